@@ -1,10 +1,12 @@
 //! Experiment files.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Result;
 use riops::experiment::{Between, Order, Reset, Search};
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::units::Span;
 use serde::Deserialize;
 use toml::Table;
@@ -77,8 +79,11 @@ impl TryFrom<String> for Time {
 /// If the file cannot be read, or has unknown keys or options.
 pub(crate) fn read(path: &Path, set: &[(String, String)]) -> Result<Draft> {
     let shown = path.display();
-    let text = match std::fs::read_to_string(path) {
+    let text = match text_limited(path, TEXT_BYTES_MAX) {
         Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Err(UsageError(format!("experiment file {shown}: {error}")).into());
+        }
         Err(error) => {
             let found = path.to_str().and_then(ready::text);
             found.map(str::to_owned).ok_or_else(|| {
@@ -153,7 +158,7 @@ pub(crate) fn run_words(workload: &str) -> Vec<OsString> {
 pub(crate) fn read_variant(path: &Path) -> Result<(String, Vec<OsString>)> {
     let shown = path.display();
     let failed = |error: String| UsageError(format!("variant {shown}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = text_limited(path, TEXT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let mut options: Table = text.parse().map_err(|error| failed(format!("{error}")))?;
     let Some(toml::Value::String(workload)) = options.remove("workload") else {
         return Err(

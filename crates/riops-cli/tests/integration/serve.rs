@@ -23,7 +23,7 @@ pub(crate) struct Reply {
 pub(crate) fn request(address: &str, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     // A server that does not answer fails the test.
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(120))).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_mins(2))).unwrap();
     let host =
         if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     let length = body.len();

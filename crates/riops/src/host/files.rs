@@ -2,7 +2,7 @@
 //! be larger than the memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, Error, ErrorKind, Read, Result};
+use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`read_limited`], and [`ErrorKind::InvalidData`].
 pub fn text_limited(path: &Path, limit: u64) -> Result<String> {
-    utf8(read_limited(path, limit)?)
+    rest_text_limited(&mut File::open(path)?, limit)
 }
 
 /// Reads the rest of an input, at most `limit` bytes.
@@ -37,6 +37,14 @@ pub fn rest_limited(input: &mut impl Read, limit: u64) -> Result<Vec<u8>> {
     if bytes.len() as u64 > limit { Err(too_large(limit)) } else { Ok(bytes) }
 }
 
+/// Reads the rest of a UTF-8 input, at most `limit` bytes.
+///
+/// # Errors
+/// As [`text_limited`].
+pub fn rest_text_limited(input: &mut impl Read, limit: u64) -> Result<String> {
+    utf8(rest_limited(input, limit)?)
+}
+
 /// Reads the next line of at most `limit` bytes with its line break; empty at the end of the input.
 ///
 /// # Errors
@@ -45,6 +53,20 @@ pub fn line_limited(input: &mut impl BufRead, limit: u64) -> Result<String> {
     let mut line = Vec::new();
     input.take(limit.saturating_add(1)).read_until(b'\n', &mut line)?;
     if line.len() as u64 > limit { Err(too_large(limit)) } else { utf8(line) }
+}
+
+/// Reads the last `limit` bytes of a file, or all if there are fewer.
+///
+/// # Errors
+/// The reason why the file cannot be read.
+pub fn last_bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(limit);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Opens a plain file for reading. A FIFO, which would wait for a writer, and a device are refused.
@@ -92,6 +114,7 @@ mod tests {
         assert_eq!(too_large(1000).to_string(), "longer than the limit of 1000 bytes");
         let sparse = tempfile::NamedTempFile::new().unwrap();
         sparse.as_file().set_len(1 << 40).unwrap();
+        assert_eq!(last_bytes(sparse.path(), 3).unwrap(), [0; 3]);
         assert!(text_limited(sparse.path(), 1 << 10).unwrap_err().to_string().contains("1 KiB"));
     }
 
@@ -123,7 +146,7 @@ mod tests {
         });
         for _ in 0..4 {
             let opened =
-                receiver.recv_timeout(Duration::from_secs(60)).expect("an open that blocks");
+                receiver.recv_timeout(Duration::from_mins(1)).expect("an open that blocks");
             assert_eq!(opened.unwrap_err(), ErrorKind::InvalidInput);
         }
     }

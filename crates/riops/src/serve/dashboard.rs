@@ -89,7 +89,7 @@ impl Dashboard {
         )?);
         let access = Access { hosts: listen.hosts(), token };
         let background = background(Arc::clone(&app), interrupt.clone(), stop);
-        server::run(self.listener, router(app), access, Limits::DEFAULT, stopped, background)
+        server::run(self.listener, router(app), access, Limits::DEFAULT, &stopped, background)
             .map_err(failed)
     }
 }

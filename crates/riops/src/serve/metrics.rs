@@ -50,7 +50,7 @@ impl MetricsServer {
             .name("riops-metrics".to_owned())
             .spawn(move || {
                 // The port is open, so that only a missing runtime remains. The run continues without metrics.
-                let _ = server::run(listener, router, access, Limits::DEFAULT, stopped, async {});
+                let _ = server::run(listener, router, access, Limits::DEFAULT, &stopped, async {});
             })
             .map_err(failed)?;
         Ok(Self { url, current, stop, thread: Some(thread) })

@@ -36,7 +36,7 @@ pub(super) fn run(
     router: Router,
     access: Access,
     limits: Limits,
-    stop: watch::Receiver<bool>,
+    stop: &watch::Receiver<bool>,
     background: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -153,7 +153,7 @@ mod tests {
     use crate::serve::listen::ListenAddress;
 
     /// Far above any delay on a loaded machine: a test that waits this long has failed.
-    const TIMEOUT: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_mins(1);
     /// Long enough for most requests; others are sent again.
     const SHORT: Duration = Duration::from_millis(100);
 
@@ -170,7 +170,7 @@ mod tests {
             let access = Access { hosts: listen.hosts(), token: None };
             let (stop, stopped) = watch::channel(false);
             let thread = std::thread::spawn(move || {
-                run(listener, router, access, limits, stopped, async {})
+                run(listener, router, access, limits, &stopped, async {})
             });
             Self { address, stop, thread: Some(thread) }
         }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_holds_no_response() {
-        /// Tells the test that the response is gone.
+        /// Tells the test that the response no longer exists.
         struct Held(mpsc::Sender<()>);
         impl Drop for Held {
             fn drop(&mut self) {
