@@ -1,10 +1,10 @@
 //! Writes a result to a file, completely or not at all, and reads scripts.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use riops::host::OutputFile;
+use riops::host::files::{TEXT_BYTES_MAX, read_limited, rest_limited};
 use riops::units::text::lines;
 
 use crate::failure::UsageError;
@@ -29,12 +29,12 @@ pub(crate) fn write_bytes(file: &Path, bytes: &[u8], ui: Ui) -> Result<()> {
 
 /// Reads a script; `-` is standard input.
 pub(crate) fn read_script(file: &str) -> Result<String> {
-    let mut bytes = Vec::new();
-    if file == "-" {
-        std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+    let bytes = if file == "-" {
+        rest_limited(&mut std::io::stdin(), TEXT_BYTES_MAX).context("cannot read standard input")?
     } else {
-        bytes = std::fs::read(file).with_context(|| format!("cannot read {file}"))?;
-    }
+        read_limited(Path::new(file), TEXT_BYTES_MAX)
+            .with_context(|| format!("cannot read {file}"))?
+    };
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = valid.split(|byte| *byte == b'\n').count();

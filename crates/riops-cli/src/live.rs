@@ -11,11 +11,12 @@ use riops::plan::Plan;
 use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::{LiveEvent, LiveRun, LiveStart, Record};
 use riops::run::{Observer, OnLoaded};
-use riops::serve::{MetricsServer, Token};
+use riops::serve::MetricsServer;
 use riops::store::live::{OpenSink, Publisher};
 use serde::Serialize;
 
 use crate::args::LiveOptions;
+use crate::token::token;
 use crate::ui::Ui;
 
 /// Time between two events about the progress of a preparation or a statement.
@@ -40,7 +41,8 @@ impl Live {
     pub(crate) fn open(options: &LiveOptions, feed: Option<OpenFeed>, ui: Ui) -> Result<Self> {
         let mut consumers: Vec<Box<dyn Consumer>> = Vec::new();
         if let Some(listen) = &options.metrics_listen {
-            let token = options.metrics_token.as_deref().map(Token::new).transpose()?;
+            let (text, file) = (&options.metrics_token, &options.metrics_token_file);
+            let token = token(text.as_deref(), file.as_deref(), ui)?;
             let server = MetricsServer::start(listen, token)?;
             ui.notice(&format!("metrics: {}", server.url()));
             consumers.push(Box::new(server));

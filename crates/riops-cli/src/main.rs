@@ -28,6 +28,7 @@ mod target;
 mod tee;
 mod terminal;
 mod title;
+mod token;
 mod ui;
 mod unstored;
 

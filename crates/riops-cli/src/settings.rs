@@ -13,6 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
@@ -302,7 +303,7 @@ fn read_known(
 
 /// Reads the options of a file, and notices about it.
 fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
-    let text = std::fs::read_to_string(path)
+    let text = text_limited(path, TEXT_BYTES_MAX)
         .map_err(|error| format!("cannot read configuration file {}: {error}", path.display()))?;
     if pgio::is_pgio(&text) {
         let conf = PgioConf::parse(&text).map_err(|error| {

@@ -166,6 +166,86 @@ fn a_sample_or_a_truncated_log_is_refused() {
     assert!(error.contains("line 2") && error.contains("\"fast\""), "{error}");
 }
 
+/// The largest number in a file.
+const MAX: u64 = u64::MAX;
+
+fn generated(text: String) -> Input {
+    Input::new("given".to_owned(), None, Box::new(std::io::Cursor::new(text)))
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused_and_never_wrap() {
+    let log = |line: &str| format!("{line}\n{}\n", line.replacen("0 1 ", "1 1 ", 1));
+    let aggregate = |columns: &str| format!("1795414448 {columns}\n1795414449 {columns}\n");
+    let report = fs::read_to_string(path("failed.txt")).unwrap();
+    let processed = reported("failed.txt", "actually processed: ");
+    let sysbench = fs::read_to_string(path("sysbench_histogram.txt")).unwrap();
+    let counts = sysbench.lines().find(|line| line.contains('|')).unwrap();
+    let (bucket, _) = counts.rsplit_once(' ').unwrap();
+    let with_read = |line: &str| {
+        if line.trim().starts_with("read:") { format!("read: {MAX}") } else { line.to_owned() }
+    };
+    for text in [
+        log("0 1 10 0 9223372036854 499094"),
+        log(&format!("0 1 {MAX} 0 1795414448 499094")),
+        log(&format!("0 1 10 0 1795414448 499094 {MAX}")),
+        log(&format!("0 1 10 0 1795414448 499094 1 {MAX}")),
+        aggregate(&format!("{MAX} 820850 1279557884 26 6979")),
+        aggregate(&format!("1 820850 1279557884 26 6979 0 0 0 0 {MAX}")),
+        aggregate(&format!("1 820850 1279557884 26 6979 0 0 0 0 0 0 0 {MAX}")),
+        format!("{}{MAX} 1 820850 1279557884 26 6979\n", aggregate("1 820850 1279557884 26 6979")),
+        report.replacen(&format!("processed: {processed}"), &format!("processed: {MAX}"), 1),
+        sysbench.lines().map(with_read).collect::<Vec<_>>().join("\n"),
+        sysbench.replacen(counts, &format!("{bucket} {MAX}"), 1),
+    ] {
+        let error = refused(vec![generated(text.clone())]);
+        assert!(error.contains("out of range"), "{error}: {text}");
+    }
+    let last = format!("0 {MAX} 10 0 1795414448 499094\n1 {MAX} 10 0 1795414448 499094\n");
+    let error = refused(vec![generated(last)]);
+    assert!(error.contains("2 of at least 36893488147419103230 transactions"), "{error}");
+    let scripts: Vec<_> =
+        (0..129).map(|script| format!("0 1 10 {script} 1795414448 499094\n")).collect();
+    assert!(refused(vec![generated(scripts.concat())]).contains("more than 128 scripts"));
+}
+
+#[test]
+fn records_with_numbers_or_names_that_reports_cannot_show_are_refused() {
+    let ping = path("../records/ping.json");
+    let record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(ping).unwrap()).unwrap();
+    for place in [
+        "/stages/0/transactions",
+        "/stages/0/queries/write",
+        "/stages/0/series/0/transactions",
+        "/stages/0/series/0/queries/other",
+    ] {
+        let mut damaged = record.clone();
+        *damaged.pointer_mut(place).unwrap() = MAX.into();
+        let error = refused(vec![generated(damaged.to_string())]);
+        assert!(error.contains("out of range"), "{error}");
+    }
+    for label in ["a\u{1b}[2J", "a\u{9b}2J", "abc\u{202e}fed"] {
+        let mut hostile = record.clone();
+        hostile["label"] = label.into();
+        let error = refused(vec![generated(hostile.to_string())]);
+        assert!(error.contains("control characters"), "{error}");
+    }
+}
+
+#[test]
+fn a_line_or_a_report_without_an_end_is_refused() {
+    let start = "0 1 10 0 1795414448 499094\n";
+    let endless = |start: &'static str| {
+        let reader = std::io::Read::chain(start.as_bytes(), std::io::repeat(b'1'));
+        Input::new("given".to_owned(), None, Box::new(BufReader::new(reader)))
+    };
+    let error = refused(vec![endless(start)]);
+    assert!(error.contains("given, line 2: longer than the limit of 64 KiB"), "{error}");
+    let error = refused(vec![endless("pgbench (15.18)\n")]);
+    assert!(error.contains("given") && error.contains("limit of 512 MiB"), "{error}");
+}
+
 #[test]
 fn a_log_without_the_files_of_all_threads_is_announced() {
     let imports = read(&["plain.1000.1"]);

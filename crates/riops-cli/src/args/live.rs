@@ -1,5 +1,7 @@
 //! Options for the live figures of a run.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use riops::serve::ListenAddress;
 
@@ -13,6 +15,9 @@ pub(crate) struct LiveOptions {
     /// With --metrics-listen: token that clients must send, required if other machines can connect
     #[arg(long, value_name = "TOKEN")]
     pub(crate) metrics_token: Option<String>,
+    /// Read the token of --metrics-token from a file, which takes precedence
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_token_file: Option<PathBuf>,
     /// Print each interval as a line of JSON on standard error, instead of the progress
     #[arg(long)]
     pub(crate) interval_json: bool,

@@ -187,7 +187,7 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 10] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 11] = [
     "dump-plan",
     "no-store",
     "settle",
@@ -197,6 +197,7 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 10] = [
     "histogram-buckets",
     "metrics-listen",
     "metrics-token",
+    "metrics-token-file",
     "interval-json",
 ];
 

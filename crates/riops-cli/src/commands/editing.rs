@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
+use riops::plan::require_printable;
 use riops::report::{run_lines, runs_table};
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::text::one_line;
@@ -23,10 +24,7 @@ pub(super) fn tag(options: &TagOptions, interrupt: &Interrupt, ui: Ui) -> Result
         return Err(UsageError(text.to_owned()).into());
     }
     let texts = set.iter().flat_map(|(key, value)| [key, value]).chain(label);
-    if let Some(text) = texts.into_iter().find(|text| text.chars().any(char::is_control)) {
-        let text = format!("tags and labels must not contain control characters: {text:?}");
-        return Err(UsageError(text).into());
-    }
+    require_printable(texts)?;
     let tags: BTreeMap<_, _> = set.iter().cloned().collect();
     if let Some(key) = remove.iter().find(|key| tags.contains_key(*key)) {
         return Err(UsageError(format!("tag \"{key}\" is both set and removed")).into());

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use riops::host::Interrupt;
 use riops::import::{self, Format, Imports, Input, Settings};
+use riops::plan::require_printable;
 use riops::record::Record;
 use riops::server::ConnInfo;
 use riops::units::text::one_line;
@@ -28,6 +29,8 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         started_at: options.started_at,
         column_7: options.pgbench_column_7,
     };
+    let names = settings.label.iter().chain(settings.tags.keys()).chain(settings.tags.values());
+    require_printable(names)?;
     let imports = imports(options, &settings, interrupt)?;
     for notice in &imports.notices {
         ui.notice(notice);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::host::Interrupt;
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Record;
 use riops::units::text::json_text;
@@ -20,6 +21,9 @@ use crate::measure::{Runner, as_in_form, exit_code_in};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
+
+/// Maximum size of a plan, which contains its scripts.
+const PLAN_BYTES_MAX: u64 = 4 * TEXT_BYTES_MAX;
 
 /// Runs the plan of the options or of `--plan`.
 pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
@@ -68,7 +72,7 @@ pub(crate) fn run_existing_plan(
 
 /// Reads a plan from a file.
 fn read_plan(file: &Path) -> Result<Plan> {
-    let text = std::fs::read_to_string(file)
+    let text = text_limited(file, PLAN_BYTES_MAX)
         .map_err(|error| UsageError(format!("cannot read the plan {}: {error}", file.display())))?;
     Plan::from_json(&text)
         .map_err(|error| UsageError(format!("plan {}: {error}", file.display())).into())

@@ -11,13 +11,16 @@ use riops::store::live::source_of;
 
 use crate::args::Serve;
 use crate::stored;
+use crate::token::token;
 use crate::ui::Ui;
 
 /// Serves the dashboard until Ctrl-C, which is the regular end: the exit code is 0.
 pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let location = stored::location(&options.store, interrupt, ui)?;
-    let given = options.token.as_deref().map(Token::new).transpose()?;
-    let is_generated = given.is_none() && !options.listen.is_local();
+    let given = token(options.token.as_deref(), options.token_file.as_deref(), ui)?;
+    // Other users of this machine can connect too.
+    let is_required = options.allow_edit || !options.listen.is_local();
+    let is_generated = given.is_none() && is_required;
     let token = if is_generated { Some(Token::generate()?) } else { given };
     let (opened, stop) = (location.clone(), interrupt.clone());
     let dashboard = Dashboard::open(Settings {

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::Command;
 use riops::experiment::Axis;
+use riops::units::text::is_unprintable;
 use toml::{Table, Value};
 
 use super::words::{long_name, text_of, typed, without_password};
@@ -78,7 +79,7 @@ impl TypedAxis {
             return Err(UsageError(format!("axis \"{}\" has no values", self.name)).into());
         }
         for (text, _) in &self.values {
-            if text.chars().any(char::is_control) || text.is_empty() {
+            if text.chars().any(is_unprintable) || text.is_empty() {
                 let text = format!("axis \"{}\": invalid value {text:?}", self.name);
                 return Err(UsageError(text).into());
             }

@@ -1,11 +1,13 @@
 //! Experiment files.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Result;
 use clap::Command;
 use riops::experiment::{Between, Order, Reset, Search, names_program_or_file};
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::units::Span;
 use serde::Deserialize;
 use toml::Table;
@@ -79,8 +81,11 @@ impl TryFrom<String> for Time {
 /// If the file cannot be read, or has unknown keys or options.
 pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) -> Result<Draft> {
     let shown = path.display();
-    let text = match std::fs::read_to_string(path) {
+    let text = match text_limited(path, TEXT_BYTES_MAX) {
         Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Err(UsageError(format!("experiment file {shown}: {error}")).into());
+        }
         Err(error) => {
             let found = path.to_str().and_then(ready::text);
             found.map(str::to_owned).ok_or_else(|| {
@@ -199,7 +204,7 @@ pub(crate) fn run_words(workload: &str) -> Vec<OsString> {
 pub(crate) fn read_variant(path: &Path, trust: TrustOption) -> Result<(String, Vec<OsString>)> {
     let shown = path.display();
     let failed = |error: String| UsageError(format!("variant {shown}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = text_limited(path, TEXT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let mut options: Table = text.parse().map_err(|error| failed(format!("{error}")))?;
     let Some(toml::Value::String(workload)) = options.remove("workload") else {
         return Err(

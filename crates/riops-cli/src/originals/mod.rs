@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) use pgbench::CONNECTION as PGBENCH_CONNECTION;
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use translation::{Meaning, Outside, Secret, Translation};
 
 use crate::failure::{FAILED, INTERRUPTED};
@@ -77,7 +78,9 @@ pub(crate) fn run(
     hide_password(tool, &arguments);
     let outside = Outside {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        read: &|path| std::fs::read_to_string(path).map_err(|error| error.to_string()),
+        read: &|path| {
+            text_limited(Path::new(path), TEXT_BYTES_MAX).map_err(|error| error.to_string())
+        },
     };
     let translated = match tool {
         Tool::Sysbench => sysbench::translate(&arguments, &outside),

@@ -16,6 +16,9 @@ const BULK_ROWS: u64 = 32_000;
 /// The longest measurement, in seconds, of a run that sysbench does not limit.
 const UNLIMITED_S: u64 = 30 * 86_400;
 
+/// Maximum number of configuration files: a file that names itself would never end.
+const CONFIG_FILES_MAX: usize = 100;
+
 const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|prewarm|help\n";
 
 /// Returns the password among the arguments, the last one. An empty one takes its place, so that the server stays that
@@ -119,6 +122,8 @@ struct Line {
     command: Option<String>,
     /// The options with their values, as typed; a later one replaces an earlier one.
     given: Vec<(String, Option<String>)>,
+    /// Configuration files that were read.
+    files: usize,
 }
 
 impl Line {
@@ -145,6 +150,12 @@ impl Line {
             ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name.as_str(), |(_, own)| own);
         match (name, value) {
             ("config_file", Some(path)) => {
+                self.files += 1;
+                if self.files > CONFIG_FILES_MAX {
+                    return Err(format!(
+                        "more than {CONFIG_FILES_MAX} configuration files: {path}"
+                    ));
+                }
                 let text = (outside.read)(&path)
                     .map_err(|error| format!("cannot read {path}: {error}"))?;
                 for line in text.lines().map(str::trim) {

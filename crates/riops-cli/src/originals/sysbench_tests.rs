@@ -3,6 +3,7 @@ use super::*;
 fn translated(line: &str) -> Result<(String, Vec<String>), Refused> {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let read = |path: &str| match path {
+        "itself.conf" => Ok("--config-file=itself.conf\n".repeat(2)),
         "sb.conf" => Ok("# defaults\n--threads=7\ntables=3\n\n".to_owned()),
         _ => Err("No such file".to_owned()),
     };
@@ -133,6 +134,7 @@ fn what_sysbench_refuses_is_refused() {
         ("oltp_read_only --db-driver=mysql run", "--db-driver=mysql is not supported"),
         ("oltp_read_only --pgsql-variant=redshift run", "--pgsql-variant is not supported"),
         ("oltp_read_only --config-file=none run", "cannot read none: No such file"),
+        ("oltp_read_only --config-file=itself.conf run", "more than 100 configuration files"),
         ("oltp_read_only --report-checkpoints=a run", "invalid value for --report-checkpoints: a"),
         ("bulk_insert help", "the test 'bulk_insert' has no command 'help'"),
         ("bulk_insert prewarm", "the test 'bulk_insert' has no command 'prewarm'"),

@@ -60,6 +60,45 @@ fn reports_usage_errors_with_exit_code_2() {
     }
 }
 
+/// Virtual memory of a command, in KiB: four times what the largest limit needs.
+const MEMORY_KIB: u64 = 4 << 20;
+
+#[test]
+fn a_file_without_an_end_is_refused_at_the_limit_of_its_kind() {
+    let folder = crate::fixture::folder("endless");
+    let log = folder.join("sparse.log");
+    std::fs::write(&log, "0 1 10 0 1795414448 499094\n").unwrap();
+    std::fs::File::options().write(true).open(&log).unwrap().set_len(3 << 30).unwrap();
+    let import = format!("runs import {}", log.display());
+    for (line, limit) in [
+        ("run --plan /dev/zero", "64 MiB"),
+        ("run rows --config /dev/zero", "16 MiB"),
+        ("sweep /dev/zero", "16 MiB"),
+        ("ab /dev/zero /dev/zero", "16 MiB"),
+        ("script check --offline /dev/zero", "16 MiB"),
+        ("pgbench -f /dev/zero", "16 MiB"),
+        ("sysbench oltp_read_only --config-file=/dev/zero run", "16 MiB"),
+        ("run rows --database postgresql://h?sslrootcert=/dev/zero", "256 MiB"),
+        ("run rows --database service=a", "16 MiB"),
+        ("runs import --from pgbench-log /dev/zero", "64 KiB"),
+        ("runs import --from pgbench-aggregate /dev/zero", "64 KiB"),
+        ("runs import --from pgbench /dev/zero", "512 MiB"),
+        ("runs import --from ybio /dev/zero", "512 MiB"),
+        (&import, "64 KiB"),
+    ] {
+        let mut limited = std::process::Command::new("sh");
+        let shell = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" {line}");
+        limited.args(["-c", &shell]).arg(crate::fixture::binary());
+        limited.env("HOME", &folder).env("PGSERVICEFILE", "/dev/zero");
+        let ran = CommandOutput::of(&mut limited);
+        assert!(matches!(ran.code, Some(1 | 2)), "{line}: {:?} {}", ran.code, ran.stderr);
+        let file = if line == import { "sparse.log" } else { "/dev/zero" };
+        let is_clear =
+            ran.stderr.contains(file) && ran.stderr.contains(&format!("limit of {limit}"));
+        assert!(is_clear, "{line}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn errors_of_the_option_parser_have_the_prefix_of_all_errors() {
     let ran = CommandOutput::of(&mut command("run rows --sessions many")).expect(2);

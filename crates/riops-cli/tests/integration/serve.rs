@@ -22,6 +22,8 @@ pub(crate) struct Reply {
 /// the address unless they contain another one.
 pub(crate) fn request(address: &str, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
+    // A server that does not answer fails the test.
+    stream.set_read_timeout(Some(std::time::Duration::from_mins(2))).unwrap();
     let host =
         if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     let length = body.len();
@@ -43,6 +45,8 @@ struct Dashboard {
     address: String,
     /// The line that it printed.
     url: String,
+    /// Header with the token of the URL.
+    token: String,
 }
 
 impl Dashboard {
@@ -51,7 +55,10 @@ impl Dashboard {
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
         let address = url.trim().strip_prefix("http://").unwrap().split('/').next().unwrap();
-        Self { process, address: address.to_owned(), url: url.trim().to_owned() }
+        let token = url.trim().split_once("?token=");
+        let token = token.map(|(_, token)| format!("Authorization: Bearer {token}\r\n"));
+        let token = token.unwrap_or_default();
+        Self { process, address: address.to_owned(), url: url.trim().to_owned(), token }
     }
 
     fn of(database: &Database, options: &str) -> Self {
@@ -59,7 +66,7 @@ impl Dashboard {
     }
 
     fn get(&self, path: &str) -> Reply {
-        request(&self.address, "GET", path, "", "")
+        request(&self.address, "GET", path, &self.token, "")
     }
 
     fn json(&self, path: &str) -> Value {
@@ -67,7 +74,7 @@ impl Dashboard {
     }
 
     fn post(&self, path: &str, headers: &str, body: &str) -> Reply {
-        request(&self.address, "POST", path, headers, body)
+        request(&self.address, "POST", path, &(self.token.clone() + headers), body)
     }
 }
 
@@ -152,6 +159,57 @@ fn other_addresses_need_the_token() {
 }
 
 #[test]
+fn changes_need_the_token_even_on_this_machine() {
+    let store = folder("serve-edit-token").join("runs.sqlite");
+    let start = |options: &str, variables: &[(&str, &str)]| {
+        let mut serve = command(&format!("serve --listen 127.0.0.1:0 {options}"));
+        serve.env("RIOPS_STORE", &store).envs(variables.iter().copied());
+        Dashboard::start(serve)
+    };
+    let generated = start("--allow-edit", &[]);
+    let without = |path: &str| request(&generated.address, "GET", path, "", "").status;
+    assert_eq!(
+        (without("/"), without("/runs/last/edit"), generated.get("/").status),
+        (401, 401, 200)
+    );
+    let post = request(&generated.address, "POST", "/runs/last/label", "", "label=a");
+    assert_eq!(post.status, 401);
+    let file = store.with_file_name("token");
+    std::fs::write(&file, "0123456789abcdef\n").unwrap();
+    let option = format!("--allow-edit --token-file {}", file.display());
+    let other = ("RIOPS_TOKEN", "fedcba9876543210");
+    for given in
+        [start(&option, &[other]), start("--allow-edit", &[("RIOPS_TOKEN", "0123456789abcdef")])]
+    {
+        assert!(!given.url.contains("token"), "{}", given.url);
+        let header = "Authorization: Bearer 0123456789abcdef\r\n";
+        assert_eq!(request(&given.address, "GET", "/", header, "").status, 200);
+        assert_eq!(given.get("/").status, 401);
+    }
+    let refused = command("serve --listen 127.0.0.1:0 --token-file /dev/zero").output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.contains("/dev/zero") && error.contains("limit of 4 KiB"), "{error}");
+}
+
+#[test]
+fn silent_connections_and_a_fifo_block_no_page() {
+    let store = folder("serve-blocked").join("runs.sqlite");
+    let live = store.with_file_name("runs.sqlite.live");
+    std::fs::create_dir(&live).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, live.join("fifo.jsonl"), mode).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", live.join("device.jsonl")).unwrap();
+    let mut serve = command("serve --listen 127.0.0.1:0");
+    serve.env("RIOPS_STORE", &store);
+    let dashboard = Dashboard::start(serve);
+    let _silent: Vec<_> =
+        (0..200).map(|_| TcpStream::connect(&dashboard.address).unwrap()).collect();
+    assert_eq!(dashboard.get("/").status, 200);
+    assert_eq!(dashboard.json("/api/live"), Value::Array(Vec::new()));
+}
+
+#[test]
 fn stored_runs_are_listed_shown_and_compared_without_running_their_texts() {
     let database = database("serve_pages");
     let (one, two) = (stored(&database, HOSTILE), stored(&database, "plain"));
@@ -227,6 +285,12 @@ fn runs_change_only_with_allow_edit_and_only_by_forms_of_the_dashboard() {
     assert_eq!(dashboard.post(&label, &own, &with_secret("label=after+all")).status, 303);
     let tags = with_secret("tags=a%3D1%0D%0Ab%3Dx+y");
     assert_eq!(dashboard.post(&format!("/runs/{id}/tags"), &own, &tags).status, 303);
+    for hostile in ["%1B%5B2J", "%C2%9B2J", "%E2%80%AEcba"] {
+        let (hidden, tag) = (format!("label={hostile}"), format!("tags=a%3D{hostile}"));
+        assert_eq!(dashboard.post(&label, &own, &with_secret(&hidden)).status, 400, "{hostile}");
+        let tags = format!("/runs/{id}/tags");
+        assert_eq!(dashboard.post(&tags, &own, &with_secret(&tag)).status, 400, "{hostile}");
+    }
     let listed = &dashboard.json("/api/runs")[0];
     assert_eq!((&listed["label"], &listed["tags"]["b"]), (&"after all".into(), &"x y".into()));
     assert_eq!(dashboard.json(&format!("/api/runs/{id}"))["label"], "after all");

@@ -3,6 +3,7 @@
 //! Independent of servers and benchmarks.
 
 pub mod cgroup;
+pub mod files;
 mod interrupt;
 pub mod machine;
 pub mod output_file;

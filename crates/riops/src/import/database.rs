@@ -46,7 +46,7 @@ pub fn ybio_runs(
     }
     let mut imports = Imports::default();
     let origin = Origin { format: Format::Ybio, files: &[], modified: None, now };
-    imports.add(found, &origin, settings);
+    imports.add(found, &origin, settings)?;
     Ok(imports)
 }
 

@@ -16,6 +16,7 @@ use crate::record::{
     SteadinessRecord, TargetRecord, Throughput, Verdict,
 };
 use crate::server::Flavor;
+use crate::units::text::is_unprintable;
 
 /// Where results come from.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +64,7 @@ impl Found {
 
 /// Replaces control characters, which a terminal would execute.
 fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(is_unprintable, " ")
 }
 
 /// Returns the record of a run.

@@ -1,7 +1,9 @@
 //! The runs of an import, before they are stored.
 
+use super::error::ImportError;
 use super::found::{Found, Origin, record};
 use super::settings::Settings;
+use super::sums::require_sums;
 use crate::record::Record;
 
 /// The contents of the files.
@@ -14,10 +16,19 @@ pub struct Imports {
 }
 
 impl Imports {
-    pub(super) fn add(&mut self, found: Vec<Found>, origin: &Origin<'_>, settings: &Settings) {
+    pub(super) fn add(
+        &mut self,
+        found: Vec<Found>,
+        origin: &Origin<'_>,
+        settings: &Settings,
+    ) -> Result<(), ImportError> {
         for found in found {
             self.notices.extend(found.notices.iter().cloned());
-            self.records.push(record(found, origin, settings));
+            let record = record(found, origin, settings);
+            let name = origin.files.join(", ");
+            require_sums(&record).map_err(|reason| ImportError::contents(&name, reason))?;
+            self.records.push(record);
         }
+        Ok(())
     }
 }

@@ -1,17 +1,22 @@
 //! A file or standard input, and which files belong together.
 
 use std::fmt;
-use std::io::{BufRead, Cursor, Read};
+use std::io::{BufRead, Cursor, ErrorKind, Read};
 
 use jiff::Timestamp;
 
 use super::error::ImportError;
 use super::format::Format;
+use crate::host::files::{line_limited, rest_text_limited};
 
 /// Bytes from which the format is recognized.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Maximum size of a text that is read as a whole. Logs are read line by line, without a limit.
-const TEXT_BYTES_MAX: u64 = 2 << 30;
+/// Maximum size of a report, which is read as a whole: a month with a line per second has about 250 MiB. Logs and
+/// records may be larger.
+const REPORT_BYTES_MAX: u64 = 512 << 20;
+/// Maximum size of a line of a log. Those of pgbench have at most 16 numbers.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A text to import.
 pub struct Input {
@@ -56,13 +61,17 @@ impl Input {
 
     /// Reads the whole text.
     pub(super) fn text(mut self) -> Result<String, ImportError> {
-        let mut text = String::new();
-        let limited = (&mut self.reader).take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
-        limited.map_err(|source| self.failed(source))?;
-        if text.len() as u64 > TEXT_BYTES_MAX {
-            return Err(ImportError::contents(&self.name, "the file is larger than 2 GiB"));
+        let text = rest_text_limited(&mut self.reader, REPORT_BYTES_MAX);
+        text.map_err(|source| self.failed(source))
+    }
+
+    /// Returns the contents without the byte order mark that some editors write.
+    pub(super) fn without_bom(mut self) -> Result<Box<dyn BufRead>, ImportError> {
+        let start = self.reader.fill_buf().map(|start| start.starts_with(BYTE_ORDER_MARK));
+        if start.map_err(|source| self.failed(source))? {
+            self.reader.consume(BYTE_ORDER_MARK.len());
         }
-        Ok(text)
+        Ok(self.reader)
     }
 
     /// Calls `each` for each line that is not empty, with its number from 1.
@@ -70,10 +79,10 @@ impl Input {
         mut self,
         mut each: impl FnMut(u64, &str) -> Result<(), String>,
     ) -> Result<(), ImportError> {
-        let mut line = String::new();
         for number in 1.. {
-            line.clear();
-            if self.reader.read_line(&mut line).map_err(|source| self.failed(source))? == 0 {
+            let line = line_limited(&mut self.reader, LINE_BYTES_MAX)
+                .map_err(|error| self.wrong_line(number, error))?;
+            if line.is_empty() {
                 break;
             }
             let text = line.trim_end();
@@ -83,6 +92,15 @@ impl Input {
             }
         }
         Ok(())
+    }
+
+    fn wrong_line(&self, number: u64, error: std::io::Error) -> ImportError {
+        match error.kind() {
+            ErrorKind::FileTooLarge | ErrorKind::InvalidData => {
+                ImportError::line(&self.name, number, error.to_string())
+            }
+            _ => self.failed(error),
+        }
     }
 
     fn failed(&self, source: std::io::Error) -> ImportError {

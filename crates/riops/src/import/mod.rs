@@ -10,10 +10,12 @@ mod format;
 mod found;
 mod imports;
 mod input;
+mod objects;
 mod pgbench;
 mod records;
 mod settings;
 mod storing;
+mod sums;
 mod sysbench;
 mod ybio;
 
@@ -57,7 +59,7 @@ pub fn read(
             Format::PgbenchLog => vec![pgbench::log(group, settings.column_7)?],
             Format::PgbenchAggregate => vec![pgbench::aggregate(group)?],
         };
-        imports.add(found, &origin, settings);
+        imports.add(found, &origin, settings)?;
     }
     if settings.started_at.is_some() {
         found::require_one_unknown_start(&imports.records)?;

@@ -1,35 +1,23 @@
 //! Records that riops exported: an object, an array, or several objects one after the other.
 
-use serde_json::{Deserializer, Value};
+use serde::Deserialize;
 
 use super::error::ImportError;
 use super::input::Input;
+use super::objects::Objects;
 use super::settings::Settings;
+use super::sums::require_sums;
 use crate::metrics::Histogram;
+use crate::plan::require_printable;
 use crate::record::{Record, SCHEMA};
 
 /// Returns the records of an input.
 pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, ImportError> {
     let name = input.name.clone();
-    let text = input.text()?;
-    let text = text.trim_start_matches('\u{feff}');
+    let mut objects = Objects::new(input.without_bom()?, name.clone());
     let mut records = Vec::new();
-    let mut values = Deserializer::from_str(text).into_iter::<Value>();
-    loop {
-        let line = line_at(text, values.byte_offset());
-        match values.next() {
-            None => break,
-            Some(Ok(Value::Array(elements))) => {
-                for element in elements {
-                    records.push(record(element, &name, line)?);
-                }
-            }
-            Some(Ok(value)) => records.push(record(value, &name, line)?),
-            Some(Err(error)) => {
-                let line = u64::try_from(error.line()).unwrap_or(line);
-                return Err(ImportError::line(&name, line, format!("invalid JSON: {error}")));
-            }
-        }
+    while let Some((line, object)) = objects.next()? {
+        records.push(record(&object, &name, line)?);
     }
     if records.is_empty() {
         return Err(ImportError::contents(&name, "the file has no records"));
@@ -45,40 +33,43 @@ pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, Imp
     Ok(records)
 }
 
-/// Returns the line of the next value after a byte.
-fn line_at(text: &str, offset: usize) -> u64 {
-    let rest = text.get(offset..).unwrap_or_default();
-    let start = offset + rest.len() - rest.trim_start().len();
-    let before = text.get(..start).unwrap_or_default();
-    1 + before.bytes().filter(|byte| *byte == b'\n').count() as u64
+/// What is read before the rest: it may have another form in a newer version.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<u64>,
+    id: Option<String>,
 }
 
-fn record(value: Value, name: &str, line: u64) -> Result<Record, ImportError> {
-    let schema = value.get("schema").and_then(Value::as_u64).ok_or_else(|| {
+fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
+    let line_of = |error: &serde_json::Error| line + (error.line() as u64).saturating_sub(1);
+    let head: Head = serde_json::from_slice(object).map_err(|error| {
+        ImportError::line(name, line_of(&error), format!("invalid JSON: {error}"))
+    })?;
+    let schema = head.schema.ok_or_else(|| {
         ImportError::line(name, line, "not a record of riops: the field \"schema\" is missing")
     })?;
     if schema > u64::from(SCHEMA) {
         return Err(ImportError::Newer { file: name.to_owned(), line, found: schema });
     }
-    let id = value.get("id").and_then(Value::as_str).unwrap_or("without id").to_owned();
-    let damaged =
-        |reason: String| ImportError::line(name, line, format!("damaged record {id}: {reason}"));
-    let record: Record =
-        serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
-    require_whole(&record).map_err(damaged)?;
+    let id = head.id.unwrap_or_else(|| "without id".to_owned());
+    let damaged = |line: u64, reason: String| {
+        ImportError::line(name, line, format!("damaged record {id}: {reason}"))
+    };
+    let record: Record = serde_json::from_slice(object)
+        .map_err(|error| damaged(line_of(&error), error.to_string()))?;
+    require_whole(&record).map_err(|reason| damaged(line, reason))?;
     Ok(record)
 }
 
 /// Checks what the types do not: reports rely on it.
 fn require_whole(record: &Record) -> Result<(), String> {
     let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
-    if let Some(text) = texts.into_iter().find(|text| text.chars().any(char::is_control)) {
-        return Err(format!("label or tag with control characters: {text:?}"));
-    }
+    require_printable(texts).map_err(|error| error.to_string())?;
     let named = record.plan.work.spec().name();
     if record.workload != named {
         return Err(format!("workload \"{}\" has the parameters of {named}", record.workload));
     }
+    require_sums(record)?;
     for stage in &record.stages {
         let each = &stage.session_loop;
         let of_operations = each.operations.iter().filter_map(|each| each.histogram.as_ref());

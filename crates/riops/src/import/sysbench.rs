@@ -4,7 +4,7 @@
 
 use super::error::ImportError;
 use super::found::Found;
-use crate::metrics::Histogram;
+use crate::metrics::{Histogram, LATENCIES_MAX};
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
     Execution, LatencyKind, LatencySummary, LoopRecord, Point, Queries, ReportedLatency,
@@ -59,6 +59,8 @@ struct Report {
     execution: Option<Execution>,
     /// Values in milliseconds, and their counts.
     buckets: Vec<(f64, u64)>,
+    /// Sum of these counts.
+    counted: u64,
     series: Vec<Point>,
     percent: Option<f64>,
 }
@@ -187,7 +189,10 @@ impl Report {
     fn bucket(&mut self, text: &str) -> Result<(), String> {
         if let Some((value, bar)) = text.split_once('|') {
             let count = bar.rsplit(' ').next().unwrap_or_default();
-            self.buckets.push((finite(value)?, number(count)?));
+            let count = number(count)?;
+            let counted = self.counted.checked_add(count).filter(|sum| *sum <= LATENCIES_MAX);
+            self.counted = counted.ok_or("a count is out of range")?;
+            self.buckets.push((finite(value)?, count));
         }
         Ok(())
     }

@@ -17,6 +17,9 @@ const DIGITS: u8 = 3;
 /// Relative error of the histogram of one interval: 10^−2. It is stored only as percentiles.
 const INTERVAL_DIGITS: u8 = 2;
 
+/// Maximum number of latencies in an encoded histogram, so that sums of them do not overflow.
+pub const LATENCIES_MAX: u64 = 1 << 56;
+
 /// Failure to create, encode or decode a histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
@@ -216,20 +219,20 @@ impl Histogram {
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes =
             BASE64.decode(text).map_err(|error| HistogramError::Damaged(error.to_string()))?;
-        Deserializer::new()
+        let hdr: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
-            .map(|hdr: hdrhistogram::Histogram<u64>| {
-                let values = hdr.iter_recorded();
-                let total_ns = values.map(|value| {
-                    u128::from(value.value_iterated_to())
-                        * u128::from(value.count_since_last_iteration())
-                });
-                let total_ns = total_ns.sum();
-                // The library returns a minimum of 0 without values. Merging must not adopt it.
-                let min = if hdr.is_empty() { Nanos::MAX } else { Nanos(hdr.min()) };
-                Self { min, max: Nanos(hdr.max()), total_ns, hdr }
-            })
-            .map_err(|error| HistogramError::Damaged(error.to_string()))
+            .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+        if hdr.len() > LATENCIES_MAX {
+            return Err(HistogramError::Damaged("it has too many latencies".to_owned()));
+        }
+        let values = hdr.iter_recorded();
+        let total_ns = values.map(|value| {
+            u128::from(value.value_iterated_to()) * u128::from(value.count_since_last_iteration())
+        });
+        let total_ns = total_ns.sum();
+        // The library returns a minimum of 0 without values. Merging must not adopt it.
+        let min = if hdr.is_empty() { Nanos::MAX } else { Nanos(hdr.min()) };
+        Ok(Self { min, max: Nanos(hdr.max()), total_ns, hdr })
     }
 }
 

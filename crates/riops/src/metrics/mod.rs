@@ -23,7 +23,7 @@ pub use counters::{Counter, Counters};
 pub use errors::{ErrorCounts, ErrorEntry};
 pub use figures::Figures;
 pub use heatmap::{CLASSES_PER_DECADE, Heatmap, HeatmapSlot};
-pub use histogram::{Histogram, HistogramError, LatencySummary};
+pub use histogram::{Histogram, HistogramError, LATENCIES_MAX, LatencySummary};
 pub use interval::IntervalPart;
 pub use nodes::{NodeTotals, imbalance};
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};

@@ -1,5 +1,7 @@
 //! The error of an invalid plan.
 
+use crate::units::text::is_unprintable;
+
 /// The reason why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -16,6 +18,19 @@ pub(super) fn at_least_one(option: &str, value: u64) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Fails for labels and tags that a terminal would execute, or that look like other ones.
+///
+/// # Errors
+/// [`PlanError`] with the first such text.
+pub fn require_printable<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), PlanError> {
+    match names.into_iter().find(|name| name.chars().any(is_unprintable)) {
+        Some(name) => refuse(format!(
+            "labels and tags must not contain control characters, nor controls of bidirectional text: {name:?}"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Fails if a parameter differs from the first value of a list of stages: the list would override it.
 pub(super) fn require_first<T: PartialEq>(
     field: &str,
@@ -26,4 +41,20 @@ pub(super) fn require_first<T: PartialEq>(
         return Ok(());
     }
     refuse(format!("invalid plan: \"{field}\" differs from its value in the first stage"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_a_terminal_executes_or_reorders_are_refused() {
+        for label in
+            ["a\u{1b}[2J", "\n", "\u{7f}", "\u{9b}2J", "abc\u{202e}fed", "\u{2066}", "\u{61c}"]
+        {
+            let error = require_printable(&[label.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains("control characters") && !error.contains(label), "{error:?}");
+        }
+        require_printable(&["nightly ä 漢 🐘".to_owned()]).unwrap();
+    }
 }

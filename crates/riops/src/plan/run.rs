@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, refuse, require_printable};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop,
 };
@@ -224,12 +224,7 @@ impl Plan {
         }
         self.validate_nodes()?;
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
-        match names.into_iter().find(|name| name.chars().any(char::is_control)) {
-            Some(name) => {
-                refuse(format!("--label and --tag must not contain control characters: {name:?}"))
-            }
-            None => Ok(()),
-        }
+        require_printable(names)
     }
 
     fn validate_nodes(&self) -> Result<(), PlanError> {

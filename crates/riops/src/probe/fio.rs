@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::host::Interrupt;
+use crate::host::files::text_limited;
 use crate::units::BLOCK_BYTES;
 
 /// Queue depths, deeper than those of any single database session: the result is a maximum.
@@ -24,6 +25,8 @@ const JOB_TIMEOUT: Duration = Duration::from_mins(2);
 const FILL_TIMEOUT: Duration = Duration::from_mins(30);
 /// Number of bytes of the error output that are stored.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
+/// Maximum size of the results, which are a few kilobytes.
+const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 
 /// Failure to measure a device.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +162,8 @@ impl Fio<'_> {
             let reason = stderr.join().ok().filter(|reason| !reason.is_empty());
             return Err(failed(reason.unwrap_or_else(|| "no reason given".to_owned())));
         }
-        let text = std::fs::read_to_string(&output).map_err(|error| failed(error.to_string()))?;
+        let text =
+            text_limited(&output, OUTPUT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let side = if job.kind.ends_with("write") { "write" } else { "read" };
         let rate = parse(&text, side).map(|rate| DiskRate { jobs: job.threads, ..rate });
         rate.ok_or_else(|| failed("its output contains no results".to_owned()))

@@ -159,15 +159,16 @@ pub struct LiveTotals {
 
 impl LiveTotals {
     fn add(&mut self, point: &Point) {
+        // The file of another process may contain any numbers.
         self.seconds += point.seconds;
-        self.transactions += point.transactions;
-        self.rows += point.rows;
-        self.errors += point.errors;
-        self.failed += point.failed;
-        self.late += point.late;
-        self.skipped += point.skipped;
-        self.retries += point.retries;
-        self.reconnects += point.reconnects;
+        self.transactions = self.transactions.saturating_add(point.transactions);
+        self.rows = self.rows.saturating_add(point.rows);
+        self.errors = self.errors.saturating_add(point.errors);
+        self.failed = self.failed.saturating_add(point.failed);
+        self.late = self.late.saturating_add(point.late);
+        self.skipped = self.skipped.saturating_add(point.skipped);
+        self.retries = self.retries.saturating_add(point.retries);
+        self.reconnects = self.reconnects.saturating_add(point.reconnects);
     }
 }
 
@@ -356,7 +357,7 @@ impl LiveRun {
 
     fn start_stage(&mut self, name: &str, phase: LivePhase) {
         self.phase = phase;
-        self.stages_started += 1;
+        self.stages_started = self.stages_started.saturating_add(1);
         if self.stages.len() >= STAGES_MAX {
             self.stages.remove(0);
         }
@@ -364,7 +365,7 @@ impl LiveRun {
     }
 
     fn add(&mut self, point: &Point) {
-        self.points_seen += 1;
+        self.points_seen = self.points_seen.saturating_add(1);
         if let Some(stage) = self.stages.last_mut() {
             stage.totals.add(point);
             stage.last = Some(point.clone());
@@ -435,6 +436,18 @@ mod tests {
         assert_eq!((last.number, last.stage), (LIVE_POINTS_MAX as u64 + 6, 2));
         let sums: Vec<u64> = run.stages.iter().map(|stage| stage.totals.transactions).collect();
         assert_eq!(sums, [2 * (LIVE_POINTS_MAX as u64 + 5), 7]);
+    }
+
+    #[test]
+    fn any_numbers_of_a_file_are_added_without_overflow() {
+        let mut run = example_live_run(&Plan::default());
+        (run.points_seen, run.stages_started) = (u64::MAX, u64::MAX);
+        run.apply(&LiveEvent::Stage { name: "a".to_owned() });
+        for _ in 0..2 {
+            let point = Point { transactions: u64::MAX, rows: u64::MAX, ..Point::default() };
+            run.apply(&LiveEvent::Point(Box::new(point)));
+        }
+        assert_eq!(run.stage().unwrap().totals.transactions, u64::MAX);
     }
 
     #[test]

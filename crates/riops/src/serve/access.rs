@@ -22,7 +22,7 @@ const COOKIE: &str = "riops_session";
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     pub(super) hosts: Hosts,
-    /// `None` if only this machine can connect, and the user wants no token.
+    /// `None` if only this machine can connect, nothing can be changed, and the user wants no token.
     pub(super) token: Option<Token>,
 }
 

@@ -1,79 +1,266 @@
-//! Limits the number of connections of a server.
+//! The open connections of a server: who must make room if there are too many.
+//!
+//! A connection is idle until the header of a request has arrived, and again after the response. Idle ones are closed
+//! to admit others, so that silent clients keep no one out.
 
-use std::io;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use axum::serve::Listener;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::Notify;
 
-/// Connections of all clients: far below the limit on open files. Further clients wait.
-const CONNECTIONS_MAX: usize = 128;
+/// Bits of an IPv6 address that belong to the network: a client has the others for itself.
+const NETWORK_BITS: u32 = 64;
 
-/// A listener that accepts a bounded number of connections.
+/// The limits of a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Time for the header of a request, and between two requests of a connection.
+    pub(super) header: Duration,
+    /// Time for the body of a request.
+    pub(super) body: Duration,
+    /// Time in which a client must read some of its response.
+    pub(super) write: Duration,
+    /// Connections of all clients.
+    pub(super) connections: usize,
+    /// Connections of one address.
+    pub(super) per_address: usize,
+}
+
+impl Limits {
+    /// The timeouts are those of nginx, rounded down. The connections are far below the limit on open files; half of
+    /// them suffice for a proxy, whose clients all have its address.
+    pub(super) const DEFAULT: Self = Self {
+        header: Duration::from_secs(30),
+        body: Duration::from_secs(30),
+        write: Duration::from_secs(30),
+        connections: 128,
+        per_address: 64,
+    };
+}
+
+/// The connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
-    listener: TcpListener,
-    free: Arc<Semaphore>,
+    limits: Limits,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Number of the last connection or response.
+    last: u64,
+    open: BTreeMap<u64, Client>,
+}
+
+#[derive(Debug)]
+struct Client {
+    address: IpAddr,
+    /// The number at which it became idle; `None` while a request is answered.
+    idle_since: Option<u64>,
+    close: Arc<Notify>,
 }
 
 impl Connections {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, free: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, table: Arc::default() }
+    }
+
+    /// Admits a connection, and closes the one that has been idle for longest if there are too many. Returns `None` if
+    /// there are too many and none is idle.
+    pub(super) fn admit(&self, address: IpAddr) -> Option<Place> {
+        let address = client(address);
+        let mut table = lock(&self.table);
+        let of_address = table.open.values().filter(|client| client.address == address).count();
+        let is_admitted = (of_address < self.limits.per_address
+            || table.close_idle(|client| client.address == address))
+            && (table.open.len() < self.limits.connections || table.close_idle(|_| true));
+        is_admitted.then(|| {
+            let (id, close) = (table.next(), Arc::<Notify>::default());
+            let client = Client { address, idle_since: Some(id), close: Arc::clone(&close) };
+            table.open.insert(id, client);
+            Place { table: Arc::clone(&self.table), id, close }
+        })
     }
 }
 
-/// A connection. Its place is free again when it is dropped.
+impl Table {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Closes the connection that has been idle for longest. Returns false if none is idle.
+    fn close_idle(&mut self, is_candidate: impl Fn(&Client) -> bool) -> bool {
+        let candidates = self.open.iter().filter(|(_, client)| is_candidate(client));
+        let idle = candidates.filter_map(|(id, client)| Some((client.idle_since?, *id)));
+        let Some(closed) = idle.min().and_then(|(_, id)| self.open.remove(&id)) else {
+            return false;
+        };
+        closed.close.notify_one();
+        true
+    }
+}
+
+fn lock(table: &Mutex<Table>) -> std::sync::MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what the connections of a client have in common.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let network = address.to_bits() >> NETWORK_BITS << NETWORK_BITS;
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+        address => address,
+    }
+}
+
+/// The place of a connection, which is free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
-    stream: TcpStream,
-    _permit: Option<OwnedSemaphorePermit>,
+    table: Arc<Mutex<Table>>,
+    id: u64,
+    close: Arc<Notify>,
 }
 
-impl Listener for Connections {
-    type Io = Place;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Place, SocketAddr) {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.free).acquire_owned().await.ok();
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Place { stream, _permit: permit }, address)
+impl Place {
+    /// Waits until this connection must make room for another one.
+    pub(super) async fn closed(&self) {
+        self.close.notified().await;
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// A request has arrived: the connection is not idle until this is dropped.
+    pub(super) fn busy(&self) -> Busy {
+        if let Some(client) = lock(&self.table).open.get_mut(&self.id) {
+            client.idle_since = None;
+        }
+        Busy { table: Arc::clone(&self.table), id: self.id }
     }
 }
 
-impl AsyncRead for Place {
-    fn poll_read(
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.table).open.remove(&self.id);
+    }
+}
+
+/// A request that is answered.
+#[derive(Debug)]
+pub(super) struct Busy {
+    table: Arc<Mutex<Table>>,
+    id: u64,
+}
+
+impl Busy {
+    /// Keeps the connection busy until the end of this body.
+    pub(super) fn until_end_of(self, body: Body) -> Body {
+        Body::new(Answer { body, _busy: self })
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut table = lock(&self.table);
+        let now = table.next();
+        if let Some(client) = table.open.get_mut(&self.id) {
+            client.idle_since = Some(now);
+        }
+    }
+}
+
+/// The body of a response.
+struct Answer {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
-impl AsyncWrite for Place {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+
+    fn connections() -> Connections {
+        Connections::new(Limits { connections: 3, per_address: 2, ..Limits::DEFAULT })
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+    fn must_close(place: &Place) -> bool {
+        place.closed().now_or_never().is_some()
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    #[test]
+    fn the_longest_idle_connection_of_an_address_makes_room() {
+        let connections = connections();
+        let other = connections.admit(OTHER).unwrap();
+        let places = [(); 2].map(|()| connections.admit(ONE).unwrap());
+        drop(places[0].busy());
+        let third = connections.admit(ONE).unwrap();
+        assert_eq!(
+            [&other, &places[0], &places[1], &third].map(must_close),
+            [false, false, true, false]
+        );
+    }
+
+    #[test]
+    fn a_request_in_progress_is_not_closed() {
+        let connections = connections();
+        let places = [(); 2].map(|()| connections.admit(ONE).unwrap());
+        let busy = places.each_ref().map(Place::busy);
+        assert!(connections.admit(ONE).is_none(), "nothing is idle");
+        let other = connections.admit(OTHER).unwrap();
+        let next = connections.admit(OTHER).unwrap();
+        assert!(must_close(&other) && !must_close(&next));
+        drop(busy);
+        assert!(connections.admit(ONE).is_some());
+        assert!(must_close(&places[0]));
+    }
+
+    #[test]
+    fn an_ended_connection_leaves_its_place() {
+        let connections = connections();
+        let places = [(); 2].map(|()| connections.admit(ONE).unwrap());
+        let busy = places.each_ref().map(Place::busy);
+        drop(places);
+        drop(busy);
+        assert!(lock(&connections.table).open.is_empty());
+    }
+
+    #[test]
+    fn a_client_is_an_address_or_an_ipv6_network() {
+        let of = |text: &str| client(text.parse().unwrap());
+        assert_eq!(of("::ffff:192.0.2.1"), ONE);
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::app::{App, Shared};
+use super::connections::Limits;
 use super::error::ServeError;
 use super::failure::Failure;
 use super::feed::Feed;
@@ -31,7 +32,7 @@ const INTERRUPT_EVERY: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// Address to listen on.
     pub listen: ListenAddress,
-    /// Token that clients must present; required unless only this machine can connect.
+    /// Token that clients must present; required for changes, and if other machines can connect.
     pub token: Option<Token>,
     /// Whether labels and tags can be changed, and runs removed.
     pub allow_edit: bool,
@@ -57,7 +58,10 @@ impl Dashboard {
     /// [`ServeError`] if the port cannot be opened, or if a token is missing.
     pub fn open(settings: Settings) -> Result<Self, ServeError> {
         let (listener, address) = settings.listen.bind()?;
-        require_token(&settings.listen, address, settings.token.as_ref(), "--token")?;
+        require_token(&settings.listen, address, settings.token.as_ref(), "--token-file")?;
+        if settings.allow_edit && settings.token.is_none() {
+            return Err(ServeError::EditRequiresToken);
+        }
         Ok(Self { listener, address, settings })
     }
 
@@ -85,7 +89,8 @@ impl Dashboard {
         )?);
         let access = Access { hosts: listen.hosts(), token };
         let background = background(Arc::clone(&app), interrupt.clone(), stop);
-        server::run(self.listener, router(app), access, stopped, background).map_err(failed)
+        server::run(self.listener, router(app), access, Limits::DEFAULT, &stopped, background)
+            .map_err(failed)
     }
 }
 

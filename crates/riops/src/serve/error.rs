@@ -23,9 +23,12 @@ pub enum ServeError {
     TokenRequired {
         /// Address as typed.
         address: String,
-        /// The option that sets a token.
+        /// The option that reads a token from a file.
         option: &'static str,
     },
+    /// Other users of the machine could change the store.
+    #[error("changes require a token, because other users of this machine can connect too")]
+    EditRequiresToken,
     /// A token that can be guessed.
     #[error("the token has {length} characters: use at least {min}, without spaces")]
     WeakToken {

@@ -1,9 +1,9 @@
 //! The runs in progress for requests: read on demand, and repeatedly while a live view is open.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use super::failure::Failure;
 use crate::record::LiveRun;
@@ -49,10 +49,9 @@ impl Feed {
     }
 
     async fn read(&self) -> Result<Runs, Failure> {
-        let source = Arc::clone(&self.source);
-        let runs = tokio::task::spawn_blocking(move || {
-            source.lock().unwrap_or_else(PoisonError::into_inner).runs()
-        });
+        // Requests wait for each other, without a thread.
+        let mut source = Arc::clone(&self.source).lock_owned().await;
+        let runs = tokio::task::spawn_blocking(move || source.runs());
         let runs = runs.await.map_err(|_| Failure::Aborted)?;
         let runs = Arc::new(runs.map_err(|_| Failure::Aborted)?);
         // The last events of a run are returned only once.

@@ -12,6 +12,7 @@ use axum::routing::get;
 use tokio::sync::watch;
 
 use super::access::Access;
+use super::connections::Limits;
 use super::error::ServeError;
 use super::listen::ListenAddress;
 use super::server;
@@ -38,7 +39,7 @@ impl MetricsServer {
     /// [`ServeError`] if the port cannot be opened, or if a token is missing.
     pub fn start(listen: &ListenAddress, token: Option<Token>) -> Result<Self, ServeError> {
         let (listener, address) = listen.bind()?;
-        require_token(listen, address, token.as_ref(), "--metrics-token")?;
+        require_token(listen, address, token.as_ref(), "--metrics-token-file")?;
         let url = format!("{}metrics", listen.url(address));
         let access = Access { hosts: listen.hosts(), token };
         let current = Current::default();
@@ -49,7 +50,7 @@ impl MetricsServer {
             .name("riops-metrics".to_owned())
             .spawn(move || {
                 // The port is open, so that only a missing runtime remains. The run continues without metrics.
-                let _ = server::run(listener, router, access, stopped, async {});
+                let _ = server::run(listener, router, access, Limits::DEFAULT, &stopped, async {});
             })
             .map_err(failed)?;
         Ok(Self { url, current, stop, thread: Some(thread) })

@@ -21,6 +21,7 @@ mod server;
 mod stored;
 mod stream;
 mod token;
+mod writes;
 
 pub use dashboard::{Dashboard, Settings};
 pub use error::ServeError;

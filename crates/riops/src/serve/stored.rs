@@ -1,6 +1,8 @@
 //! The store for requests: opened when it is first needed, and used on blocking threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
 
 use super::failure::Failure;
 use crate::store::{Store, StoreError};
@@ -21,35 +23,36 @@ impl Stored {
         Self { open, held: Arc::default() }
     }
 
-    /// Does work with the store. Returns `None` if there is no store yet. Requests wait for each other.
+    /// Does work with the store. Returns `None` if there is no store yet. Requests wait for each other, without a thread.
     pub(super) async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Store) -> Result<T, Failure> + Send + 'static,
     ) -> Result<Option<T>, Failure> {
-        let own = self.clone();
-        let result = tokio::task::spawn_blocking(move || own.now(work)).await;
+        let open = Arc::clone(&self.open);
+        let mut held = Arc::clone(&self.held).lock_owned().await;
+        let result = tokio::task::spawn_blocking(move || now(&open, &mut held, work)).await;
         result.map_err(|_| Failure::Aborted)?
     }
+}
 
-    fn now<T>(
-        &self,
-        work: impl FnOnce(&dyn Store) -> Result<T, Failure>,
-    ) -> Result<Option<T>, Failure> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match held.take() {
+fn now<T>(
+    open: &OpenStore,
+    held: &mut Option<Box<dyn Store>>,
+    work: impl FnOnce(&dyn Store) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    let store = match held.take() {
+        Some(store) => store,
+        None => match open()? {
             Some(store) => store,
-            None => match (self.open)()? {
-                Some(store) => store,
-                None => return Ok(None),
-            },
-        };
-        let result = work(store.as_ref());
-        // After any other error of the store, the next request opens it again.
-        let is_usable = match &result {
-            Err(failure @ Failure::Store(_)) => failure.is_absence(),
-            _ => true,
-        };
-        *held = Some(store).filter(|_| is_usable);
-        result.map(Some)
-    }
+            None => return Ok(None),
+        },
+    };
+    let result = work(store.as_ref());
+    // After any other error of the store, the next request opens it again.
+    let is_usable = match &result {
+        Err(failure @ Failure::Store(_)) => failure.is_absence(),
+        _ => true,
+    };
+    *held = Some(store).filter(|_| is_usable);
+    result.map(Some)
 }

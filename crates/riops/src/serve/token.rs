@@ -1,4 +1,4 @@
-//! The token that clients from other machines must present, and values derived from secrets.
+//! The token that clients must present, and values derived from secrets.
 
 use std::fmt::Write as _;
 

@@ -94,9 +94,8 @@ impl Connection {
             SearchPath::OfSession => self.session_info().process,
             SearchPath::OfRole | SearchPath::OfTransaction => 0,
         };
-        let sql = format!(
-            "select 1 from pg_stat_activity where pid = {process} and state like 'idle%'"
-        );
+        let sql =
+            format!("select 1 from pg_stat_activity where pid = {process} and state like 'idle%'");
         let lost = || ConnectionError::Protocol("its reply was lost".to_owned());
         Ok(connection.query_value(&sql)?.map(|_| lost()))
     }

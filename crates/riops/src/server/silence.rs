@@ -25,7 +25,13 @@ const CONNECT_TIMEOUTS: u32 = 3;
 impl Silence {
     pub(super) fn new(connect_timeout: Duration) -> Self {
         let max = Some(connect_timeout * CONNECT_TIMEOUTS);
-        Self { max, since: Instant::now(), statement: String::new(), messages: 0, is_suspected: false }
+        Self {
+            max,
+            since: Instant::now(),
+            statement: String::new(),
+            messages: 0,
+            is_suspected: false,
+        }
     }
 
     /// Notes the statement that is sent.

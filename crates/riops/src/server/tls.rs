@@ -30,6 +30,8 @@ use x509_cert::der::{Decode, Tag, Tagged};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
+use crate::host::files::read_limited;
+
 /// `sslmode`, in increasing order of strength.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
@@ -175,6 +177,8 @@ impl Tls {
     }
 }
 
+/// Maximum size of a file. The largest revocation lists of public authorities have some ten megabytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
 const ROOT_CERTIFICATE: &str = "root certificate";
 const CLIENT_CERTIFICATE: &str = "client certificate";
 const CLIENT_KEY: &str = "private key";
@@ -184,9 +188,14 @@ fn file_error(what: &'static str, path: &Path, reason: &dyn std::fmt::Display) -
     TlsError::File { what, path: path.to_owned(), reason: reason.to_string() }
 }
 
+fn contents(path: &Path, what: &'static str) -> Result<Vec<u8>, TlsError> {
+    read_limited(path, FILE_BYTES_MAX).map_err(|error| file_error(what, path, &error))
+}
+
 fn certificates(path: &Path, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
+    let pem = contents(path, what)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
         .map_err(|error| file_error(what, path, &error))?;
     if found.is_empty() {
         return Err(file_error(what, path, &"it contains no certificate"));
@@ -201,7 +210,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     if metadata.permissions().mode() & forbidden != 0 {
         return Err(file_error(CLIENT_KEY, path, &"other users can access it; run: chmod 600"));
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+    PrivateKeyDer::from_pem_slice(&contents(path, CLIENT_KEY)?).map_err(|error| {
         let reason = format!("it contains no unencrypted private key ({error})");
         file_error(CLIENT_KEY, path, &reason)
     })
@@ -244,8 +253,8 @@ fn revocations(
 }
 
 fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    CertificateRevocationListDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
+    CertificateRevocationListDer::pem_slice_iter(&contents(path, REVOCATIONS)?)
+        .collect::<Result<_, _>>()
         .map_err(|error| file_error(REVOCATIONS, path, &error))
 }
 

@@ -105,7 +105,12 @@ mod tests {
 
     #[test]
     fn a_mistyped_url_is_no_file() {
-        for text in ["postgres:/u:s3cret@h/x", "u:s3cret@h", "Postgresql://u:s3cret@h/x", "h?password=s3cret"] {
+        for text in [
+            "postgres:/u:s3cret@h/x",
+            "u:s3cret@h",
+            "Postgresql://u:s3cret@h/x",
+            "h?password=s3cret",
+        ] {
             let error = StoreLocation::parse(text, |_| None).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }

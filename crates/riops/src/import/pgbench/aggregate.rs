@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
-use super::TOOL;
+use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::ImportedRun;
 use crate::record::{
     ErrorEntry, LatencyKind, LoopRecord, Outcomes, Point, ReportedLatency, StageRecord,
@@ -57,7 +57,7 @@ impl Sums {
                 text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
             found.ok_or_else(|| format!("expected a number in column {}, found \"{text}\"", at + 1))
         };
-        let start = i64::try_from(whole(0)?).map_err(|_| "the time is out of range".to_owned())?;
+        let start = super::second(i64::try_from(whole(0)?).unwrap_or(i64::MAX))?;
         let count = whole(1)?;
         let some = |us: f64| (count > 0).then_some(us);
         Ok((
@@ -78,22 +78,26 @@ impl Sums {
         ))
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) -> Result<(), String> {
+        let sum = |a: u64, b: u64| a.checked_add(b).ok_or(OUT_OF_RANGE);
         let of = |pick: fn(f64, f64) -> f64, a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(pick(a, b)),
             (a, b) => a.or(b),
         };
-        self.count += other.count;
+        self.count = sum(self.count, other.count)?;
         self.latency_us += other.latency_us;
         self.squares += other.squares;
         self.min_us = of(f64::min, self.min_us, other.min_us);
         self.max_us = of(f64::max, self.max_us, other.max_us);
         self.lag_us += other.lag_us;
-        self.skipped += other.skipped;
-        self.retries += other.retries;
-        self.serialization += other.serialization;
-        self.deadlock += other.deadlock;
-        self.other += other.other;
+        self.skipped = sum(self.skipped, other.skipped)?;
+        self.retries = sum(self.retries, other.retries)?;
+        self.serialization = sum(self.serialization, other.serialization)?;
+        self.deadlock = sum(self.deadlock, other.deadlock)?;
+        self.other = sum(self.other, other.other)?;
+        // All attempts, so that no part of this sum overflows.
+        sum(self.count, sum(self.serialization, sum(self.deadlock, self.other)?)?)?;
+        Ok(())
     }
 
     fn failed(&self) -> u64 {
@@ -123,14 +127,13 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
     for input in group {
         input.for_each_line(|_, line| {
             let (start, sums) = Sums::parse(line)?;
-            intervals.entry(start).or_default().add(&sums);
-            Ok(())
+            intervals.entry(start).or_default().add(&sums)
         })?;
     }
     let length = interval_s(&intervals).map_err(|reason| ImportError::contents(&name, reason))?;
     let mut all = Sums::default();
     for sums in intervals.values() {
-        all.add(sums);
+        all.add(sums).map_err(|reason| ImportError::contents(&name, reason))?;
     }
     let first = intervals.keys().next().copied().unwrap_or_default();
     let last = intervals.keys().next_back().copied().unwrap_or_default();

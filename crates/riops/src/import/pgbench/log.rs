@@ -12,7 +12,7 @@ use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
 use super::super::settings::Column7;
-use super::TOOL;
+use super::{OUT_OF_RANGE, TOOL};
 use crate::metrics::{Histogram, HistogramError};
 use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
 use crate::record::{
@@ -24,6 +24,8 @@ use crate::units::Nanos;
 const RETRIES_MEDIAN_MAX: u64 = 10;
 
 const SECOND_US: i64 = 1_000_000;
+/// Maximum number of scripts of a pgbench (`MAX_SCRIPTS`). Each has two histograms.
+const SCRIPTS_MAX: usize = 128;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,17 +59,18 @@ impl Entry {
         if rest.len() > 2 {
             return Err(format!("expected 6 to 8 columns, found {}", fields.len()));
         }
-        let second: i64 = parse("epoch", ended_s)?;
+        let second = super::second(parse("epoch", ended_s)?)?;
         let fraction: i64 = parse("epoch", fraction_us)?;
-        let end_us = second.checked_mul(SECOND_US).and_then(|us| us.checked_add(fraction));
-        let in_second = (0..SECOND_US).contains(&fraction);
+        if !(0..SECOND_US).contains(&fraction) {
+            return Err(OUT_OF_RANGE.to_owned());
+        }
         let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
         Ok(Self {
             client: parse("client", client)?,
             number: parse("transaction", number)?,
             outcome: outcome(time)?,
             script: parse("script", script)?,
-            end_us: end_us.filter(|_| in_second).ok_or("the time is out of range")?,
+            end_us: second * SECOND_US + fraction,
             column_7: optional(0)?,
             column_8: optional(1)?,
         })
@@ -169,8 +172,12 @@ impl Sums {
             return Err(format!("{columns} columns, but the lines before have another number"));
         }
         let column_7 = entry.column_7.unwrap_or_default();
+        let scripts = self.scripts.len();
         let script = match self.scripts.entry(entry.script) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(_) if scripts == SCRIPTS_MAX => {
+                return Err(format!("more than {SCRIPTS_MAX} scripts"));
+            }
             std::collections::btree_map::Entry::Vacant(new) => {
                 let times = Times::new().map_err(|error| error.to_string())?;
                 new.insert(Script { times, failed: 0 })
@@ -184,7 +191,8 @@ impl Sums {
         match entry.outcome {
             Outcome::Succeeded { time_us } => {
                 client.1 += 1;
-                started_us = entry.end_us.saturating_sub_unsigned(time_us);
+                let start = entry.end_us.checked_sub_unsigned(time_us);
+                started_us = start.filter(|start| *start >= 0).ok_or(OUT_OF_RANGE)?;
                 self.times.record(time_us, column_7);
                 script.times.record(time_us, column_7);
                 let short = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
@@ -202,10 +210,12 @@ impl Sums {
                 *self.failures.entry(sqlstate.unwrap_or_default()).or_default() += 1;
             }
         }
-        self.sum_7 = self.sum_7.saturating_add(column_7);
-        self.sum_8 = self.sum_8.saturating_add(entry.column_8.unwrap_or_default());
-        second.sum_7 = second.sum_7.saturating_add(column_7);
-        second.sum_8 = second.sum_8.saturating_add(entry.column_8.unwrap_or_default());
+        let column_8 = entry.column_8.unwrap_or_default();
+        // The sums of the seconds are at most those of the run.
+        self.sum_7 = self.sum_7.checked_add(column_7).ok_or(OUT_OF_RANGE)?;
+        self.sum_8 = self.sum_8.checked_add(column_8).ok_or(OUT_OF_RANGE)?;
+        second.sum_7 += column_7;
+        second.sum_8 += column_8;
         self.start_us = self.start_us.min(started_us);
         self.end_us = self.end_us.max(entry.end_us);
         Ok(())
@@ -273,11 +283,12 @@ pub(in crate::import) fn log(
 /// Fails for an empty log, and for one with a sample of the transactions, whose rate is unknown.
 fn require_whole(sums: &Sums, name: &str) -> Result<(), ImportError> {
     let logged: u64 = sums.clients.values().map(|client| client.0).sum();
-    let last: u64 = sums.clients.values().map(|client| client.2).sum();
+    // Numbers of the log, unlike those that count its lines.
+    let last: u128 = sums.clients.values().map(|client| u128::from(client.2)).sum();
     if logged == 0 {
         return Err(ImportError::contents(name, "the log has no transactions"));
     }
-    if logged != last {
+    if u128::from(logged) != last {
         return Err(ImportError::contents(
             name,
             format!(

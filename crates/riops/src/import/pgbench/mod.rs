@@ -10,3 +10,12 @@ pub(super) use report::text;
 
 /// Name of the tool in records.
 const TOOL: &str = "pgbench";
+
+/// Why a number cannot be used: it, or a sum with it, does not fit.
+const OUT_OF_RANGE: &str = "a number is out of range";
+
+/// Returns the second of a time in a log, in seconds since 1970: at most the latest time that can be stored.
+fn second(epoch_s: i64) -> Result<i64, String> {
+    let range = 0..=jiff::Timestamp::MAX.as_second();
+    if range.contains(&epoch_s) { Ok(epoch_s) } else { Err(OUT_OF_RANGE.to_owned()) }
+}

@@ -2,7 +2,7 @@
 
 use super::super::error::ImportError;
 use super::super::found::{Found, FoundServer};
-use super::TOOL;
+use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{
     ErrorEntry, LateRecord, LatencyKind, OperationRecord, Outcomes, Point, ReportedLatency,
@@ -206,12 +206,8 @@ impl Report {
         stage.seconds = if tps > 0.0 { processed as f64 / tps } else { duration };
         let each = &mut stage.session_loop;
         each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
-        each.outcomes = self.failed.map(|failed| Outcomes {
-            attempted: processed + failed,
-            succeeded: processed,
-            failed,
-            unknown: 0,
-        });
+        each.outcomes = outcomes(processed, self.failed)
+            .map_err(|reason| ImportError::contents(name, reason))?;
         each.retries = self.retries.unwrap_or_default();
         each.errors = self
             .failures
@@ -238,6 +234,12 @@ impl Report {
         each.series = series;
         Ok(found)
     }
+}
+
+fn outcomes(succeeded: u64, failed: Option<u64>) -> Result<Option<Outcomes>, &'static str> {
+    let Some(failed) = failed else { return Ok(None) };
+    let attempted = succeeded.checked_add(failed).ok_or(OUT_OF_RANGE)?;
+    Ok(Some(Outcomes { attempted, succeeded, failed, unknown: 0 }))
 }
 
 /// The points of the progress lines, and the start of the first one, if they have timestamps.

@@ -163,10 +163,11 @@ fn totals(
     labels: &Labels,
     count: impl Fn(&Point) -> Option<u64>,
 ) -> Vec<(Labels, f64, Timestamp)> {
-    let mut total = 0;
+    // Of imported records, the counts may be any numbers.
+    let mut total = 0u128;
     let mut samples = vec![(labels.clone(), 0.0, series.start)];
     for point in series.points() {
-        total += count(point).unwrap_or_default();
+        total += u128::from(count(point).unwrap_or_default());
         if let Some(at) = series.at(point) {
             samples.push((labels.clone(), total as f64, at));
         }

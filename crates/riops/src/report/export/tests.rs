@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::Point;
 use crate::report::example_record;
 
 fn csv(rows: CsvRows) -> (Vec<String>, Vec<Vec<String>>) {
@@ -72,4 +73,18 @@ fn one_record_is_an_object_and_several_are_json_lines() {
     let read: Vec<Record> = two.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read, [record.clone(), record]);
     assert_eq!(export(&[], ExportFormat::Json).unwrap(), "");
+}
+
+#[test]
+fn totals_of_any_counts_are_exact() {
+    let mut record = example_record();
+    let series = &mut record.stages[0].session_loop.series;
+    let most = Point { transactions: u64::MAX, ..series[0].clone() };
+    *series = vec![most; 3];
+    let text = export(&[record], ExportFormat::OpenMetrics).unwrap();
+    let total = |line: &str| {
+        line.strip_prefix("riops_transactions_total")?.split(' ').nth_back(1)?.parse().ok()
+    };
+    let totals: Vec<f64> = text.lines().filter_map(total).collect();
+    assert_eq!(totals.last(), Some(&(u64::MAX as f64 * 3.0)), "{text}");
 }

@@ -41,7 +41,8 @@ fn from_samples(samples: &SampleSet) -> HeatmapRecord {
             (point.latency_us.log10() * f64::from(CLASSES_PER_DECADE)).floor() as i32,
         );
         if let Some(slot) = counted.get_mut(slot) {
-            *slot.entry(class).or_default() += samples.every;
+            let count = slot.entry(class).or_insert(0u64);
+            *count = count.saturating_add(samples.every);
         }
     }
     let counts = counted.into_iter().map(|classes| {

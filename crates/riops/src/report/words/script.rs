@@ -16,9 +16,9 @@ const TITLE_MAX: usize = 48;
 
 impl Words for ScriptRun {
     fn work(&self) -> String {
-        let sum: u32 = self.scripts.iter().map(|script| script.weight).sum();
+        let sum: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
         let script = |script: &crate::plan::ScriptSource| {
-            let share = f64::from(script.weight) / f64::from(sum.max(1));
+            let share = f64::from(script.weight) / sum.max(1) as f64;
             let share = if self.scripts.len() > 1 {
                 format!(" ({} of the transactions)", percent(share))
             } else {

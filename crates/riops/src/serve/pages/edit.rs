@@ -11,6 +11,7 @@ use super::super::app::{App, Place, Shared, layout, see_other};
 use super::super::failure::Failure;
 use super::super::query::Query;
 use super::super::token::are_equal;
+use crate::plan::require_printable;
 
 const READ_ONLY: &str = "the dashboard is read-only: start it with --allow-edit";
 const OTHER_FORM: &str =
@@ -68,6 +69,7 @@ pub(in crate::serve) async fn label(
     let answer = async {
         let fields = fields(&app, &body)?;
         let label = fields.given("label").map(str::to_owned);
+        require_printable(&label).map_err(|error| Failure::Request(error.to_string()))?;
         let changed = app.stored.with(move |store| {
             let id = store.id(&id)?;
             store.set_label(&id, label.as_deref())?;
@@ -111,6 +113,8 @@ fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
         _ => Err(Failure::Request(format!("\"{line}\" is not a tag: expected NAME=VALUE"))),
     };
     let tags: BTreeMap<String, String> = lines.map(tag).collect::<Result<_, _>>()?;
+    let names = tags.keys().chain(tags.values());
+    require_printable(names).map_err(|error| Failure::Request(error.to_string()))?;
     if tags.len() > TAGS_MAX {
         return Err(Failure::Request(format!("a run has at most {TAGS_MAX} tags here")));
     }
@@ -149,7 +153,7 @@ mod tests {
         let found: Vec<_> =
             tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(found, expected);
-        for wrong in ["a", "=1"] {
+        for wrong in ["a", "=1", "a=\u{1b}[2J", "a\u{9b}=1", "a=\u{202e}cba"] {
             assert!(parse_tags(wrong).is_err(), "{wrong}");
         }
         let many: Vec<String> = (0..=TAGS_MAX).map(|number| format!("t{number}=1")).collect();

@@ -43,6 +43,14 @@ pub enum ConnInfoError {
         /// Name of the service.
         service: String,
     },
+    /// A service file is not read as a whole.
+    #[error("cannot read service file \"{}\": {reason}", .path.display())]
+    LargeServiceFile {
+        /// Path of the service file.
+        path: PathBuf,
+        /// Its limit.
+        reason: String,
+    },
     /// Certificates or keys cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -1,11 +1,13 @@
 //! The service file and the password file.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::ConnInfoError;
 use super::text::Settings;
+use crate::host::files::{TEXT_BYTES_MAX, text_limited};
 
 /// Returns the settings of a service, from the user's service file or else from the system's.
 pub(super) fn service(
@@ -20,8 +22,12 @@ pub(super) fn service(
         .map_or_else(|| PathBuf::from("/etc/postgresql-common"), PathBuf::from)
         .join("pg_service.conf");
     for path in user.into_iter().chain([system]) {
-        let Ok(text) = fs::read_to_string(&path) else {
-            continue;
+        let text = match text_limited(&path, TEXT_BYTES_MAX) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                return Err(ConnInfoError::LargeServiceFile { path, reason: error.to_string() });
+            }
+            Err(_) => continue,
         };
         if let Some(settings) = section(&text, name, &path)? {
             return Ok(settings);
@@ -112,7 +118,7 @@ impl PasswordFile {
                 path.display()
             )));
         }
-        match fs::read_to_string(path) {
+        match text_limited(path, TEXT_BYTES_MAX) {
             Ok(text) => Self { lines: text.lines().map(str::to_owned).collect(), warning: None },
             Err(error) => {
                 nothing(Some(format!("cannot read password file \"{}\": {error}", path.display())))
@@ -208,6 +214,18 @@ mod tests {
         }
         let none = PasswordFile::read(&folder.path().join("none"));
         assert!(none.warning.is_none() && none.lines.is_empty());
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pgpass");
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let warning = PasswordFile::read(&path).warning.unwrap();
+        assert!(warning.contains("limit of 16 MiB"), "{warning}");
+        let error = service("a", Some("/dev/zero".into()), &|_| None).unwrap_err().to_string();
+        assert!(error.contains("\"/dev/zero\": longer than the limit of 16 MiB"), "{error}");
     }
 
     #[test]

@@ -165,7 +165,8 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
     let (login, places) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     // The end of a password that contains a slash or a question mark.
-    let is_cut = login.is_empty() && places.contains(':') && (database.contains('@') || query.contains('@'));
+    let is_cut =
+        login.is_empty() && places.contains(':') && (database.contains('@') || query.contains('@'));
     if is_cut && places.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
         let text = "the password (characters such as / and ? must be percent-encoded)";
         return Err(ConnInfoError::Syntax(text.to_owned()));
@@ -219,8 +220,9 @@ fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
             _ => return Err(ConnInfoError::Syntax(format!("\"{}\"", shown_name(&name)))),
         }
         while characters.next_if(|next| next.is_whitespace()).is_some() {}
-        let value = parse_value(&mut characters)
-            .ok_or_else(|| ConnInfoError::Syntax(format!("the value of \"{}\"", shown_name(&name))))?;
+        let value = parse_value(&mut characters).ok_or_else(|| {
+            ConnInfoError::Syntax(format!("the value of \"{}\"", shown_name(&name)))
+        })?;
         settings.insert(name, value);
     }
 }

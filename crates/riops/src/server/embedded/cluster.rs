@@ -19,8 +19,8 @@ use super::options::Options;
 use super::postmaster::PidFile;
 use super::state::{State, USER, loopback};
 use super::{mark, places, postmaster, role};
-use crate::host::Interrupt;
-use crate::host::machine;
+use crate::host::files::last_bytes;
+use crate::host::{Interrupt, machine};
 use crate::server::connection::Connection;
 
 /// Below this size of /dev/shm, the dynamic shared memory of parallel queries goes to files.
@@ -30,6 +30,8 @@ const SHM_BYTES_MIN: u64 = 256 * 1024 * 1024;
 const PORT_TRIES: usize = 5;
 /// Number of lines of the server log that an error shows.
 const LOG_LINES: usize = 10;
+/// More than these lines have.
+const LOG_BYTES: u64 = 64 << 10;
 
 /// Starts the server. Initializes its data directory first if there is none.
 pub(super) fn start(
@@ -384,7 +386,7 @@ fn write_state(home: &Home, state: &State) -> Result<()> {
 }
 
 fn log_end(path: &Path) -> String {
-    last_lines(&String::from_utf8_lossy(&fs::read(path).unwrap_or_default()))
+    last_lines(&String::from_utf8_lossy(&last_bytes(path, LOG_BYTES).unwrap_or_default()))
 }
 
 fn last_lines(text: &str) -> String {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{LiveError, LiveSink, LiveSource};
+use crate::host::files::open_plain;
 use crate::host::output_file::{create_private_directory, private_file};
 use crate::record::{LIVE_VERSION, LiveEvent, LiveRun};
 
@@ -207,7 +208,7 @@ impl LiveSource for FileSource {
             // A run that ends between two calls is no error, and neither is a file that cannot be read.
             let followed = match self.followed.remove(&path) {
                 Some(followed) => Some(followed),
-                None => File::open(&path).ok().map(|file| Followed { file, offset: 0, run: None }),
+                None => open_plain(&path).ok().map(|file| Followed { file, offset: 0, run: None }),
             };
             let Some(mut followed) = followed.filter(|followed| followed.is_alive(&path)) else {
                 continue;
