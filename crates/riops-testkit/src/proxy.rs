@@ -21,6 +21,8 @@ pub enum Fault {
     CutToClient(u64),
     /// Bytes to the client are forwarded one at a time.
     Drip,
+    /// Some bytes to the client are changed, chosen by this seed: about one of 512.
+    Mutate(u64),
 }
 
 /// A listening proxy. Dropping it closes all connections.
@@ -100,6 +102,8 @@ struct Direction {
     limit: u64,
     /// Largest number of bytes written at a time.
     chunk: usize,
+    /// The seed of the changes, if bytes are changed.
+    mutation: Option<u64>,
     /// Whether the bytes go to the server, and the counters to add them to.
     counters: Option<(Arc<Forwarded>, bool)>,
     /// The recording to append to.
@@ -117,7 +121,7 @@ fn forward(
     let (to_server, to_client) = match fault {
         Fault::CutToServer(bytes) => (bytes, u64::MAX),
         Fault::CutToClient(bytes) => (u64::MAX, bytes),
-        Fault::None | Fault::Drip => (u64::MAX, u64::MAX),
+        Fault::None | Fault::Drip | Fault::Mutate(_) => (u64::MAX, u64::MAX),
     };
     let directions = [
         Direction {
@@ -125,6 +129,7 @@ fn forward(
             to: Arc::clone(&server),
             limit: to_server,
             chunk: usize::MAX,
+            mutation: None,
             counters: counters.clone().map(|counters| (counters, true)),
             record: Some(record),
         },
@@ -133,6 +138,7 @@ fn forward(
             to: Arc::clone(&client),
             limit: to_client,
             chunk: if fault == Fault::Drip { 1 } else { usize::MAX },
+            mutation: if let Fault::Mutate(seed) = fault { Some(seed) } else { None },
             counters: counters.map(|counters| (counters, false)),
             record: None,
         },
@@ -147,9 +153,21 @@ fn forward(
     Connection { sockets: vec![client, server], threads: threads.into() }
 }
 
+/// Returns the change of the next byte: nearly always 0. The generator is SplitMix64.
+fn change(state: &mut u64) -> u8 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let [first, second, change, ..] = mixed.to_le_bytes();
+    if first == 0 && second < 128 { change | 1 } else { 0 }
+}
+
 impl Direction {
     fn run(&self) -> io::Result<()> {
         let mut remaining = self.limit;
+        let mut random = self.mutation;
         let mut buffer = [0; 4096];
         while remaining > 0 {
             let count = match self.from.as_ref().read(&mut buffer)? {
@@ -157,7 +175,11 @@ impl Direction {
                 count => count.min(usize::try_from(remaining).unwrap_or(usize::MAX)),
             };
             remaining -= count as u64;
-            let bytes = buffer.get(..count).unwrap_or_default();
+            let bytes = buffer.get_mut(..count).unwrap_or_default();
+            if let Some(random) = &mut random {
+                bytes.iter_mut().for_each(|byte| *byte ^= change(random));
+            }
+            let bytes = &*bytes;
             if let Some((counters, is_to_server)) = &self.counters {
                 let counter = if *is_to_server { &counters.to_server } else { &counters.to_client };
                 counter.fetch_add(count as u64, Ordering::Relaxed);

@@ -173,7 +173,7 @@ pub(crate) fn translated(release: Release, sql: &str) -> String {
         (", rows_per_transaction 0", ""),
         (" with (rows_per_transaction 0)", ""),
         ("analyze, dist, ", "analyze, "),
-        ("pg_get_indexdef(", "public.yb_get_indexdef("),
+        ("pg_get_indexdef(", "pg_catalog.yb_get_indexdef("),
         ("yb_hash_code(", "hashint8("),
         ("version()", version.as_str()),
     ] {
@@ -199,10 +199,10 @@ pub fn functions_sql(nodes: &[(String, u16)]) -> String {
         })
         .collect();
     format!(
-        "create or replace function public.yb_servers() returns table (host text, port int8, num_connections int8,
+        "create or replace function pg_catalog.yb_servers() returns table (host text, port int8, num_connections int8,
            node_type text, cloud text, region text, zone text, public_ip text, uuid text)
          language sql as $$ values {} $$;
-         create or replace function public.yb_get_indexdef(index oid) returns text language sql as $$
+         create or replace function pg_catalog.yb_get_indexdef(index oid) returns text language sql as $$
            select replace(replace(replace(pg_catalog.pg_get_indexdef(index), 'USING btree', 'USING lsm'),
              ') WITH (fillfactor=''71'')', ' HASH)'), ') WITH (fillfactor=''72'')', ' ASC)') $$",
         rows.join(", ")

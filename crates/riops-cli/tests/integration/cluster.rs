@@ -54,7 +54,7 @@ impl Cluster {
                 .collect();
             cluster.execute(node, &format!(
                 "alter role postgres password '{PASSWORD}';
-                 create function yb_servers() returns table (host text, port int8, num_connections int8,
+                 create function pg_catalog.yb_servers() returns table (host text, port int8, num_connections int8,
                    node_type text, cloud text, region text, zone text, public_ip text, uuid text)
                  language sql as $$ values {} $$",
                 rows.join(", ")

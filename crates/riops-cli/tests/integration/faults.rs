@@ -37,7 +37,7 @@ fn fail_every(database: &Database, n: u32, sqlstate: &str, when: &str) {
             "create sequence riops_fault;
              create function riops_fault() returns trigger language plpgsql as $$
              begin
-               if nextval('riops_fault') % {n} = 0 then
+               if nextval('public.riops_fault') % {n} = 0 then
                  raise exception using errcode = '{sqlstate}', message = 'injected {sqlstate}';
                end if;
                return new;

@@ -23,6 +23,7 @@ mod experiment_reset;
 mod faults;
 mod files;
 mod fixture;
+mod harness;
 mod help;
 mod hijack;
 mod hints;

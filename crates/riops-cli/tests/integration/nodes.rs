@@ -104,7 +104,7 @@ fn each_spread_policy_selects_the_expected_nodes() {
 #[test]
 fn skips_a_node_that_is_down_at_the_start_and_uses_the_host_list_as_nodes() {
     let cluster = prepared("down-at-start");
-    cluster.execute(0, "alter function yb_servers() rename to no_servers");
+    cluster.execute(0, "alter function pg_catalog.yb_servers() rename to no_servers");
     cluster.kill(1);
     let line = format!("{INSERTS} --transactions 90 --output json");
     let mut with_hosts = cluster.command(&line);
@@ -166,7 +166,7 @@ fn sessions_use_only_the_first_nodes() {
     assert!(one["target"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{one}");
     assert!(one["stages"][0]["database"].is_object());
     // Hosts instead of yb_servers().
-    cluster.execute(0, "alter function yb_servers() rename to no_servers");
+    cluster.execute(0, "alter function pg_catalog.yb_servers() rename to no_servers");
     let mut with_hosts = cluster.command(&line("--nodes 2"));
     with_hosts.env("RIOPS_DATABASE", cluster.url(&[0, 2, 1]));
     let record = crate::fixture::CommandOutput::of(&mut with_hosts).expect(0).json();

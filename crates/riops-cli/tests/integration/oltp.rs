@@ -139,7 +139,7 @@ fn statements_that_fail_at_their_commit_count_once() {
     let triggers = "create sequence commits;
         create function fail_at_commit() returns trigger language plpgsql as $$
           begin
-            if nextval('commits') % 7 = 0 then
+            if nextval('public.commits') % 7 = 0 then
               raise exception 'commit refused' using errcode = '40001';
             end if;
             return null;

@@ -523,7 +523,10 @@ fn commits_in_flight_on_a_lost_node_have_an_unknown_outcome() {
         .map(|(number, each)| (format!("127.0.0.{number}"), each.port()))
         .collect();
     for node in 0..3 {
-        cluster.execute(node, &format!("drop function yb_servers(); {}", functions_sql(&nodes)));
+        cluster.execute(
+            node,
+            &format!("drop function pg_catalog.yb_servers(); {}", functions_sql(&nodes)),
+        );
     }
     let url = format!(
         "host=127.0.0.1 port={} user=postgres dbname=postgres sslmode=disable",

@@ -13,6 +13,8 @@
 
 mod collect;
 mod cycles;
+mod destructive;
+mod destructive_list;
 mod documents;
 mod functions;
 mod imports;
@@ -100,6 +102,17 @@ fn only_dispatch_files_match_on_workloads() {
         .map(|(file, violation)| format!("{file}:{violation}"))
         .collect();
     report("matches on the workload outside DISPATCH", &outside);
+}
+
+#[test]
+fn every_destructive_call_is_listed_with_its_proof() {
+    let unlisted = destructive::violations(destructive_list::LIST);
+    report("destructive calls that differ from the list", &unlisted);
+}
+
+#[test]
+fn sql_is_quoted_in_one_place() {
+    report("quotes of SQL outside of units/sql.rs", &destructive::own_quotes());
 }
 
 #[test]
