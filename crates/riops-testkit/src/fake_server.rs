@@ -159,6 +159,8 @@ impl<'a> Session<'a> {
                     {
                         Some(Reply::Row(vec![Some(Vec::new())]))
                     }
+                    // The first setting of a session of scripts.
+                    frontend::Message::Query("reset search_path") => Some(Reply::Done),
                     frontend::Message::Query(sql) => {
                         Some((self.answer)(self.number, &Request::Query(sql)))
                     }

@@ -40,7 +40,7 @@ pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload}
 pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use serve::Serve;
-pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload};
+pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 pub(crate) use warm::Warm;
@@ -251,14 +251,6 @@ pub(crate) struct Run {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) again: PlanOptions,
-}
-
-/// Permission for what is only data
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct TrustOption {
-    /// Allow the shell commands, programs and output files that a plan, stored run or experiment names
-    #[arg(long)]
-    pub(crate) trust: bool,
 }
 
 /// How a stored plan is run

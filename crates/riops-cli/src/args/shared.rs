@@ -15,6 +15,14 @@ use super::parsers::or_default;
 use super::target::TargetOptions;
 use crate::failure::UsageError;
 
+/// Permission for what is only data
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TrustOption {
+    /// Allow the shell commands, programs and output files that a plan, stored run or experiment names
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
 /// Returns the parameters that were given.
 pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> Parameters {
     let given = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));

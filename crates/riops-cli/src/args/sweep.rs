@@ -8,11 +8,12 @@ use clap::builder::PossibleValuesParser;
 use riops::experiment::{Order, Reset, Search};
 use riops::units::Span;
 
+use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::parsers::{choice, or_default, or_named, parse_pair};
 use super::run::RunWorkload;
+use super::shared::TrustOption;
 use super::target::{StoreOptions, TargetOptions};
-use super::{SweepWorkload, TrustOption};
 use crate::options::OptionNames;
 use crate::scan::CommandLine;
 

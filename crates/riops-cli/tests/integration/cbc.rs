@@ -174,6 +174,19 @@ fn creates_and_drops_its_own_database_and_no_other() {
     server(&format!("{SMALL} -d {inside}"))
         .expect(2)
         .stderr_contains("connect to another database");
+    server("server stop").expect(0);
+}
+
+#[test]
+fn only_databases_with_the_comment_of_riops_are_dropped() {
+    let home = folder("cbc-marks");
+    let server = |line: &str| CommandOutput::of(&mut on(&home, line));
+    server("server start").expect(0);
+    let url = server("server url").expect(0).stdout;
+    let sql = |sql: &str| {
+        let mut psql = Command::new("psql");
+        CommandOutput::of(psql.args([url.trim(), "-Atc", sql])).expect(0)
+    };
     // The database of a run that was killed before it renamed the database is dropped.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
     sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'made by riops x'");

@@ -54,7 +54,7 @@ fn temporary(connection: &mut Connection, marked: bool) -> Result<Vec<String>, C
 }
 
 /// Returns the databases with a temporary name that have no mark. A run that was killed before it could write the mark
-/// leaves one, but so may somebody else.
+/// leaves one, but so may another user.
 ///
 /// # Errors
 /// [`DatasetError::Connection`] if the query fails.

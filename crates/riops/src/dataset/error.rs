@@ -20,7 +20,7 @@ pub enum DatasetError {
     /// A table or index with the required name exists that was not created by riops.
     #[error("relation \"{0}\" exists and was not created by riops: rename or drop it first")]
     Foreign(String),
-    /// An object that riops did not create is attached to a table that is to be dropped.
+    /// An object that riops did not create is attached to a table that must be dropped.
     #[error(
         "cannot drop table \"{table}\": \"{object}\", which riops did not create, is attached to it as a partition, parent, child or sequence; detach it first"
     )]

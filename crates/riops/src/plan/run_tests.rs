@@ -80,7 +80,7 @@ fn rejects_invalid_values_with_the_name_of_the_option() {
         ),
         (|plan| plan.errors.reconnect_timeout_s = f64::NAN, "--reconnect-timeout"),
         (|plan| plan.thresholds.push("response.p99<1s".parse().unwrap()), "requires --rate"),
-        (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "--label"),
+        (|plan| plan.label = Some("red\u{1b}[31m".to_owned()), "labels and tags"),
         (|plan| plan.sessions = 0, "--sessions"),
         (|plan| plan.sessions = 1_000_000, "--sessions"),
         (|plan| plan.workers = 0, "--workers"),

@@ -71,6 +71,9 @@ fn accept(listener: &UnixListener) -> UnixStream {
     Message::Authentication(Authentication::Ok).encode(&mut out).unwrap();
     Message::ReadyForQuery(TransactionStatus::Idle).encode(&mut out).unwrap();
     stream.write_all(&out).unwrap();
+    // The first query pins the search path.
+    await_query(&mut stream);
+    stream.write_all(&reply_of(1, 1)).unwrap();
     stream
 }
 

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(contents(&home).unwrap(), Contents::Foreign(home.data()));
         write(&home, &home.data()).unwrap();
         assert_eq!(contents(&home).unwrap(), Contents::Own);
-        // Another cluster in its place, which may even get its inode.
+        // Another cluster instead, which may even get its inode.
         fs::remove_dir_all(home.data()).unwrap();
         assert_eq!(contents(&home).unwrap(), Contents::Own);
         cluster(&home.data(), 8);
