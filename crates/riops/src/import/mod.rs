@@ -10,6 +10,7 @@ mod format;
 mod found;
 mod imports;
 mod input;
+mod number;
 mod pgbench;
 mod records;
 mod settings;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
+use super::super::number::{Limited, number};
 use super::super::settings::Column7;
 use super::TOOL;
 use crate::metrics::{Histogram, HistogramError};
@@ -24,6 +25,9 @@ use crate::units::Nanos;
 const RETRIES_MEDIAN_MAX: u64 = 10;
 
 const SECOND_US: i64 = 1_000_000;
+
+/// Maximum number of scripts of a pgbench. Each has histograms.
+const SCRIPTS_MAX: u32 = 128;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,31 +55,37 @@ struct Entry {
 impl Entry {
     fn parse(line: &str) -> Result<Self, String> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (&[client, number, time, script, ended_s, fraction_us], rest) = fields
+        let (&[client, transaction, time, script, ended_s, fraction_us], rest) = fields
             .split_first_chunk::<6>()
             .ok_or("expected 6 to 8 columns, as pgbench --log writes them")?;
         if rest.len() > 2 {
             return Err(format!("expected 6 to 8 columns, found {}", fields.len()));
         }
-        let second: i64 = parse("epoch", ended_s)?;
-        let fraction: i64 = parse("epoch", fraction_us)?;
-        let end_us = second.checked_mul(SECOND_US).and_then(|us| us.checked_add(fraction));
-        let in_second = (0..SECOND_US).contains(&fraction);
+        let second: u64 = parse("epoch", ended_s)?;
+        let fraction: u64 = parse("epoch", fraction_us)?;
+        let end_us = i64::try_from(second * SECOND_US.unsigned_abs() + fraction).ok();
+        let is_time = |us: &i64| {
+            fraction < SECOND_US.unsigned_abs() && Timestamp::from_microsecond(*us).is_ok()
+        };
+        let script = parse("script", script)?;
+        if script >= SCRIPTS_MAX {
+            return Err(format!("script {script}, but pgbench has at most {SCRIPTS_MAX} scripts"));
+        }
         let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
         Ok(Self {
             client: parse("client", client)?,
-            number: parse("transaction", number)?,
+            number: parse("transaction", transaction)?,
             outcome: outcome(time)?,
-            script: parse("script", script)?,
-            end_us: end_us.filter(|_| in_second).ok_or("the time is out of range")?,
+            script,
+            end_us: end_us.filter(is_time).ok_or("the time is out of range")?,
             column_7: optional(0)?,
             column_8: optional(1)?,
         })
     }
 }
 
-fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected a number as {what}, found \"{text}\""))
+fn parse<T: Limited>(what: &str, text: &str) -> Result<T, String> {
+    number(text).ok_or_else(|| format!("expected a number as {what}, found \"{text}\""))
 }
 
 fn outcome(text: &str) -> Result<Outcome, String> {
