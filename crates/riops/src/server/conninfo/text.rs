@@ -81,6 +81,8 @@ fn url_without_password(rest: &str) -> String {
         _ => authority.to_owned(),
     };
     if let Some(database) = database {
+        let hidden = decoded(database).map(|name| hidden_value("dbname", &name));
+        let database = if let Ok(None) = hidden { database } else { HIDDEN };
         shown = format!("{shown}/{database}");
     }
     let pair = |pair: &str| match pair.split_once('=') {
