@@ -126,7 +126,7 @@ fn main() -> Result<(), Error> {
             Ok((count, cpu_s() - start))
         }));
     }
-    std::thread::sleep(Duration::from_secs_f64(seconds.parse()?));
+    std::thread::sleep(Duration::try_from_secs_f64(seconds.parse()?)?);
     STOP.store(true, Ordering::Relaxed);
     let (mut transactions, mut cpu) = (0, 0.0);
     for thread in threads {

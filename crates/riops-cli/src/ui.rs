@@ -443,7 +443,7 @@ impl RunProgress {
     pub(crate) fn measuring(&mut self) {
         self.ui.notice(&match self.plan.stop {
             Stop::DurationS(seconds) => {
-                format!("measuring for {}", Span(Duration::from_secs_f64(seconds)))
+                format!("measuring for {}", Span::of_seconds(seconds))
             }
             Stop::Transactions(count) => format!("measuring {} transactions", report::count(count)),
             Stop::Rows(count) => format!("measuring {} rows", report::count(count)),

@@ -3,8 +3,8 @@
 //! The tests below run them on a corpus of complete conversations, on every prefix of it and with every
 //! single byte corrupted. A coverage-guided fuzzer calls the same functions.
 
-use crate::auth::AuthPolicy;
-use crate::backend::{self, ServerError};
+use crate::auth::{AuthPolicy, Method};
+use crate::backend::{self, Authentication, ServerError};
 use crate::frame::{self, FrameBuffer};
 use crate::frontend;
 use crate::pipeline::Pipeline;
@@ -12,6 +12,9 @@ use crate::startup::{Credentials, Startup};
 
 /// Small, to reach the limits themselves.
 const FRAME_LIMIT: usize = 4096;
+
+/// In the replies to [`startup`], the start of a SCRAM message with the nonce of the client, which bytes cannot know.
+const CLIENT_NONCE: &[u8] = b"r=*";
 
 /// Decodes bytes as a server's stream and reads every field of each message.
 ///
@@ -104,16 +107,85 @@ pub fn conversation(bytes: &[u8]) {
     }
 }
 
+/// Decodes bytes as the replies of a server to a client that connects. The first byte selects the policy of the client.
+///
+/// # Panics
+/// If an invariant of this crate is violated; the panic is the finding.
+pub fn startup(bytes: &[u8]) {
+    let Some((&choice, mut rest)) = bytes.split_first() else {
+        return;
+    };
+    let chosen = |bit: u8| choice & (1 << bit) != 0;
+    let credentials = Credentials {
+        user: "riops".to_owned(),
+        password: chosen(0).then(|| "secret".to_owned()),
+        database: "riops".to_owned(),
+        settings: vec![("application_name".to_owned(), "fuzz".to_owned())],
+        policy: AuthPolicy {
+            allowed: chosen(1).then(|| vec![Method::ScramSha256]),
+            cleartext: chosen(2),
+            binding_required: chosen(3),
+            server_end_point: chosen(4).then(|| vec![7; 32]),
+        },
+    };
+    let mut out = Vec::new();
+    let Ok(mut startup) = Startup::begin(&credentials, &mut out) else {
+        return;
+    };
+    while let Ok(Some((frame, later))) = frame::split(rest, FRAME_LIMIT) {
+        let Ok(message) = backend::Message::decode(frame) else {
+            return;
+        };
+        let server_first = match message {
+            backend::Message::Authentication(Authentication::SaslContinue(server)) => {
+                with_client_nonce(server, &out)
+            }
+            _ => Vec::new(),
+        };
+        let message = if server_first.is_empty() {
+            message
+        } else {
+            backend::Message::Authentication(Authentication::SaslContinue(&server_first))
+        };
+        match startup.receive(&message, &mut out) {
+            Ok(true) => {
+                assert!(!chosen(1), "SCRAM ends only with a proof, which these bytes cannot have");
+                return;
+            }
+            Ok(false) => rest = later,
+            Err(error) => {
+                assert!(error.to_string().len() <= 4 * FRAME_LIMIT);
+                return;
+            }
+        }
+        assert!(out.len() <= 64 * FRAME_LIMIT);
+    }
+}
+
+/// Replaces [`CLIENT_NONCE`] by the nonce in the messages `sent` so far.
+fn with_client_nonce(server_first: &[u8], sent: &[u8]) -> Vec<u8> {
+    let Some(server_rest) = server_first.strip_prefix(CLIENT_NONCE) else {
+        return server_first.to_vec();
+    };
+    // RFC 5802: `n=` is an empty user name, and the nonce is the last attribute of the message.
+    let nonce = sent.windows(5).position(|window| window == b"n=,r=");
+    let mut replaced = b"r=".to_vec();
+    replaced.extend(nonce.and_then(|start| sent.get(start + 5..)).unwrap_or_default());
+    replaced.extend_from_slice(server_rest);
+    replaced
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Authentication, CopyStart, Message, TransactionStatus};
+    use crate::backend::{CopyStart, Message, TransactionStatus};
     use proptest::prelude::*;
 
     fn run_all_targets(bytes: &[u8]) {
         backend_stream(bytes);
         frontend_stream(bytes);
         conversation(bytes);
+        startup(bytes);
     }
 
     fn server_corpus() -> Vec<u8> {
@@ -143,7 +215,7 @@ mod tests {
         let mut out = Vec::new();
         let steps = [
             Authentication::Sasl(vec!["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]),
-            Authentication::SaslContinue(b"r=abc,s=c2FsdA==,i=4096"),
+            Authentication::SaslContinue(b"r=*abc,s=c2FsdA==,i=1"),
             Authentication::SaslFinal(b"v=abc"),
             Authentication::Md5Password([1, 2, 3, 4]),
         ];
@@ -171,8 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn the_nonce_of_the_client_is_inserted_into_the_messages_of_the_server() {
+        let credentials =
+            Credentials { password: Some("secret".to_owned()), ..Credentials::default() };
+        let mut out = Vec::new();
+        let mut startup = Startup::begin(&credentials, &mut out).unwrap();
+        let sasl = Message::Authentication(Authentication::Sasl(vec!["SCRAM-SHA-256"]));
+        startup.receive(&sasl, &mut out).unwrap();
+        let server_first = with_client_nonce(b"r=*abc,s=c2FsdA==,i=1", &out);
+        let step = Message::Authentication(Authentication::SaslContinue(&server_first));
+        assert_eq!(startup.receive(&step, &mut out), Ok(false));
+    }
+
+    #[test]
     fn no_target_panics_on_a_corpus_truncated_or_corrupted_at_any_byte() {
-        for corpus in [server_corpus(), sasl_corpus(), client_corpus()] {
+        // The first byte chooses the policy of a client that has a password.
+        let startup = [&[1], sasl_corpus().as_slice()].concat();
+        for corpus in [server_corpus(), sasl_corpus(), client_corpus(), startup] {
             for cut in 0..=corpus.len() {
                 run_all_targets(&corpus[..cut]);
             }

@@ -125,6 +125,15 @@ impl fmt::Display for Count {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
+impl Span {
+    /// Returns a number of seconds: 0 for a negative number, and the longest duration for a larger number. Stored plans are
+    /// not validated again.
+    #[must_use]
+    pub fn of_seconds(seconds: f64) -> Self {
+        Self(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
+    }
+}
+
 impl FromStr for Span {
     type Err = UnitError;
 

@@ -424,6 +424,38 @@ fn every_imported_run_is_reported_in_every_form_and_never_as_valid() {
 }
 
 #[test]
+fn numbers_that_no_run_has_are_refused() {
+    const LARGE: &str = "18446744073709551615";
+    let aggregate = format!("1795414455 {LARGE} 1 1 1 1\n1795414456 {LARGE} 1 1 1 1\n");
+    let log = |line: &str| format!("0 1 4097 0 1795414448 499094\n{line}\n");
+    let with = |file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(path(file)).unwrap();
+        assert!(text.contains(from), "{file}");
+        text.replacen(from, to, 1)
+    };
+    for contents in [
+        aggregate,
+        log(&format!("1 {LARGE} 4097 0 1795414448 499094")),
+        log(&format!("1 1 {LARGE} 0 1795414448 499094")),
+        log("1 1 4097 0 9223372036854 499094"),
+        log("1 1 4097 0 1795414448 1000000"),
+        log("1 1 4097 128 1795414448 499094"),
+        with("plain.txt", "actually processed: 100/", &format!("actually processed: {LARGE}/")),
+        with("sysbench.txt", "write:  ", &format!("write: {LARGE} ")),
+        with("sysbench.txt", "total time:  ", "total time: 1e99s "),
+        with("benchruns.csv", ",5485700,", &format!(",{LARGE},")),
+    ] {
+        let input = Input::new("given".to_owned(), None, Box::new(std::io::Cursor::new(contents)));
+        let error = refused(vec![input]);
+        assert!(error.starts_with("given, line "), "{error}");
+    }
+    let tps = with("sysbench_histogram.txt", "tps: ", "tps: 1e29 ");
+    let input = Input::new("given".to_owned(), None, Box::new(std::io::Cursor::new(tps)));
+    let record = read_with(vec![input], &Settings::default()).unwrap().records.remove(0);
+    assert!(record.stages[0].session_loop.series.iter().all(|point| point.transactions <= 1 << 40));
+}
+
+#[test]
 fn the_same_results_are_stored_once() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::File(folder.path().join("runs.sqlite"));

@@ -160,7 +160,7 @@ fn seconds(span: Span) -> f64 {
 
 /// A default duration.
 fn span_of(seconds: f64) -> Span {
-    Span(std::time::Duration::from_secs_f64(seconds))
+    Span::of_seconds(seconds)
 }
 
 /// Time series and labels

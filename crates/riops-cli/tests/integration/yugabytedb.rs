@@ -50,7 +50,8 @@ fn default_answer(asked: &SentStatement<'_>, complete: bool) -> Answer {
     if asked.prepared && !has("$1") && (sql == "commit") {
         return Answer::Done("COMMIT", None);
     }
-    match sql.split_whitespace().next().unwrap_or_default() {
+    let code = sql.lines().find(|line| !line.starts_with("--")).unwrap_or_default();
+    match code.split_whitespace().next().unwrap_or_default() {
         "explain" => plan(sql),
         "set" => Answer::Done("SET", None),
         "alter" | "create" | "comment" | "analyze" | "checkpoint" => Answer::Done("DDL", None),
@@ -78,9 +79,8 @@ fn default_answer(asked: &SentStatement<'_>, complete: bool) -> Answer {
                 r#"[["100","100","5000","0"]]"#,
             ]),
         ),
-        "select" if has("obj_description(c.oid, 'pg_class'), '')") => {
-            let registry =
-                matches!(asked.parameters, [_, table] if table == "dataset" || table == "run");
+        "select" if has("obj_description(relation.oid, 'pg_class'), '')") => {
+            let registry = matches!(asked.parameters, [table] if table == "riops.dataset" || table == "riops.run");
             let comment = if registry { "riops registry 1" } else { "riops dataset oltp" };
             only_if(complete, Answer::row(&[comment]))
         }

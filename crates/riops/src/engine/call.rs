@@ -27,7 +27,7 @@ use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
 use crate::server::{Connection, ConnectionError};
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 use crate::workload::check::ROWS_UNBOUNDED;
 use crate::workload::{Call, LoopReport, ServerLoop, SessionPlan, Work};
 
@@ -484,7 +484,7 @@ impl CallSession<'_> {
     /// Replaces a lost connection; returns `None` if the run is complete.
     fn reconnect(&mut self) -> Result<Option<Connection>, ConnectionError> {
         let start = Instant::now();
-        let timeout = Duration::from_secs_f64(self.shared.plan.errors.reconnect_timeout_s);
+        let timeout = Span::of_seconds(self.shared.plan.errors.reconnect_timeout_s).0;
         self.shared.nodes.session_closed(self.node);
         loop {
             if self.remaining().is_none() {

@@ -1,7 +1,7 @@
 //! Conducts an experiment: determines the next step, prepares and measures it, until nothing is left, the time limit
 //! is reached, or the user interrupts it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::progress::{Remaining, remaining};
 use super::strategy::{Step, next};
@@ -9,6 +9,7 @@ use super::task::{Finished, Study, Task};
 use crate::host::Interrupt;
 use crate::plan::Plan;
 use crate::record::{Record, Status};
+use crate::units::Span;
 
 /// The place where the runs of an experiment are measured.
 pub trait Bench {
@@ -64,7 +65,7 @@ pub fn conduct<B: Bench>(
     interrupt: &Interrupt,
 ) -> Result<End, B::Error> {
     let start = Instant::now();
-    let limit = study.experiment.time_limit_s.map(Duration::from_secs_f64);
+    let limit = study.experiment.time_limit_s.map(|seconds| Span::of_seconds(seconds).0);
     let mut measured = 0;
     loop {
         if interrupt.requested() {

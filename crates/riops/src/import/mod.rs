@@ -10,6 +10,7 @@ mod format;
 mod found;
 mod imports;
 mod input;
+mod number;
 mod objects;
 mod pgbench;
 mod records;

@@ -4,6 +4,7 @@
 
 use super::error::ImportError;
 use super::found::Found;
+use super::number::{Limited, counted};
 use crate::metrics::{Histogram, LATENCIES_MAX};
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
@@ -104,19 +105,19 @@ impl Report {
             (Section::Sql, "ignored errors") => self.errors = number(first)?,
             (Section::Sql, "reconnects") => self.reconnects = number(first)?,
             (Section::General, "total time" | "time elapsed") => {
-                self.seconds = Some(finite(first.trim_end_matches('s'))?);
+                self.seconds = Some(number(first.trim_end_matches('s'))?);
             }
-            (Section::Latency, "min") => self.latency.min_us = Some(finite(first)? * 1e3),
-            (Section::Latency, "avg") => self.latency.mean_us = Some(finite(first)? * 1e3),
-            (Section::Latency, "max") => self.latency.max_us = Some(finite(first)? * 1e3),
-            (Section::Latency, "sum") => self.sum_s = Some(finite(first)? / 1e3),
+            (Section::Latency, "min") => self.latency.min_us = Some(number::<f64>(first)? * 1e3),
+            (Section::Latency, "avg") => self.latency.mean_us = Some(number::<f64>(first)? * 1e3),
+            (Section::Latency, "max") => self.latency.max_us = Some(number::<f64>(first)? * 1e3),
+            (Section::Latency, "sum") => self.sum_s = Some(number::<f64>(first)? / 1e3),
             (Section::Latency, name) => self.percentile(name, first)?,
             (Section::Fairness, "events (avg/stddev)") => {
                 self.found.fact("events per thread (avg/stddev)", &value);
             }
             (Section::Fairness, "execution time (avg/stddev)") => {
                 let (mean, stdev) = value.split_once('/').ok_or("expected two numbers")?;
-                self.execution = Some(Execution { mean: finite(mean)?, stdev: finite(stdev)? });
+                self.execution = Some(Execution { mean: number(mean)?, stdev: number(stdev)? });
             }
             _ => {}
         }
@@ -128,9 +129,9 @@ impl Report {
         let Some(percent) = name.strip_suffix("th percentile") else {
             return Ok(());
         };
-        let percent = finite(percent)?;
+        let percent = number(percent)?;
         self.percent = Some(percent);
-        let us = finite(value)? * 1e3;
+        let us = number::<f64>(value)? * 1e3;
         self.latency.percentiles.push(ReportedPercentile { percent, us });
         Ok(())
     }
@@ -138,7 +139,7 @@ impl Report {
     /// `1s ] thds: 4 tps: 56.00 qps: 1113.98 (r/w/o: 778.99/222.00/113.00) lat (ms,95%): 995.51 err/s: 1.00 …`
     fn interval(&mut self, rest: &str) -> Result<(), String> {
         let (time, rest) = rest.split_once("s ]").ok_or("expected an interval: [ 1s ] …")?;
-        let t_s = finite(time)?;
+        let t_s = number(time)?;
         let rest = rest.trim();
         if let Some(queue) = rest.strip_prefix("queue length: ") {
             let length = queue.split_once(',').map_or(queue, |(length, _)| length);
@@ -157,27 +158,29 @@ impl Report {
         if seconds <= 0.0 {
             return Err(format!("the interval {t_s} s does not follow {before_s} s"));
         }
-        let counted = |name: &str| finite(value(name)).map(|per_s| rounded(per_s * seconds));
+        let count = |name: &str| number(value(name)).map(|per_s| counted(per_s, seconds));
         let queries = rest.split_once("(r/w/o: ").and_then(|(_, text)| text.split_once(')'));
         let mut kinds = queries.map_or("", |(kinds, _)| kinds).split('/');
-        let mut kind = || finite(kinds.next().unwrap_or("0")).map(|per_s| rounded(per_s * seconds));
+        let mut kind = || number(kinds.next().unwrap_or("0")).map(|per_s| counted(per_s, seconds));
         let queries = Queries { read: kind()?, write: kind()?, other: kind()? };
         let percentile_us = match rest.split_once("%): ") {
-            Some((_, text)) => Some(finite(text.split(' ').next().unwrap_or_default())? * 1e3),
+            Some((_, text)) => {
+                Some(number::<f64>(text.split(' ').next().unwrap_or_default())? * 1e3)
+            }
             None => None,
         };
         if let Some(percent) =
             rest.split_once("lat (ms,").and_then(|(_, text)| text.split_once('%'))
         {
-            self.percent = self.percent.or(Some(finite(percent.0)?));
+            self.percent = self.percent.or(Some(number(percent.0)?));
         }
         self.series.push(Point {
             t_s,
             seconds,
             // sysbench prints only rates.
-            transactions: counted("tps:")?,
-            errors: counted("err/s:")?,
-            reconnects: counted("reconn/s:")?,
+            transactions: count("tps:")?,
+            errors: count("err/s:")?,
+            reconnects: count("reconn/s:")?,
             queries,
             percentile_us: percentile_us.filter(|us| *us > 0.0),
             ..Point::default()
@@ -189,10 +192,10 @@ impl Report {
     fn bucket(&mut self, text: &str) -> Result<(), String> {
         if let Some((value, bar)) = text.split_once('|') {
             let count = bar.rsplit(' ').next().unwrap_or_default();
-            let count = number(count)?;
+            let count: u64 = number(count)?;
             let counted = self.counted.checked_add(count).filter(|sum| *sum <= LATENCIES_MAX);
             self.counted = counted.ok_or("a count is out of range")?;
-            self.buckets.push((finite(value)?, count));
+            self.buckets.push((number(value)?, count));
         }
         Ok(())
     }
@@ -302,18 +305,11 @@ fn summary(histogram: &Histogram, exact: &ReportedLatency) -> Option<LatencySumm
     })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count from a rate")]
-fn rounded(count: f64) -> u64 {
-    count.max(0.0).round() as u64
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds")]
+fn rounded(ns: f64) -> u64 {
+    ns.max(0.0).round() as u64
 }
 
-fn finite(text: &str) -> Result<f64, String> {
-    number(text.trim()).and_then(|number: f64| {
-        let found = number.is_finite().then_some(number);
-        found.ok_or_else(|| format!("expected a number, found \"{text}\""))
-    })
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected a number, found \"{text}\""))
+fn number<T: Limited>(text: &str) -> Result<T, String> {
+    super::number::number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
 }

@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 
 use super::error::ImportError;
 use super::found::Found;
+use super::number::number;
 use crate::plan::{ImportedRun, Protocol};
 use crate::record::{LoopRecord, ReportedLatency, ReportedPercentile};
 
@@ -189,14 +190,14 @@ pub(super) fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
     let text = |column: &str| row.get(column).map(String::as_str);
     let count = |column: &str| -> Result<Option<u64>, String> {
         let parse = |value: &str| {
-            value.parse().map_err(|_| format!("expected a number in {column}, found \"{value}\""))
+            number(value).ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
         };
         text(column).map(parse).transpose()
     };
     let latency = |column: &str| -> Result<Option<f64>, String> {
         let parse = |value: &str| {
-            let ms = value.parse().ok().filter(|ms: &f64| ms.is_finite());
-            ms.map(|ms| ms * 1e3)
+            number(value)
+                .map(|ms: f64| ms * 1e3)
                 .ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
         };
         text(column).map(parse).transpose()

@@ -294,7 +294,7 @@ impl OltpRun {
     /// Whether a transaction of the test consists of several statements that each commit.
     #[must_use]
     pub fn commits_each_statement(&self) -> bool {
-        !self.is_explicit() && self.reads() + self.writes() > 1
+        !self.is_explicit() && sum([self.reads(), self.writes()]) > 1
     }
 
     /// Whether transactions use explicit BEGIN and COMMIT statements.
@@ -310,7 +310,7 @@ impl OltpRun {
     fn range_statements(&self) -> u32 {
         match self.test {
             OltpTest::ReadWrite | OltpTest::ReadOnly if self.range_selects => {
-                self.simple_ranges + self.sum_ranges + self.order_ranges + self.distinct_ranges
+                sum([self.simple_ranges, self.sum_ranges, self.order_ranges, self.distinct_ranges])
             }
             _ => 0,
         }
@@ -321,7 +321,7 @@ impl OltpRun {
     pub fn reads(&self) -> u32 {
         match self.test {
             OltpTest::ReadWrite | OltpTest::ReadOnly => {
-                self.point_selects + self.range_statements()
+                sum([self.point_selects, self.range_statements()])
             }
             OltpTest::PointSelect
             | OltpTest::RandomPoints
@@ -340,7 +340,8 @@ impl OltpRun {
     pub fn writes(&self) -> u32 {
         match self.test {
             OltpTest::ReadWrite | OltpTest::WriteOnly => {
-                self.index_updates + self.non_index_updates + 2 * self.delete_inserts
+                let replaced = self.delete_inserts;
+                sum([self.index_updates, self.non_index_updates, replaced, replaced])
             }
             OltpTest::UpdateIndex => self.index_updates,
             OltpTest::UpdateNonIndex => self.non_index_updates,
@@ -433,6 +434,11 @@ impl Spec for OltpRun {
     }
 }
 
+/// Adds counts. Those of a stored plan have no limits, because it is not validated again.
+fn sum<const COUNTS: usize>(counts: [u32; COUNTS]) -> u32 {
+    counts.into_iter().fold(0, u32::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,5 +504,18 @@ mod tests {
             change(&mut changed);
             assert!(changed.validate().unwrap_err().to_string().contains(option));
         }
+    }
+
+    #[test]
+    fn the_numbers_of_statements_of_a_plan_that_is_not_valid_do_not_overflow() {
+        let run = OltpRun {
+            point_selects: u32::MAX,
+            sum_ranges: u32::MAX,
+            delete_inserts: u32::MAX,
+            skip_trx: true,
+            ..OltpRun::default()
+        };
+        assert_eq!((run.reads(), run.writes()), (u32::MAX, u32::MAX));
+        assert!(run.commits_each_statement());
     }
 }

@@ -15,6 +15,7 @@ use super::spec::Common;
 use super::spread::Spread;
 use super::threshold::{Metric, Threshold};
 use super::work::{DatasetPlan, Parameters, WorkPlan};
+use crate::units::Span;
 
 /// Maximum number of points of a time series.
 pub const SERIES_POINTS_MAX: usize = 100_000;
@@ -460,13 +461,13 @@ impl Plan {
     /// Returns the duration of the warm-up.
     #[must_use]
     pub fn warmup(&self) -> Duration {
-        Duration::from_secs_f64(self.warmup_s)
+        Span::of_seconds(self.warmup_s).0
     }
 
     /// Returns the interval of the time series.
     #[must_use]
     pub fn interval(&self) -> Duration {
-        Duration::from_secs_f64(self.interval_s)
+        Span::of_seconds(self.interval_s).0
     }
 }
 

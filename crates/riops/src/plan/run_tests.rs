@@ -147,3 +147,13 @@ fn workloads_without_repetition_reject_options_for_repeated_transactions() {
     let longer = Plan { stop: Stop::DurationS(5.0), ..cbc };
     assert!(longer.validate().unwrap_err().to_string().contains("--query-duration"));
 }
+
+#[test]
+fn the_times_of_a_plan_that_is_not_valid_are_within_the_range_of_durations() {
+    for (seconds, expected) in
+        [(-1.0, Duration::ZERO), (f64::NAN, Duration::ZERO), (1e300, Duration::MAX)]
+    {
+        let plan = Plan { warmup_s: seconds, interval_s: seconds, ..plan() };
+        assert_eq!((plan.warmup(), plan.interval()), (expected, expected));
+    }
+}

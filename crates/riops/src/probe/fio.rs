@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::host::Interrupt;
 use crate::host::files::text_limited;
-use crate::units::BLOCK_BYTES;
+use crate::units::{BLOCK_BYTES, Span};
 
 /// Queue depths, deeper than those of any single database session: the result is a maximum.
 const SEQUENTIAL_DEPTH: u32 = 16;
@@ -143,7 +143,8 @@ impl Fio<'_> {
             .stderr(Stdio::piped());
         let mut child = KillOnDrop(command.spawn().map_err(|_| DiskError::NotInstalled)?);
         let stderr = first_line(child.0.stderr.take());
-        let limit = job.seconds.map_or(FILL_TIMEOUT, |s| JOB_TIMEOUT + Duration::from_secs_f64(s));
+        let limit =
+            job.seconds.map_or(FILL_TIMEOUT, |s| JOB_TIMEOUT.saturating_add(Span::of_seconds(s).0));
         let deadline = Instant::now() + limit;
         let status = loop {
             if self.interrupt.requested() {

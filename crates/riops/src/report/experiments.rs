@@ -79,7 +79,7 @@ pub fn time_left(seconds: f64) -> String {
 /// What happens between the runs.
 fn rules(experiment: &Experiment) -> Vec<String> {
     let Between { checkpoint, vacuum, idle_device_s, cool_down_s } = experiment.between;
-    let time = |seconds: f64| Span(Duration::from_secs_f64(seconds));
+    let time = Span::of_seconds;
     let rules = [
         match experiment.reset {
             Reset::None => None,

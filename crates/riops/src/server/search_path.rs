@@ -30,8 +30,9 @@ impl SearchPath {
         if self != Self::OfTransaction || in_transaction {
             return None;
         }
-        let first: String =
-            sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+        let is_code = |line: &&str| !line.is_empty() && !line.starts_with("--");
+        let code = sql.lines().map(str::trim_start).find(is_code).unwrap_or_default();
+        let first: String = code.chars().take_while(char::is_ascii_alphabetic).collect();
         let first = first.to_ascii_lowercase();
         if first == "begin" {
             let (begin, rest) = sql.split_once(';').unwrap_or((sql, ""));
@@ -55,6 +56,8 @@ mod tests {
         let sent = |sql| SearchPath::OfTransaction.applied_to(sql, false);
         assert_eq!(sent("select f()").unwrap(), format!("{PINNED_LOCALLY}; select f()"));
         assert_eq!(sent("\n  WITH a AS").unwrap(), format!("{PINNED_LOCALLY}; \n  WITH a AS"));
+        let commented = "-- Why.\n\n  select f()";
+        assert_eq!(sent(commented).unwrap(), format!("{PINNED_LOCALLY}; {commented}"));
         assert_eq!(sent("begin").unwrap(), format!("begin; {PINNED_LOCALLY}; "));
         assert_eq!(
             sent("begin read only; select 1").unwrap(),

@@ -16,7 +16,7 @@ use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::ConnectionError;
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 use crate::workload::access::AccessPath;
 use crate::workload::effects::TableEffects;
 use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
@@ -449,7 +449,7 @@ impl<C: Clock> Worker<C> {
         let Some(session) = self.sessions.get(number) else {
             return Ok(());
         };
-        let timeout = std::time::Duration::from_secs_f64(self.rules.errors.reconnect_timeout_s);
+        let timeout = Span::of_seconds(self.rules.errors.reconnect_timeout_s).0;
         self.reconnect.connectors.request(ConnectRequest {
             number,
             session: self.share.number(number as u64),

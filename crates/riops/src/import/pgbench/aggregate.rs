@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
+use super::super::number::number;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::ImportedRun;
 use crate::record::{
@@ -48,13 +49,12 @@ impl Sums {
         }
         let whole = |at: usize| -> Result<u64, String> {
             let text = fields.get(at).copied().unwrap_or("0");
-            text.parse()
-                .map_err(|_| format!("expected a count in column {}, found \"{text}\"", at + 1))
+            number(text)
+                .ok_or_else(|| format!("expected a count in column {}, found \"{text}\"", at + 1))
         };
-        let number = |at: usize| -> Result<f64, String> {
+        let decimal = |at: usize| -> Result<f64, String> {
             let text = fields.get(at).copied().unwrap_or("0");
-            let found =
-                text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+            let found = number(text).filter(|number: &f64| *number >= 0.0);
             found.ok_or_else(|| format!("expected a number in column {}, found \"{text}\"", at + 1))
         };
         let start = super::second(i64::try_from(whole(0)?).unwrap_or(i64::MAX))?;
@@ -64,11 +64,11 @@ impl Sums {
             start,
             Self {
                 count,
-                latency_us: number(2)?,
-                squares: number(3)?,
-                min_us: some(number(4)?),
-                max_us: some(number(5)?),
-                lag_us: number(6)?,
+                latency_us: decimal(2)?,
+                squares: decimal(3)?,
+                min_us: some(decimal(4)?),
+                max_us: some(decimal(5)?),
+                lag_us: decimal(6)?,
                 skipped: whole(10)?,
                 retries: whole(12)?,
                 serialization: whole(13)?,

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::super::error::ImportError;
 use super::super::found::Found;
 use super::super::input::Input;
+use super::super::number::{Limited, number};
 use super::super::settings::Column7;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::metrics::{Histogram, HistogramError};
@@ -53,7 +54,7 @@ struct Entry {
 impl Entry {
     fn parse(line: &str) -> Result<Self, String> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (&[client, number, time, script, ended_s, fraction_us], rest) = fields
+        let (&[client, transaction, time, script, ended_s, fraction_us], rest) = fields
             .split_first_chunk::<6>()
             .ok_or("expected 6 to 8 columns, as pgbench --log writes them")?;
         if rest.len() > 2 {
@@ -67,7 +68,7 @@ impl Entry {
         let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
         Ok(Self {
             client: parse("client", client)?,
-            number: parse("transaction", number)?,
+            number: parse("transaction", transaction)?,
             outcome: outcome(time)?,
             script: parse("script", script)?,
             end_us: second * SECOND_US + fraction,
@@ -77,8 +78,8 @@ impl Entry {
     }
 }
 
-fn parse<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected a number as {what}, found \"{text}\""))
+fn parse<T: Limited>(what: &str, text: &str) -> Result<T, String> {
+    number(text).ok_or_else(|| format!("expected a number as {what}, found \"{text}\""))
 }
 
 fn outcome(text: &str) -> Result<Outcome, String> {

@@ -2,6 +2,7 @@
 
 use super::super::error::ImportError;
 use super::super::found::{Found, FoundServer};
+use super::super::number::{Limited, counted};
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{
@@ -82,7 +83,11 @@ impl Report {
             self.found.failure = Some("pgbench: Run was aborted".to_owned());
         } else if let Some(rest) = line.strip_prefix("tps = ") {
             // Up to version 13 there are two: the second one is without the time to connect.
-            self.tps = Some(number(first_word(rest))?);
+            self.tps = Some(match first_word(rest) {
+                // The quotient of zeros, if nothing was processed.
+                "nan" | "-nan" | "inf" => 0.0,
+                tps => number(tps)?,
+            });
         } else if let Some((name, value)) = line.split_once(": ").or_else(|| line.split_once(" = "))
         {
             self.pair(name, value)?;
@@ -184,8 +189,7 @@ impl Report {
             .processed
             .ok_or_else(|| missing("number of transactions actually processed: …"))?;
         let tps = match self.tps {
-            Some(tps) if tps.is_finite() => tps,
-            Some(_) => 0.0,
+            Some(tps) => tps,
             // From version 18 on, the report ends earlier if nothing was processed.
             None if processed == 0 => 0.0,
             None => return Err(missing("tps = …")),
@@ -265,7 +269,7 @@ fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
                 t_s: each.at_s - start_s,
                 seconds,
                 // pgbench prints only the rate.
-                transactions: rounded(each.tps * seconds),
+                transactions: counted(each.tps, seconds),
                 ..Point::default()
             });
             before_s = each.at_s;
@@ -274,11 +278,6 @@ fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
     #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
     let ms = (start_s * 1e3) as i64;
     (points, jiff::Timestamp::from_millisecond(ms).ok().filter(|_| is_epoch))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count from a rate")]
-fn rounded(count: f64) -> u64 {
-    count.max(0.0).round() as u64
 }
 
 /// `5.0 s, 381.0 tps, lat 6.890 ms stddev 0.965, 0 failed, …`
@@ -306,12 +305,9 @@ fn first_word(text: &str) -> &str {
 
 /// `6.418 ms` in microseconds.
 fn milliseconds(text: &str) -> Result<f64, String> {
-    number::<f64>(first_word(text)).and_then(|ms| {
-        let found = ms.is_finite().then_some(ms * 1e3);
-        found.ok_or_else(|| format!("expected a number, found \"{text}\""))
-    })
+    number(first_word(text)).map(|ms: f64| ms * 1e3)
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.trim().parse().map_err(|_| format!("expected a number, found \"{text}\""))
+fn number<T: Limited>(text: &str) -> Result<T, String> {
+    super::super::number::number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
 }

@@ -10,16 +10,47 @@ use crate::record::Point;
 
 /// An interval of a stage.
 struct Interval<'a> {
-    row: Row<'a>,
+    row: &'a Row<'a>,
+    counted: Counted,
     point: &'a Point,
 }
 
+/// Which events any interval of the stage counts. Known once for all intervals: a series may have 100,000.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a column")]
+struct Counted {
+    errors: bool,
+    failed: bool,
+    late: bool,
+    skipped: bool,
+    retries: bool,
+    reconnects: bool,
+}
+
+impl Counted {
+    fn of(row: &Row<'_>) -> Self {
+        // Of an imported run, no such event in the whole stage may also mean unknown.
+        let is_measured = row.record.imported.is_none();
+        let is_known = |count| is_measured || row.has_any(count);
+        // Without a latency limit, no transaction is late.
+        let is_limited = row.record.plan.latency_limit.is_some();
+        Self {
+            errors: is_known(|point| point.errors),
+            failed: is_known(|point| point.failed),
+            late: is_limited || row.has_any(|point| point.late),
+            skipped: is_limited || row.has_any(|point| point.skipped),
+            retries: is_known(|point| point.retries),
+            reconnects: is_known(|point| point.reconnects),
+        }
+    }
+}
+
 pub(super) fn table(records: &[crate::record::Record]) -> Result<String, ExportError> {
-    let intervals = Row::all(records).flat_map(|row| {
-        row.stage.session_loop.series.iter().map(move |point| Interval {
-            row: Row { record: row.record, number: row.number, stage: row.stage },
-            point,
-        })
+    let rows: Vec<Row<'_>> = Row::all(records).collect();
+    let intervals = rows.iter().flat_map(|row| {
+        let counted = Counted::of(row);
+        let points = row.stage.session_loop.series.iter();
+        points.map(move |point| Interval { row, counted, point })
     });
     csv_table(&columns(), intervals)
 }
@@ -41,13 +72,13 @@ fn columns<'a>() -> [Column<Interval<'a>>; 31] {
             per_s(each.point.rows, each.point.seconds)
                 .map_or(Cell::Absent, |rate| of_rows(each, rate))
         }),
-        ("errors", |each| counted(each, |point| point.errors)),
-        ("failed_transactions", |each| counted(each, |point| point.failed)),
-        ("late_transactions", |each| with_limit(each, |point| point.late)),
-        ("skipped_starts", |each| with_limit(each, |point| point.skipped)),
-        ("retries", |each| counted(each, |point| point.retries)),
+        ("errors", |each| each.counted.errors.then_some(each.point.errors).into()),
+        ("failed_transactions", |each| each.counted.failed.then_some(each.point.failed).into()),
+        ("late_transactions", |each| each.counted.late.then_some(each.point.late).into()),
+        ("skipped_starts", |each| each.counted.skipped.then_some(each.point.skipped).into()),
+        ("retries", |each| each.counted.retries.then_some(each.point.retries).into()),
         ("backlog_starts", |each| each.point.backlog.into()),
-        ("reconnects", |each| counted(each, |point| point.reconnects)),
+        ("reconnects", |each| each.counted.reconnects.then_some(each.point.reconnects).into()),
         ("read_statements", |each| queries(each, each.point.queries.read)),
         ("write_statements", |each| queries(each, each.point.queries.write)),
         ("other_statements", |each| queries(each, each.point.queries.other)),
@@ -78,22 +109,6 @@ fn per_s(count: u64, seconds: f64) -> Option<f64> {
 
 fn of_rows(each: &Interval<'_>, value: impl Into<Cell>) -> Cell {
     if words::of(&each.row.record.plan.work).has_rows() { value.into() } else { Cell::Absent }
-}
-
-/// Of an imported run, no such event in the whole stage may also mean unknown.
-fn counted(each: &Interval<'_>, count: fn(&Point) -> u64) -> Cell {
-    let row = &each.row;
-    let is_known = row.record.imported.is_none() || row.has_any(count);
-    is_known.then(|| count(each.point)).into()
-}
-
-/// Without a latency limit, no transaction is late.
-fn with_limit(each: &Interval<'_>, count: fn(&Point) -> u64) -> Cell {
-    if each.row.record.plan.latency_limit.is_some() || each.row.has_any(count) {
-        count(each.point).into()
-    } else {
-        Cell::Absent
-    }
 }
 
 /// Records without any statement did not count them.

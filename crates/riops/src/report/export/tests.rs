@@ -29,6 +29,23 @@ fn a_series_has_a_row_per_interval() {
     insta::assert_snapshot!(header.join("\n"));
 }
 
+/// Takes minutes if the time grows with the square of the length.
+#[test]
+fn a_series_of_the_maximum_length_is_exported() {
+    let mut record = example_record();
+    let series = &mut record.stages[0].session_loop.series;
+    let quiet = crate::record::Point { errors: 0, late: 0, ..series[0].clone() };
+    *series = vec![quiet; crate::plan::SERIES_POINTS_MAX];
+    record.imported = Some(crate::record::ImportRecord {
+        format: "pgbench-log".to_owned(),
+        files: Vec::new(),
+        imported_at: record.started_at,
+        start: crate::record::StartSource::Results,
+    });
+    let text = export(&[record], ExportFormat::Csv(CsvRows::Series)).unwrap();
+    assert_eq!(text.lines().count(), 1 + crate::plan::SERIES_POINTS_MAX);
+}
+
 #[test]
 fn buckets_have_all_latencies_and_no_gap_in_their_order() {
     let mut histogram = crate::metrics::Histogram::new().unwrap();

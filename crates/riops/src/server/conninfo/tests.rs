@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// Returns an environment with these variables only, independent of the machine that runs the test.
@@ -294,6 +296,9 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
         ("postgresql://h/db?user=me&password=secret", "postgresql://h/db?user=me&password=***"),
         ("postgresql://h/db?p%61ssword=secret", "postgresql://h/db?p%61ssword=***"),
         ("postgresql://me@h/db", "postgresql://me@h/db"),
+        ("postgresql://h/postgresql://me:secret@k/db", "postgresql://h/***"),
+        ("postgresql://h/password%3Dsecret", "postgresql://h/***"),
+        ("postgresql://h/user%3Dme", "postgresql://h/user%3Dme"),
         ("host=h password='se cret' user=me", "host=h password=*** user=me"),
         ("dbname=postgresql://me:secret@h/db port=1", "dbname=postgresql://me:***@h/db port=1"),
         ("host=h options='-c a=b' password=x", "host=h options='-c a=b' password=***"),
@@ -303,4 +308,20 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
         assert_eq!(ConnInfo::without_password(text).as_deref(), Some(shown), "{text}");
     }
     assert_eq!(ConnInfo::without_password("host=h password=a b"), None);
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_instead_of_a_password_is_read_back(
+        host in "[a\\s'\\\\=]{0,5}", user in any::<String>(), password in any::<String>(),
+    ) {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        let text = format!(
+            "host='{}' password='{}' user='{}'", quoted(&host), quoted(&password), quoted(&user)
+        );
+        let shown = ConnInfo::without_password(&text).unwrap();
+        let expected = [("host", host.as_str()), ("password", "***"), ("user", &user)];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        prop_assert_eq!(super::text::parse(&shown).ok(), Some(expected), "{}", shown);
+    }
 }

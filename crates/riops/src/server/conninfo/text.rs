@@ -54,7 +54,8 @@ pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
         let hidden = hidden_value(&name, &value);
         is_changed |= hidden.is_some();
         let value = hidden.unwrap_or(value).replace('\\', "\\\\").replace('\'', "\\'");
-        let is_plain = !value.is_empty() && !value.contains([' ', '\\']);
+        let ends = |c: char| c.is_whitespace() || c == '\\';
+        let is_plain = !value.is_empty() && !value.contains(ends);
         shown.push(if is_plain { format!("{name}={value}") } else { format!("{name}='{value}'") });
     }
     Ok(if is_changed { shown.join(" ") } else { text.to_owned() })
@@ -85,6 +86,8 @@ fn url_without_password(rest: &str) -> String {
         _ => authority.to_owned(),
     };
     if let Some(database) = database {
+        let hidden = decoded(database).map(|name| hidden_value("dbname", &name));
+        let database = if let Ok(None) = hidden { database } else { HIDDEN };
         shown = format!("{shown}/{database}");
     }
     let pair = |pair: &str| match pair.split_once('=') {

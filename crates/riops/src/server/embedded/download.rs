@@ -58,16 +58,20 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
         "downloading PostgreSQL {EMBEDDED_VERSION} to {} (15 MB, only once)",
         cache.display()
     ));
-    let archive = download(interrupt)?;
-    let found = hex(&Sha256::digest(&archive));
+    install(&download(interrupt)?, expected, cache, &folder)?;
+    Ok(folder)
+}
+
+/// Unpacks an archive that has the checksum `expected`.
+fn install(archive: &Vec<u8>, expected: &str, cache: &Path, folder: &Path) -> Result<()> {
+    let found = hex(&Sha256::digest(archive));
     if found != expected {
         return Err(failed(format!(
             "checksum mismatch: the downloaded {} bytes have SHA-256 {found}, expected {expected}",
             archive.len()
         )));
     }
-    unpack(&archive, cache, &folder)?;
-    Ok(folder)
+    unpack(archive, cache, folder)
 }
 
 fn pinned_checksum() -> Result<&'static str> {
@@ -153,7 +157,38 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+
     use super::*;
+
+    /// An archive in the format of the download, with the file `bin/postgres` only.
+    const ARCHIVE: &str = "UEsDBBQAAAAAAAAAIQCtkZr5gAAAAIAAAAAFAAAAYS50eHr9N3pYWgAAAWki3jYCACEBHAAAABDPWMzgB/\
+        8AQV0AMRpKGwmbziIexstHA+gYLvmPVNHRsvCAeu9JYCiNH9RJ/yHxQgSpfIcTWmU4g9akBZBR3ju37V0EjyRLkVL9BgAAAAAAaGb9HAAB\
+        WYAQAAAA72orCT4wDYsCAAAAAAFZWlBLAQIUAxQAAAAAAAAAIQCtkZr5gAAAAIAAAAAFAAAAAAAAAAAAAACAAQAAAABhLnR4elBLBQYAAAAA\
+        AQABADMAAACjAAAAAAA=";
+
+    #[test]
+    fn a_changed_archive_is_not_unpacked_and_leaves_no_files_behind() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join(FOLDER);
+        let archive = BASE64_STANDARD.decode(ARCHIVE).unwrap();
+        let checksum = hex(&Sha256::digest(&archive));
+        for position in 0..archive.len() {
+            let mut changed = archive.clone();
+            changed[position] ^= 1;
+            let error = install(&changed, &checksum, cache.path(), &folder).unwrap_err();
+            assert!(error.to_string().contains("checksum mismatch"), "{position}: {error}");
+            assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+        }
+        let pinned = pinned_checksum().unwrap();
+        let error = install(&archive, pinned, cache.path(), &folder).unwrap_err();
+        assert!(error.to_string().contains(&format!("expected {pinned}")), "{error}");
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+        install(&archive, &checksum, cache.path(), &folder).unwrap();
+        assert!(folder.join("bin/postgres").is_file());
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn an_invalid_archive_leaves_no_files_behind() {
