@@ -14,6 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use riops::experiment::names_program_or_file;
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
@@ -254,7 +255,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
 type Values = BTreeMap<String, Vec<String>>;
 
 /// Options that permit what a file must not permit to itself.
-const PERMISSIONS: [&str; 2] = ["allow-shell", "trust"];
+const PERMISSIONS: [&str; 4] = ["allow-shell", "trust", "server-dir", "log"];
 
 /// The options that end a run. One on the command line replaces all of the environment and the file.
 const STOPS: &[&str] = &["duration", "transactions", "total-rows", "max-duration"];
@@ -288,6 +289,15 @@ fn read_known(
     if let Some(name) = values.keys().find(|name| PERMISSIONS.contains(&name.as_str())) {
         return Err(format!(
             "configuration file {} cannot set \"{name}\": give this permission on the command line or in the environment",
+            path.display()
+        ));
+    }
+    let names_program = |value: &&String| {
+        value.split_once('=').is_some_and(|(name, _)| names_program_or_file(name.trim()))
+    };
+    if let Some(value) = values.get("server-set").and_then(|all| all.iter().find(names_program)) {
+        return Err(format!(
+            "configuration file {} cannot set \"server-set\" to {value}, which names a program or a file: set it on the command line or in the environment",
             path.display()
         ));
     }

@@ -60,8 +60,13 @@ pub(crate) fn run_existing_plan(
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { trust, prepare, keep, graph_options, target } = options;
-    if trust.trust {
-        plan.work.trust();
+    match plan.needs_trust() {
+        Some(_) if trust.trust => plan.work.trust(),
+        Some(what) => {
+            let text = format!("the plan was read and {what}: permit it with --trust");
+            return Err(UsageError(text).into());
+        }
+        None => {}
     }
     plan.keep_samples |= graph_options.graph.is_some();
     if prepare.policy() == PreparePolicy::IfMissing {

@@ -104,8 +104,9 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
         .map_err(|error| UsageError(format!("experiment file {shown}: {error:#}")).into())
 }
 
-/// Options that name a program to execute or a file to write. A person gives them, or trusts the file.
-const OF_TRUSTED: [&str; 5] = ["allow-shell", "log", "server-dir", "server-data", "cache-dir"];
+/// Options that name a program to execute, a file to write, or a server that gets the password of the environment. A person gives them, or trusts the file.
+const OF_TRUSTED: [&str; 7] =
+    ["allow-shell", "log", "server-dir", "server-data", "cache-dir", "database", "config"];
 
 /// Fails if an option of a file names a program or a file.
 fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) -> Result<()> {
@@ -118,9 +119,13 @@ fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) ->
         let (setting, _) = text.split_once('=').unwrap_or((text, ""));
         names_program_or_file(setting.trim())
     };
-    if OF_TRUSTED.contains(&long.as_str()) || long == "server-set" && texts.iter().any(is_setting) {
+    let is_sql = |text: &String| matches!(text.parse(), Ok(riops::plan::Order::Sql(_)));
+    if OF_TRUSTED.contains(&long.as_str())
+        || long == "server-set" && texts.iter().any(is_setting)
+        || long == "order" && texts.iter().any(is_sql)
+    {
         let text = format!(
-            "{long} = {value} names a program or a file: permit it with --trust, or set it on the command line"
+            "{long} = {value} names a program, a file, a server or an SQL expression: permit it with --trust, or set it on the command line"
         );
         return Err(UsageError(text).into());
     }

@@ -51,7 +51,7 @@ pub(crate) fn databases(
 pub(crate) fn needs_trust(experiment: &Experiment) -> Option<String> {
     experiment.cells.iter().find_map(|cell| {
         let server = || cell.server.named_program_or_file().map(|text| format!("uses {text}"));
-        cell.plan.work.spec().needs_trust().or_else(server)
+        cell.plan.needs_trust().or_else(server)
     })
 }
 

@@ -21,6 +21,10 @@ use crate::settings;
 /// # Errors
 /// If there is no such workload.
 pub(crate) fn command_of(workload: &str) -> Result<Command> {
+    if let Some(option) = workload.split_whitespace().find(|word| word.starts_with('-')) {
+        let text = format!("workload \"{workload}\": {option} is an option, not a part of its name");
+        return Err(UsageError(text).into());
+    }
     let name = workload.split_whitespace().next().unwrap_or_default();
     let run = args::built().find_subcommand("run");
     run.and_then(|run| run.find_subcommand(name)).cloned().ok_or_else(|| {

@@ -47,7 +47,7 @@ fn temporary(connection: &mut Connection, marked: bool) -> Result<Vec<String>, C
     let sql = format!(
         "select datname from pg_database
           where datname ~ '^{DATABASE}_[0-9a-f]{{32}}$' and pg_get_userbyid(datdba) = current_user
-            and {not} coalesce(shobj_description(oid, 'pg_database'), '') like '{MARK}%'
+            and {not} coalesce(shobj_description(oid, 'pg_database'), '') ~ '^{MARK} [0-9a-f-]{{36}}$'
           order by 1"
     );
     Ok(connection.query(&sql)?.into_iter().flatten().flatten().collect())
@@ -81,7 +81,7 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
     }
     match comment(connection)? {
         None => return Ok(dropped),
-        Some(comment) if !comment.starts_with(MARK) => {
+        Some(comment) if !is_mark(&comment) => {
             return Err(DatasetError::ForeignDatabase(DATABASE));
         }
         Some(_) => {}
@@ -148,6 +148,12 @@ pub fn create_database(connection: &mut Connection, run: &str) -> Result<(), Dat
 
 fn mark(run: &str) -> String {
     format!("{MARK} {run}")
+}
+
+/// Whether a comment is that of a run.
+fn is_mark(comment: &str) -> bool {
+    let run = comment.strip_prefix(MARK).map(str::trim_start);
+    run.is_some_and(|run| run.parse::<uuid::Uuid>().is_ok())
 }
 
 /// Returns the comment of the database, which may be empty, or `None` if the database does not exist.

@@ -30,16 +30,11 @@ pub enum DatasetError {
         /// Name of the other object.
         object: String,
     },
-    /// A role with fewer rights owns a table that a superuser would use.
+    /// A role with fewer rights owns objects that a superuser would use.
     #[error(
-        "table \"{table}\" belongs to role \"{owner}\", whose triggers and rules would be executed with the rights of a superuser: connect as \"{owner}\", or change the owner of the table"
+        "the schema riops, or a table, routine or trigger function in it, belongs to role \"{0}\", whose code would be executed with the rights of a superuser: connect as \"{0}\", or change the owner"
     )]
-    UntrustedOwner {
-        /// Name of the table.
-        table: String,
-        /// Name of its owner.
-        owner: String,
-    },
+    UntrustedOwner(String),
     /// A database with the required name exists that was not created by riops.
     #[error(
         "database \"{0}\" exists and was not created by riops: rename or drop it first, or use --place schema"

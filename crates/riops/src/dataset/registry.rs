@@ -92,8 +92,7 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn ensure(&mut self) -> Result<(), DatasetError> {
-        let schema = "select 1 from pg_namespace where nspname = 'riops'";
-        if self.connection.query_value(schema)?.is_none() {
+        if !self.has_schema()? {
             // An interruption between the two leaves a schema that riops uses but does not drop.
             self.change_catalog(|connection| {
                 change(connection, "create schema riops")?;
@@ -141,6 +140,9 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::Foreign`] if a table of its name was not created by riops.
     pub fn exists(&mut self) -> Result<bool, DatasetError> {
+        if !self.has_schema()? {
+            return Ok(false);
+        }
         match self.comment_of("riops.dataset")? {
             None => Ok(false),
             Some(comment) if comment == REGISTRY_MARK => Ok(true),
@@ -156,21 +158,20 @@ impl<'a> Registry<'a> {
 
     /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
     /// exist.
+    fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
+        let rows = self.connection.query_with(COMMENT, &[Some(table)])?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// Returns whether the schema exists.
     ///
     /// # Errors
-    /// [`DatasetError::UntrustedOwner`] if a superuser would execute what another role defines for the table.
-    fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
-        let row = self.connection.query_with(COMMENT, &[Some(table)])?.into_iter().next();
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        if let [_, Some(owner)] = row.as_slice() {
-            return Err(DatasetError::UntrustedOwner {
-                table: table.to_owned(),
-                owner: owner.clone(),
-            });
+    /// [`DatasetError::UntrustedOwner`] if a superuser would execute what another role defines in it.
+    fn has_schema(&mut self) -> Result<bool, DatasetError> {
+        match self.connection.schema_owner("riops")? {
+            (_, Some(owner)) => Err(DatasetError::UntrustedOwner(owner)),
+            (exists, None) => Ok(exists),
         }
-        Ok(row.into_iter().next().flatten())
     }
 
     /// Whether the table was created by riops, or `None` if it does not exist.
@@ -358,11 +359,6 @@ impl<'a> Registry<'a> {
         let mark = self.mark();
         let workload = self.workload;
         let marked = [Some(mark.as_str()), Some(workload)];
-        if let Some(row) = self.connection.query_with(ATTACHED, &marked)?.into_iter().next()
-            && let [Some(table), Some(object)] = row.as_slice()
-        {
-            return Err(DatasetError::Attached { table: table.clone(), object: object.clone() });
-        }
         let mut tables: Vec<String> = self
             .connection
             .query_with(OWN_TABLES, &marked)?
@@ -371,20 +367,19 @@ impl<'a> Registry<'a> {
             .flatten()
             .collect();
         if self.commits_each_change() {
+            require_nothing_attached(self.connection, &marked)?;
             self.drop_one_by_one(&mut tables)?;
             self.in_transaction(|connection| forget(connection, workload))?;
             return Ok(tables);
         }
-        self.in_transaction(|connection| {
-            for table in &tables {
-                drop_leftover_views(connection, table)?;
-            }
-            // Together, because they may refer to each other.
-            if !tables.is_empty() {
-                connection.execute(&format!("drop table {}", tables.join(", ")))?;
-            }
-            forget(connection, workload)
-        })?;
+        self.connection.execute("begin")?;
+        let dropped = drop_together(self.connection, &tables, &marked);
+        if let Err(error) = dropped {
+            // On a lost connection the server has already rolled back.
+            let _ = self.connection.execute("rollback");
+            return Err(error);
+        }
+        self.connection.execute("commit")?;
         Ok(tables)
     }
 
@@ -520,6 +515,43 @@ impl<'a> Registry<'a> {
             })
             .collect()
     }
+}
+
+/// Fails if an object that riops did not create is attached to a table of the dataset.
+fn require_nothing_attached(
+    connection: &mut Connection,
+    marked: &[Option<&str>; 2],
+) -> Result<(), DatasetError> {
+    let row = connection.query_with(ATTACHED, marked)?.into_iter().next().unwrap_or_default();
+    match row.as_slice() {
+        [Some(table), Some(object)] => {
+            Err(DatasetError::Attached { table: table.clone(), object: object.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Drops the tables and the entry of a dataset within a transaction. The tables are locked first, so that nothing can be
+/// attached after the check.
+fn drop_together(
+    connection: &mut Connection,
+    tables: &[String],
+    marked: &[Option<&str>; 2],
+) -> Result<(), DatasetError> {
+    for table in tables {
+        drop_leftover_views(connection, table)?;
+    }
+    let list = tables.join(", ");
+    if !tables.is_empty() {
+        connection.execute(&format!("lock table {list} in access exclusive mode"))?;
+    }
+    require_nothing_attached(connection, marked)?;
+    // Together, because they may refer to each other.
+    if !tables.is_empty() {
+        connection.execute(&format!("drop table {list}"))?;
+    }
+    let [_, workload] = *marked;
+    Ok(forget(connection, workload.unwrap_or_default())?)
 }
 
 /// Deletes the entry of a workload, with its ledger.

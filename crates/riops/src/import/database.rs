@@ -53,7 +53,7 @@ pub fn ybio_runs(
 /// Returns the query for the table that the search path of the role finds.
 fn benchruns_sql(connection: &mut Connection) -> Result<String, ConnectionError> {
     let sql = "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                where c.relname = 'benchruns'";
+                where c.relname = 'benchruns' and c.relkind in ('r', 'p')";
     let found: Vec<String> = connection.query(sql)?.into_iter().flatten().flatten().collect();
     let path = connection.schemas_of_role()?;
     let schema = path.iter().find(|schema| found.contains(schema)).or(path.first());

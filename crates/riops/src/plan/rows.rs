@@ -426,6 +426,13 @@ impl DatasetSpec for RowsDataset {
         NAME
     }
 
+    fn needs_trust(&self) -> Option<String> {
+        match &self.order {
+            Order::Sql(expression) => Some(format!("executes the SQL expression {expression}")),
+            Order::Scattered | Order::Key | Order::Hash => None,
+        }
+    }
+
     fn validate(&self) -> Result<(), PlanError> {
         Self::validate(self)
     }

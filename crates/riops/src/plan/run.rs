@@ -202,6 +202,14 @@ impl Plan {
         }
     }
 
+    /// Returns what the run executes or writes besides measuring, as in "executes shell commands": a plan that was read
+    /// needs the trust of a person for it.
+    #[must_use]
+    pub fn needs_trust(&self) -> Option<String> {
+        let dataset = || self.prepared().ok()??.spec().needs_trust();
+        self.work.spec().needs_trust().or_else(dataset)
+    }
+
     /// Checks everything that can be checked without a server.
     ///
     /// # Errors

@@ -271,6 +271,11 @@ pub trait DatasetSpec {
         &["seed"]
     }
 
+    /// Returns what its preparation executes besides creating and filling tables, as in "executes …".
+    fn needs_trust(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the tables of an interrupted preparation or load stay until the user drops them.
     fn stays_when_interrupted(&self) -> bool {
         false

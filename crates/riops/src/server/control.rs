@@ -9,6 +9,8 @@ use std::time::Instant;
 use super::connection::{Connection, ConnectionError};
 use super::search_path::{PINNED, SearchPath};
 
+const SCHEMA_OWNER: &str = include_str!("../../../../sql/target/schema_owner.sql");
+
 impl Connection {
     /// Pins the search path: for the session, or for each transaction if the session has a pooler, whose process id is
     /// not that of the server process.
@@ -48,6 +50,17 @@ impl Connection {
             self.execute(PINNED)?;
         }
         Ok(found?.into_iter().flatten().flatten().collect())
+    }
+
+    /// Returns whether a schema exists and, if a superuser would use objects of a role with fewer rights, the name of its
+    /// owner: triggers and rules are executed with the rights of the role that uses the table.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn schema_owner(&mut self, schema: &str) -> Result<(bool, Option<String>), ConnectionError> {
+        let row = self.query_with(SCHEMA_OWNER, &[Some(schema)])?.into_iter().next();
+        let exists = row.is_some();
+        Ok((exists, row.and_then(|row| row.into_iter().nth(1).flatten())))
     }
 
     /// Fails if the server has been silent for long and does not respond on another connection either.

@@ -32,6 +32,7 @@ impl SearchPath {
         }
         let is_code = |line: &&str| !line.is_empty() && !line.starts_with("--");
         let code = sql.lines().map(str::trim_start).find(is_code).unwrap_or_default();
+        let code = code.trim_start_matches('(');
         let first: String = code.chars().take_while(char::is_ascii_alphabetic).collect();
         let first = first.to_ascii_lowercase();
         if first == "begin" {

@@ -48,6 +48,16 @@ pub enum StoreError {
         /// Newest supported format version.
         known: usize,
     },
+    /// A role with fewer rights owns the schema of a store that a superuser would use.
+    #[error(
+        "the schema riops_store of the store {location} belongs to role \"{owner}\", whose triggers would be executed with the rights of a superuser: connect as \"{owner}\", or change the owner"
+    )]
+    UntrustedOwner {
+        /// URL of the database.
+        location: String,
+        /// Name of the owner.
+        owner: String,
+    },
     /// A SQLite file of another program.
     #[error("{} is not a store of riops: it has the tables of another program", .0.display())]
     NoStore(PathBuf),

@@ -28,8 +28,9 @@ impl StoreLocation {
         if is_postgresql(text) {
             return ConnInfo::parse(text, environment).map(Box::new).map(Self::Postgresql);
         }
-        // A path contains these characters only after a slash.
-        if is_mistyped_url(text.split('/').next().unwrap_or(text)) || text.contains(":/") {
+        // A path with such characters starts with a slash or a dot.
+        let is_path = text.starts_with(['/', '.', '~']);
+        if text.contains(":/") || !is_path && (is_mistyped_url(text) || text.contains('=')) {
             return Err(ConnInfoError::MistypedUrl);
         }
         Ok(Self::File(PathBuf::from(text)))

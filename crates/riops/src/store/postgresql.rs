@@ -69,10 +69,16 @@ impl Postgresql {
         let open = || {
             let mut connection = Connection::open(&self.conninfo, interrupt)?;
             connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+            let (_, untrusted) = connection.schema_owner("riops_store")?;
             connection.execute(SESSION)?;
-            Ok(connection)
+            Ok((connection, untrusted))
         };
-        open().map_err(|source| self.failed(source))
+        match open().map_err(|source| self.failed(source))? {
+            (_, Some(owner)) => {
+                Err(StoreError::UntrustedOwner { location: self.location.clone(), owner })
+            }
+            (connection, None) => Ok(connection),
+        }
     }
 
     fn failed(&self, source: ConnectionError) -> StoreError {

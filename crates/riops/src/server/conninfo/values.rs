@@ -33,6 +33,11 @@ pub(super) fn servers(
         text.iter().flat_map(|text| text.split(',')).map(|part| part.trim().to_owned()).collect()
     };
     let (names, numbers, port_texts) = (list(hosts), list(addresses), list(ports));
+    // Paths and abstract names of sockets start with these.
+    let is_name = |name: &&String| !name.starts_with(['/', '@']);
+    if names.iter().filter(is_name).any(|name| name.contains(['@', ';', '=', ' '])) {
+        return Err(ConnInfoError::MistypedUrl);
+    }
     let count = names.len().max(numbers.len()).max(1);
     if count > HOSTS_MAX {
         return bad("host", "…".to_owned(), "more than 1000 hosts");

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::account::Account;
+#[cfg(feature = "embedded")]
+use super::cache::is_trusted;
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::installed::{EMBEDDED_VERSION, installed};
@@ -120,7 +122,9 @@ fn downloaded(
     let name = super::download::FOLDER;
     let present = super::cache::cache_candidates(options)
         .into_iter()
+        .filter(|cache| options.cache.is_some() || is_trusted(cache))
         .map(|cache| cache.join(name))
+        .filter(|folder| options.cache.is_some() || is_trusted(folder))
         .find(|folder| {
             folder.join("bin/postgres").is_file() && account.first_inaccessible(folder).is_none()
         });

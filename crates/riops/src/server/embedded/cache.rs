@@ -35,6 +35,11 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
     let mut reasons = Vec::new();
     let mut candidates = cache_candidates(options);
     for folder in &candidates {
+        if options.cache.is_none() && folder.exists() && !is_trusted(folder) {
+            let cause = std::io::Error::other("it belongs to another user, or others can write to it");
+            reasons.push(file("use directory", folder)(cause));
+            continue;
+        }
         // Checked before anything is created, so that root's home directory remains unchanged.
         if let Some(inaccessible) = account.first_inaccessible(folder) {
             reasons.push(EmbeddedError::NotTraversable {
@@ -106,6 +111,16 @@ pub(super) fn check_owner(folder: &Path, others: &[u32]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a default directory may be used: it belongs to root or the current user, and only they can write to it. Another
+/// user may have created it first, and riops executes programs from it.
+pub(super) fn is_trusted(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::symlink_metadata(folder).is_ok_and(|found| {
+        let user = rustix::process::geteuid().as_raw();
+        found.is_dir() && [0, user].contains(&found.uid()) && found.mode() & 0o002 == 0
+    })
+}
+
 pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(file("set the permissions of", path))
@@ -114,6 +129,19 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_that_others_can_write_to_and_links_are_not_trusted() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("riops");
+        fs::create_dir(&folder).unwrap();
+        set_mode(&folder, 0o755).unwrap();
+        assert!(is_trusted(&folder));
+        std::os::unix::fs::symlink(&folder, top.path().join("link")).unwrap();
+        assert!(!is_trusted(&top.path().join("link")) && !is_trusted(&top.path().join("none")));
+        set_mode(&folder, 0o777).unwrap();
+        assert!(!is_trusted(&folder));
+    }
 
     fn current_user() -> Account {
         Account {

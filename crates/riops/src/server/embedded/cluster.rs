@@ -57,7 +57,6 @@ pub(super) fn start(
         }
         _ => (USER.to_owned(), initialize(home, binaries, account, notify)?),
     };
-    mark::write(home, &data)?;
     postmaster::remove_stale_pid_file(&data);
     warn_if_tmpfs(&data, notify);
     let socket_dir = places::socket_folder(home, account)?;
@@ -85,6 +84,8 @@ pub(super) fn start(
             Ok(state) => {
                 let state = with_current_user(home, state, interrupt)?;
                 enable_statement_statistics(&state, interrupt)?;
+                // Only now: the superuser with the stored name proves whose server it is.
+                mark::write(home, &data)?;
                 return Ok(state);
             }
             Err(EmbeddedError::Program { log, .. })
@@ -163,12 +164,22 @@ fn initialize(
     Ok(password)
 }
 
-/// The directory in which a data directory is initialized. It is removed on every exit path.
-struct WorkDirectory(PathBuf);
+/// The directory in which a data directory is initialized or removed. It is removed on every exit path.
+pub(super) struct WorkDirectory(PathBuf);
 
 impl WorkDirectory {
+    /// Moves a directory into it.
+    pub(super) fn take(&self, folder: &Path) -> Result<()> {
+        fs::rename(folder, self.0.join("removed")).map_err(file("remove", folder))
+    }
+
+    /// Removes it with its contents.
+    pub(super) fn remove(self) -> Result<()> {
+        fs::remove_dir_all(&self.0).map_err(file("remove", &self.0))
+    }
+
     /// Creates it. One that a killed process left is removed: it is empty, or contains the marker.
-    fn create(home: &Home) -> Result<Self> {
+    pub(super) fn create(home: &Home) -> Result<Self> {
         let (folder, marker) =
             (home.path("initdb.riops"), home.path("initdb.riops/created-by-riops"));
         if marker.is_file() {

@@ -66,7 +66,15 @@ impl Home {
     /// # Errors
     /// [`EmbeddedError::ForeignServer`].
     pub(super) fn require_no_other_server(&self) -> Result<()> {
-        let Some((found, state)) = postmaster::pid_file(&self.data()).zip(self.read_state()) else {
+        let Some(found) = postmaster::pid_file(&self.data()) else {
+            return Ok(());
+        };
+        // A backend in single-user mode writes its process id as a negative number.
+        let single = found.pid.saturating_neg();
+        if found.pid < 0 && postmaster::is_running(&self.data(), single) {
+            return Err(EmbeddedError::ForeignServer { data: self.data(), pid: single });
+        }
+        let Some(state) = self.read_state() else {
             return Ok(());
         };
         // Before it is initialized and between two starts, the state has no process.

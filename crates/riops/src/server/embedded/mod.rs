@@ -28,7 +28,7 @@ mod postmaster;
 mod role;
 mod state;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use account::Account;
@@ -44,7 +44,7 @@ use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
 use files::{
-    await_lock, file, ignore_not_found, remove_marker, try_lock, try_lock_shared, write_private,
+    await_lock, file, remove_marker, try_lock, try_lock_shared, write_private,
 };
 
 /// The embedded server in use by this process. Dropping it releases the server, and stops it
@@ -273,6 +273,14 @@ pub fn reset(options: &Options, force: bool) -> Result<()> {
     mark::require_removable(&home)?;
     let (_, _lock) = stop_home(&home, force)?;
     let data = home.data();
+    // Stopping takes time: the directory may have been replaced.
+    mark::require_removable(&home)?;
     postmaster::stopped(postmaster::kill_leftovers(&data))?;
-    ignore_not_found(fs::remove_dir_all(&data)).map_err(file("remove", &data))
+    if !data.exists() {
+        return Ok(());
+    }
+    // Moved first: without some of its files, it would not be recognized after an interruption.
+    let work = cluster::WorkDirectory::create(&home)?;
+    work.take(&data)?;
+    work.remove()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::account::Account;
 use super::binaries::Binaries;
-use super::cache::{cache, cache_candidates, check_owner, ensure_usable, set_mode};
+use super::cache::{cache, cache_candidates, check_owner, ensure_usable, is_trusted, set_mode};
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::home::Home;
@@ -41,6 +41,7 @@ pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Opti
     let name = Binaries::home_name_of(options)?;
     let mut homes: Vec<Home> = cache_candidates(options)
         .into_iter()
+        .filter(|cache| options.cache.is_some() || is_trusted(cache))
         .filter(|cache| account.first_inaccessible(cache).is_none())
         .map(|cache| Home { folder: cache.join("server").join(&name) })
         .filter_map(|home| mark::has_server(&home).map(|found| found.then_some(home)).transpose())

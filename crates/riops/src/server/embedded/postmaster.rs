@@ -4,6 +4,7 @@
 //! server's data directory. Process ids are reused, and riops must not stop processes it did not start.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -40,8 +41,10 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
         return false;
     };
     is_postgres
-        && match fs::read_link(format!("/proc/{pid}/cwd")) {
-            Ok(folder) => folder == data,
+        // Not by its path, which is another one in the mount namespace of a container.
+        && match fs::metadata(format!("/proc/{pid}/cwd/.")) {
+            Ok(found) => fs::metadata(&data)
+                .is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino())),
             // In a container, root may not be permitted to read the working directory of another
             // user's process. Command lines are readable, but backends overwrite theirs, so the
             // parent's is checked as well.
