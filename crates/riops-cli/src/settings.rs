@@ -13,8 +13,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
-use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::experiment::names_program_or_file;
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 

@@ -22,7 +22,8 @@ use crate::settings;
 /// If there is no such workload.
 pub(crate) fn command_of(workload: &str) -> Result<Command> {
     if let Some(option) = workload.split_whitespace().find(|word| word.starts_with('-')) {
-        let text = format!("workload \"{workload}\": {option} is an option, not a part of its name");
+        let text =
+            format!("workload \"{workload}\": {option} is an option, not a part of its name");
         return Err(UsageError(text).into());
     }
     let name = workload.split_whitespace().next().unwrap_or_default();

@@ -189,7 +189,9 @@ fn only_databases_with_the_comment_of_riops_are_dropped() {
     };
     // The database of a run that was killed before it renamed the database is dropped.
     sql("create database riops_cbc_0123456789abcdef0123456789abcdef");
-    sql("comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'made by riops 01890000-0000-7000-8000-0000deadbeef'");
+    sql(
+        "comment on database riops_cbc_0123456789abcdef0123456789abcdef is 'made by riops 01890000-0000-7000-8000-0000deadbeef'",
+    );
     server(SMALL).expect(0);
     let count = "select count(*) from pg_database where datname like 'riops_cbc%'";
     assert_eq!(sql(count).stdout.trim(), "0");

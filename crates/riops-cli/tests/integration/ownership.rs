@@ -253,4 +253,48 @@ fn a_superuser_does_not_use_tables_of_a_role_with_fewer_rights() {
     }
     let sql = "select rolsuper from pg_roles where rolname = 'own_roles_mallory'";
     assert_eq!(database.value(sql).as_deref(), Some("f"));
+    // The same in a schema of the superuser: a routine, and a trigger of a role with the privilege to create one.
+    mallory.execute("drop schema riops cascade").unwrap();
+    database.riops("prepare rows --rows 2000").expect(0);
+    execute(
+        &database,
+        "grant usage, create on schema riops to own_roles_mallory; grant all on riops.run to own_roles_mallory",
+    );
+    mallory.execute("create function public.take() returns trigger language plpgsql as $$ begin return new; end $$").unwrap_err();
+    mallory
+        .execute("create function riops.take() returns trigger language plpgsql as $$ begin return new; end $$")
+        .unwrap();
+    database
+        .riops("run rows --duration 100ms --warmup 0")
+        .expect(1)
+        .stderr_contains("own_roles_mallory");
+    execute(
+        &database,
+        "drop function riops.take(); create schema open; grant all on schema open to own_roles_mallory",
+    );
+    mallory
+        .execute(
+            "create function open.take() returns trigger language plpgsql as $$ begin return new; end $$;
+             create trigger take before insert on riops.run for each row execute function open.take()",
+        )
+        .unwrap();
+    database
+        .riops("run rows --duration 100ms --warmup 0")
+        .expect(1)
+        .stderr_contains("own_roles_mallory");
+    execute(&database, "drop trigger take on riops.run");
+    database.riops("run rows --duration 100ms --warmup 0").expect(0);
+}
+
+#[test]
+fn a_superuser_does_not_use_a_store_of_a_role_with_fewer_rights() {
+    let database = database("own_store");
+    execute(
+        &database,
+        "create role own_store_mallory login; create schema riops_store authorization own_store_mallory",
+    );
+    for line in ["runs list", "run ping --transactions 5 --warmup 0"] {
+        let line = format!("{line} --store {}", database.url);
+        database.riops(&line).expect(1).stderr_contains("own_store_mallory");
+    }
 }

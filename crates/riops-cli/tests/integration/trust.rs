@@ -45,6 +45,18 @@ fn a_plan_and_a_stored_run_execute_shell_commands_only_if_they_are_trusted() {
 }
 
 #[test]
+fn a_plan_executes_an_sql_expression_only_if_it_is_trusted() {
+    let database = database("trust_order");
+    let folder = folder("trust-order");
+    let plan = folder.join("plan.json");
+    let line = "run rows --prepare --rows 2000 --order mykey+1 --transactions 5 --warmup 0";
+    std::fs::write(&plan, database.riops(&format!("{line} --dump-plan")).expect(0).stdout).unwrap();
+    let line = format!("run --plan {} --prepare", plan.display());
+    database.riops(&line).expect(2).stderr_contains("--trust");
+    database.riops(&format!("{line} --trust")).expect(0);
+}
+
+#[test]
 fn a_plan_writes_a_transaction_log_only_if_it_is_trusted() {
     let database = database("trust_log");
     let folder = folder("trust-log");
@@ -82,6 +94,8 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
         "server-dir = \"/tmp/x\"",
         "server_data = \"/tmp/x\"",
         "cache-dir = \"/tmp/x\"",
+        "database = \"host=elsewhere\"",
+        "config = \"/tmp/x\"",
         "server-set = \"archive_command=touch /tmp/x\"",
         "server-set = [\"work_mem=1MB\", \"shared_preload_libraries=/tmp/x\"]",
     ] {
@@ -90,6 +104,14 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
         refused(&format!("workload = \"script\"\n{option}\n"), &["ab FILE FILE --dry-run"]);
     }
     refused("workload = \"script\"\n[axes]\nserver-dir = [\"/a\", \"/b\"]\n", &sweep);
+    for workload in ["script --allow-shell", "ping --server-dir=/tmp/x"] {
+        std::fs::write(&file, format!("workload = \"{workload}\"\n")).unwrap();
+        for line in ["sweep FILE --dry-run", "ab FILE FILE --dry-run"] {
+            let line = line.replace("FILE", &file.display().to_string());
+            CommandOutput::of(&mut command(&line)).expect(2).stderr_contains("is an option");
+        }
+    }
+    refused("workload = \"rows\"\n[options]\norder = \"length(pg_read_file('/x'))\"\n", &sweep);
     // What a person types is permitted.
     std::fs::write(&file, "workload = \"script\"\n[options]\nserver-dir = \"/a\"\n").unwrap();
     for allowed in ["--trust", "--set server-dir=/b", "--server-dir /b --set server_dir=/c"] {
@@ -119,10 +141,19 @@ fn a_stored_experiment_executes_shell_commands_only_if_it_is_trusted() {
 fn a_configuration_file_gives_no_permission() {
     let folder = folder("trust-config");
     let file = folder.join("riops.toml");
-    for option in ["allow-shell", "allow_shell", "trust"] {
-        std::fs::write(&file, format!("{option} = true\n")).unwrap();
+    for option in [
+        "allow-shell = true",
+        "allow_shell = true",
+        "trust = true",
+        "server-dir = \"/tmp/x\"",
+        "log = \"/tmp/x\"",
+        "server-set = \"archive_command=touch /tmp/x\"",
+    ] {
+        std::fs::write(&file, format!("{option}\n")).unwrap();
         let line = format!("run script --config {} --dump-plan", file.display());
-        CommandOutput::of(&mut command(&line)).expect(2).stderr_contains("permission");
+        CommandOutput::of(&mut command(&line))
+            .expect(2)
+            .stderr_contains("on the command line or in the environment");
     }
     let mut run = command("run script --dump-plan");
     CommandOutput::of(run.env("RIOPS_ALLOW_SHELL", "true")).expect(0);

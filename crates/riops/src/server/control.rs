@@ -57,7 +57,10 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::query`].
-    pub fn schema_owner(&mut self, schema: &str) -> Result<(bool, Option<String>), ConnectionError> {
+    pub fn schema_owner(
+        &mut self,
+        schema: &str,
+    ) -> Result<(bool, Option<String>), ConnectionError> {
         let row = self.query_with(SCHEMA_OWNER, &[Some(schema)])?.into_iter().next();
         let exists = row.is_some();
         Ok((exists, row.and_then(|row| row.into_iter().nth(1).flatten())))

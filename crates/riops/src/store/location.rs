@@ -111,6 +111,8 @@ mod tests {
             "u:s3cret@h",
             "Postgresql://u:s3cret@h/x",
             "h?password=s3cret",
+            "postgres//u:s3cret@h/db",
+            "Server=h;Password=s3cret",
         ] {
             let error = StoreLocation::parse(text, |_| None).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");

@@ -250,6 +250,9 @@ fn rejects_invalid_settings_without_showing_a_password() {
         "jdbc:postgresql://h/x?user=me&password=s3cret",
         "jdbc:postgresql://u:s3cret@h/x?ssl=true",
         "postgresql://u:s3cret/x@h/db",
+        "host=h;password=s3cret",
+        "host=h,password=s3cret",
+        "host=u:s3cret@h port=1",
         "postgresql://u:s3cret?x=1@h/db",
         "postgresql://h/x?a=1&pass-s3cret=2",
     ] {

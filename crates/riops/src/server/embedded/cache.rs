@@ -36,7 +36,8 @@ pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
     let mut candidates = cache_candidates(options);
     for folder in &candidates {
         if options.cache.is_none() && folder.exists() && !is_trusted(folder) {
-            let cause = std::io::Error::other("it belongs to another user, or others can write to it");
+            let cause =
+                std::io::Error::other("it belongs to another user, or others can write to it");
             reasons.push(file("use directory", folder)(cause));
             continue;
         }

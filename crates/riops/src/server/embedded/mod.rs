@@ -43,9 +43,7 @@ use super::conninfo::ConnInfo;
 use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
-use files::{
-    await_lock, file, remove_marker, try_lock, try_lock_shared, write_private,
-};
+use files::{await_lock, file, remove_marker, try_lock, try_lock_shared, write_private};
 
 /// The embedded server in use by this process. Dropping it releases the server, and stops it
 /// cleanly if no other process uses it.
