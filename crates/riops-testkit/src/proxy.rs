@@ -153,7 +153,7 @@ fn forward(
     Connection { sockets: vec![client, server], threads: threads.into() }
 }
 
-/// Returns the change of the next byte: nearly always 0. The generator is SplitMix64.
+/// Returns the change of the next byte: nearly always 0. The generator is `SplitMix64`.
 fn change(state: &mut u64) -> u8 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -177,7 +177,9 @@ impl Direction {
             remaining -= count as u64;
             let bytes = buffer.get_mut(..count).unwrap_or_default();
             if let Some(random) = &mut random {
-                bytes.iter_mut().for_each(|byte| *byte ^= change(random));
+                for byte in bytes.iter_mut() {
+                    *byte ^= change(random);
+                }
             }
             let bytes = &*bytes;
             if let Some((counters, is_to_server)) = &self.counters {

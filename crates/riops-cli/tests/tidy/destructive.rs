@@ -60,7 +60,7 @@ fn found() -> BTreeMap<String, BTreeMap<&'static str, usize>> {
             let lower = line.to_lowercase();
             let statements = STATEMENTS.iter().filter(|statement| {
                 lower.contains(**statement)
-                    && (file.ends_with(".sql")
+                    && (file.starts_with("sql/")
                         || lower.contains('"')
                         || lower.starts_with(**statement))
             });

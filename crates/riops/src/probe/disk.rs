@@ -135,8 +135,10 @@ fn highest(
 /// Prefix of the name of the scratch directory; the process id follows.
 const SCRATCH_PREFIX: &str = "riops-doctor-";
 
-/// The only file in it.
+/// The file that is measured.
 const SCRATCH_FILE: &str = "fio";
+/// All files in it: the results of fio are beside its file.
+const SCRATCH_FILES: [&str; 2] = [SCRATCH_FILE, "fio.json"];
 
 /// Removes the scratch directories of killed riops processes. Only their locks are free, also if the process is in
 /// another container, and they contain nothing else.
@@ -159,8 +161,10 @@ fn remove_leftovers(folder: &Path) {
 /// Removes a scratch directory, unless it contains other files.
 fn remove_scratch(path: &Path) {
     let names = || std::fs::read_dir(path).into_iter().flatten().flatten();
-    if names().all(|entry| entry.file_name() == SCRATCH_FILE) {
-        let _ = std::fs::remove_file(path.join(SCRATCH_FILE));
+    if names().all(|entry| SCRATCH_FILES.iter().any(|name| entry.file_name() == *name)) {
+        for name in SCRATCH_FILES {
+            let _ = std::fs::remove_file(path.join(name));
+        }
         let _ = std::fs::remove_dir(path);
     }
 }

@@ -20,13 +20,13 @@ impl Connection {
             self.session_info().process
         );
         let path = match self.query_value(&sql) {
-            Ok(Some(_)) => SearchPath::OfSession,
-            Ok(None) => SearchPath::OfTransaction,
+            Ok(Some(_)) => SearchPath::Session,
+            Ok(None) => SearchPath::Transaction,
             // Not PostgreSQL: the server does not have these functions, or cannot parse this.
             Err(ConnectionError::Server(error))
                 if ["42", "0A", "3F"].contains(&error.sqlstate.class()) =>
             {
-                SearchPath::OfRole
+                SearchPath::Unpinned
             }
             Err(error) => return Err(error),
         };
@@ -40,13 +40,13 @@ impl Connection {
     /// As [`Self::query`].
     pub fn schemas_of_role(&mut self) -> Result<Vec<String>, ConnectionError> {
         let path = self.search_path();
-        self.set_search_path(SearchPath::OfRole);
-        if path == SearchPath::OfSession {
+        self.set_search_path(SearchPath::Unpinned);
+        if path == SearchPath::Session {
             self.execute("reset search_path")?;
         }
         let found = self.query("select pg_catalog.unnest(pg_catalog.current_schemas(false))");
         self.set_search_path(path);
-        if path == SearchPath::OfSession {
+        if path == SearchPath::Session {
             self.execute(PINNED)?;
         }
         Ok(found?.into_iter().flatten().flatten().collect())
@@ -107,8 +107,8 @@ impl Connection {
         connection.set_deadline(Some(Instant::now() + info.connect_timeout));
         // Behind a pooler, the process id is not that of the server process.
         let process = match self.search_path() {
-            SearchPath::OfSession => self.session_info().process,
-            SearchPath::OfRole | SearchPath::OfTransaction => 0,
+            SearchPath::Session => self.session_info().process,
+            SearchPath::Unpinned | SearchPath::Transaction => 0,
         };
         let sql =
             format!("select 1 from pg_stat_activity where pid = {process} and state like 'idle%'");

@@ -17,17 +17,17 @@ const LOOKUPS: [&str; 7] = ["select", "with", "insert", "update", "delete", "val
 pub(super) enum SearchPath {
     /// It is not: the server does not know this setting, or has not been asked yet.
     #[default]
-    OfRole,
+    Unpinned,
     /// For the session.
-    OfSession,
+    Session,
     /// For each transaction, because a pooler would pass a setting of the session to other clients.
-    OfTransaction,
+    Transaction,
 }
 
 impl SearchPath {
     /// Returns the statements to send for these.
     pub(super) fn applied_to(self, sql: &str, in_transaction: bool) -> Option<String> {
-        if self != Self::OfTransaction || in_transaction {
+        if self != Self::Transaction || in_transaction {
             return None;
         }
         let is_code = |line: &&str| !line.is_empty() && !line.starts_with("--");
@@ -44,7 +44,7 @@ impl SearchPath {
 
     /// Returns the query to send before one with parameters.
     pub(super) fn before_query(self, in_transaction: bool) -> Option<&'static str> {
-        (self == Self::OfTransaction && !in_transaction).then_some(PIN_LOCALLY)
+        (self == Self::Transaction && !in_transaction).then_some(PIN_LOCALLY)
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_pooled_connection_pins_the_path_in_each_transaction_that_looks_up_names() {
-        let sent = |sql| SearchPath::OfTransaction.applied_to(sql, false);
+        let sent = |sql| SearchPath::Transaction.applied_to(sql, false);
         assert_eq!(sent("select f()").unwrap(), format!("{PINNED_LOCALLY}; select f()"));
         assert_eq!(sent("\n  WITH a AS").unwrap(), format!("{PINNED_LOCALLY}; \n  WITH a AS"));
         let commented = "-- Why.\n\n  select f()";
@@ -68,7 +68,7 @@ mod tests {
         for sql in ["vacuum t", "commit", "rollback", "show work_mem", "copy t from stdin"] {
             assert_eq!(sent(sql), None);
         }
-        assert_eq!(SearchPath::OfTransaction.applied_to("select 1", true), None);
-        assert_eq!(SearchPath::OfSession.applied_to("select 1", false), None);
+        assert_eq!(SearchPath::Transaction.applied_to("select 1", true), None);
+        assert_eq!(SearchPath::Session.applied_to("select 1", false), None);
     }
 }

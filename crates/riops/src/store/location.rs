@@ -30,7 +30,9 @@ impl StoreLocation {
         }
         // A path with such characters starts with a slash or a dot.
         let is_path = text.starts_with(['/', '.', '~']);
-        if text.contains(":/") || !is_path && (is_mistyped_url(text) || text.contains('=')) {
+        if text.contains(":/")
+            || !is_path && (is_mistyped_url(text) || text.to_lowercase().contains("password"))
+        {
             return Err(ConnInfoError::MistypedUrl);
         }
         Ok(Self::File(PathBuf::from(text)))

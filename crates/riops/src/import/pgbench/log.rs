@@ -65,12 +65,16 @@ impl Entry {
         if !(0..SECOND_US).contains(&fraction) {
             return Err(OUT_OF_RANGE.to_owned());
         }
+        let script: u32 = parse("script", script)?;
+        if usize::try_from(script).is_ok_and(|script| script >= SCRIPTS_MAX) {
+            return Err(format!("more than {SCRIPTS_MAX} scripts"));
+        }
         let optional = |at: usize| rest.get(at).map(|text| parse("column", text)).transpose();
         Ok(Self {
             client: parse("client", client)?,
             number: parse("transaction", transaction)?,
             outcome: outcome(time)?,
-            script: parse("script", script)?,
+            script,
             end_us: second * SECOND_US + fraction,
             column_7: optional(0)?,
             column_8: optional(1)?,

@@ -140,10 +140,9 @@ pub(super) fn has_server(home: &Home) -> Result<bool> {
 pub(super) fn require_removable(home: &Home) -> Result<()> {
     let data = home.data();
     match contents(home)? {
-        Contents::Nothing => Ok(()),
         // Removing a link would not remove the data.
         Contents::Own if data.is_symlink() => Err(EmbeddedError::Foreign(data)),
-        Contents::Own => Ok(()),
+        Contents::Nothing | Contents::Own => Ok(()),
         Contents::Copy | Contents::Unmarked => Err(EmbeddedError::Unbound(data)),
         Contents::Foreign(path) => Err(EmbeddedError::Foreign(path)),
     }
