@@ -157,11 +157,11 @@ fn hostile_record(id: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../riops/tests/records/rows.json");
     let mut record: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     record["id"] = id.into();
-    // An import refuses control characters in labels and tags.
-    record["label"] = HIDDEN.into();
     record["verdict"]["warnings"] = json!([{ "kind": "foreign_cpu", "text": "busy: " }]);
     poison(&mut record);
-    record["tags"] = json!({ "group": "g", (format!("k{HIDDEN}")): HIDDEN });
+    // An import refuses control characters in labels and tags.
+    record["label"] = "x FORGED".into();
+    record["tags"] = json!({ "group": "g" });
     record.to_string()
 }
 
