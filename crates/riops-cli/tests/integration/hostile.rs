@@ -15,9 +15,6 @@ const HOSTILE: &str = "x\u{1b}[2J\u{9b}1m\u{202e}\u{7f}\nriops: FORGED";
 /// The same as it is shown.
 const SHOWN: &str = "x\\u{1b}[2J\\u{9b}1m\\u{202e}\\u{7f}\\u{a}riops: FORGED";
 
-/// Changes the order of a text, and starts a line in some programs.
-const HIDDEN: &str = "a\u{202e}b\u{2066}c\u{2028}d";
-
 /// What the server does with a connection.
 #[derive(Clone, Copy)]
 enum Then {
