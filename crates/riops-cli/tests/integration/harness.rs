@@ -174,7 +174,7 @@ fn damage(way: usize, intact: &[u8]) -> Vec<u8> {
         15..=20 => {
             let page = (way - 14) * 4096 % length;
             let end = (page + 4096).min(length);
-            bytes[page..end].fill(if way % 2 == 0 { 0 } else { 0xff });
+            bytes[page..end].fill(if way.is_multiple_of(2) { 0 } else { 0xff });
         }
         // Bytes spread over the file.
         21..=26 => (0..length).step_by(97 + way).for_each(|at| bytes[at] ^= 1 << (way - 21)),
