@@ -78,8 +78,8 @@ pub(crate) const LIST: &[Place] = &[
     ),
     (
         "crates/riops/src/server/embedded/cluster.rs",
-        &[("fs::remove_dir(", 1), ("fs::rename(", 1), ("remove_dir_all", 2)],
-        "the directory in which this process initializes, or one with the marker of a killed riops",
+        &[("fs::remove_dir(", 1), ("fs::rename(", 2), ("remove_dir_all", 3)],
+        "the directory in which this process initializes or removes, or one with the marker of a killed riops; the data directory moved into it has the inode and the system identifier of the mark",
     ),
     (
         "crates/riops/src/server/embedded/download.rs",
@@ -90,11 +90,6 @@ pub(crate) const LIST: &[Place] = &[
         "crates/riops/src/server/embedded/files.rs",
         &[("fs::rename(", 1), ("remove_file", 2)],
         "state and marker files in a home directory that has the mark of riops",
-    ),
-    (
-        "crates/riops/src/server/embedded/mod.rs",
-        &[("remove_dir_all", 1)],
-        "the data directory that riops initialized: inode and system identifier are those of the mark",
     ),
     (
         "crates/riops/src/server/embedded/postmaster.rs",

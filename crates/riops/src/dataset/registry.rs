@@ -156,17 +156,13 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Returns the comment of a schema-qualified table, which may be empty, or `None` if the table does not
-    /// exist.
+    /// Returns the comment of a qualified table, which may be empty, or `None` if it does not exist.
     fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
         let rows = self.connection.query_with(COMMENT, &[Some(table)])?;
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
-    /// Returns whether the schema exists.
-    ///
-    /// # Errors
-    /// [`DatasetError::UntrustedOwner`] if a superuser would execute what another role defines in it.
+    /// Returns whether the schema exists, and a superuser executes nothing that another role defines in it.
     fn has_schema(&mut self) -> Result<bool, DatasetError> {
         match self.connection.schema_owner("riops")? {
             (_, Some(owner)) => Err(DatasetError::UntrustedOwner(owner)),
@@ -373,9 +369,7 @@ impl<'a> Registry<'a> {
             return Ok(tables);
         }
         self.connection.execute("begin")?;
-        let dropped = drop_together(self.connection, &tables, &marked);
-        if let Err(error) = dropped {
-            // On a lost connection the server has already rolled back.
+        if let Err(error) = drop_together(self.connection, &tables, &marked) {
             let _ = self.connection.execute("rollback");
             return Err(error);
         }
@@ -531,8 +525,7 @@ fn require_nothing_attached(
     }
 }
 
-/// Drops the tables and the entry of a dataset within a transaction. The tables are locked first, so that nothing can be
-/// attached after the check.
+/// Drops the tables and the entry of a dataset. The tables are locked, so that nothing can be attached after the check.
 fn drop_together(
     connection: &mut Connection,
     tables: &[String],
@@ -546,12 +539,11 @@ fn drop_together(
         connection.execute(&format!("lock table {list} in access exclusive mode"))?;
     }
     require_nothing_attached(connection, marked)?;
-    // Together, because they may refer to each other.
     if !tables.is_empty() {
+        // Together, because they may refer to each other.
         connection.execute(&format!("drop table {list}"))?;
     }
-    let [_, workload] = *marked;
-    Ok(forget(connection, workload.unwrap_or_default())?)
+    Ok(forget(connection, marked[1].unwrap_or_default())?)
 }
 
 /// Deletes the entry of a workload, with its ledger.

@@ -224,7 +224,6 @@ impl ConnInfo {
         let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
         let user = take("user").unwrap_or_else(|| files::user(environment));
         let database = take("dbname").unwrap_or_else(|| user.clone());
-        // Only the option, not PGDATABASE, may be a connection string.
         if database.contains("://") {
             return Err(ConnInfoError::MistypedUrl);
         }
