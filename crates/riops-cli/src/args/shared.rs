@@ -18,7 +18,7 @@ use crate::failure::UsageError;
 /// Permission for what is only data
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct TrustOption {
-    /// Allow the shell commands, programs and output files that a plan, stored run or experiment names
+    /// Allow the commands, programs, SQL expressions and files that a plan, stored run or experiment names
     #[arg(long)]
     pub(crate) trust: bool,
 }

@@ -11,7 +11,7 @@ use crate::args::Ab;
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;
-use crate::experiment::words::{command_of, replaced, typed, words_of};
+use crate::experiment::words::{command_of, replaced, require_no_password, typed, words_of};
 use crate::failure::UsageError;
 use crate::ui::Ui;
 
@@ -66,6 +66,7 @@ fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
         // Two runs of the same file: a test of the method itself.
         (name_a, name_b) = (format!("{name_a} (A)"), format!("{name_b} (B)"));
     }
+    require_no_password(&options.set)?;
     let command = command_of(&workload)?;
     let set = options
         .set

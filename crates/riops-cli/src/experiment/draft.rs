@@ -13,7 +13,7 @@ use riops::experiment::{
 use riops::plan::{Plan, Schedule};
 
 use super::axes::{TypedAxis, combinations};
-use super::words::{Parsed, command_of, parse};
+use super::words::{Parsed, command_of, parse, require_no_password};
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
@@ -88,6 +88,7 @@ impl Draft {
     /// If an axis is invalid.
     pub(crate) fn apply(&mut self, options: &ExperimentOptions) -> Result<()> {
         let command = command_of(&self.workload)?;
+        require_no_password(&options.axis)?;
         for text in &options.axis {
             let axis = TypedAxis::of_text(&command, text)?;
             match self.axes.iter_mut().find(|known| known.name == axis.name) {

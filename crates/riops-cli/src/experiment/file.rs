@@ -15,7 +15,7 @@ use toml::Table;
 use super::axes::{TypedAxis, VARIANT};
 use super::draft::Draft;
 use super::ready;
-use super::words::{command_of, long_name, text_of, typed};
+use super::words::{command_of, long_name, require_no_password, text_of, typed};
 use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
 use crate::failure::UsageError;
@@ -80,6 +80,7 @@ impl TryFrom<String> for Time {
 /// # Errors
 /// If the file cannot be read, or has unknown keys or options.
 pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) -> Result<Draft> {
+    require_no_password(set)?;
     let shown = path.display();
     let text = match text_limited(path, TEXT_BYTES_MAX) {
         Ok(text) => text,

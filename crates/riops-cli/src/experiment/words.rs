@@ -147,6 +147,22 @@ pub(crate) fn without_password(database: &str) -> String {
     ConnInfo::without_password(database).unwrap_or_else(|| "…".to_owned())
 }
 
+/// Fails for a password in options of a command line, which all users of the machine can read while the experiment is
+/// conducted.
+///
+/// # Errors
+/// [`UsageError`] that does not show it.
+pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
+    let has_password =
+        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
+    let databases = options.iter().filter(|(name, _)| name == "database");
+    if databases.flat_map(|(_, value)| value.split(',')).any(has_password) {
+        let text = "a password in --axis or --set is visible to other users of the machine: use PGPASSWORD or a password file";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    Ok(())
+}
+
 /// The options of a server as words.
 pub(crate) fn words_of(target: &TargetOptions) -> Vec<OsString> {
     let embedded = &target.embedded;

@@ -158,3 +158,14 @@ fn a_configuration_file_gives_no_permission() {
     let mut run = command("run script --dump-plan");
     CommandOutput::of(run.env("RIOPS_ALLOW_SHELL", "true")).expect(0);
 }
+
+#[test]
+fn a_password_in_the_options_of_an_experiment_is_refused_and_not_shown() {
+    for line in [
+        "sweep ping --axis database=postgresql://u:s3cret@h/a,postgresql://u:s3cret@h/b --dry-run",
+        "sweep find-my-limit --set database=postgresql://u:s3cret@h/a --dry-run",
+    ] {
+        let refused = CommandOutput::of(&mut command(line)).expect(2).stderr_contains("PGPASSWORD");
+        assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
+    }
+}

@@ -518,10 +518,14 @@ impl Connection {
             self.session_info.process,
             &self.session_info.secret,
         )?;
-        let encrypted = self.stream.is_encrypted();
-        let mut stream = second_stream(&self.info, &self.server, &self.place, encrypted)?;
+        let mut stream = self.second_connection()?;
         stream.write_all(&message).map_err(ConnectionError::Io)?;
         stream.flush().map_err(ConnectionError::Io)
+    }
+
+    /// Opens another connection to the same place, with the same encryption.
+    pub(super) fn second_connection(&self) -> Result<Stream, ConnectionError> {
+        second_stream(&self.info, &self.server, &self.place, self.stream.is_encrypted())
     }
 
     /// Reads the error that the server sent before it closed the connection.

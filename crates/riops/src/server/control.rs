@@ -66,53 +66,49 @@ impl Connection {
         Ok((exists, row.and_then(|row| row.into_iter().nth(1).flatten())))
     }
 
-    /// Fails if the server has been silent for long and does not respond on another connection either.
+    /// Fails if the server has been silent for long and, as two checks find, no reply will come: it does not respond on
+    /// another connection, or has completed the statement.
     ///
     /// # Errors
     /// [`ConnectionError::NoReply`] with the statement, [`ConnectionError::Interrupted`].
     pub(super) fn check_silence(&mut self) -> Result<(), ConnectionError> {
-        if self.silence().exceeded().is_none() {
+        if !self.silence().is_too_long() {
             return Ok(());
         }
         let source = match self.responds() {
             Err(ConnectionError::Interrupted) => return Err(ConnectionError::Interrupted),
-            // The reply may have arrived meanwhile.
-            Ok(Some(lost)) if self.silence().is_suspected() => lost,
-            Ok(Some(_)) => {
-                self.silence().suspect();
-                return Ok(());
-            }
             // Also if it refuses the connection, for example because there are too many.
-            Ok(None) | Err(ConnectionError::Startup { .. } | ConnectionError::Server(_)) => {
-                self.silence().end();
-                return Ok(());
-            }
-            Err(error) => error,
+            Ok(()) | Err(ConnectionError::Startup { .. } | ConnectionError::Server(_)) => None,
+            Err(source) => Some(source),
         };
-        let (statement, silent) = self.silence().exceeded().unwrap_or_default();
-        Err(ConnectionError::NoReply {
-            statement: statement.to_owned(),
-            seconds: silent.as_secs(),
-            source: Box::new(source),
-        })
+        let is_certain = self.silence().found(source.is_none());
+        match source {
+            Some(source) if is_certain => {
+                let (statement, seconds) = self.silence().describe();
+                Err(ConnectionError::NoReply { statement, seconds, source: Box::new(source) })
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Executes a query on another connection to the same server. Returns an error if the server process has completed
-    /// the statement.
-    fn responds(&self) -> Result<Option<ConnectionError>, ConnectionError> {
+    /// Fails if the server does not respond on another connection, or its process has completed the statement.
+    fn responds(&self) -> Result<(), ConnectionError> {
+        // A pooler may have no other connection to the server, and its process id is not that of a server process.
+        if self.search_path() != SearchPath::Session {
+            return self.second_connection().map(drop);
+        }
         let mut info = self.info().clone();
         info.servers = vec![self.server().clone()];
         let mut connection = Self::open(&info, self.interrupt())?;
         connection.silence().allow();
         connection.set_deadline(Some(Instant::now() + info.connect_timeout));
-        // Behind a pooler, the process id is not that of the server process.
-        let process = match self.search_path() {
-            SearchPath::Session => self.session_info().process,
-            SearchPath::Unpinned | SearchPath::Transaction => 0,
-        };
-        let sql =
-            format!("select 1 from pg_stat_activity where pid = {process} and state like 'idle%'");
-        let lost = || ConnectionError::Protocol("its reply was lost".to_owned());
-        Ok(connection.query_value(&sql)?.map(|_| lost()))
+        let sql = format!(
+            "select 1 from pg_stat_activity where pid = {} and state like 'idle%'",
+            self.session_info().process
+        );
+        match connection.query_value(&sql)? {
+            Some(_) => Err(ConnectionError::Protocol("its reply was lost".to_owned())),
+            None => Ok(()),
+        }
     }
 }

@@ -13,9 +13,11 @@ pub(super) struct Silence {
     /// `None` if the server is not checked.
     max: Option<Duration>,
     since: Instant,
+    checked: Instant,
+    /// Whether the last check found that no reply will come.
+    is_suspected: bool,
     statement: String,
     messages: u32,
-    is_suspected: bool,
 }
 
 /// A silent server is checked after this multiple of the connect timeout: by default 30 s, so that the check costs
@@ -24,13 +26,14 @@ const CONNECT_TIMEOUTS: u32 = 3;
 
 impl Silence {
     pub(super) fn new(connect_timeout: Duration) -> Self {
-        let max = Some(connect_timeout * CONNECT_TIMEOUTS);
+        let now = Instant::now();
         Self {
-            max,
-            since: Instant::now(),
+            max: Some(connect_timeout * CONNECT_TIMEOUTS),
+            since: now,
+            checked: now,
+            is_suspected: false,
             statement: String::new(),
             messages: 0,
-            is_suspected: false,
         }
     }
 
@@ -43,11 +46,15 @@ impl Silence {
         self.statement.extend(words.take(STATEMENT_CHARACTERS));
     }
 
-    /// Returns the start of the statement, and how long the server has been silent, if that is too long.
-    pub(super) fn exceeded(&self) -> Option<(&str, Duration)> {
-        let elapsed = self.since.elapsed();
-        let is_exceeded = self.max.is_some_and(|max| elapsed >= max) && !self.statement.is_empty();
-        is_exceeded.then(|| (self.statement.trim_end(), elapsed))
+    /// Whether the server must be checked.
+    pub(super) fn is_too_long(&self) -> bool {
+        let is_over = |max: Duration| self.checked.elapsed() >= max;
+        self.max.is_some_and(is_over) && !self.statement.is_empty()
+    }
+
+    /// Returns the start of the statement, and how long the server has been silent.
+    pub(super) fn describe(&self) -> (String, u64) {
+        (self.statement.trim_end().to_owned(), self.since.elapsed().as_secs())
     }
 
     /// Lets the server be silent for ever.
@@ -58,17 +65,14 @@ impl Silence {
     /// Notes that the server has sent or accepted something.
     pub(super) fn end(&mut self) {
         self.since = Instant::now();
-        self.is_suspected = false;
+        self.found(true);
     }
 
-    /// Notes that the server seems to have replied, and waits as long again for the reply.
-    pub(super) fn suspect(&mut self) {
-        self.end();
-        self.is_suspected = true;
-    }
-
-    pub(super) fn is_suspected(&self) -> bool {
-        self.is_suspected
+    /// Notes the result of a check. Returns whether two in a row found that no reply will come: the first time, the reply
+    /// may be on its way, or the server may be too busy for another connection.
+    pub(super) fn found(&mut self, responds: bool) -> bool {
+        self.checked = Instant::now();
+        std::mem::replace(&mut self.is_suspected, !responds) && !responds
     }
 
     /// Whether many messages have arrived since this was last the case.

@@ -28,6 +28,9 @@ pub enum StoreError {
         /// Error from SQLite.
         source: rusqlite::Error,
     },
+    /// Another process has locked a SQLite file.
+    #[error("the store {} is locked by another process", .0.display())]
+    Locked(PathBuf),
     /// A PostgreSQL operation failed.
     #[error("cannot access the store {location}: {source}")]
     Postgresql {

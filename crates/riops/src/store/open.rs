@@ -15,7 +15,9 @@ use crate::host::Interrupt;
 /// [`StoreError`] if the store cannot be accessed, or was written by a newer riops.
 pub fn open(location: &StoreLocation, interrupt: &Interrupt) -> Result<Box<dyn Store>, StoreError> {
     match location {
-        StoreLocation::File(path) => Ok(Box::new(SharedStore::open(Sqlite::open(path)?)?)),
+        StoreLocation::File(path) => {
+            Ok(Box::new(SharedStore::open(Sqlite::open(path, interrupt)?)?))
+        }
         StoreLocation::Postgresql(conninfo) => {
             Ok(Box::new(SharedStore::open(Postgresql::open(conninfo, interrupt)?)?))
         }

@@ -1,10 +1,10 @@
 //! The store in a SQLite file.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, ToSql};
 
 use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
@@ -12,10 +12,15 @@ use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
 use super::migrate::STEPS;
 use super::value::{Fields, Row, Value};
+use crate::host::Interrupt;
 use crate::host::output_file::{create_private_directory, private_file};
 
 /// How long a riops waits for another one that writes. The migration of a large store takes longest.
 const BUSY_TIMEOUT: Duration = Duration::from_mins(2);
+/// The same after Ctrl-C. The caller then keeps the record of a run elsewhere.
+const BUSY_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(1);
+/// How long SQLite itself waits, so that an interrupt is noticed.
+const BUSY_POLL: Duration = Duration::from_millis(100);
 
 /// A version that is written and rolled back to find out whether the file can be written.
 const OTHER_VERSION: u32 = 1_000_000;
@@ -33,11 +38,12 @@ const STORE_COLUMNS: u32 = 4;
 pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
+    interrupt: Interrupt,
 }
 
 impl Sqlite {
     /// Opens the file; creates it if necessary.
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, StoreError> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             if path != default_path() {
@@ -50,11 +56,12 @@ impl Sqlite {
         // SQLite would create the file with the rights of the umask. If it cannot be created, SQLite gives the reason.
         let _ = private_file().append(true).open(path);
         let connection = Connection::open(path).map_err(failed)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
-        connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-        let [version, tables, columns]: [u32; 3] = connection
-            .query_row(CONTENTS, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
-            .map_err(failed)?;
+        connection.busy_timeout(BUSY_POLL).map_err(failed)?;
+        let store = Self { connection, path: path.to_owned(), interrupt: interrupt.clone() };
+        let [version, tables, columns]: [u32; 3] = store.unless_locked(|connection| {
+            connection.pragma_update(None, "foreign_keys", true)?;
+            connection.query_row(CONTENTS, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))
+        })?;
         // Other programs number the versions of their files, too. A store of a newer riops is refused later.
         let is_store = match version {
             0 => tables == 0,
@@ -63,7 +70,44 @@ impl Sqlite {
         if !is_store {
             return Err(StoreError::NoStore(path.to_owned()));
         }
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(store)
+    }
+
+    /// Repeats a step while another process has locked the file.
+    fn unless_locked<T>(
+        &self,
+        step: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let start = Instant::now();
+        loop {
+            let error = match step(&self.connection) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let is_locked = matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            );
+            if !is_locked {
+                return Err(StoreError::Sqlite { path: self.path.clone(), source: error });
+            }
+            let is_interrupted = self.interrupt.requested();
+            let timeout = if is_interrupted { BUSY_TIMEOUT_INTERRUPTED } else { BUSY_TIMEOUT };
+            if start.elapsed() >= timeout {
+                return Err(StoreError::Locked(self.path.clone()));
+            }
+        }
+    }
+
+    fn begin(&self, access: Access) -> Result<(), StoreError> {
+        self.unless_locked(|connection| match access {
+            // The lock of a deferred transaction is taken by its first statement.
+            Access::Read => connection
+                .execute_batch("begin; select 1 from sqlite_master limit 1")
+                .inspect_err(|_| drop(connection.execute_batch("rollback"))),
+            // Immediate: two processes that read first and write later could not both continue.
+            Access::Write | Access::Attempt => connection.execute_batch("begin immediate"),
+        })
     }
 }
 
@@ -77,18 +121,19 @@ impl Backend for Sqlite {
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {
-        let failed = |source| StoreError::Sqlite { path: self.path.clone(), source };
-        let behavior = match access {
-            Access::Read => TransactionBehavior::Deferred,
-            // Immediate: two processes that read first and write later could not both continue.
-            Access::Write | Access::Attempt => TransactionBehavior::Immediate,
-        };
-        let transaction = Transaction::new_unchecked(&self.connection, behavior).map_err(failed)?;
-        work(&mut SqliteSession { connection: &transaction, path: &self.path })?;
-        match access {
-            Access::Write => transaction.commit().map_err(failed),
-            Access::Read | Access::Attempt => transaction.rollback().map_err(failed),
+        self.begin(access)?;
+        let mut session = SqliteSession { connection: &self.connection, path: &self.path };
+        let done = work(&mut session).and_then(|()| match access {
+            // Waits for readers.
+            Access::Write => self.unless_locked(|connection| connection.execute_batch("commit")),
+            Access::Read | Access::Attempt => Ok(()),
+        });
+        if access != Access::Write || done.is_err() {
+            let rolled_back = self.connection.execute_batch("rollback");
+            let failed = |source| StoreError::Sqlite { path: self.path.clone(), source };
+            return done.and(rolled_back.map_err(failed));
         }
+        done
     }
 }
 

@@ -272,3 +272,22 @@ fn a_file_of_another_program_is_refused_and_not_changed() {
         assert_eq!(raw.query_row(tables, [], |row| row.get::<_, u32>(0)).unwrap(), 1);
     }
 }
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_locked_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.sqlite");
+    let interrupt = Interrupt::new();
+    let store = open(&StoreLocation::File(path.clone()), &interrupt).unwrap();
+    let other = Connection::open(&path).unwrap();
+    // A writer, and a reader that only delays the commit.
+    for lock in ["begin exclusive", "begin; select count(*) from runs"] {
+        other.execute_batch(lock).unwrap();
+        interrupt.request();
+        assert!(matches!(store.save(&example_record()), Err(StoreError::Locked(_))), "{lock}");
+        other.execute_batch("rollback").unwrap();
+    }
+    // The failed attempts have left no transaction and no record.
+    assert!(store.list(&RunFilter::default()).unwrap().is_empty());
+    store.save(&example_record()).unwrap();
+}

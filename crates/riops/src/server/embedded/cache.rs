@@ -112,14 +112,15 @@ pub(super) fn check_owner(folder: &Path, others: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a default directory may be used: it belongs to root or the current user, and only they can write to it. Another
-/// user may have created it first, and riops executes programs from it.
+/// Whether a default directory may be used: it and a link to it belong to root or the current user, and only they can
+/// write to it. Another user may have created it first, and riops executes programs from it.
 pub(super) fn is_trusted(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    fs::symlink_metadata(folder).is_ok_and(|found| {
-        let user = rustix::process::geteuid().as_raw();
-        found.is_dir() && [0, user].contains(&found.uid()) && found.mode() & 0o002 == 0
-    })
+    let user = rustix::process::geteuid().as_raw();
+    let is_own = |found: &fs::Metadata| [0, user].contains(&found.uid());
+    fs::symlink_metadata(folder).is_ok_and(|link| is_own(&link))
+        && fs::metadata(folder)
+            .is_ok_and(|found| found.is_dir() && is_own(&found) && found.mode() & 0o002 == 0)
 }
 
 pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {
@@ -132,14 +133,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_that_others_can_write_to_and_links_are_not_trusted() {
+    fn directories_that_others_own_or_can_write_to_are_not_trusted() {
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("riops");
         fs::create_dir(&folder).unwrap();
         set_mode(&folder, 0o755).unwrap();
         assert!(is_trusted(&folder));
         std::os::unix::fs::symlink(&folder, top.path().join("link")).unwrap();
-        assert!(!is_trusted(&top.path().join("link")) && !is_trusted(&top.path().join("none")));
+        assert!(is_trusted(&top.path().join("link")) && !is_trusted(&top.path().join("none")));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(top.path().join("link"), Some(65_534), None).unwrap();
+            assert!(!is_trusted(&top.path().join("link")));
+            std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
+            assert!(!is_trusted(&folder));
+            std::os::unix::fs::chown(&folder, Some(0), None).unwrap();
+        }
         set_mode(&folder, 0o777).unwrap();
         assert!(!is_trusted(&folder));
     }

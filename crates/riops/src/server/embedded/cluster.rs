@@ -22,6 +22,7 @@ use super::{mark, places, postmaster, role};
 use crate::host::files::last_bytes;
 use crate::host::{Interrupt, machine};
 use crate::server::connection::Connection;
+use crate::server::conninfo::ConnInfo;
 
 /// Below this size of /dev/shm, the dynamic shared memory of parallel queries goes to files.
 /// Containers have 64 MB by default.
@@ -84,8 +85,7 @@ pub(super) fn start(
             Ok(state) => {
                 let state = with_current_user(home, state, interrupt)?;
                 enable_statement_statistics(&state, interrupt)?;
-                // Only now: the superuser with the stored name proves whose server it is.
-                mark::write(home, &data)?;
+                bind(home, &state, interrupt)?;
                 return Ok(state);
             }
             Err(EmbeddedError::Program { log, .. })
@@ -93,6 +93,18 @@ pub(super) fn start(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Marks a data directory that has no mark of its own: a copy, or of an earlier riops. The stored password, which the
+/// server requires over TCP, proves that it is the one of the state.
+fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
+    if mark::is_own(home)? {
+        return Ok(());
+    }
+    let conninfo = ConnInfo::parse(&state.url_tcp(), |_| None)
+        .map_err(|error| EmbeddedError::NoServer(error.to_string()))?;
+    Connection::open(&conninfo, interrupt)?;
+    mark::write(home, &home.data())
 }
 
 /// Renames the superuser if the data directory is from a riops that used another name.

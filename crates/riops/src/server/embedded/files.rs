@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+
 use super::error::{EmbeddedError, Result};
 use crate::host::Interrupt;
 
@@ -76,6 +78,8 @@ pub(super) fn remove_marker(path: &Path) -> Result<()> {
 pub(super) fn open_lock(path: &Path) -> Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true).mode(0o600);
+    // The owner of the directory may be another user, who must not choose which file is created.
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     options.open(path).map_err(file("open", path))
 }
 

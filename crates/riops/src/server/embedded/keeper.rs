@@ -8,11 +8,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
@@ -100,7 +102,9 @@ fn stop_when_unused(home: &Path, pid: i32) {
 }
 
 fn spawn(spec: &KeeperSpec) -> io::Result<Child> {
-    let log = File::options().append(true).open(spec.home.join("server.log"))?;
+    let mut options = File::options();
+    options.append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let log = options.open(spec.home.join("server.log"))?;
     command(&spec.program, &spec.account, &spec.home)
         .args(&spec.arguments)
         .stdin(Stdio::null())
