@@ -6,7 +6,7 @@ use riops::plan::script::{
     Builtin, PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource,
     TransactionLog, VacuumFirst,
 };
-use riops::plan::{DatasetPlan, Parameters, Plan, Protocol, Stop, Trust};
+use riops::plan::{DatasetPlan, Parameters, Plan, Protocol, Stop};
 use riops::run::Prepare;
 use riops::script::is_name;
 use riops::units::Count;
@@ -227,7 +227,6 @@ impl RunWorkload for RunScript {
             scripts,
             define: self.define.iter().cloned().collect(),
             allow_shell: self.allow_shell,
-            trust: Trust(true),
             strict_plans: self.strict_plans,
             transactions_per_session: self.transactions_per_session,
             vacuum: self.vacuum_first.unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::host::Interrupt;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use riops::plan::{Plan, PreparePolicy};
+use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::Record;
 use riops::units::text::json_text;
 use riops::{report, run};
@@ -38,7 +38,8 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
                 target: options.target(),
                 before: None,
             };
-            perform(&options.plan()?, &command_options, (interrupt, ui)).map(|(code, _)| code)
+            let plan = Plan { trust: Trust(true), ..options.plan()? };
+            perform(&plan, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
@@ -60,14 +61,7 @@ pub(crate) fn run_existing_plan(
     environment: (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { trust, prepare, keep, graph_options, target } = options;
-    match plan.needs_trust() {
-        Some(_) if trust.trust => plan.work.trust(),
-        Some(what) => {
-            let text = format!("the plan was read and {what}: permit it with --trust");
-            return Err(UsageError(text).into());
-        }
-        None => {}
-    }
+    plan.trust = Trust(trust.trust);
     plan.keep_samples |= graph_options.graph.is_some();
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;

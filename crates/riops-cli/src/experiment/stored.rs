@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use riops::experiment::{Experiment, tag};
+use riops::plan::Trust;
 use riops::record::Record;
 use riops::store::{Store, StoreError};
 
@@ -59,7 +60,7 @@ pub(crate) fn needs_trust(experiment: &Experiment) -> Option<String> {
 /// shared.
 pub(crate) fn trust_or_refuse(experiment: &mut Experiment, trust: TrustOption) -> Result<()> {
     if trust.trust {
-        experiment.cells.iter_mut().for_each(|cell| cell.plan.work.trust());
+        experiment.cells.iter_mut().for_each(|cell| cell.plan.trust = Trust(true));
         return Ok(());
     }
     match needs_trust(experiment) {

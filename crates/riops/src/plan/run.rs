@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{PlanError, at_least_one, refuse, require_printable};
 use super::policy::{
-    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop,
+    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
 use super::rows::RowsRun;
 use super::spec::Common;
@@ -127,6 +127,9 @@ pub struct Plan {
     /// Tags, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
+    /// Whether what it [needs](Self::needs_trust) besides measuring is permitted.
+    #[serde(skip)]
+    pub trust: Trust,
 }
 
 impl Default for Plan {
@@ -166,6 +169,7 @@ impl Default for Plan {
             row_size: false,
             label: None,
             tags: BTreeMap::new(),
+            trust: Trust::default(),
         }
     }
 }
@@ -233,7 +237,13 @@ impl Plan {
         }
         self.validate_nodes()?;
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
-        require_printable(names)
+        require_printable(names)?;
+        match self.needs_trust() {
+            Some(what) if !self.trust.0 => {
+                refuse(format!("the plan was read and {what}: permit it with --trust"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn validate_nodes(&self) -> Result<(), PlanError> {

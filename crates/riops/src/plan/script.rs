@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
-use super::policy::{Protocol, Stop, Trust};
+use super::policy::{Protocol, Stop};
 pub use super::script_dataset::{PartitionMethod, ScriptDataset};
 use super::spec::{Common, Spec};
 use super::threshold::Part;
@@ -142,9 +142,6 @@ pub struct ScriptRun {
     /// Whether `\shell` and `\setshell` are allowed.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_shell: bool,
-    /// Whether its shell commands and its log are permitted.
-    #[serde(skip)]
-    pub trust: Trust,
     /// Whether a plan that changes during the run makes it invalid.
     #[serde(skip_serializing_if = "is_false")]
     pub strict_plans: bool,
@@ -173,7 +170,6 @@ impl Default for ScriptRun {
             scripts: vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)],
             define: BTreeMap::new(),
             allow_shell: false,
-            trust: Trust(false),
             strict_plans: false,
             transactions_per_session: None,
             vacuum: VacuumFirst::None,
@@ -282,10 +278,6 @@ impl Spec for ScriptRun {
         NAME
     }
 
-    fn trust(&mut self) {
-        self.trust = Trust(true);
-    }
-
     fn needs_trust(&self) -> Option<String> {
         if let Some(log) = &self.log {
             return Some(format!("writes files {}.*", log.prefix));
@@ -328,13 +320,7 @@ impl Spec for ScriptRun {
                 return refuse("--log requires a beginning of names".to_owned());
             }
         }
-        self.validate_alone(common.protocol)?;
-        match self.needs_trust() {
-            Some(what) if !self.trust.0 => {
-                refuse(format!("the plan was read and {what}: permit it with --trust"))
-            }
-            _ => Ok(()),
-        }
+        self.validate_alone(common.protocol)
     }
 
     fn validate_part(&self, part: &Part) -> Result<(), PlanError> {

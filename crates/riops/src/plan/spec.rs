@@ -84,10 +84,6 @@ pub trait Spec {
     /// Returns the workload's name on the command line and in the record.
     fn name(&self) -> &'static str;
 
-    /// Permits what the workload does on this machine besides measuring: shell commands, files. Called only on behalf
-    /// of the person who starts the run.
-    fn trust(&mut self) {}
-
     /// Returns what it does on this machine besides measuring, as in "executes shell commands".
     fn needs_trust(&self) -> Option<String> {
         None

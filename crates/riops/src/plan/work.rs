@@ -135,11 +135,6 @@ impl WorkPlan {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
     }
 
-    /// Permits shell commands and files, see [`Spec::trust`].
-    pub fn trust(&mut self) {
-        dispatch_work!(self, run => run.trust());
-    }
-
     /// Returns the names of the workloads that can be executed.
     #[must_use]
     pub fn executable_names() -> Vec<String> {

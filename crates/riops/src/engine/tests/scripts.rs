@@ -7,7 +7,7 @@ use riops_wire::backend::{self, Message};
 
 use super::virtual_time::{Setting, StepClock, worker};
 use super::*;
-use crate::plan::{ScriptRun, ScriptSource, Trust};
+use crate::plan::{ScriptRun, ScriptSource};
 use crate::workload::{Build as _, BuildFor};
 
 /// The commands on which the next statement depends.
@@ -32,12 +32,7 @@ select 3;
 
 fn script(text: &str, plan: &Plan) -> Stage {
     let source = ScriptSource { name: "a.sql".into(), weight: 1, text: Some(text.into()) };
-    let run = ScriptRun {
-        scripts: vec![source],
-        allow_shell: true,
-        trust: Trust(true),
-        ..ScriptRun::default()
-    };
+    let run = ScriptRun { scripts: vec![source], allow_shell: true, ..ScriptRun::default() };
     let (flavor, protocol) = (Flavor::PostgreSql, plan.protocol);
     let found = BuildFor { dataset: None, used: None, flavor, protocol };
     run.build(found).unwrap().stages(plan).remove(0)
