@@ -15,6 +15,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use riops::experiment::names_program_or_file;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
@@ -254,8 +255,17 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
 /// The values of options, as they would be typed.
 type Values = BTreeMap<String, Vec<String>>;
 
-/// Options that permit what a file must not permit to itself.
-const PERMISSIONS: [&str; 4] = ["allow-shell", "trust", "server-dir", "log"];
+/// Whether an option with this value names a program, a file or an SQL expression, which a file must not permit itself.
+pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
+    match option {
+        "allow-shell" | "trust" | "log" | "server-dir" | "server-data" | "cache-dir" => true,
+        "server-set" => {
+            value.split_once('=').is_some_and(|(name, _)| names_program_or_file(name.trim()))
+        }
+        "order" => matches!(value.parse(), Ok(Order::Sql(_))),
+        _ => false,
+    }
+}
 
 /// The options that end a run. One on the command line replaces all of the environment and the file.
 const STOPS: &[&str] = &["duration", "transactions", "total-rows", "max-duration"];
@@ -286,18 +296,11 @@ fn read_known(
     names: &OptionNames,
 ) -> Result<(Values, Vec<String>), String> {
     let (values, notices) = read_file(path, purpose)?;
-    if let Some(name) = values.keys().find(|name| PERMISSIONS.contains(&name.as_str())) {
+    let mut all =
+        values.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    if let Some((name, value)) = all.find(|(name, value)| needs_permission(name, value)) {
         return Err(format!(
-            "configuration file {} cannot set \"{name}\": give this permission on the command line or in the environment",
-            path.display()
-        ));
-    }
-    let names_program = |value: &&String| {
-        value.split_once('=').is_some_and(|(name, _)| names_program_or_file(name.trim()))
-    };
-    if let Some(value) = values.get("server-set").and_then(|all| all.iter().find(names_program)) {
-        return Err(format!(
-            "configuration file {} cannot set \"server-set\" to {value}, which names a program or a file: set it on the command line or in the environment",
+            "configuration file {} cannot set \"{name}\" to {value}: give this permission on the command line or in the environment",
             path.display()
         ));
     }

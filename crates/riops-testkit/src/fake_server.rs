@@ -13,6 +13,9 @@ use riops_wire::frontend::{self, EncodeError};
 
 use crate::listener::{Connection, Listener};
 
+/// The start of the first query of every connection, which pins its search path.
+pub(crate) const PIN: &str = "select pg_catalog.set_config('search_path'";
+
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request<'a> {
@@ -153,10 +156,7 @@ impl<'a> Session<'a> {
             while let Some(frame) = self.received.next_frame().map_err(invalid)? {
                 let message = frontend::Message::decode(frame).map_err(invalid)?;
                 let reply = match message {
-                    // The first query of every connection, which pins its search path.
-                    frontend::Message::Query(sql)
-                        if sql.starts_with("select pg_catalog.set_config('search_path'") =>
-                    {
+                    frontend::Message::Query(sql) if sql.starts_with(PIN) => {
                         Some(Reply::Row(vec![Some(Vec::new())]))
                     }
                     // The first setting of a session of scripts.

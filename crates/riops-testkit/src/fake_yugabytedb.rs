@@ -29,6 +29,8 @@ use pgwire::messages::data::DataRow;
 use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
+use crate::fake_server::PIN;
+
 /// The `server_version` that it reports at connect.
 pub const VERSION: &str = "15.12-YB-2025.1.0.0-b0";
 
@@ -286,8 +288,7 @@ impl SimpleQueryHandler for Session {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        // The first query of every connection, which pins its search path.
-        if query.starts_with("select pg_catalog.set_config('search_path'") {
+        if query.starts_with(PIN) {
             return Ok(vec![Response::Query(response(vec![vec![Some(Vec::new())]]))]);
         }
         self.record(query);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Command;
-use riops::experiment::{Between, Order, Reset, Search, names_program_or_file};
+use riops::experiment::{Between, Order, Reset, Search};
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::units::Span;
 use serde::Deserialize;
@@ -19,6 +19,7 @@ use super::words::{command_of, long_name, require_no_password, text_of, typed};
 use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
 use crate::failure::UsageError;
+use crate::settings::needs_permission;
 
 /// An experiment file.
 #[derive(Debug, Deserialize)]
@@ -105,25 +106,16 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
         .map_err(|error| UsageError(format!("experiment file {shown}: {error:#}")).into())
 }
 
-/// Options that name a program to execute, a file to write, or a server that gets the password of the environment. A person gives them, or trusts the file.
-const OF_TRUSTED: [&str; 7] =
-    ["allow-shell", "log", "server-dir", "server-data", "cache-dir", "database", "config"];
-
-/// Fails if an option of a file names a program or a file.
+/// Fails if an option of a file needs the permission of a person. Another server would get the password of the
+/// environment.
 fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) -> Result<()> {
     let long = long_name(command, name);
     let texts = match value {
         toml::Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?,
         value => vec![text_of(value)?],
     };
-    let is_setting = |text: &String| {
-        let (setting, _) = text.split_once('=').unwrap_or((text, ""));
-        names_program_or_file(setting.trim())
-    };
-    let is_sql = |text: &String| matches!(text.parse(), Ok(riops::plan::Order::Sql(_)));
-    if OF_TRUSTED.contains(&long.as_str())
-        || long == "server-set" && texts.iter().any(is_setting)
-        || long == "order" && texts.iter().any(is_sql)
+    if ["database", "config"].contains(&long.as_str())
+        || texts.iter().any(|text| needs_permission(&long, text))
     {
         let text = format!(
             "{long} = {value} names a program, a file, a server or an SQL expression: permit it with --trust, or set it on the command line"

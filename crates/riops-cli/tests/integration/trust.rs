@@ -90,7 +90,10 @@ fn an_experiment_file_names_programs_and_files_only_if_it_is_trusted() {
     for option in [
         "allow-shell = true",
         "allow_shell = true",
+        "server-data = \"/tmp/x\"",
+        "cache-dir = \"/tmp/x\"",
         "log = \"/tmp/x\"",
+        "order = \"id, f()\"",
         "server-dir = \"/tmp/x\"",
         "server_data = \"/tmp/x\"",
         "cache-dir = \"/tmp/x\"",

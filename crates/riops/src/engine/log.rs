@@ -1,7 +1,8 @@
 //! The log of single transactions, in files as pgbench writes them. A separate thread writes them: the files of a slow
 //! device must not delay the transactions.
 
-use std::io::{BufWriter, IntoInnerError, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -11,7 +12,7 @@ use riops_script::random::Random;
 
 use super::log_entry::{LogColumns, LogEntry, LoggedOutcome};
 use super::log_sums::Sums;
-use crate::host::OutputFile;
+use crate::host::output_file::create_visible;
 use crate::plan::script::TransactionLog;
 use crate::units::Nanos;
 
@@ -47,7 +48,7 @@ impl Log {
             _ => format!("{}.{process}.{worker}", log.prefix),
         };
         // As with pgbench, programs follow it during the run.
-        let file = OutputFile::create_visible(Path::new(&name))
+        let file = create_visible(Path::new(&name))
             .map_err(|error| std::io::Error::new(error.kind(), format!("{name}: {error}")))?;
         let file = BufWriter::new(file);
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -107,7 +108,7 @@ impl Log {
 
 /// The state of the thread that writes.
 struct Writing {
-    file: BufWriter<OutputFile>,
+    file: BufWriter<File>,
     columns: LogColumns,
     /// Time since 1970 at which the clock of the entries was zero.
     zero_us: i128,
@@ -127,8 +128,7 @@ impl Writing {
         if let Some(sums) = &mut self.sums {
             sums.end(self.columns, &mut self.file)?;
         }
-        // The file of a log that is incomplete is removed.
-        self.file.into_inner().map_err(IntoInnerError::into_error)?.complete()
+        self.file.flush()
     }
 }
 

@@ -60,16 +60,6 @@ impl OutputFile {
         Ok(Self { file, unfinished: Some((unfinished, target)) })
     }
 
-    /// Creates or empties the file under its name, for readers that follow it while it grows. Links are treated as by
-    /// [`Self::create`].
-    ///
-    /// # Errors
-    /// As [`Self::create`].
-    pub fn create_visible(path: &Path) -> io::Result<Self> {
-        require_own_links(path, LINKS_MAX)?;
-        Ok(Self { file: File::create(path)?, unfinished: None })
-    }
-
     /// Gives the file its name.
     ///
     /// # Errors
@@ -139,6 +129,15 @@ fn require_own_links(path: &Path, links_max: u32) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Creates or empties a file under its name, for readers that follow it while it grows.
+///
+/// # Errors
+/// As [`OutputFile::create`].
+pub fn create_visible(path: &Path) -> io::Result<File> {
+    require_own_links(path, LINKS_MAX)?;
+    File::create(path)
 }
 
 /// Creates a directory for the user alone, and its parents in the same way.

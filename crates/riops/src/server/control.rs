@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use super::connection::{Connection, ConnectionError};
-use super::search_path::{PINNED, SearchPath};
+use super::search_path::{PINNED, SearchPath, pin};
 
 const SCHEMA_OWNER: &str = include_str!("../../../../sql/target/schema_owner.sql");
 
@@ -15,11 +15,7 @@ impl Connection {
     /// Pins the search path: for the session, or for each transaction if the session has a pooler, whose process id is
     /// not that of the server process.
     pub(super) fn pin_search_path(&mut self) -> Result<(), ConnectionError> {
-        let sql = format!(
-            "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false) where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {}",
-            self.session_info().process
-        );
-        let path = match self.query_value(&sql) {
+        let path = match self.query_value(&pin(self.session_info().process)) {
             Ok(Some(_)) => SearchPath::Session,
             Ok(None) => SearchPath::Transaction,
             // Not PostgreSQL: the server does not have these functions, or cannot parse this.

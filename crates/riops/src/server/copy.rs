@@ -46,31 +46,37 @@ impl Connection {
         self.encode_query(sql)?;
         self.flush()?;
         self.await_copy_start()?;
-        loop {
-            let (frame, _) = self.next_frame()?;
-            match Message::decode(frame)? {
-                Message::CopyData(data) => take(data),
-                Message::CopyDone => return self.collect().map(drop),
-                Message::ErrorResponse(fields) => {
-                    let error = Box::new(ServerError::from_fields(fields));
-                    self.collect()?;
-                    return Err(ConnectionError::Server(error));
-                }
-                Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
-                other => {
-                    return Err(ConnectionError::Protocol(format!(
-                        "unexpected message during COPY: {other:?}"
-                    )));
-                }
+        let mut next = |message: &Message<'_>| match message {
+            Message::CopyData(data) => {
+                take(data);
+                Some(true)
             }
-        }
+            Message::CopyDone => Some(false),
+            _ => None,
+        };
+        while self.await_message(&mut next)? {}
+        self.collect().map(drop)
     }
 
     fn await_copy_start(&mut self) -> Result<(), ConnectionError> {
+        self.await_message(|message| {
+            matches!(message, Message::CopyInResponse(_) | Message::CopyOutResponse(_))
+                .then_some(())
+        })
+    }
+
+    /// Reads up to a message that is expected. After an error of the server, the connection remains usable.
+    fn await_message<T>(
+        &mut self,
+        mut expected: impl FnMut(&Message<'_>) -> Option<T>,
+    ) -> Result<T, ConnectionError> {
         loop {
             let (frame, _) = self.next_frame()?;
-            match Message::decode(frame)? {
-                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => return Ok(()),
+            let message = Message::decode(frame)?;
+            if let Some(found) = expected(&message) {
+                return Ok(found);
+            }
+            match message {
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));
                     self.collect()?;
@@ -78,9 +84,8 @@ impl Connection {
                 }
                 Message::NoticeResponse(_) | Message::ParameterStatus { .. } => {}
                 other => {
-                    return Err(ConnectionError::Protocol(format!(
-                        "unexpected response to COPY: {other:?}"
-                    )));
+                    let text = format!("unexpected message during COPY: {other:?}");
+                    return Err(ConnectionError::Protocol(text));
                 }
             }
         }

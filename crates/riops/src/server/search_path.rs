@@ -1,13 +1,26 @@
 //! The search path of connections.
 
-/// Sets the path of the session. No setting of the role or the database changes which functions this calls.
-pub const PINNED: &str = "set search_path = pg_catalog, pg_temp";
+/// Where names are found. Without `pg_temp` at the end, temporary tables and types would come first.
+macro_rules! path {
+    () => {
+        "pg_catalog, pg_temp"
+    };
+}
 
+/// Sets the path of the session. No setting of the role or the database changes which functions this calls.
+pub const PINNED: &str = concat!("set search_path = ", path!());
 /// The same within a transaction.
-const PINNED_LOCALLY: &str = "set local search_path = pg_catalog, pg_temp";
+const PINNED_LOCALLY: &str = concat!("set local search_path = ", path!());
 /// As a query with one row, for the extended protocol, in which SET LOCAL is a warning in the log of the server.
 const PIN_LOCALLY: &str =
-    "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
+    concat!("select pg_catalog.set_config('search_path', '", path!(), "', true)");
+
+/// Returns the first query of a connection. It sets the path and has a row if this is the process id of the server
+/// process: otherwise, a pooler is in between.
+pub(super) fn pin(process: i32) -> String {
+    let set = concat!("select pg_catalog.set_config('search_path', '", path!(), "', false)");
+    format!("{set} where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {process}")
+}
 
 /// Statements that look up names, and may be in one transaction with the setting of the path.
 const LOOKUPS: [&str; 7] = ["select", "with", "insert", "update", "delete", "values", "explain"];

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// A silent server is checked after this multiple of the connect timeout: by default 30 s, so that the check costs
+/// nothing that matters.
+const CONNECT_TIMEOUTS: u32 = 3;
 /// Number of characters of the statement that an error shows.
 const STATEMENT_CHARACTERS: usize = 200;
 /// Number of messages after which an interrupt is noticed although the server never pauses.
@@ -19,10 +22,6 @@ pub(super) struct Silence {
     statement: String,
     messages: u32,
 }
-
-/// A silent server is checked after this multiple of the connect timeout: by default 30 s, so that the check costs
-/// nothing that matters.
-const CONNECT_TIMEOUTS: u32 = 3;
 
 impl Silence {
     pub(super) fn new(connect_timeout: Duration) -> Self {

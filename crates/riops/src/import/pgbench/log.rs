@@ -177,12 +177,8 @@ impl Sums {
             return Err(format!("{columns} columns, but the lines before have another number"));
         }
         let column_7 = entry.column_7.unwrap_or_default();
-        let scripts = self.scripts.len();
         let script = match self.scripts.entry(entry.script) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(_) if scripts == SCRIPTS_MAX => {
-                return Err(format!("more than {SCRIPTS_MAX} scripts"));
-            }
             std::collections::btree_map::Entry::Vacant(new) => {
                 let times = Times::new().map_err(|error| error.to_string())?;
                 new.insert(Script { times, failed: 0 })

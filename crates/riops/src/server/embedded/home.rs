@@ -1,12 +1,13 @@
 //! The home directory of one embedded server: its files and directories.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::{EmbeddedError, Result};
 use super::files::open_lock;
 use super::postmaster;
 use super::state::State;
+use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_limited};
 
 /// The home directory of one embedded server.
 #[derive(Debug, Clone)]
@@ -41,8 +42,13 @@ impl Home {
         open_lock(&self.path(name))
     }
 
+    /// Reads a file that riops wrote. Another user may have put another one there.
+    pub(super) fn read(&self, name: &str) -> std::io::Result<Vec<u8>> {
+        rest_limited(&mut open_plain(&self.path(name))?, TEXT_BYTES_MAX)
+    }
+
     pub(super) fn read_state(&self) -> Option<State> {
-        serde_json::from_slice(&fs::read(self.path("state.json")).ok()?).ok()
+        serde_json::from_slice(&self.read("state.json").ok()?).ok()
     }
 
     /// Returns the state of the server if it is running.

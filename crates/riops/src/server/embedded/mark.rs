@@ -85,11 +85,10 @@ pub(super) fn contents(home: &Home) -> Result<Contents> {
 }
 
 fn read(home: &Home) -> Result<Option<Mark>> {
-    let path = home.path(FILE);
-    match fs::read(&path) {
+    match home.read(FILE) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file("read", &path)(error)),
+        Err(error) => Err(file("read", &home.path(FILE))(error)),
     }
 }
 

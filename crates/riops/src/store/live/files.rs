@@ -76,9 +76,7 @@ impl FileSink {
 fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
-        // A pipe would block the open.
-        if entry.file_type().is_ok_and(|kind| kind.is_file())
-            && let Ok(file) = File::open(&path)
+        if let Ok(file) = open_plain(&path)
             // Before the lock is tried, which would disturb a writer that has just created its file.
             && is_file_of_a_run(&file, &path).unwrap_or(false)
         {
