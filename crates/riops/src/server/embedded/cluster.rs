@@ -95,7 +95,7 @@ pub(super) fn start(
     }
 }
 
-/// Marks a data directory that has no mark of its own: a copy, or of an earlier riops. The stored password, which the
+/// Marks a data directory without its mark: a copy, or one of an earlier riops. The stored password, which the
 /// server requires over TCP, proves that it is the one of the state.
 fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
     if mark::is_own(home)? {
