@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::error::ConnInfoError;
 
 /// Shown instead of a password.
 const HIDDEN: &str = "***";
+
+/// Characters that a value in a URL must not contain.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'&').add(b'?').add(b'@');
 
 /// Settings by their libpq names.
 pub(super) type Settings = BTreeMap<String, String>;
@@ -86,18 +89,12 @@ fn url_without_password(rest: &str) -> String {
         _ => authority.to_owned(),
     };
     if let Some(database) = database {
-        let hidden = decoded(database).map(|name| hidden_value("dbname", &name));
-        let database = if let Ok(None) = hidden { database } else { HIDDEN };
-        shown = format!("{shown}/{database}");
+        shown = format!("{shown}/{}", shown_in_url("dbname", database));
     }
     let pair = |pair: &str| match pair.split_once('=') {
         Some((name, value)) => {
-            let (decoded_name, decoded_value) = (decoded(name), decoded(value));
-            let hidden = decoded_name.and_then(|name| Ok(hidden_value(&name, &decoded_value?)));
-            match hidden {
-                Ok(None) => pair.to_owned(),
-                _ => format!("{name}={HIDDEN}"),
-            }
+            let shown = decoded(name).map(|name| shown_in_url(&name, value));
+            format!("{name}={}", shown.unwrap_or_else(|_| HIDDEN.to_owned()))
         }
         None => pair.to_owned(),
     };
@@ -106,6 +103,15 @@ fn url_without_password(rest: &str) -> String {
         shown = format!("{shown}?{}", pairs.join("&"));
     }
     shown
+}
+
+/// Returns a value of a URL without its password.
+fn shown_in_url(name: &str, value: &str) -> String {
+    match decoded(value).map(|value| hidden_value(name, &value)) {
+        Ok(None) => value.to_owned(),
+        Ok(Some(shown)) => utf8_percent_encode(&shown, ENCODED).to_string(),
+        Err(_) => HIDDEN.to_owned(),
+    }
 }
 
 /// Whether a text is not a URL but seems to be meant as one. It may contain a password, and must not be shown, not even
