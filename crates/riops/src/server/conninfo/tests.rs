@@ -296,6 +296,8 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
             "postgresql://me:***@h:1,k/db?sslmode=disable",
         ),
         ("postgres://me:a%40@h", "postgres://me:***@h"),
+        ("postgres://me:@h/?password=", "postgres://me:@h/?password="),
+        ("host=h sslpassword='' password=x", "host=h password=*** sslpassword=''"),
         ("postgresql://h/db?user=me&password=secret", "postgresql://h/db?user=me&password=***"),
         ("postgresql://h/db?p%61ssword=secret", "postgresql://h/db?p%61ssword=***"),
         ("postgresql://me@h/db", "postgresql://me@h/db"),
@@ -324,7 +326,8 @@ proptest! {
             "host='{}' password='{}' user='{}'", quoted(&host), quoted(&password), quoted(&user)
         );
         let shown = ConnInfo::without_password(&text).unwrap();
-        let expected = [("host", host.as_str()), ("password", "***"), ("user", &user)];
+        let hidden = if password.is_empty() { "" } else { "***" };
+        let expected = [("host", host.as_str()), ("password", hidden), ("user", &user)];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         prop_assert_eq!(super::text::parse(&shown).ok(), Some(expected), "{}", shown);
     }

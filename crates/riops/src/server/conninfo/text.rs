@@ -67,7 +67,7 @@ pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
 /// Returns what is shown instead of a value; `None` if it contains no password.
 fn hidden_value(name: &str, value: &str) -> Option<String> {
     match name {
-        "password" | "sslpassword" => Some(HIDDEN.to_owned()),
+        "password" | "sslpassword" if !value.is_empty() => Some(HIDDEN.to_owned()),
         // The name of the database may be a connection string.
         "dbname" if is_connection_string(value) => {
             let shown = without_password(value).unwrap_or_else(|_| HIDDEN.to_owned());
@@ -83,9 +83,10 @@ fn url_without_password(rest: &str) -> String {
     let (authority, database) = place.split_once('/').unzip();
     let authority = authority.unwrap_or(place);
     let (login, hosts) = authority.rsplit_once('@').unzip();
-    let user = login.and_then(|login| login.split_once(':')).map(|(user, _)| user);
-    let mut shown = match (user, hosts) {
-        (Some(user), Some(hosts)) => format!("{user}:{HIDDEN}@{hosts}"),
+    let mut shown = match (login.and_then(|login| login.split_once(':')), hosts) {
+        (Some((user, password)), Some(hosts)) if !password.is_empty() => {
+            format!("{user}:{HIDDEN}@{hosts}")
+        }
         _ => authority.to_owned(),
     };
     if let Some(database) = database {
