@@ -80,7 +80,7 @@ fn default_answer(asked: &SentStatement<'_>, complete: bool) -> Answer {
             ]),
         ),
         "select" if has("from pg_namespace n") => only_if(complete, Answer::row(&["riops"])),
-        "select" if has("coalesce(obj_description(oid, 'pg_class'), '')") => {
+        "select" if has("coalesce(obj_description(c.oid, 'pg_class'), '')") => {
             let registry = matches!(asked.parameters, [table] if table == "riops.dataset" || table == "riops.run");
             let comment = if registry { "riops registry 1" } else { "riops dataset oltp" };
             only_if(complete, Answer::row(&[comment]))
