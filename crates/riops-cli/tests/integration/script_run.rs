@@ -43,11 +43,11 @@ fn a_plan_that_changes_is_a_warning_or_makes_the_run_invalid() {
     for (options, code) in [("", 0), ("--strict-plans", 3)] {
         let database = database(if code == 0 { "script_plans" } else { "script_strict_plans" });
         let file = changing(&database);
-        let line = format!("run script -f {file} --transactions 200 --warmup 0s {options}");
+        let line = format!("run script -f {file} -c 1 --transactions 200 --warmup 0s {options}");
         let record = database.riops(&format!("{line} --output json")).expect(code).json();
         let verdict = &record["verdict"];
         let found = if code == 0 { &verdict["warnings"] } else { &verdict["reasons"] };
-        assert!(found.to_string().contains("access path of command 2"), "{verdict}");
+        assert!(found.to_string().contains("the plan of command 2 changed"), "{verdict}");
         assert!(record["accesses"].to_string().contains("Index Scan using big_a_idx"));
         assert_eq!(record["stages"][0]["transactions"], 200);
     }
@@ -85,13 +85,106 @@ fn plans_of_tables_in_another_schema_are_checked() {
     let database = database("script_schema");
     database.connect().execute("create schema bench").unwrap();
     database.riops("prepare script --schema bench").expect(0);
-    let line = "run script -b tpcb-like --transactions 50 --warmup 0s --output json";
+    let line = "run script -b tpcb-like -c 1 --transactions 50 --warmup 0s --output json";
     for more in ["--schema bench", "--schema bench --protocol simple", "--schema bench --no-verify"]
     {
         let record = database.riops(&format!("{line} {more}")).expect(0).json();
         let paths = record["accesses"].as_array().unwrap();
-        // Five statements with a plan, before, during and after the run.
+        let statements: Vec<_> = paths.iter().step_by(3).map(|path| &path["statement"]).collect();
+        let commands = ["command 6", "command 7", "command 8", "command 9", "command 10"];
+        assert_eq!(statements, commands, "{more}");
+        // Five statements with a plan, at the beginning of, during and after the run.
         assert_eq!(paths.len(), 15, "{more}: {paths:?}");
         assert!(paths.iter().all(|path| path["held"] != false), "{more}: {paths:?}");
+    }
+}
+
+#[test]
+fn the_plan_of_a_script_is_the_one_that_its_values_get() {
+    let database = database("script_values");
+    database
+        .connect()
+        .execute(
+            "create table people as select n as id, 'u' || n || '@x' as email from generate_series(1, 20000) as n;
+             create index people_email on people (email text_pattern_ops);
+             analyze people",
+        )
+        .unwrap();
+    // The plan for any values reads the whole table.
+    let text = "\\set x random(10000, 20000)\nselect count(*) from people where email like 'u' || :x || '@%';\n";
+    let file = written("values", text);
+    for protocol in ["simple", "extended", "prepared"] {
+        let label = format!("{protocol}-with");
+        let line = format!(
+            "run script -f {file} --protocol {protocol} -c 1 --transactions 60 --warmup 0s --label"
+        );
+        let shown = database.riops(&format!("{line} {label}")).expect(0).stdout;
+        let path = "Aggregate, Index Only Scan using people_email on people (unchanged; checked at the beginning of, during and after the run)";
+        let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(path), "{protocol}: {shown}");
+        assert!(!shown.contains("as expected"), "{protocol}: {shown}");
+    }
+    database.connect().execute("drop index people_email").unwrap();
+    let line = format!("run script -f {file} -c 1 --transactions 60 --warmup 0s --label without");
+    let shown = database.riops(&line).expect(0).stdout;
+    assert!(shown.contains("Seq Scan on people (unchanged"), "{shown}");
+    let compared = database.riops("compare prepared-with without").stdout;
+    assert!(compared.contains("access path") && compared.contains("Seq Scan"), "{compared}");
+}
+
+#[test]
+fn several_plans_of_one_statement_are_shown() {
+    let database = database("script_skew");
+    database
+        .connect()
+        .execute(
+            "create table skewed as select case when n > 9990 then n else 0 end as a from generate_series(1, 10000) as n;
+             create index skewed_a on skewed (a);
+             analyze skewed",
+        )
+        .unwrap();
+    let text = "\\if :turn % 2\n\\set a 0\n\\else\n\\set a 9995\n\\endif\n\\set turn :turn + 1\nselect count(a + 0) from skewed where a = :a;\n";
+    let file = written("skew", text);
+    let line = format!(
+        "run script -f {file} -D turn=0 --protocol simple -c 1 --transactions 20 --warmup 0s --output json"
+    );
+    let record = database.riops(&line).expect(0).json();
+    let found = record["accesses"].to_string();
+    assert!(found.contains("Seq Scan on skewed") && found.contains("using skewed_a"), "{found}");
+    assert!(!found.contains("\"held\":false"), "{found}");
+}
+
+#[test]
+fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
+    let database = database("script_unchecked");
+    database.connect().execute("create table t as select 1 as a").unwrap();
+    for (name, text) in [
+        ("ctas", "create table if not exists made as select a from t;\nselect a from t;\n"),
+        ("matview", "create materialized view if not exists seen as select a from t;\nselect 1;\n"),
+        ("cursor", "begin;\ndeclare c cursor for select a from t;\nfetch c;\nend;\n"),
+        ("deallocate", "select a from t;\ndeallocate all;\n"),
+        ("discard", "select a from t;\ndiscard all;\n"),
+        (
+            "temporary",
+            "begin;\ncreate temporary table own (a int) on commit drop;\nselect a from own;\nend;\n",
+        ),
+    ] {
+        for protocol in ["simple", "extended", "prepared"] {
+            // What the script itself breaks is not meant: its prepared statements are gone.
+            if protocol == "prepared" && ["deallocate", "discard", "temporary"].contains(&name) {
+                continue;
+            }
+            let file = written(name, text);
+            let line = format!(
+                "run script -f {file} --protocol {protocol} -c 1 --transactions 12 --warmup 0s --threshold errors=0 --output json"
+            );
+            let record = database.riops(&line).expect(0).json();
+            assert_eq!(record["stages"][0]["transactions"], 12, "{name} {protocol}");
+            assert_eq!(
+                record["verdict"]["valid"], true,
+                "{name} {protocol}: {}",
+                record["verdict"]
+            );
+        }
     }
 }

@@ -7,6 +7,8 @@ use crate::workload::access::Finding;
 pub enum Moment {
     /// Before the first transaction.
     Before,
+    /// After the first transactions.
+    First,
     /// During the measurement.
     During,
     /// After the last transaction.

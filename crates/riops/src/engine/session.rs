@@ -24,7 +24,7 @@ use super::tally::Tally;
 use crate::server::Flavor;
 use crate::units::Nanos;
 use crate::workload::Generator;
-use crate::workload::access::Finding;
+use crate::workload::access::{Executed, Finding};
 use crate::workload::transaction::Transaction;
 
 /// Current activity of a session.
@@ -115,6 +115,8 @@ pub(super) struct Session {
     pub(super) backend: Option<Backend>,
     /// An interactive transaction that waits for its time or for the shell.
     paused: Option<Box<InFlight>>,
+    /// Executions whose plans are checked after those of the recipe.
+    executed: Vec<Executed>,
 }
 
 /// What the rows and completions of a reply belong to.
@@ -190,6 +192,7 @@ impl Session {
             let tx = Transaction::new(Arc::clone(&recipe.statements));
             spare.push(Box::new(InFlight::new(tx)));
         }
+        let first_check = if generator.notes_executions() { Moment::First } else { Moment::During };
         let mut session = Self {
             answers: Answers {
                 generator,
@@ -207,7 +210,7 @@ impl Session {
             failed: None,
             activity: Activity::Work,
             parked: false,
-            next_check: Some(Moment::During),
+            next_check: Some(first_check),
             tallies: vec![Tally::default(); operations],
             process: 0,
             backend: None,
@@ -219,6 +222,7 @@ impl Session {
             unread: false,
             in_block: false,
             paused: None,
+            executed: Vec::new(),
         };
         session.attach(opened);
         session
@@ -375,13 +379,35 @@ impl Session {
         self.spare.push(flight);
     }
 
+    /// Returns the number of plan checks, after adding the executions that were noted since the last call.
+    pub(super) fn checks(&mut self) -> usize {
+        self.executed.extend(self.answers.generator.take_executed());
+        self.recipe.checks.len() + self.executed.len()
+    }
+
+    /// Returns the execution that check `number` is about, unless it is one of the recipe.
+    pub(super) fn executed(&mut self, number: usize) -> Option<&mut Executed> {
+        self.executed.get_mut(number.checked_sub(self.recipe.checks.len())?)
+    }
+
+    /// Returns the name of the statement that check `number` is about.
+    pub(super) fn checked_statement(&mut self, number: usize) -> Option<String> {
+        match self.recipe.checks.get(number) {
+            Some((access, _)) => Some(access.statement.clone()),
+            None => self.executed(number).map(|executed| executed.statement.clone()),
+        }
+    }
+
     /// Appends the EXPLAIN of check `number` to the send buffer.
     pub(super) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
-        let recipe = Arc::clone(&self.recipe);
         self.answers.plan.text.clear();
         self.answers.plan.is_cut = false;
         self.activity = Activity::Check(number);
-        self.send_query(recipe.checks.get(number).map_or("", |(_, explain)| explain.as_str()))
+        let explain = match self.recipe.checks.get(number) {
+            Some((_, explain)) => explain.clone(),
+            None => self.executed(number).map_or_else(String::new, |each| each.explain_sql()),
+        };
+        self.send_query(&explain)
     }
 
     /// Writes everything that must be sent.
@@ -583,10 +609,14 @@ impl Session {
             let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
             return Ok(Some(Ended::Unchecked(number, reason)));
         }
-        let finding = self.recipe.checks.get(number).map_or_else(
-            || Finding { held: false, outline: String::new(), storage: None },
-            |(access, _)| access.judge(&self.answers.plan.text),
-        );
-        Ok(Some(Ended::Check(number, Box::new(finding))))
+        let plan = std::mem::take(&mut self.answers.plan.text);
+        let finding = match self.recipe.checks.get(number) {
+            Some((access, _)) => Some(access.judge(&plan)),
+            None => self.executed(number).and_then(|executed| executed.judge(&plan)),
+        };
+        Ok(Some(match finding {
+            Some(finding) => Ended::Check(number, Box::new(finding)),
+            None => Ended::Unchecked(number, "EXPLAIN returned no plan".to_owned()),
+        }))
     }
 }

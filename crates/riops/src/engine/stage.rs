@@ -113,10 +113,17 @@ impl StageRun<'_> {
         }
         let mut findings = before;
         findings::merge(&mut findings, result.findings);
-        findings.sort_by(|a, b| (&a.statement, a.moment).cmp(&(&b.statement, b.moment)));
+        findings.sort_by_key(|found| (by_number(&found.statement), found.moment));
         result.findings = findings;
         Ok(result)
     }
+}
+
+/// Returns the parts of the name of a statement by which it is sorted: its number is not a text.
+fn by_number(statement: &str) -> (String, u64) {
+    let name = statement.trim_end_matches(|last: char| last.is_ascii_digit());
+    let number = statement.get(name.len()..).and_then(|digits| digits.parse().ok());
+    (name.to_owned(), number.unwrap_or(0))
 }
 
 /// Supervises the stage on another thread, and shows its progress on this one.

@@ -27,15 +27,19 @@ pub struct AccessRecord {
     /// Name of the stage; absent if the run has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// Time of the check: `before`, `middle` (during) or `after` the run.
+    /// Time of the check: `before` the run, `first` (after the first transactions), `middle` (during) or `after` the run.
     pub moment: String,
-    /// The expected access path.
+    /// The expected access path; if none was expected, the plan that was found first.
     pub expected: String,
+    /// Whether no access path was expected. The plan must stay the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observed: bool,
     /// The plan, one node per line; empty if it could not be checked.
     pub found: String,
     /// Whether the plan has the expected access path; false if it could not be checked.
     pub held: bool,
-    /// Number of sessions with this plan, or whose plan could not be checked.
+    /// Number of sessions with this plan, or whose plan could not be checked; if no access path was expected, number of
+    /// executions with different values.
     pub sessions: u32,
     /// Why the plan could not be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,4 +47,14 @@ pub struct AccessRecord {
     /// Storage requests of the EXPLAIN itself (`YugabyteDB`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageRequests>,
+}
+
+/// Returns the text for a moment of a check.
+#[must_use]
+pub fn moment_text(moment: &str) -> &str {
+    match moment {
+        "first" => "at the beginning of",
+        "middle" => "during",
+        other => other,
+    }
 }

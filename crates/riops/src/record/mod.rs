@@ -40,7 +40,7 @@ mod statement;
 mod steadiness;
 mod target;
 
-pub use access::{AccessRecord, StorageRequests};
+pub use access::{AccessRecord, StorageRequests, moment_text};
 pub use build::{Ending, Measured, MeasuredStatement, Part, RunContext, build};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub use client::{ClientCpu, ClientLimit, ClientRecord};

@@ -45,6 +45,7 @@ fn access(moment: &str) -> AccessRecord {
         storage: None,
         moment: moment.to_owned(),
         expected: "Index Scan using rows_0001_asc_mykey on rows_0001".to_owned(),
+        observed: false,
         found: "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001, (mykey >= 1)"
             .to_owned(),
         held: true,

@@ -1,9 +1,9 @@
 //! The access paths of a run: what the checks of their plans found, and which checks had no verdict.
 
-use crate::record::AccessRecord;
+use crate::record::{AccessRecord, moment_text};
 
-/// The moments of a check, in the record and in texts.
-const MOMENTS: [(&str, &str); 3] = [("before", "before"), ("middle", "during"), ("after", "after")];
+/// The moments of a check, as in the record.
+const MOMENTS: [&str; 4] = ["before", "first", "middle", "after"];
 
 /// One expected access path, with all checks of the statements that should use it.
 #[derive(Debug)]
@@ -18,7 +18,9 @@ impl<'a> CheckedPath<'a> {
     pub(super) fn of(accesses: &'a [AccessRecord], name: impl Fn(&str) -> String) -> Vec<Self> {
         let mut paths: Vec<Self> = Vec::new();
         for access in accesses {
-            let path = name(&access.expected);
+            // No plan of the statement was found.
+            let is_named = !access.expected.is_empty();
+            let path = if is_named { name(&access.expected) } else { access.statement.clone() };
             match paths.iter_mut().find(|known| known.path == path) {
                 Some(known) => known.accesses.push(access),
                 None => paths.push(Self { path, accesses: vec![access] }),
@@ -27,27 +29,29 @@ impl<'a> CheckedPath<'a> {
         paths
     }
 
-    /// Returns whether the plan of every check was as expected.
+    /// Returns whether the plan of every check was as expected or, if nothing was expected, stayed the same.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         let mut checked = self.accesses.iter().filter(|access| access.error.is_none()).peekable();
-        if checked.peek().is_none() {
-            "NOT CHECKED"
-        } else if checked.all(|access| access.held) {
-            "as expected"
-        } else {
-            "CHANGED"
+        let observed = checked.peek().map(|access| access.observed);
+        match (observed, checked.all(|access| access.held)) {
+            (None, _) => "NOT CHECKED",
+            (Some(true), true) => "unchanged",
+            (Some(false), true) => "as expected",
+            (Some(_), false) => "CHANGED",
         }
+    }
+
+    /// Returns whether no plan was another one.
+    pub(super) fn is_held(&self) -> bool {
+        ["as expected", "unchanged"].contains(&self.verdict())
     }
 
     /// Returns when all its statements were checked: `checked before, during and after the run`.
     #[must_use]
     pub fn checked(&self) -> String {
-        let moments: Vec<_> = MOMENTS
-            .into_iter()
-            .filter(|(moment, _)| self.is_checked(moment))
-            .map(|(_, text)| text)
-            .collect();
+        let moments: Vec<_> =
+            MOMENTS.into_iter().filter(|moment| self.is_checked(moment)).map(moment_text).collect();
         match moments.as_slice() {
             [] => "no plan was checked".to_owned(),
             [others @ .., last] if !others.is_empty() => {
@@ -73,7 +77,7 @@ impl<'a> CheckedPath<'a> {
     /// Returns the first check without a verdict, as a text.
     #[must_use]
     pub fn unchecked(&self) -> Option<String> {
-        MOMENTS.into_iter().find_map(|(moment, text)| {
+        MOMENTS.into_iter().find_map(|moment| {
             let first = self.at(moment).find_map(|access| access.error.as_ref())?;
             let sessions: u32 = self
                 .at(moment)
@@ -81,6 +85,7 @@ impl<'a> CheckedPath<'a> {
                 .map(|access| access.sessions)
                 .max()?;
             let sessions = super::format::number_of(u64::from(sessions), "session");
+            let text = moment_text(moment);
             Some(format!("NOT CHECKED {text} the run by {sessions}: {first}"))
         })
     }

@@ -14,11 +14,9 @@ use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
 use crate::server::{Connection, ConnectionError, Flavor};
-use crate::workload::access::{Access, explain_prepared, outline_of};
+use crate::workload::access::Access;
 use crate::workload::check::Check;
-use crate::workload::{Build, BuildFor, Trial, TrialResult};
-
-const GENERIC_PLAN: &str = include_str!("../../../../sql/script/generic_plan.sql");
+use crate::workload::{Build, BuildFor, Statement};
 
 /// A run whose stages are loops of sessions.
 pub(super) struct OnDataset<T> {
@@ -107,7 +105,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                 for sql in workload.trial_settings() {
                     connection.execute(&sql)?;
                 }
-                workload.set_trial_results(try_statements(&mut connection, &trials)?);
+                let accepted: Result<Vec<_>, _> =
+                    trials.iter().map(|trial| can_be_prepared(&mut connection, trial)).collect();
+                workload.set_trial_results(&accepted?);
             }
             self.stages.push(LoopStage { workload, work: run.into() });
         }
@@ -246,37 +246,16 @@ fn rebase(
     Ok(registry.reset_baseline(entry, &stage.workload.contents_sql())?)
 }
 
-/// Prepares statements without executing them, and returns their plans.
-fn try_statements(
+/// Returns whether a statement can be prepared now. It gets no name, so that nothing of it is left behind a pooler.
+fn can_be_prepared(
     connection: &mut Connection,
-    trials: &[Trial],
-) -> Result<Vec<TrialResult>, ConnectionError> {
-    let has_generic_plans = !connection.query(GENERIC_PLAN)?.is_empty();
-    trials.iter().map(|trial| try_statement(connection, trial, has_generic_plans)).collect()
-}
-
-fn try_statement(
-    connection: &mut Connection,
-    Trial { statement, arguments }: &Trial,
-    has_generic_plans: bool,
-) -> Result<TrialResult, ConnectionError> {
-    match connection.prepare(&statement.name, &statement.sql, &statement.parameter_types) {
-        Ok(()) => {}
-        Err(ConnectionError::Server(_)) => return Ok(TrialResult::Refused),
-        Err(error) => return Err(error),
+    statement: &Statement,
+) -> Result<bool, ConnectionError> {
+    match connection.prepare("", &statement.sql, &statement.parameter_types) {
+        Ok(()) => Ok(true),
+        Err(ConnectionError::Server(_)) => Ok(false),
+        Err(error) => Err(error),
     }
-    if !has_generic_plans {
-        return Ok(TrialResult::Accepted);
-    }
-    let explain = explain_prepared(&statement.name, arguments);
-    Ok(match connection.query(&explain) {
-        Ok(lines) => {
-            let json: String = lines.into_iter().flatten().flatten().collect();
-            outline_of(&json).map_or(TrialResult::Accepted, TrialResult::Planned)
-        }
-        Err(ConnectionError::Server(_)) => TrialResult::Accepted,
-        Err(error) => return Err(error),
-    })
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {

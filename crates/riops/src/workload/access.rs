@@ -68,11 +68,6 @@ pub enum AccessPath {
         /// One index of each table.
         indexes: [String; 2],
     },
-    /// As before the run.
-    AsBefore {
-        /// The plan for any values of the parameters, one node per line.
-        outline: String,
-    },
     /// Rows are inserted without reading a table.
     Insert {
         /// Name of the table.
@@ -91,7 +86,6 @@ impl fmt::Display for AccessPath {
                 write!(formatter, "Delete on {table}, {kind} using {index}")
             }
             Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
-            Self::AsBefore { outline } => formatter.write_str(outline),
             Self::ByIndex { .. } => {
                 write!(formatter, "Index Scan or Bitmap Heap Scan using {index} on {table}")
             }
@@ -134,7 +128,6 @@ impl AccessPath {
             }
             Self::IndexOnlyScan { table, index, .. } => ("Index Only Scan", table, index),
             Self::Insert { table } => ("", table, ""),
-            Self::AsBefore { .. } => ("", "", ""),
         }
     }
 }
@@ -181,9 +174,6 @@ pub struct Finding {
     pub storage: Option<StorageRequests>,
 }
 
-/// Selects the plan for any values of the parameters.
-const GENERIC: &str = "set plan_cache_mode = force_generic_plan";
-
 /// Maximum depth of a plan, greater than that of any statement of riops. Plans are untrusted input.
 const DEPTH_MAX: usize = 32;
 
@@ -194,12 +184,11 @@ impl Access {
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.flavor) {
-            // ANALYZE would change rows. What the statements of scripts do is not known.
+            // ANALYZE would change rows.
             (
                 AccessPath::UpdateByIndex { .. }
                 | AccessPath::DeleteByIndex { .. }
-                | AccessPath::Insert { .. }
-                | AccessPath::AsBefore { .. },
+                | AccessPath::Insert { .. },
                 _,
             ) => "",
             // Only DIST shows the requests to the storage.
@@ -213,12 +202,7 @@ impl Access {
         } else {
             with_literals(&self.sql, &self.arguments)
         };
-        let explain = format!("explain ({analyze}format json, costs off) {statement}");
-        if matches!(self.expected, AccessPath::AsBefore { .. }) {
-            format!("{GENERIC}; {explain}; reset plan_cache_mode")
-        } else {
-            explain
-        }
+        format!("explain ({analyze}format json, costs off) {statement}")
     }
 
     /// Compares the result of [`Self::explain_sql`] with the expected access path.
@@ -231,12 +215,8 @@ impl Access {
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
-        let outline = outline(root);
-        let held = match &self.expected {
-            AccessPath::AsBefore { outline: before } => *before == outline,
-            _ => self.matches(&nodes),
-        };
-        Finding { held, outline, storage: self.storage(&document) }
+        let held = self.matches(&nodes);
+        Finding { held, outline: outline(root), storage: self.storage(&document) }
     }
 
     /// Returns the totals that DIST adds to the plan. DIST omits zeros.
@@ -341,17 +321,56 @@ fn execute_sql(name: &str, arguments: &[String]) -> String {
     format!("execute \"{name}\"{arguments}")
 }
 
-/// Returns the EXPLAIN statement for a prepared statement with these values, as SQL literals.
-#[must_use]
-pub fn explain_prepared(name: &str, arguments: &[String]) -> String {
-    format!("explain (format json, costs off) {}", execute_sql(name, arguments))
+/// A statement that a session has executed, with the values of that execution. Nothing is known about its access path,
+/// except that it must stay the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executed {
+    /// Name of the statement.
+    pub statement: String,
+    /// The EXECUTE of the prepared statement, whose plan is custom or generic.
+    by_name: Option<String>,
+    /// The text of the statement, with the values as literals.
+    text: String,
+    /// The plan that was found first.
+    first: Option<String>,
 }
 
-/// Returns the plan in the result of EXPLAIN (FORMAT JSON), one node per line; `None` if the statement has no plan.
-#[must_use]
-pub fn outline_of(json: &str) -> Option<String> {
-    let document: Value = serde_json::from_str(json).ok()?;
-    Some(outline(document.get(0)?.get("Plan")?))
+impl Executed {
+    /// Creates an execution of a statement that was sent as this text.
+    #[must_use]
+    pub fn as_text(statement: &str, text: String) -> Self {
+        Self { statement: statement.to_owned(), by_name: None, text, first: None }
+    }
+
+    /// Creates an execution with these values, as SQL literals, of a statement that is prepared if `has_name`.
+    #[must_use]
+    pub fn with_values(statement: &str, sql: &str, values: &[String], has_name: bool) -> Self {
+        let by_name = has_name.then(|| execute_sql(statement, values));
+        Self { by_name, ..Self::as_text(statement, with_literals(sql, values)) }
+    }
+
+    /// Returns the EXPLAIN statement for the plan that the session would use now.
+    #[must_use]
+    pub fn explain_sql(&self) -> String {
+        let statement = self.by_name.as_ref().unwrap_or(&self.text);
+        format!("explain (format json, costs off) {statement}")
+    }
+
+    /// Explains the text from now on, because the prepared statement does not exist. Returns whether this is a change.
+    pub fn forget_name(&mut self) -> bool {
+        self.by_name.take().is_some()
+    }
+
+    /// Compares the result of [`Self::explain_sql`] with the first one; `None` if it is no plan.
+    pub fn judge(&mut self, json: &str) -> Option<Finding> {
+        let document: Value = serde_json::from_str(json).ok()?;
+        let mut nodes = Vec::new();
+        collect(document.get(0)?.get("Plan")?, 0, &mut nodes);
+        // The conditions contain the values, and differ between custom and generic plans.
+        let outline = nodes.iter().map(Node::shape).collect::<Vec<_>>().join("\n");
+        let held = *self.first.get_or_insert_with(|| outline.clone()) == outline;
+        Some(Finding { held, outline, storage: None })
+    }
 }
 
 /// Formats a plan of EXPLAIN (FORMAT JSON), one node per line.
@@ -412,7 +431,31 @@ impl<'a> Node<'a> {
         self.fields.get("Parallel Aware").and_then(Value::as_bool) == Some(true)
     }
 
+    /// Returns the node without its conditions.
+    fn shape(&self) -> String {
+        let mut line = self.with_fields(&[(" using ", "Index Name"), (" on ", "Relation Name")]);
+        if self.text("Node Type").starts_with("Index") && self.text("Index Cond").is_empty() {
+            line.push_str(", whole index");
+        }
+        line
+    }
+
     fn line(&self) -> String {
+        use std::fmt::Write as _;
+        let mut line = self.with_fields(&[
+            (" using ", "Index Name"),
+            (" on ", "Relation Name"),
+            (", ", "Index Cond"),
+            (", filter ", "Filter"),
+        ]);
+        if self.heap_fetches() > 0 {
+            let _ = write!(line, ", Heap Fetches: {}", self.heap_fetches());
+        }
+        line
+    }
+
+    /// Returns the node with these of its fields, each after its label.
+    fn with_fields(&self, fields: &[(&str, &str)]) -> String {
         use std::fmt::Write as _;
         let mut line = "  ".repeat(self.depth);
         // As in the text format of EXPLAIN.
@@ -423,18 +466,10 @@ impl<'a> Node<'a> {
             "" => self.text("Node Type"),
             operation => operation,
         });
-        for (label, field) in [
-            (" using ", "Index Name"),
-            (" on ", "Relation Name"),
-            (", ", "Index Cond"),
-            (", filter ", "Filter"),
-        ] {
+        for (label, field) in fields {
             if !self.text(field).is_empty() {
                 let _ = write!(line, "{label}{}", self.text(field));
             }
-        }
-        if self.heap_fetches() > 0 {
-            let _ = write!(line, ", Heap Fetches: {}", self.heap_fetches());
         }
         line
     }

@@ -133,21 +133,32 @@ fn reads_the_storage_requests_of_yugabytedb() {
 }
 
 #[test]
-fn statements_of_scripts_are_never_executed_by_explain() {
-    for flavor in [Flavor::PostgreSql, Flavor::YugabyteDb] {
-        let access = Access {
-            statement: "P_0".to_owned(),
-            sql: "insert into t values ($1)".to_owned(),
-            arguments: vec!["null".to_owned()],
-            rows: 0,
-            expected: AccessPath::AsBefore { outline: String::new() },
-            flavor,
-            parallel_allowed: true,
-        };
-        for by_name in [true, false] {
-            assert!(!access.explain_sql(by_name).contains("analyze"), "{flavor:?}");
-        }
-    }
+fn an_execution_is_explained_with_its_values_and_must_keep_its_plan() {
+    let values = ["'7'".to_owned(), "null".to_owned()];
+    let sql = "select * from t where a = $1 and b = $2";
+    let mut executed = Executed::with_values("command 1", sql, &values, true);
+    assert_eq!(
+        executed.explain_sql(),
+        "explain (format json, costs off) execute \"command 1\"('7', null)"
+    );
+    // The plan is judged by its nodes: conditions contain the values.
+    let with_condition = |condition: &str| {
+        let mut node = scan("Index Scan");
+        node["Index Cond"] = json!(condition);
+        plan(&node)
+    };
+    let found = executed.judge(&with_condition("(a = 7)")).unwrap();
+    let shape = "Aggregate\n  Index Scan using rows_0001_asc_mykey on rows_0001";
+    assert_eq!((found.held, found.outline.as_str()), (true, shape));
+    assert!(executed.judge(&with_condition("(a = $1)")).unwrap().held);
+    assert!(!executed.judge(&with_condition("")).unwrap().held, "the whole index");
+    let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001"});
+    assert!(!executed.judge(&plan(&seq)).unwrap().held);
+    assert_eq!(executed.judge("[]"), None);
+    // Its prepared statement may be gone.
+    assert!(executed.forget_name() && !executed.forget_name());
+    let text = "explain (format json, costs off) select * from t where a = '7' and b = null";
+    assert_eq!(executed.explain_sql(), text);
 }
 
 #[test]

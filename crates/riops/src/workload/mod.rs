@@ -40,7 +40,7 @@ pub use build::{Build, BuildFor, Describe, on};
 use crate::plan::{DatasetPlan, Plan};
 use crate::server::Flavor;
 use crate::units::Nanos;
-use access::Access;
+use access::{Access, Executed};
 use check::{Check, Ledger};
 use effects::TableEffects;
 use routines::Routines;
@@ -108,7 +108,7 @@ pub trait Workload {
     }
 
     /// Returns statements to prepare before the run, without executing them.
-    fn trials(&self) -> Vec<Trial> {
+    fn trials(&self) -> Vec<Statement> {
         Vec::new()
     }
 
@@ -117,8 +117,8 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// Stores the results of [`Self::trials`], in the same order.
-    fn set_trial_results(&mut self, _results: Vec<TrialResult>) {}
+    /// Stores which of [`Self::trials`] can be prepared, in the same order.
+    fn set_trial_results(&mut self, _accepted: &[bool]) {}
 
     /// Whether its statements may change tables in ways that are not counted: those of scripts from files.
     fn may_change_uncounted(&self) -> bool {
@@ -185,26 +185,6 @@ pub trait Workload {
     ) -> Option<Vec<Check>> {
         None
     }
-}
-
-/// A statement that is prepared before a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
-    /// The statement.
-    pub statement: Statement,
-    /// A value for each parameter, as SQL literals.
-    pub arguments: Vec<String>,
-}
-
-/// The result of a [`Trial`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TrialResult {
-    /// Its plan for any values, one node per line.
-    Planned(String),
-    /// It has no plan, or the server cannot show the plan for any values.
-    Accepted,
-    /// It cannot be prepared now.
-    Refused,
 }
 
 /// The column by which transactions choose rows. Its values in each table are consecutive.
@@ -416,6 +396,16 @@ pub trait Generator: Send {
 
     /// Starts on a new connection.
     fn connected(&mut self) {}
+
+    /// Whether it notes the executions whose plans are checked.
+    fn notes_executions(&self) -> bool {
+        false
+    }
+
+    /// Returns the executions that it has noted since the last call.
+    fn take_executed(&mut self) -> Vec<Executed> {
+        Vec::new()
+    }
 
     /// Sets the callback for the output of `debug()` in its scripts.
     fn show_with(&mut self, _on_message: &OnMessage) {}

@@ -17,7 +17,6 @@ use crate::metrics::{Counter, Failure, Measured, Origin};
 use crate::plan::OnError;
 use crate::server::ConnectionError;
 use crate::units::{Nanos, Span};
-use crate::workload::access::AccessPath;
 use crate::workload::effects::TableEffects;
 use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
 use riops_wire::backend::ServerError;
@@ -217,7 +216,7 @@ impl<C: Clock> Worker<C> {
     }
 
     /// Handles an error of an EXPLAIN. Skips the check if the error is retryable or `--on-error continue` is
-    /// set, otherwise ends the run.
+    /// set, otherwise ends the run. A check without an expected access path is only noted.
     pub(super) fn plan_check_failed(
         &mut self,
         number: usize,
@@ -225,29 +224,28 @@ impl<C: Clock> Worker<C> {
         error: Box<ServerError>,
         now: Nanos,
     ) {
-        self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
+        let executed = self.sessions.get_mut(number).and_then(|session| session.executed(check));
+        let is_observed = executed.is_some();
+        // Not prepared on this connection, deallocated by the script, or known to a pooler under another name.
+        if let Some(executed) = executed
+            && error.sqlstate == SqlState::INVALID_STATEMENT_NAME
+            && executed.forget_name()
+        {
+            return self.check(number, check, now);
+        }
         self.note_unchecked(number, check, format!("EXPLAIN failed: {error}"));
+        if is_observed {
+            return self.check(number, check + 1, now);
+        }
+        self.note_error(number, (error.sqlstate, &error.to_string()), false, Nanos(0), now);
         let retryable = error.is_retryable() || self.is_failed_request(number, &error);
-        // A script may deallocate the statement.
-        let is_gone = error.sqlstate == SqlState::INVALID_STATEMENT_NAME
-            && self.expects_any_plan(number, check);
-        if retryable || is_gone || self.rules.errors.on_error == OnError::Continue {
+        if retryable || self.rules.errors.on_error == OnError::Continue {
             self.check(number, check + 1, now);
         } else {
-            let statement = self
-                .sessions
-                .get(number)
-                .and_then(|session| session.recipe.checks.get(check))
-                .map_or_else(String::new, |(access, _)| access.statement.clone());
+            let statement = self.checked(number, check).map(|(statement, _)| statement);
+            let statement = statement.unwrap_or_default();
             self.fail(number, SessionError::Explain { statement, error }, now);
         }
-    }
-
-    /// Whether a check compares a plan only with the one before the run.
-    fn expects_any_plan(&self, number: usize, check: usize) -> bool {
-        let session = self.sessions.get(number);
-        let access = session.and_then(|session| session.recipe.checks.get(check));
-        access.is_some_and(|(access, _)| matches!(access.expected, AccessPath::AsBefore { .. }))
     }
 
     /// Counts an error on the session's node.

@@ -27,7 +27,7 @@ use riops_ring::Ring;
 use super::alarm::Alarm;
 use super::clock::Clock;
 use super::error::StartError;
-use super::findings::{AccessFinding, UncheckedPlan, note, note_unchecked};
+use super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
 use super::limit::Limit;
 use super::link::{Outlet, slot};
 use super::log::Log;
@@ -522,24 +522,20 @@ impl<C: Clock> Worker<C> {
         check: usize,
         finding: crate::workload::access::Finding,
     ) {
-        let Some(session) = self.sessions.get(number) else {
-            return;
-        };
-        let access = session.recipe.checks.get(check).map(|(access, _)| access);
-        let Some((access, moment)) = access.zip(session.next_check) else {
-            return;
-        };
-        note(&mut self.report.findings, &access.statement, moment, finding, 1);
+        if let Some((statement, moment)) = self.checked(number, check) {
+            note(&mut self.report.findings, &statement, moment, finding, 1);
+        }
+    }
+
+    /// Returns the statement and the moment of a plan check.
+    fn checked(&mut self, number: usize, check: usize) -> Option<(String, Moment)> {
+        let session = self.sessions.get_mut(number)?;
+        session.checked_statement(check).zip(session.next_check)
     }
 
     /// Records a plan check without a verdict.
     fn note_unchecked(&mut self, number: usize, check: usize, reason: String) {
-        let Some(session) = self.sessions.get(number) else {
-            return;
-        };
-        let access = session.recipe.checks.get(check).map(|(access, _)| access);
-        if let Some((access, moment)) = access.zip(session.next_check) {
-            let statement = access.statement.clone();
+        if let Some((statement, moment)) = self.checked(number, check) {
             let unchecked = UncheckedPlan { statement, moment, reason, sessions: 1 };
             note_unchecked(&mut self.report.unchecked, unchecked);
         }

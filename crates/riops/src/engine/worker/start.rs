@@ -20,6 +20,9 @@ enum Next {
     End,
 }
 
+/// Number of transactions of a session before the first check of the plans of what it has executed.
+const FIRST_TRANSACTIONS: u64 = 4;
+
 impl<C: Clock> Worker<C> {
     /// Resumes a session and sends its next messages.
     pub(super) fn resume(&mut self, number: usize, now: Nanos) {
@@ -39,11 +42,12 @@ impl<C: Clock> Worker<C> {
             }
             let ended = now >= self.limit.end();
             let may_check = self.checking.is_none_or(|checking| checking == number);
-            if session.next_check == Some(Moment::During)
-                && may_check
-                && !ended
-                && self.limit.is_past_half(now)
-            {
+            let is_due = match session.next_check {
+                Some(Moment::During) => self.limit.is_past_half(now),
+                Some(Moment::First) => session.started >= FIRST_TRANSACTIONS,
+                _ => false,
+            };
+            if is_due && may_check && !ended {
                 self.checking = Some(number);
                 // Transactions in flight must finish first.
                 if session.is_idle() {
@@ -188,13 +192,14 @@ impl<C: Clock> Worker<C> {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        if check < session.recipe.checks.len() {
+        if check < session.checks() {
             if let Err(error) = session.start_check(check) {
                 self.fail(number, error, now);
             }
             return;
         }
         session.next_check = match session.next_check {
+            Some(Moment::First) => Some(Moment::During),
             Some(Moment::During) => Some(Moment::After),
             _ => None,
         };

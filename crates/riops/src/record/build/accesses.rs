@@ -1,7 +1,7 @@
 //! The access paths of a stage, compared with the expected ones.
 
 use crate::engine::{AccessFinding, Moment, StageResult};
-use crate::record::access::AccessRecord;
+use crate::record::access::{AccessRecord, moment_text};
 use crate::workload::access::{Access, Finding};
 
 pub(super) fn accesses_of(
@@ -9,20 +9,25 @@ pub(super) fn accesses_of(
     expected: &[Access],
     stage: Option<&str>,
 ) -> Vec<AccessRecord> {
+    let first_plan = |statement: &str| {
+        let first = result.findings.iter().find(|found| found.statement == statement);
+        first.map_or_else(String::new, |found| found.finding.outline.clone())
+    };
+    let expected_by =
+        |statement: &str| expected.iter().find(|access| access.statement == statement);
     let record = |statement: &str, moment: Moment, sessions: u32| AccessRecord {
         statement: statement.to_owned(),
         stage: stage.map(str::to_owned),
         moment: match moment {
             Moment::Before => "before",
+            Moment::First => "first",
             Moment::During => "middle",
             Moment::After => "after",
         }
         .to_owned(),
-        expected: expected
-            .iter()
-            .find(|access| access.statement == statement)
-            .map(|access| access.expected.to_string())
-            .unwrap_or_default(),
+        expected: expected_by(statement)
+            .map_or_else(|| first_plan(statement), |access| access.expected.to_string()),
+        observed: expected_by(statement).is_none(),
         found: String::new(),
         held: false,
         sessions,
@@ -34,6 +39,13 @@ pub(super) fn accesses_of(
         held: found.finding.held,
         storage: found.finding.storage.map(Into::into),
         ..record(&found.statement, found.moment, found.sessions)
+    });
+    // Different values of a statement may have different plans, each of which must stay the same.
+    let checked = checked.map(|access| match access {
+        access if access.observed && access.held => {
+            AccessRecord { expected: access.found.clone(), ..access }
+        }
+        access => access,
     });
     let unchecked = result.unchecked.iter().map(|unchecked| AccessRecord {
         error: Some(unchecked.reason.clone()),
@@ -49,6 +61,7 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
         stage: Some(stage.to_owned()),
         moment: "after".to_owned(),
         expected: access.expected.to_string(),
+        observed: false,
         found: finding.outline.clone(),
         held: finding.held,
         sessions: 1,
@@ -58,7 +71,7 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
 }
 
 /// Returns the reasons of the verdict: access paths that are not as expected, and those that no session could
-/// check.
+/// check. One that was not expected need not be checked.
 pub(super) fn path_reasons(accesses: &[AccessRecord]) -> Vec<String> {
     let no_session_checked = |unchecked: &AccessRecord| {
         !accesses.iter().any(|access| {
@@ -72,10 +85,10 @@ pub(super) fn path_reasons(accesses: &[AccessRecord]) -> Vec<String> {
         .filter_map(|access| match &access.error {
             None if access.held => None,
             None => Some(unexpected_path(access)),
-            Some(error) if no_session_checked(access) => Some(format!(
+            Some(error) if !access.observed && no_session_checked(access) => Some(format!(
                 "the access path of {} was not checked {} the run: {error}",
                 access.statement,
-                moment_text(access)
+                moment_text(&access.moment)
             )),
             Some(_) => None,
         })
@@ -84,13 +97,11 @@ pub(super) fn path_reasons(accesses: &[AccessRecord]) -> Vec<String> {
 
 /// Returns the reason of the verdict for an access path that is not the expected one.
 pub(super) fn unexpected_path(access: &AccessRecord) -> String {
-    let (statement, moment) = (&access.statement, moment_text(access));
+    let (statement, moment) = (&access.statement, moment_text(&access.moment));
+    if access.observed {
+        return format!("the plan of {statement} changed {moment} the run");
+    }
     format!("the access path of {statement} was not as expected {moment} the run")
-}
-
-/// Returns the text for the moment of a check; the record has `middle`.
-fn moment_text(access: &AccessRecord) -> &str {
-    if access.moment == "middle" { "during" } else { &access.moment }
 }
 
 #[cfg(test)]
@@ -103,6 +114,7 @@ mod tests {
             stage: None,
             moment: "middle".to_owned(),
             expected: String::new(),
+            observed: false,
             found: String::new(),
             held,
             sessions: 1,
@@ -124,6 +136,12 @@ mod tests {
         assert_eq!(
             path_reasons(&[access("read", false, None)]),
             ["the access path of read was not as expected during the run"]
+        );
+        let observed = |access: AccessRecord| AccessRecord { observed: true, ..access };
+        assert_eq!(path_reasons(&[observed(access("command 1", false, Some("failed")))]), [""; 0]);
+        assert_eq!(
+            path_reasons(&[observed(access("command 1", false, None))]),
+            ["the plan of command 1 changed during the run"]
         );
     }
 }

@@ -20,7 +20,7 @@ use super::super::sections::window::window;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
 use crate::plan::{Metric, Schedule, TimeKind};
-use crate::record::{AccessRecord, RateVerdict, Record, Status, Validity};
+use crate::record::{AccessRecord, RateVerdict, Record, Status, Validity, moment_text};
 
 /// Text for people; the default.
 pub(super) struct Text;
@@ -281,11 +281,6 @@ fn access_paths(block: &mut Block, summary: &Summary<'_>, words: &dyn Words) {
             block.verbatim(&indented.collect::<String>());
         }
     }
-}
-
-/// The text for a moment; the record has `middle`.
-fn moment_text(moment: &str) -> &str {
-    if moment == "middle" { "during" } else { moment }
 }
 
 fn next_steps(block: &mut Block, summary: &Summary<'_>, words: &dyn Words, extras: &Extras<'_>) {

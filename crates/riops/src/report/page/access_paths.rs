@@ -2,7 +2,7 @@
 
 use super::table::{Cell, Table};
 use super::view::{Details, Section};
-use crate::record::{AccessRecord, Record};
+use crate::record::{AccessRecord, Record, moment_text};
 use crate::report::model::Summary;
 use crate::report::words;
 
@@ -59,18 +59,16 @@ fn plans(record: &Record) -> Vec<Details> {
 
 fn details(Found { access, mut moments }: Found<'_>) -> Details {
     moments.dedup();
-    let moments: Vec<_> = moments
-        .into_iter()
-        .map(|moment| if moment == "middle" { "during" } else { moment })
-        .collect();
+    let moments: Vec<_> = moments.into_iter().map(moment_text).collect();
     let verdict = match (&access.error, access.held) {
         (Some(_), _) => "not checked",
+        (None, true) if access.observed => "unchanged",
         (None, true) => "as expected",
         (None, false) => "CHANGED",
     };
     let stage = access.stage.as_ref().map_or_else(String::new, |stage| format!(" · {stage}"));
     let mut text = access.error.clone().unwrap_or_else(|| access.found.clone());
-    if verdict != "as expected" {
+    if !access.held && !access.expected.is_empty() {
         text = format!("expected: {}\n\n{text}", access.expected);
     }
     Details {

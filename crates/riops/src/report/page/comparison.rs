@@ -75,11 +75,11 @@ const PROPERTIES: [Property; 12] = [
     ("access paths", |record| {
         let summary = Summary::of(record);
         let paths = summary.map(|summary| summary.access_paths(str::to_owned)).unwrap_or_default();
-        let changed = paths.iter().filter(|path| path.verdict() != "as expected").count();
+        let changed = paths.iter().filter(|path| !path.is_held()).count();
         if paths.is_empty() {
             String::new()
         } else if changed == 0 {
-            "as expected".to_owned()
+            paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default()
         } else {
             format!("{changed} of {} not as expected", paths.len())
         }

@@ -19,6 +19,8 @@ use super::values::{debug_text, leading_integer};
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
+use crate::units::sql::literal;
+use crate::workload::access::Executed;
 use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::load::rows_in_tag;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
@@ -35,6 +37,20 @@ enum Prepared {
     Yes,
     /// The message was sent in a turn that failed.
     Unknown,
+}
+
+/// Number of executions of each statement whose plans are checked: the first ones.
+const EXECUTIONS_MAX: u8 = 3;
+
+/// Executions whose plans are checked.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Number of executions of each statement, up to the maximum.
+    executions: Vec<u8>,
+    /// Those with different values.
+    all: Vec<Executed>,
+    /// Number of those that were taken.
+    taken: usize,
 }
 
 /// The random numbers and variables at the beginning of a transaction, to which a retry returns.
@@ -77,6 +93,7 @@ struct State {
     delta: Option<Slot>,
     /// Number of transactions that it may still start; `None` for any number.
     transactions_left: Option<u64>,
+    noted: Option<Noted>,
     on_message: OnMessage,
 }
 
@@ -86,7 +103,7 @@ impl Client {
         variables: Variables,
         (random, choice): (Random, Random),
         transactions: Option<u64>,
-        prepares_first: bool,
+        (prepares_first, notes_executions): (bool, bool),
     ) -> Self {
         let state = State {
             delta: program.names.find("delta"),
@@ -104,6 +121,8 @@ impl Client {
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
+            noted: notes_executions
+                .then(|| Noted { executions: vec![0; program.statements], ..Noted::default() }),
             on_message: Arc::new(|_| {}),
         };
         Self { program, state }
@@ -167,6 +186,38 @@ impl State {
         }
     }
 
+    /// Notes one of the first executions of a statement, unless it has the same values as another one.
+    fn note(&mut self, protocol: Protocol, (sql, encoded): (&Sql, &Encoded)) {
+        let Some(noted) = &mut self.noted else { return };
+        match noted.executions.get_mut(encoded.number) {
+            Some(count) if *count < EXECUTIONS_MAX && encoded.has_plan => *count += 1,
+            _ => return,
+        }
+        let variables = &self.variables;
+        let text_of = |append: &dyn Fn(&mut Vec<u8>)| {
+            let mut text = Vec::new();
+            append(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        let executed = if protocol == Protocol::Simple {
+            let text = text_of(&|out| sql.append_simple(variables, out));
+            Executed::as_text(&encoded.name, text)
+        } else {
+            let value = |slot: &Slot| match variables.get(*slot) {
+                Content::Value(Value::Null) => "null".to_owned(),
+                _ => literal(&text_of(&|out| {
+                    variables.append_to(*slot, out);
+                })),
+            };
+            let values: Vec<_> = encoded.parameters.iter().map(value).collect();
+            let has_name = protocol == Protocol::Prepared;
+            Executed::with_values(&encoded.name, &encoded.sql, &values, has_name)
+        };
+        if !noted.all.contains(&executed) {
+            noted.all.push(executed);
+        }
+    }
+
     /// Appends a statement to the current turn.
     fn append(
         &mut self,
@@ -174,6 +225,9 @@ impl State {
         protocol: Protocol,
         (sql, encoded): (&Sql, &Encoded),
     ) {
+        if self.noted.is_some() {
+            self.note(protocol, (sql, encoded));
+        }
         let variables = &self.variables;
         if protocol == Protocol::Simple {
             return tx.append(encoded.replies, |out| {
@@ -586,6 +640,16 @@ impl Generator for Client {
 
     fn show_with(&mut self, on_message: &OnMessage) {
         self.state.on_message = Arc::clone(on_message);
+    }
+
+    fn notes_executions(&self) -> bool {
+        self.state.noted.is_some()
+    }
+
+    fn take_executed(&mut self) -> Vec<Executed> {
+        let Some(noted) = &mut self.state.noted else { return Vec::new() };
+        let before = std::mem::replace(&mut noted.taken, noted.all.len());
+        noted.all.get(before..).unwrap_or_default().to_vec()
     }
 
     fn connected(&mut self) {

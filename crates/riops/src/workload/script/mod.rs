@@ -14,13 +14,9 @@ use std::sync::Arc;
 use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
-use super::access::{Access, AccessPath};
 use super::check::{Check, Ledger};
 use super::tables::Dataset;
-use super::{
-    ALL_STATEMENTS, Build, BuildFor, Describe, SessionPlan, Stage, Trial, TrialResult, Work,
-    Workload, fill,
-};
+use super::{Build, BuildFor, Describe, SessionPlan, Stage, Statement, Work, Workload, fill};
 use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
 use crate::server::Flavor;
@@ -61,23 +57,20 @@ struct ScriptWorkload {
     scale: Option<i64>,
     /// Whether the scale is still to be read from the tables.
     wants_scale: bool,
-    flavor: Flavor,
-    /// The plan of each statement before the run, if it has one.
-    plans: Vec<Option<String>>,
 }
 
 impl ScriptWorkload {
     fn new(
         run: &ScriptRun,
         dataset: Option<ScriptDataset>,
-        (flavor, protocol): (Flavor, Protocol),
+        protocol: Protocol,
     ) -> Result<Self, PlanError> {
         let program = Program::new(run, protocol)?;
         let scale = dataset.as_ref().and_then(|dataset| i64::try_from(dataset.scale).ok());
         let wants_scale =
             program.uses_scale && scale.is_none() && !run.define.contains_key("scale");
         let run = run.clone();
-        Ok(Self { run, program, dataset, scale, wants_scale, flavor, plans: Vec::new() })
+        Ok(Self { run, program, dataset, scale, wants_scale })
     }
 
     /// The schema of the tables.
@@ -108,18 +101,6 @@ impl ScriptWorkload {
         variables
     }
 
-    fn settings(&self, session: u32) -> Vec<String> {
-        let mut settings = self.trial_settings();
-        // The plans of statements that the sessions do not prepare are those of a copy.
-        if session == 0 && self.program.protocol != Protocol::Prepared {
-            let copies = self.planned().map(|(statement, _)| {
-                format!("prepare \"{}\" as {}\n", statement.name, statement.sql)
-            });
-            settings.extend(copies);
-        }
-        settings
-    }
-
     /// Returns the names of the scripts. Of several with the same name, the later ones have their number too.
     fn operations(&self) -> Vec<Cow<'static, str>> {
         let mut names: Vec<Cow<'static, str>> = Vec::new();
@@ -130,17 +111,6 @@ impl ScriptWorkload {
         }
         names
     }
-
-    /// Returns the statements with a plan.
-    fn planned(&self) -> impl Iterator<Item = (&Encoded, &String)> {
-        let plans = self.program.all().zip(&self.plans);
-        plans.filter_map(|(statement, plan)| Some((statement, plan.as_ref()?)))
-    }
-}
-
-/// Returns a value for each parameter of a statement.
-fn nulls(statement: &Encoded) -> Vec<String> {
-    vec!["null".to_owned(); statement.parameters.len()]
 }
 
 impl Build for ScriptRun {
@@ -149,15 +119,15 @@ impl Build for ScriptRun {
             Some(_) => Some(found.dataset()?),
             None => None,
         };
-        let workload = ScriptWorkload::new(self, dataset.cloned(), (found.flavor, found.protocol))?;
+        let workload = ScriptWorkload::new(self, dataset.cloned(), found.protocol)?;
         Ok(Box::new(workload))
     }
 }
 
 impl Describe for ScriptDataset {
     fn describe(&self) -> Option<Box<dyn Workload>> {
-        let context = (Flavor::PostgreSql, Protocol::Prepared);
-        let workload = ScriptWorkload::new(&ScriptRun::default(), Some(self.clone()), context);
+        let run = ScriptRun::default();
+        let workload = ScriptWorkload::new(&run, Some(self.clone()), Protocol::Prepared);
         workload.ok().map(|workload| Box::new(workload) as Box<dyn Workload>)
     }
 }
@@ -218,10 +188,11 @@ impl Workload for ScriptWorkload {
         sql
     }
 
-    fn trials(&self) -> Vec<Trial> {
-        let trial =
-            |encoded: &Encoded| Trial { statement: encoded.statement(), arguments: nulls(encoded) };
-        self.program.all().map(trial).collect()
+    fn trials(&self) -> Vec<Statement> {
+        match self.program.protocol {
+            Protocol::Prepared => self.program.all().map(Encoded::statement).collect(),
+            _ => Vec::new(),
+        }
     }
 
     fn trial_settings(&self) -> Vec<String> {
@@ -232,31 +203,10 @@ impl Workload for ScriptWorkload {
         }]
     }
 
-    fn set_trial_results(&mut self, results: Vec<TrialResult>) {
-        let prepares = self.program.protocol == Protocol::Prepared;
-        for (statement, result) in self.program.all_mut().zip(&results) {
-            statement.is_prepared_first = prepares && *result != TrialResult::Refused;
+    fn set_trial_results(&mut self, accepted: &[bool]) {
+        for (statement, is_accepted) in self.program.all_mut().zip(accepted) {
+            statement.is_prepared_first = *is_accepted;
         }
-        self.plans = results
-            .into_iter()
-            .map(|result| match result {
-                TrialResult::Planned(plan) => Some(plan),
-                TrialResult::Accepted | TrialResult::Refused => None,
-            })
-            .collect();
-    }
-
-    fn accesses(&self) -> Vec<Access> {
-        let access = |(statement, outline): (&Encoded, &String)| Access {
-            statement: statement.name.clone(),
-            sql: statement.sql.clone(),
-            arguments: nulls(statement),
-            rows: 0,
-            expected: AccessPath::AsBefore { outline: outline.clone() },
-            flavor: self.flavor,
-            parallel_allowed: true,
-        };
-        self.planned().map(access).collect()
     }
 
     fn stages(&self, plan: &Plan) -> Vec<Stage> {
@@ -281,19 +231,18 @@ impl Workload for ScriptWorkload {
             let variables = self.variables(session, plan.seed, default_seed);
             let streams = (random, choice(session));
             let transactions = self.run.transactions_per_session;
-            // A short-lived connection prepares what it executes. The first session also checks the plans.
-            let prepares_first = plan.reconnect_every.is_none() || session == 0;
+            // A short-lived connection prepares what it executes.
+            let prepares_first = plan.reconnect_every.is_none();
             let shared = Arc::clone(&shared);
-            let client = Client::new(shared, variables, streams, transactions, prepares_first);
-            let is_needed = |each: &&Encoded| match program.protocol {
-                Protocol::Prepared => prepares_first && each.is_prepared_first,
-                _ => session == 0,
-            };
+            // The plans of one session are those of all.
+            let notes_executions = session == 0;
+            let flags = (prepares_first, notes_executions);
+            let client = Client::new(shared, variables, streams, transactions, flags);
+            let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
-                settings: self.settings(session),
+                settings: self.trial_settings(),
                 statements: program.all().filter(is_needed).map(Encoded::statement).collect(),
-                // The plans of one session are those of all.
-                watched: if session == 0 { ALL_STATEMENTS } else { 0..0 },
+                watched: 0..0,
                 work: Work::Client(Box::new(client)),
             }
         };

@@ -38,6 +38,7 @@ pub(super) struct CompiledScript {
 
 /// A statement with what is encoded in advance.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a statement")]
 pub(super) struct Encoded {
     /// Number over all scripts, from 0.
     pub(super) number: usize,
@@ -52,6 +53,8 @@ pub(super) struct Encoded {
     /// Whether it commits an open transaction block.
     pub(super) ends_block: bool,
     pub(super) changes: bool,
+    /// Whether EXPLAIN shows a plan of it.
+    pub(super) has_plan: bool,
     /// Whether each session prepares it when it connects. Others are prepared at their first execution, because they
     /// depend on the statements before.
     pub(super) is_prepared_first: bool,
@@ -82,13 +85,21 @@ const READING: [&str; 21] = [
     "values",
 ];
 
+/// Statements that EXPLAIN accepts whatever follows the word.
+const PLANNED: [&str; 7] = ["delete", "insert", "merge", "select", "update", "values", "with"];
+
+/// Returns the word with which a text begins, in lower case, and its length.
+fn leading_word(text: &str) -> (String, usize) {
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    (text.get(..end).unwrap_or_default().to_ascii_lowercase(), end)
+}
+
 /// Returns the first word of a statement, in lower case, after its comments. EXPLAIN may execute the statement after it,
 /// whose word is returned then.
 fn first_word(sql: &str) -> String {
     let mut rest = without_comments(sql);
     loop {
-        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-        let word = rest.get(..end).unwrap_or_default().to_ascii_lowercase();
+        let (word, end) = leading_word(rest);
         if !matches!(word.as_str(), "explain" | "analyze" | "verbose") {
             return word;
         }
@@ -153,6 +164,8 @@ impl Encoded {
             replies: if protocol == Protocol::Simple { ANY_STATEMENTS } else { 1 },
             ends_block: several || matches!(word.as_str(), "commit" | "end" | "prepare"),
             changes: several || !READING.contains(&word.as_str()),
+            has_plan: !several
+                && PLANNED.contains(&leading_word(without_comments(&sql.text)).0.as_str()),
             is_prepared_first: false,
             name,
         }
