@@ -1,6 +1,7 @@
 //! `run point` on the table that `load` creates.
 
-use crate::fixture::{Database, database, folder};
+use crate::crash::kill;
+use crate::fixture::{Database, database, folder, until};
 
 const SHORT: &str = "--duration 300ms --warmup 0 --interval 100ms";
 
@@ -8,6 +9,24 @@ fn loaded(name: &str, options: &str) -> Database {
     let database = database(name);
     database.riops(&format!("run load --method copy-binary {options}")).expect(0);
     database
+}
+
+#[test]
+fn runs_with_a_new_field_length_do_not_exclude_others() {
+    let database = loaded("point_lengths", "--rows 1000");
+    let line = "run point --op mixed:50/50 --field-length 30 --no-store --warmup 0";
+    let hour = format!("{line} --duration 1h --interval 100ms");
+    let mut first = until(&mut database.command(&hour), "tx/s");
+    for more in ["--op mixed:50/50 --field-length 30", ""] {
+        let other = format!("run point {more} --no-store --warmup 0 --transactions 20");
+        database.riops(&other).expect(0);
+    }
+    // A length that the first run does not know needs the dataset alone.
+    let refused = database.riops(&format!("{} --transactions 20", line.replace("30", "31")));
+    refused.expect(1).stderr_contains("another riops is using the dataset");
+    kill(first.id(), "-INT");
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    database.riops("verify point").expect(0);
 }
 
 #[test]

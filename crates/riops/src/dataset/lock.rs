@@ -31,6 +31,38 @@ impl Registry<'_> {
         Ok(())
     }
 
+    /// Exchanges the lock that this connection holds. The shared one is released before it waits for the exclusive one:
+    /// of two connections that hold it, none would get the exclusive one.
+    ///
+    /// # Errors
+    /// [`DatasetError::InUse`] as in [`Self::lock`].
+    pub fn exchange_lock(
+        &mut self,
+        exclusive: bool,
+        on_wait: OnWait<'_>,
+    ) -> Result<(), DatasetError> {
+        if exclusive {
+            self.unlock(false)?;
+            return self.lock(true, on_wait);
+        }
+        self.lock(false, on_wait)?;
+        self.unlock(true)
+    }
+
+    fn unlock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+        let function = if exclusive { "pg_advisory_unlock" } else { "pg_advisory_unlock_shared" };
+        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload());
+        match self.connection().query_value(&sql) {
+            // As in `try_lock`.
+            Err(ConnectionError::Server(error))
+                if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
+            {
+                Ok(())
+            }
+            reply => Ok(reply.map(drop)?),
+        }
+    }
+
     /// Returns the other sessions that hold a lock on the dataset.
     pub fn other_users(&mut self) -> Holders {
         let workload = self.workload();

@@ -20,6 +20,7 @@ use super::server_clock::{ServerClock, larger_step_s};
 use super::session::SessionError;
 use super::shared::{Go, Shared, Signal, WorkerHandle};
 use super::tally::{SessionTally, Tally};
+use super::threads::LostGuard;
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
@@ -88,6 +89,13 @@ pub(super) fn start_calls(
 
 /// Body of a session's thread.
 fn work(assignment: CallAssignment, shared: &Shared) {
+    let mut guard = LostGuard { worker: assignment.number, shared, reported: false };
+    run_session(assignment, shared);
+    guard.reported = true;
+}
+
+/// Opens a session, runs its loop, and sends its events.
+fn run_session(assignment: CallAssignment, shared: &Shared) {
     let CallAssignment { number, recipe, server_loop, end_early, go, spares } = assignment;
     let send = |event| {
         let _ = shared.events.send((number, event));

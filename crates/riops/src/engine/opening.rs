@@ -102,8 +102,10 @@ pub(super) fn prepare_on_any_node(
     interrupt: &Interrupt,
 ) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
     on_any_node(nodes, session, |choice| {
-        *node = choice.node;
-        connect_and_prepare(recipe, true, &choice.conninfo, interrupt)
+        let (mut connection, findings) =
+            connect_and_prepare(recipe, true, &choice.conninfo, interrupt)?;
+        *node = nodes.node_of(&mut connection, choice.node)?;
+        Ok((connection, findings))
     })
 }
 

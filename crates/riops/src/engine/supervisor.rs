@@ -104,9 +104,21 @@ impl<'a> Supervisor<'a> {
         (supervisor, to_show)
     }
 
-    /// Wakes the workers at the end of each interval and of the measurement, and collects their events
-    /// until all have sent their reports.
+    /// Supervises the stage until all workers have sent their reports. If one is lost, the others end too: they would
+    /// load the server until the planned end.
     pub(super) fn run(mut self, probe: &mut Probe<'_>) -> Result<SupervisionResult, EngineError> {
+        if let Err(error) = self.supervise(probe) {
+            self.stage.limit.fail(self.stage.shared.clock.now());
+            self.cancel_calls();
+            self.wake_workers()?;
+            return Err(error);
+        }
+        self.end_probe(probe);
+        Ok(self.result)
+    }
+
+    /// Wakes the workers at the end of each interval and of the measurement, and collects their events.
+    fn supervise(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
         while self.result.reports.len() < self.stage.handles.len() {
             let end = if self.drain.is_some() { Nanos::MAX } else { self.stage.limit.end() };
             let next = self.next_wake_up.min(end);
@@ -114,8 +126,7 @@ impl<'a> Supervisor<'a> {
             self.receive(wait)?;
             self.advance(probe)?;
         }
-        self.end_probe(probe);
-        Ok(self.result)
+        Ok(())
     }
 
     /// Waits for the next event of a worker, for at most `wait`.

@@ -209,10 +209,10 @@ fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
 
 /// Notifies the main thread when a worker exits without a report, for example after a panic. Otherwise the
 /// main thread would wait forever.
-struct LostGuard<'a> {
-    worker: usize,
-    shared: &'a Shared,
-    reported: bool,
+pub(super) struct LostGuard<'a> {
+    pub(super) worker: usize,
+    pub(super) shared: &'a Shared,
+    pub(super) reported: bool,
 }
 
 impl Drop for LostGuard<'_> {

@@ -101,9 +101,10 @@ impl Latencies {
 }
 
 fn counters(point: &Point) -> [(u64, &'static str); 5] {
+    let noun = |number: u64, one, several| (number, if number == 1 { one } else { several });
     [
-        (point.errors, "errors"),
-        (point.retries, "retries"),
+        noun(point.errors, "error", "errors"),
+        noun(point.retries, "retry", "retries"),
         (point.late, "late"),
         (point.skipped, "skipped"),
         (point.backlog.unwrap_or(0), "waiting"),
@@ -239,5 +240,7 @@ mod tests {
             interval_line(&point, &every(1.0)),
             "   1.0 s          0.00 rows/s       0.00 tx/s  no transaction finished · 2 errors"
         );
+        (point.errors, point.retries) = (1, 1);
+        assert!(interval_line(&point, &every(1.0)).ends_with(" · 1 error · 1 retry"));
     }
 }

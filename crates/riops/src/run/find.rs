@@ -6,10 +6,11 @@ use super::prepare::{Prepare, prepare};
 use crate::dataset::pgbench;
 use crate::dataset::prepare::same_parameters;
 use crate::dataset::sysbench::{adopt_where_needed, hint};
-use crate::dataset::{DatasetError, Entry, Registry, State};
+use crate::dataset::{DatasetError, Entry, OnWait, Registry, State};
 use crate::plan::{DatasetPlan, Plan, PreparePolicy};
 use crate::server::Connection;
 use crate::workload::Workload;
+use serde_json::Value;
 
 /// The dataset of a run.
 pub(super) struct Found {
@@ -161,24 +162,36 @@ pub(super) fn plan_of(name: &str, entry: &Entry) -> Result<DatasetPlan, DatasetE
         .map_err(|error| DatasetError::Damaged(error.to_string()))
 }
 
-/// Registers the parameters that the dataset will have after the run, before the run changes it.
+/// Registers the parameters that the dataset will have after the run, before the run changes it. Nobody else may use the
+/// dataset meanwhile, because verifications read the parameters first.
 pub(super) fn note_changes(
     registry: &mut Registry<'_>,
-    name: &'static str,
+    found: &Found,
     workload: &dyn Workload,
     dedicated_sessions: bool,
+    on_wait: OnWait<'_>,
 ) -> Result<(), RunError> {
-    while let Some(entry) = registry.entry()? {
-        let found = plan_of(name, &entry)?;
-        let Some(changed) = workload.dataset_after_run(&found) else {
+    let name = found.dataset.spec().name();
+    let changes = |registry: &mut Registry<'_>| -> Result<Option<[Value; 2]>, RunError> {
+        let entry = registry.entry()?.filter(|entry| entry.id == found.entry.id);
+        // Another process has replaced it.
+        let entry = entry.ok_or(DatasetError::Incomplete(name))?;
+        let changed = workload.dataset_after_run(&plan_of(name, &entry)?);
+        Ok(changed.map(|changed| [entry.parameters, changed.parameters()]))
+    };
+    if changes(registry)?.is_none() {
+        return Ok(());
+    }
+    if dedicated_sessions {
+        registry.exchange_lock(true, on_wait)?;
+    }
+    while let Some([before, after]) = changes(registry)? {
+        if registry.note_parameters(&before, &after)? {
             break;
-        };
-        if dedicated_sessions {
-            registry.lock(true, &mut |_| {})?;
         }
-        if registry.note_parameters(&entry.parameters, &changed.parameters())? {
-            break;
-        }
+    }
+    if dedicated_sessions {
+        registry.exchange_lock(false, on_wait)?;
     }
     Ok(())
 }

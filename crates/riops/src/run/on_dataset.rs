@@ -164,7 +164,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         }
         if dataset.found.is_registered {
             let workload = first.workload.as_ref();
-            find::note_changes(&mut registry, dataset.name, workload, dedicated_sessions)?;
+            let mut on_wait = |text: &str| active.observer.notice(text);
+            let found = &dataset.found;
+            find::note_changes(&mut registry, found, workload, dedicated_sessions, &mut on_wait)?;
         }
         for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
             registry

@@ -7,8 +7,8 @@ use riops_wire::backend::{Message, data_row, notice_response};
 
 use super::*;
 use crate::plan::{LoopSide, RowsDataset, RowsRun};
-use crate::workload::Workload;
 use crate::workload::rows::Rows;
+use crate::workload::{Call, LoopReport, ServerLoop, Workload};
 
 /// Returns a report of reads and updates of ten rows in ten milliseconds each. Up to 500 more rows may have
 /// been updated before the next report.
@@ -321,4 +321,39 @@ fn a_check_that_fails_after_the_call_is_not_a_finding() {
     assert_eq!((unchecked.moment, unchecked.sessions, after.len()), (Moment::After, 1, 1));
     assert_ne!(unchecked.statement, after[0].statement);
     assert!(unchecked.reason.contains("canceling statement"), "{}", unchecked.reason);
+}
+
+/// A loop with a bug.
+struct Panics;
+
+impl ServerLoop for Panics {
+    fn call_sql(&self, _: &Call<'_>) -> String {
+        panic!("of the test")
+    }
+
+    fn read(&self, _: &str) -> Option<LoopReport> {
+        None
+    }
+
+    fn before_first_report(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+#[test]
+fn a_lost_loop_ends_the_stage() {
+    let clock = ServerTime::ahead_ms(0);
+    let server = FakeServer::start(move |_, request| other_reply(request, &clock)).unwrap();
+    let mut stage = stage(1, false);
+    stage.sessions[0].work = Work::Server(Box::new(Panics));
+    let result = run_stage(
+        stage,
+        Vec::new(),
+        &plan(Stop::DurationS(3_600.0), 1, 1),
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
+        &Interrupt::new(),
+        &mut Probe::machine(None),
+        &mut RecordingObserver::default(),
+    );
+    assert!(matches!(result, Err(EngineError::WorkerLost)));
 }

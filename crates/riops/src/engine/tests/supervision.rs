@@ -1,7 +1,7 @@
 //! The supervision of a stage: an observer or a control connection that blocks does not disturb the
 //! measurement.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
@@ -59,6 +59,53 @@ fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
     let shown: u64 = observer.points.iter().map(|point| point.transactions).sum();
     assert_eq!(shown, COUNT);
     assert!(observer.points.is_sorted_by(|one, next| one.t_s < next.t_s));
+}
+
+/// A generator with a bug.
+struct Panics;
+
+impl Generator for Panics {
+    fn next(&mut self, _: &mut Transaction) -> bool {
+        panic!("of the test")
+    }
+
+    fn reply(&mut self, _: &Transaction, _: &RowReply<'_>, _: &mut Outcome) {}
+}
+
+/// A generator that shows when its session has ended: the sender is dropped.
+struct Held(Reads, #[expect(dead_code, reason = "dropped with the session")] Sender<()>);
+
+impl Generator for Held {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        self.0.next(tx)
+    }
+
+    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
+        self.0.reply(tx, reply, outcome);
+    }
+}
+
+#[test]
+fn a_lost_worker_ends_the_others() {
+    let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
+    let (held, ended) = channel();
+    let reads = Reads { number: 0, updates: false };
+    let generators: [Box<dyn Generator>; 2] = [Box::new(Panics), Box::new(Held(reads, held))];
+    let mut stage = stage(2, false);
+    for (session, generator) in stage.sessions.iter_mut().zip(generators) {
+        session.work = Work::Client(generator);
+    }
+    let result = run_stage(
+        stage,
+        Vec::new(),
+        &plan(Stop::DurationS(3_600.0), 2, 2),
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
+        &Interrupt::new(),
+        &mut Probe::machine(None),
+        &mut RecordingObserver::default(),
+    );
+    assert!(matches!(result, Err(EngineError::WorkerLost)));
+    assert_eq!(ended.recv_timeout(TEST_TIMEOUT), Err(RecvTimeoutError::Disconnected));
 }
 
 /// A door that some threads open and others wait for.

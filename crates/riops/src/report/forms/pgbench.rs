@@ -49,7 +49,10 @@ impl Form for Pgbench {
             // Lost connections abort no client, but must not stay unnoticed.
             let lost = stage.errors.iter().filter(|error| !is_retried(&error.sqlstate));
             lines.extend(lost.map(|error| {
-                format!("{} × {} (SQLSTATE {})", error.count, error.sample, error.sqlstate)
+                // Messages of the server have it.
+                let sqlstate = format!(" (SQLSTATE {})", error.sqlstate);
+                let more = if error.sample.contains(&sqlstate) { "" } else { &sqlstate };
+                format!("{} × {}{more}", error.count, error.sample)
             }));
         }
         lines.extend(reasons.map(|reason| format!("NOT VALID: {reason}")));

@@ -272,7 +272,7 @@ impl Nodes {
     #[must_use]
     pub fn choose(&self, session: u64) -> Choice {
         if self.0.spread == Spread::Off {
-            return Choice { node: 0, conninfo: self.0.conninfo.clone() };
+            return Choice { node: self.next(session), conninfo: self.0.conninfo.clone() };
         }
         let mut entries = self.entries();
         let node = self.next_of(&entries, session);
@@ -290,6 +290,8 @@ impl Nodes {
     #[must_use]
     pub fn next(&self, session: u64) -> usize {
         match self.0.spread {
+            // libpq's rules choose one of them, which is known when the session is open.
+            Spread::Off if self.0.by_address => UNKNOWN_NODE,
             Spread::Off => 0,
             _ => self.next_of(&self.entries(), session),
         }

@@ -128,6 +128,15 @@ fn a_single_target_keeps_all_servers_of_its_settings() {
 }
 
 #[test]
+fn without_a_spread_a_failed_connection_is_not_that_of_the_first_node() {
+    let nodes = nodes("off", ALL, true, false);
+    let choice = nodes.choose(0);
+    assert_eq!((choice.node, nodes.next(0)), (UNKNOWN_NODE, UNKNOWN_NODE));
+    nodes.failed(choice.node);
+    assert!(nodes.list().iter().all(|node| !node.down));
+}
+
+#[test]
 fn a_limit_keeps_the_first_nodes_that_the_spread_allows() {
     let names = |nodes: &Nodes| -> Vec<String> {
         nodes.list().iter().map(|node| node.host.clone()).collect()
