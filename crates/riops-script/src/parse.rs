@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Problem, Source};
 use crate::expression;
 use crate::script::{
-    Action, Command, Operand, Reference, Rows, Script, Statement, Unit, Use, Word,
+    Action, Command, Operand, Place, Reference, Rows, Script, Statement, Unit, Use, Word,
 };
 use crate::sql::{self, End, Sql};
 use crate::token;
@@ -138,7 +138,9 @@ impl<'a> Parser<'a> {
             let is_quoted = sql.is_quoted(start);
             references.push(Reference { start, end, slot, is_quoted });
             if !is_quoted {
-                self.reads(sql.position(start), slot, true);
+                self.reads(sql.position(start), slot, Place::Parameter);
+            } else if sql.is_in_quotes(start) {
+                self.reads(sql.position(start), slot, Place::Quotes);
             }
             at = end;
         }
@@ -229,14 +231,14 @@ impl<'a> Parser<'a> {
         let parsed = expression::parse(self.source.text, range.clone(), self.names)?;
         for (at, name) in token::variables(self.source.text, range) {
             let slot = self.names.slot(name);
-            self.reads(at, slot, false);
+            self.reads(at, slot, Place::Command);
         }
         Ok(parsed)
     }
 
     /// Notes that a variable is read here.
-    fn reads(&mut self, at: usize, slot: Slot, is_parameter: bool) {
-        self.uses.push(Use { at, slot, is_parameter });
+    fn reads(&mut self, at: usize, slot: Slot, place: Place) {
+        self.uses.push(Use { at, slot, place });
     }
 
     fn condition(&mut self, meta: &Meta<'_>) -> Result<expression::Expression, Problem> {
@@ -323,7 +325,7 @@ impl<'a> Parser<'a> {
             }
             let unit = meta.words.get(1).map_or(Ok(Unit::Seconds), |(at, word)| unit(*at, word))?;
             let slot = self.names.slot(name);
-            self.reads(at, slot, false);
+            self.reads(at, slot, Place::Command);
             return Ok(Action::Sleep(Operand::Variable(slot), unit));
         }
         let sign = usize::from(time.starts_with(['+', '-']));
@@ -350,7 +352,7 @@ impl<'a> Parser<'a> {
             Some(rest) if rest.starts_with(':') => Ok(Word::Text(rest.to_owned())),
             Some(name) if is_name(name) => {
                 let slot = self.names.slot(name);
-                self.reads(*at, slot, false);
+                self.reads(*at, slot, Place::Command);
                 Ok(Word::Variable(slot))
             }
             Some(name) => Err(invalid_name(*at, name)),

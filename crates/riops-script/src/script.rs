@@ -35,8 +35,18 @@ pub(crate) struct Use {
     /// Position in the text.
     pub(crate) at: usize,
     pub(crate) slot: Slot,
-    /// Whether it is a parameter of a statement. The simple protocol leaves it in the text if it is undefined.
-    pub(crate) is_parameter: bool,
+    pub(crate) place: Place,
+}
+
+/// Where a variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a meta command.
+    Command,
+    /// A parameter of a statement. The simple protocol leaves it in the text if it is undefined.
+    Parameter,
+    /// In quotes within a statement, where only the simple protocol replaces it.
+    Quotes,
 }
 
 /// Maximum number of parameters of a statement, as in pgbench.
@@ -93,7 +103,11 @@ impl<'a> Scope<'a> {
         let undefined = script
             .uses
             .iter()
-            .filter(|each| !(self.is_defined(each.slot) || self.is_simple && each.is_parameter))
+            .filter(|each| match each.place {
+                Place::Command => !self.is_defined(each.slot),
+                Place::Parameter => !self.is_simple && !self.is_defined(each.slot),
+                Place::Quotes => false,
+            })
             .map(|each| {
                 let name = self.names.name(each.slot);
                 Problem::new(each.at, format!("the variable \"{name}\" is not defined"))
@@ -107,9 +121,47 @@ impl<'a> Scope<'a> {
             let text = format!("a statement has at most {PARAMETERS_MAX} variables");
             Problem::new(statement.start, text)
         });
-        let mut problems: Vec<Problem> = undefined.chain(too_wide).take(DIAGNOSTICS_MAX).collect();
+        // `t_$1` is a name, and `1$1` an error.
+        let follows_name = |at: usize| {
+            let before = at.checked_sub(1).and_then(|at| script.text.as_bytes().get(at));
+            before.is_some_and(|byte| {
+                byte.is_ascii_alphanumeric() || b"_$".contains(byte) || !byte.is_ascii()
+            })
+        };
+        let glued = self.defined_in(script, Place::Parameter).filter(|each| follows_name(each.at));
+        let glued = glued.map(|each| {
+            let name = self.names.name(each.slot);
+            let text = format!(
+                "the variable \"{name}\" follows a name or a number, so that it is no parameter: use --protocol simple"
+            );
+            Problem::new(each.at, text)
+        });
+        let all = undefined.chain(too_wide).chain(glued);
+        let mut problems: Vec<Problem> = all.take(DIAGNOSTICS_MAX).collect();
         problems.sort_by_key(|problem| problem.at);
         problems.into_iter().map(|problem| source.diagnostic(problem)).collect()
+    }
+
+    /// Returns what is probably a mistake in a script, up to a maximum: variables in quotes, which only the simple protocol
+    /// replaces.
+    #[must_use]
+    pub fn warnings(&self, script: &Script) -> Vec<Diagnostic> {
+        let source = Source::new(&script.name, &script.text);
+        let quoted = self.defined_in(script, Place::Quotes).map(|each| {
+            let name = self.names.name(each.slot);
+            let text = format!(
+                "the variable \"{name}\" is not replaced in quotes: remove the quotes, or use --protocol simple"
+            );
+            source.diagnostic(Problem::new(each.at, text))
+        });
+        quoted.take(DIAGNOSTICS_MAX).collect()
+    }
+
+    /// Returns where a script has variables that something defines; none with the simple protocol, which replaces all.
+    fn defined_in<'s>(&self, script: &'s Script, place: Place) -> impl Iterator<Item = &'s Use> {
+        let is_one =
+            move |each: &&Use| each.place == place && !self.is_simple && self.is_defined(each.slot);
+        script.uses.iter().filter(is_one)
     }
 }
 

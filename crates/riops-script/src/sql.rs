@@ -38,9 +38,19 @@ impl Sql {
 
     /// Returns whether a position of the text is quoted or in a comment.
     pub(crate) fn is_quoted(&self, at: usize) -> bool {
+        self.quoted_part(at).is_some()
+    }
+
+    /// Returns whether a position of the text is in quotes.
+    pub(crate) fn is_in_quotes(&self, at: usize) -> bool {
+        let quote = self.quoted_part(at).and_then(|part| self.text.as_bytes().get(part.start));
+        quote.is_some_and(|first| b"'\"$".contains(first))
+    }
+
+    fn quoted_part(&self, at: usize) -> Option<&Range<usize>> {
         let before = self.quoted.partition_point(|range| range.start <= at);
         let last = before.checked_sub(1).and_then(|last| self.quoted.get(last));
-        last.is_some_and(|range| range.contains(&at))
+        last.filter(|range| range.contains(&at))
     }
 }
 

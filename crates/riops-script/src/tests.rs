@@ -426,6 +426,26 @@ fn variables_that_nothing_defines_are_found() {
 }
 
 #[test]
+fn variables_in_quotes_and_behind_names_are_only_replaced_by_the_simple_protocol() {
+    let mut names = Names::default();
+    let given = names.slot("a");
+    let text = "select ':a', E'\\':a', \":a\", $$:a$$, '12:30', ':b' -- ':a'\n/* :a */;\nselect * from t_:a, x[1:a], (:a), :a::int;";
+    let script = [parse("s", text, &mut names).unwrap()];
+    let columns = |found: Vec<Diagnostic>| -> Vec<_> {
+        found.iter().map(|each| (each.line, each.column)).collect()
+    };
+    let scope = Scope::new(&script, &names, &[given], false);
+    let warnings = scope.warnings(&script[0]);
+    assert!(warnings[0].message.starts_with("the variable \"a\" is not replaced in quotes"));
+    assert_eq!(columns(warnings), [(1, 9), (1, 18), (1, 24), (1, 31)]);
+    let errors = scope.errors(&script[0]);
+    assert!(errors[0].message.starts_with("the variable \"a\" follows a name"), "{:?}", errors[0]);
+    assert_eq!(columns(errors), [(3, 17), (3, 24)]);
+    let simple = Scope::new(&script, &names, &[given], true);
+    assert_eq!((simple.warnings(&script[0]), simple.errors(&script[0])), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn a_statement_has_at_most_255_parameters() {
     let mut names = Names::default();
     let slot = names.slot("a");

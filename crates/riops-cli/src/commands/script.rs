@@ -64,6 +64,9 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         return Err(UsageError(texts.join("\n")).into());
     }
+    for warning in scripts.iter().flat_map(|script| scope.warnings(script)) {
+        ui.notice(&format!("warning: {warning}"));
+    }
     if options.offline {
         let texts: String = scripts.iter().map(report::script_title).collect();
         crate::ui::print(&texts)?;

@@ -188,3 +188,27 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
         }
     }
 }
+
+#[test]
+fn a_variable_in_quotes_is_a_warning_and_one_behind_a_name_an_error() {
+    let database = database("script_quoted");
+    database.connect().execute("create table t_0 as select 'x' as name").unwrap();
+    let quoted = written("quoted", "\\set n 7\nselect * from t_0 where name = ':n';\n");
+    let line = format!("run script -f {quoted} -c 1 --transactions 5 --warmup 0s --output json");
+    let warning = "the variable \"n\" is not replaced in quotes";
+    for (protocol, count) in [("prepared", 1), ("extended", 1), ("simple", 0)] {
+        let record = database.riops(&format!("{line} --protocol {protocol}")).expect(0).json();
+        let warnings = record["verdict"]["warnings"].to_string();
+        assert_eq!(warnings.matches("is not replaced in quotes").count(), count, "{warnings}");
+    }
+    database.riops(&format!("script check {quoted}")).expect(0).stderr_contains(warning);
+    let glued = written("glued", "select count(*) from t_:client_id;\n");
+    for line in [
+        format!("script check {glued}"),
+        format!("run script -f {glued} -c 1 --transactions 5 --warmup 0s"),
+    ] {
+        database.riops(&line).expect(2).stderr_contains("use --protocol simple");
+    }
+    let simple = "-c 1 --transactions 5 --warmup 0s --protocol simple";
+    database.riops(&format!("run script -f {glued} {simple}")).expect(0);
+}

@@ -41,6 +41,27 @@ pub struct UncheckedPlan {
     pub sessions: u32,
 }
 
+/// Maximum stored length of a plan, longer than the plan of any statement of riops.
+pub(super) const PLAN_BYTES_MAX: usize = 256 * 1024;
+
+/// The result of an EXPLAIN.
+#[derive(Debug, Default)]
+pub(super) struct PlanText {
+    pub(super) text: String,
+    /// Whether the plan is longer than the maximum. It cannot be judged then.
+    pub(super) is_cut: bool,
+}
+
+impl PlanText {
+    pub(super) fn push(&mut self, line: &[u8]) {
+        self.is_cut |= self.text.len() + line.len() >= PLAN_BYTES_MAX;
+        if !self.is_cut {
+            self.text.push_str(&String::from_utf8_lossy(line));
+            self.text.push('\n');
+        }
+    }
+}
+
 /// Adds checks without a verdict to those of the same statement and moment in the list.
 pub(super) fn note_unchecked(all: &mut Vec<UncheckedPlan>, more: UncheckedPlan) {
     let same = all

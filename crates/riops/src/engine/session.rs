@@ -2,6 +2,7 @@
 //!
 //! It uses the wire protocol and the workload's generator. It must not depend on the poller or the schedule.
 
+mod checks;
 mod turns;
 
 use std::io;
@@ -14,7 +15,7 @@ use riops_wire::reply::Reply;
 
 use super::backend::Backend;
 use super::continued::Begun;
-use super::findings::Moment;
+use super::findings::{Moment, PlanText};
 use super::in_flight::InFlight;
 use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, Recipe};
@@ -153,27 +154,6 @@ impl Answers {
         {
             flight.queries.note(tag);
             self.generator.complete(&flight.tx, tag, &mut flight.outcome);
-        }
-    }
-}
-
-/// Maximum stored length of a plan, longer than the plan of any statement of riops.
-const PLAN_BYTES_MAX: usize = 256 * 1024;
-
-/// The result of an EXPLAIN.
-#[derive(Debug, Default)]
-struct PlanText {
-    text: String,
-    /// Whether the plan is longer than the maximum. It cannot be judged then.
-    is_cut: bool,
-}
-
-impl PlanText {
-    fn push(&mut self, line: &[u8]) {
-        self.is_cut |= self.text.len() + line.len() >= PLAN_BYTES_MAX;
-        if !self.is_cut {
-            self.text.push_str(&String::from_utf8_lossy(line));
-            self.text.push('\n');
         }
     }
 }
@@ -379,37 +359,6 @@ impl Session {
         self.spare.push(flight);
     }
 
-    /// Returns the number of plan checks, after adding the executions that were noted since the last call.
-    pub(super) fn checks(&mut self) -> usize {
-        self.executed.extend(self.answers.generator.take_executed());
-        self.recipe.checks.len() + self.executed.len()
-    }
-
-    /// Returns the execution that check `number` is about, unless it is one of the recipe.
-    pub(super) fn executed(&mut self, number: usize) -> Option<&mut Executed> {
-        self.executed.get_mut(number.checked_sub(self.recipe.checks.len())?)
-    }
-
-    /// Returns the name of the statement that check `number` is about.
-    pub(super) fn checked_statement(&mut self, number: usize) -> Option<String> {
-        match self.recipe.checks.get(number) {
-            Some((access, _)) => Some(access.statement.clone()),
-            None => self.executed(number).map(|executed| executed.statement.clone()),
-        }
-    }
-
-    /// Appends the EXPLAIN of check `number` to the send buffer.
-    pub(super) fn start_check(&mut self, number: usize) -> Result<(), SessionError> {
-        self.answers.plan.text.clear();
-        self.answers.plan.is_cut = false;
-        self.activity = Activity::Check(number);
-        let explain = match self.recipe.checks.get(number) {
-            Some((_, explain)) => explain.clone(),
-            None => self.executed(number).map_or_else(String::new, |each| each.explain_sql()),
-        };
-        self.send_query(&explain)
-    }
-
     /// Writes everything that must be sent.
     pub(super) fn flush(&mut self, mut outlet: Outlet<'_>) -> Result<Flushed, Box<SessionError>> {
         if self.unsent > 1 {
@@ -601,22 +550,6 @@ impl Session {
         let Activity::Check(number) = self.activity else {
             return Ok(None);
         };
-        self.activity = Activity::Work;
-        if let Some(error) = failed {
-            return Ok(Some(Ended::CheckFailed(number, error)));
-        }
-        if self.answers.plan.is_cut {
-            let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
-            return Ok(Some(Ended::Unchecked(number, reason)));
-        }
-        let plan = std::mem::take(&mut self.answers.plan.text);
-        let finding = match self.recipe.checks.get(number) {
-            Some((access, _)) => Some(access.judge(&plan)),
-            None => self.executed(number).and_then(|executed| executed.judge(&plan)),
-        };
-        Ok(Some(match finding {
-            Some(finding) => Ended::Check(number, Box::new(finding)),
-            None => Ended::Unchecked(number, "EXPLAIN returned no plan".to_owned()),
-        }))
+        Ok(Some(self.end_check(number, failed)))
     }
 }

@@ -186,6 +186,8 @@ pub struct Parsed {
     pub scripts: Vec<Script>,
     /// The names of all variables.
     pub names: Names,
+    /// What is probably a mistake.
+    pub warnings: Vec<String>,
 }
 
 impl ScriptRun {
@@ -214,7 +216,9 @@ impl ScriptRun {
             for script in &scripts {
                 self.refuse_unsupported(script, protocol)?;
             }
-            return Ok(Parsed { scripts, names });
+            let warnings = scripts.iter().flat_map(|script| scope.warnings(script));
+            let warnings = warnings.map(|warning| warning.to_string()).collect();
+            return Ok(Parsed { scripts, names, warnings });
         }
         let texts: Vec<String> = errors.iter().map(Diagnostic::to_string).collect();
         refuse(texts.join("\n"))
@@ -381,6 +385,10 @@ impl Spec for ScriptRun {
 
     fn tolerates_changed_plans(&self) -> bool {
         !self.strict_plans
+    }
+
+    fn warnings(&self, protocol: Protocol) -> Vec<String> {
+        self.parsed(protocol).map_or_else(|_| Vec::new(), |parsed| parsed.warnings)
     }
 
     fn wrong_replies(&self) -> &'static str {

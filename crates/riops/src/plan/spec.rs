@@ -230,6 +230,11 @@ pub trait Spec {
         false
     }
 
+    /// Returns what is probably a mistake in its statements.
+    fn warnings(&self, _protocol: Protocol) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a stage must process exactly the planned number of rows.
     fn is_exact(&self) -> bool {
         false

@@ -87,11 +87,13 @@ pub enum WarningKind {
     Outage,
     /// The plan of a statement changed during the run.
     PlanChange,
+    /// A statement is probably not the one that was meant.
+    Statement,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Stalls,
         Self::ForeignCpu,
         Self::StolenCpu,
@@ -100,6 +102,7 @@ impl WarningKind {
         Self::SharedDataset,
         Self::Outage,
         Self::PlanChange,
+        Self::Statement,
     ];
 
     /// Returns the spelling in JSON.
@@ -114,13 +117,14 @@ impl WarningKind {
             Self::SharedDataset => "shared_dataset",
             Self::Outage => "outage",
             Self::PlanChange => "plan_change",
+            Self::Statement => "statement",
         }
     }
 
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
     #[must_use]
     pub fn is_disturbance(self) -> bool {
-        !matches!(self, Self::Stalls | Self::Outage | Self::PlanChange)
+        !matches!(self, Self::Stalls | Self::Outage | Self::PlanChange | Self::Statement)
     }
 }
 

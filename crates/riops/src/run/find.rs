@@ -162,8 +162,8 @@ pub(super) fn plan_of(name: &str, entry: &Entry) -> Result<DatasetPlan, DatasetE
         .map_err(|error| DatasetError::Damaged(error.to_string()))
 }
 
-/// Registers the parameters that the dataset will have after the run, before the run changes it. Nobody else may use the
-/// dataset meanwhile, because verifications read the parameters first.
+/// Registers the parameters that the dataset will have after the run, before the run changes it. The dataset
+/// is locked against other sessions meanwhile, because verifications read the parameters first.
 pub(super) fn note_changes(
     registry: &mut Registry<'_>,
     found: &Found,

@@ -45,6 +45,7 @@ pub fn build(
         status: Status::Done,
     };
     builder.add_shared_dataset();
+    builder.add_mistakes();
     for part in parts {
         match part {
             Part::Loop(measured) => builder.add_loop(*measured)?,
@@ -185,6 +186,14 @@ impl Builder<'_> {
             self.reasons.push(format!("disturbed: {text} (--strict)"));
         }
         self.warnings.push(Warning { kind: WarningKind::SharedDataset, stage: None, text });
+    }
+
+    /// Adds what is probably a mistake in the statements of the plan.
+    fn add_mistakes(&mut self) {
+        let plan = &self.context.plan;
+        let texts = plan.work.spec().warnings(plan.protocol);
+        let warning = |text| Warning { kind: WarningKind::Statement, stage: None, text };
+        self.warnings.extend(texts.into_iter().map(warning));
     }
 
     fn add_warnings(&mut self, stage: &StageRecord, name: Option<&String>) {

@@ -13,22 +13,20 @@ use riops_wire::frontend::{self, Object};
 use riops_wire::sqlstate::SqlState;
 
 use super::error::ScriptError;
+use super::noted::Noted;
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
+use super::table::effects_of;
 use super::values::{debug_text, leading_integer};
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
-use crate::units::sql::literal;
 use crate::workload::access::Executed;
-use crate::workload::effects::{Effects, TableEffects};
+use crate::workload::effects::TableEffects;
 use crate::workload::load::rows_in_tag;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::turn::{ShellCommand, ShellOutput, Turn};
 use crate::workload::{Generator, OnMessage};
-
-/// Added to the random difference of a transaction, so that the ledger contains no negative numbers.
-pub(super) const DELTA_OFFSET: i64 = 5_000;
 
 /// What a session knows about a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,20 +35,6 @@ enum Prepared {
     Yes,
     /// The message was sent in a turn that failed.
     Unknown,
-}
-
-/// Number of executions of each statement whose plans are checked: the first ones.
-const EXECUTIONS_MAX: u8 = 3;
-
-/// Executions whose plans are checked.
-#[derive(Debug, Default)]
-struct Noted {
-    /// Number of executions of each statement, up to the maximum.
-    executions: Vec<u8>,
-    /// Those with different values.
-    all: Vec<Executed>,
-    /// Number of those that were taken.
-    taken: usize,
 }
 
 /// The random numbers and variables at the beginning of a transaction, to which a retry returns.
@@ -121,8 +105,7 @@ impl Client {
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
-            noted: notes_executions
-                .then(|| Noted { executions: vec![0; program.statements], ..Noted::default() }),
+            noted: notes_executions.then(|| Noted::new(program.statements)),
             on_message: Arc::new(|_| {}),
         };
         Self { program, state }
@@ -180,42 +163,9 @@ impl State {
         mut slots: impl Iterator<Item = Slot>,
     ) -> Result<(), ScriptError> {
         let is_undefined = |slot: &Slot| matches!(self.variables.get(*slot), Content::Undefined);
-        match slots.find(is_undefined) {
-            Some(slot) => Err(ScriptError::Undefined(program.names.name(slot).to_owned())),
-            None => Ok(()),
-        }
-    }
-
-    /// Notes one of the first executions of a statement, unless it has the same values as another one.
-    fn note(&mut self, protocol: Protocol, (sql, encoded): (&Sql, &Encoded)) {
-        let Some(noted) = &mut self.noted else { return };
-        match noted.executions.get_mut(encoded.number) {
-            Some(count) if *count < EXECUTIONS_MAX && encoded.has_plan => *count += 1,
-            _ => return,
-        }
-        let variables = &self.variables;
-        let text_of = |append: &dyn Fn(&mut Vec<u8>)| {
-            let mut text = Vec::new();
-            append(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        };
-        let executed = if protocol == Protocol::Simple {
-            let text = text_of(&|out| sql.append_simple(variables, out));
-            Executed::as_text(&encoded.name, text)
-        } else {
-            let value = |slot: &Slot| match variables.get(*slot) {
-                Content::Value(Value::Null) => "null".to_owned(),
-                _ => literal(&text_of(&|out| {
-                    variables.append_to(*slot, out);
-                })),
-            };
-            let values: Vec<_> = encoded.parameters.iter().map(value).collect();
-            let has_name = protocol == Protocol::Prepared;
-            Executed::with_values(&encoded.name, &encoded.sql, &values, has_name)
-        };
-        if !noted.all.contains(&executed) {
-            noted.all.push(executed);
-        }
+        slots
+            .find(is_undefined)
+            .map_or(Ok(()), |slot| Err(ScriptError::Undefined(program.names.name(slot).to_owned())))
     }
 
     /// Appends a statement to the current turn.
@@ -225,10 +175,10 @@ impl State {
         protocol: Protocol,
         (sql, encoded): (&Sql, &Encoded),
     ) {
-        if self.noted.is_some() {
-            self.note(protocol, (sql, encoded));
-        }
         let variables = &self.variables;
+        if let Some(noted) = &mut self.noted {
+            noted.note(protocol, (sql, encoded), variables);
+        }
         if protocol == Protocol::Simple {
             return tx.append(encoded.replies, |out| {
                 frontend::query(out, |out| sql.append_simple(variables, out))
@@ -435,14 +385,12 @@ impl State {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
                 self.require(program, std::iter::once(slot))?;
-                match self.variables.get(slot) {
-                    Content::Value(Value::Int(amount)) => *amount,
-                    Content::Text(text) => leading_integer(text),
-                    _ => {
-                        let mut text = Vec::new();
-                        self.variables.append_to(slot, &mut text);
-                        leading_integer(&text)
-                    }
+                if let Content::Value(Value::Int(amount)) = self.variables.get(slot) {
+                    *amount
+                } else {
+                    let mut text = Vec::new();
+                    self.variables.append_to(slot, &mut text);
+                    leading_integer(&text)
                 }
             }
         };
@@ -491,11 +439,7 @@ impl State {
             Some(Content::Value(Value::Int(delta))) => *delta,
             _ => 0,
         };
-        let added = u64::try_from(delta + DELTA_OFFSET).unwrap_or(0);
-        TableEffects::of(
-            effects_table(builtin),
-            Effects { inserted: 1, added, ..Effects::default() },
-        )
+        effects_of(builtin, delta)
     }
 
     /// Returns an error of the script, with its position.
@@ -525,12 +469,6 @@ impl State {
             }
         }
     }
-}
-
-/// Returns the number in the ledger of the changes of a built-in script: only some of the tables depend on those of
-/// `simple-update`.
-pub(super) fn effects_table(builtin: Builtin) -> u32 {
-    if builtin == Builtin::TpcbLike { 1 } else { 2 }
 }
 
 impl Program {
@@ -647,9 +585,7 @@ impl Generator for Client {
     }
 
     fn take_executed(&mut self) -> Vec<Executed> {
-        let Some(noted) = &mut self.state.noted else { return Vec::new() };
-        let before = std::mem::replace(&mut noted.taken, noted.all.len());
-        noted.all.get(before..).unwrap_or_default().to_vec()
+        self.state.noted.as_mut().map_or_else(Vec::new, Noted::take)
     }
 
     fn connected(&mut self) {

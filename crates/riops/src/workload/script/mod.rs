@@ -3,6 +3,7 @@
 mod client;
 mod error;
 mod initialize;
+mod noted;
 mod program;
 mod received;
 mod table;

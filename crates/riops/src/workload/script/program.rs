@@ -175,7 +175,7 @@ impl Encoded {
 impl Program {
     /// Compiles the scripts of a run.
     pub(super) fn new(run: &ScriptRun, protocol: Protocol) -> Result<Self, PlanError> {
-        let Parsed { scripts, mut names } = run.parsed(protocol)?;
+        let Parsed { scripts, mut names, .. } = run.parsed(protocol)?;
         let uses_scale = names.find("scale").is_some();
         for name in ["scale", "client_id", "random_seed", "default_seed"] {
             names.slot(name);

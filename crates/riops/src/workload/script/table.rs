@@ -2,14 +2,16 @@
 
 use riops_wire::copy;
 
-use super::client::DELTA_OFFSET;
-use crate::plan::script::{PartitionMethod, ScriptDataset};
+use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset};
 use crate::server::Flavor;
 use crate::units::sql::{self, identifier};
 use crate::workload::check::{Bounds, Check, Ledger};
-use crate::workload::effects::Effects;
+use crate::workload::effects::{Effects, TableEffects};
 use crate::workload::fill;
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+
+/// Added to the random difference of a transaction, so that the ledger contains no negative numbers.
+const DELTA_OFFSET: i64 = 5_000;
 
 const HISTORY: &str = include_str!("../../../../../sql/script/history.sql");
 const TELLERS: &str = include_str!("../../../../../sql/script/tellers.sql");
@@ -330,6 +332,14 @@ pub(super) fn checks(
         accounts - history,
     ));
     checks
+}
+
+/// Returns what a transaction of a built-in script with this random difference changes. The number in the ledger depends on
+/// the script: only some of the tables depend on those of `simple-update`.
+pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TableEffects {
+    let number = if builtin == Builtin::TpcbLike { 1 } else { 2 };
+    let added = u64::try_from(delta + DELTA_OFFSET).unwrap_or(0);
+    TableEffects::of(number, Effects { inserted: 1, added, ..Effects::default() })
 }
 
 #[cfg(test)]
