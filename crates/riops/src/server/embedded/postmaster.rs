@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{EmbeddedError, Result};
+use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_text_limited};
 
 /// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +91,8 @@ pub(super) struct PidFile {
 
 /// Reads `postmaster.pid`; `None` if it does not exist.
 pub(super) fn pid_file(data: &Path) -> Option<PidFile> {
-    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let mut file = open_plain(&data.join("postmaster.pid")).ok()?;
+    let text = rest_text_limited(&mut file, TEXT_BYTES_MAX).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
     // Line 3 is the start time; line 8 the status: starting, stopping, ready, standby.
@@ -206,6 +208,10 @@ mod tests {
         remove_stale_pid_file(data.path());
         assert!(!file.exists());
         fs::write(&file, "").unwrap();
+        assert_eq!(pid_file(data.path()), None);
+        // A device without an end.
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
         assert_eq!(pid_file(data.path()), None);
     }
 }
