@@ -187,6 +187,17 @@ fn a_plan_check_neither_fails_a_session_nor_counts_as_an_error() {
             );
         }
     }
+    let file = written(
+        "temporary_text",
+        "begin;\ncreate temporary table own (a int) on commit drop;\nselect a from own;\nend;\n",
+    );
+    let line = format!("run script -f {file} --protocol simple -c 1 --transactions 12 --warmup 0s");
+    let shown = database.riops(&line).expect(0).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        shown.contains("NOT CHECKED at the beginning of the run by 1 execution: EXPLAIN failed"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -84,7 +84,9 @@ impl<'a> CheckedPath<'a> {
                 .filter(|access| access.error.is_some())
                 .map(|access| access.sessions)
                 .max()?;
-            let sessions = super::format::number_of(u64::from(sessions), "session");
+            let observed = self.accesses.iter().any(|access| access.observed);
+            let noun = if observed { "execution" } else { "session" };
+            let sessions = super::format::number_of(u64::from(sessions), noun);
             let text = moment_text(moment);
             Some(format!("NOT CHECKED {text} the run by {sessions}: {first}"))
         })

@@ -172,6 +172,8 @@ pub struct Finding {
     pub outline: String,
     /// Requests to the storage during the execution, if the server reports them.
     pub storage: Option<StorageRequests>,
+    /// The plan that was found first, if no access path is expected.
+    pub first: Option<String>,
 }
 
 /// Maximum depth of a plan, greater than that of any statement of riops. Plans are untrusted input.
@@ -210,13 +212,13 @@ impl Access {
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
             let outline = "the plan is not valid JSON".to_owned();
-            return Finding { held: false, outline, storage: None };
+            return Finding { held: false, outline, storage: None, first: None };
         };
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
         let held = self.matches(&nodes);
-        Finding { held, outline: outline(root), storage: self.storage(&document) }
+        Finding { held, outline: outline(root), storage: self.storage(&document), first: None }
     }
 
     /// Returns the totals that DIST adds to the plan. DIST omits zeros.
@@ -368,8 +370,8 @@ impl Executed {
         collect(document.get(0)?.get("Plan")?, 0, &mut nodes);
         // The conditions contain the values, and differ between custom and generic plans.
         let outline = nodes.iter().map(Node::shape).collect::<Vec<_>>().join("\n");
-        let held = *self.first.get_or_insert_with(|| outline.clone()) == outline;
-        Some(Finding { held, outline, storage: None })
+        let first = self.first.get_or_insert_with(|| outline.clone()).clone();
+        Some(Finding { held: first == outline, outline, storage: None, first: Some(first) })
     }
 }
 

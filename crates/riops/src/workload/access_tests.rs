@@ -153,7 +153,8 @@ fn an_execution_is_explained_with_its_values_and_must_keep_its_plan() {
     assert!(executed.judge(&with_condition("(a = $1)")).unwrap().held);
     assert!(!executed.judge(&with_condition("")).unwrap().held, "the whole index");
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001"});
-    assert!(!executed.judge(&plan(&seq)).unwrap().held);
+    let changed = executed.judge(&plan(&seq)).unwrap();
+    assert_eq!((changed.held, changed.first.as_deref()), (false, Some(shape)));
     assert_eq!(executed.judge("[]"), None);
     // Its prepared statement may be gone.
     assert!(executed.forget_name() && !executed.forget_name());

@@ -346,14 +346,7 @@ fn a_lost_loop_ends_the_stage() {
     let server = FakeServer::start(move |_, request| other_reply(request, &clock)).unwrap();
     let mut stage = stage(1, false);
     stage.sessions[0].work = Work::Server(Box::new(Panics));
-    let result = run_stage(
-        stage,
-        Vec::new(),
-        &plan(Stop::DurationS(3_600.0), 1, 1),
-        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
-        &Interrupt::new(),
-        &mut Probe::machine(None),
-        &mut RecordingObserver::default(),
-    );
+    let plan = plan(Stop::DurationS(3_600.0), 1, 1);
+    let result = run_stage_on(server.folder(), &plan, (stage, Vec::new()));
     assert!(matches!(result, Err(EngineError::WorkerLost)));
 }

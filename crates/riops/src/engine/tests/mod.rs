@@ -145,9 +145,17 @@ fn run_on(
     plan: &Plan,
     updates: bool,
 ) -> Result<StageResult, EngineError> {
+    run_stage_on(folder, plan, (stage(plan.sessions, updates), vec![access()]))
+}
+
+fn run_stage_on(
+    folder: &std::path::Path,
+    plan: &Plan,
+    (stage, accesses): (Stage, Vec<Access>),
+) -> Result<StageResult, EngineError> {
     run_stage(
-        stage(plan.sessions, updates),
-        vec![access()],
+        stage,
+        accesses,
         plan,
         &Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test")),
         &Interrupt::new(),

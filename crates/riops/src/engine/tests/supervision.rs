@@ -95,15 +95,8 @@ fn a_lost_worker_ends_the_others() {
     for (session, generator) in stage.sessions.iter_mut().zip(generators) {
         session.work = Work::Client(generator);
     }
-    let result = run_stage(
-        stage,
-        Vec::new(),
-        &plan(Stop::DurationS(3_600.0), 2, 2),
-        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
-        &Interrupt::new(),
-        &mut Probe::machine(None),
-        &mut RecordingObserver::default(),
-    );
+    let plan = plan(Stop::DurationS(3_600.0), 2, 2);
+    let result = run_stage_on(server.folder(), &plan, (stage, Vec::new()));
     assert!(matches!(result, Err(EngineError::WorkerLost)));
     assert_eq!(ended.recv_timeout(TEST_TIMEOUT), Err(RecvTimeoutError::Disconnected));
 }

@@ -34,18 +34,16 @@ pub(super) fn accesses_of(
         error: None,
         storage: None,
     };
-    let checked = result.findings.iter().map(|found: &AccessFinding| AccessRecord {
-        found: found.finding.outline.clone(),
-        held: found.finding.held,
-        storage: found.finding.storage.map(Into::into),
-        ..record(&found.statement, found.moment, found.sessions)
-    });
-    // Different values of a statement may have different plans, each of which must stay the same.
-    let checked = checked.map(|access| match access {
-        access if access.observed && access.held => {
-            AccessRecord { expected: access.found.clone(), ..access }
+    let checked = result.findings.iter().map(|found: &AccessFinding| {
+        let known = record(&found.statement, found.moment, found.sessions);
+        AccessRecord {
+            // Different values of a statement may have different plans, each of which must stay the same.
+            expected: found.finding.first.clone().unwrap_or(known.expected),
+            found: found.finding.outline.clone(),
+            held: found.finding.held,
+            storage: found.finding.storage.map(Into::into),
+            ..known
         }
-        access => access,
     });
     let unchecked = result.unchecked.iter().map(|unchecked| AccessRecord {
         error: Some(unchecked.reason.clone()),

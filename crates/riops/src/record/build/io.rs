@@ -319,7 +319,12 @@ mod tests {
         let found = |outline: &str| AccessFinding {
             statement: "read".to_owned(),
             moment: Moment::Before,
-            finding: Finding { held: true, outline: outline.to_owned(), storage: None },
+            finding: Finding {
+                held: true,
+                outline: outline.to_owned(),
+                storage: None,
+                first: None,
+            },
             sessions: 1,
         };
         let index = || found("Index Scan using i on t");

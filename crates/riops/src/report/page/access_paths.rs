@@ -69,7 +69,8 @@ fn details(Found { access, mut moments }: Found<'_>) -> Details {
     let stage = access.stage.as_ref().map_or_else(String::new, |stage| format!(" · {stage}"));
     let mut text = access.error.clone().unwrap_or_else(|| access.found.clone());
     if !access.held && !access.expected.is_empty() {
-        text = format!("expected: {}\n\n{text}", access.expected);
+        let label = if access.observed { "found first" } else { "expected" };
+        text = format!("{label}: {}\n\n{text}", access.expected);
     }
     Details {
         title: format!("{}{stage}: {verdict} ({} the run)", access.statement, moments.join(", ")),

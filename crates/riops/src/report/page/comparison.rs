@@ -81,7 +81,7 @@ const PROPERTIES: [Property; 12] = [
         } else if changed == 0 {
             paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default()
         } else {
-            format!("{changed} of {} not as expected", paths.len())
+            format!("{changed} of {} changed or not checked", paths.len())
         }
     }),
 ];
