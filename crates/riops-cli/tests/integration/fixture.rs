@@ -201,7 +201,14 @@ impl CommandOutput {
 
     /// Fails the test unless the command exited with this code.
     pub(crate) fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        // The reason is last, where logs that are cut keep it.
+        assert!(
+            self.code == Some(code),
+            "stdout:\n{}\nexit code {:?}, not {code}\nstderr:\n{}",
+            self.stdout,
+            self.code,
+            self.stderr
+        );
         self
     }
 

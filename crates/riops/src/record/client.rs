@@ -23,6 +23,14 @@ pub struct ClientRecord {
     pub shares_machine_with_server: bool,
 }
 
+impl ClientRecord {
+    /// Whether the server is on the same machine, and riops may use all its processors.
+    pub(super) fn shares_processors(&self) -> bool {
+        let machine = &self.machine;
+        self.shares_machine_with_server && machine.counted_cpus() == machine.cpus
+    }
+}
+
 /// CPU use and scheduling delay of riops during a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCpu {
@@ -56,6 +64,17 @@ pub struct ClientCpu {
     /// Whether the client may have been the bottleneck. Records of earlier versions judge only the busiest
     /// worker.
     pub limited: bool,
+}
+
+/// From this share of the time on, waiting for a processor delays every transaction by as much.
+const RUN_QUEUE_SHARE: f64 = 0.1;
+
+impl ClientCpu {
+    /// Whether the workers waited for a processor long enough to delay the transactions.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        self.run_queue_share.is_some_and(|share| share >= RUN_QUEUE_SHARE)
+    }
 }
 
 /// A resource of the client that can be the bottleneck.

@@ -10,7 +10,7 @@ pub struct IoRecord {
     /// Logical block reads (hits and reads) per second, in the tables and indexes of the dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub liops: Option<f64>,
-    /// Physical reads per second from the device.
+    /// Physical reads per second from the device, by all processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piops: Option<f64>,
     /// Share of the logical reads that hit shared buffers, 0 to 1.
@@ -41,24 +41,24 @@ pub struct IoRecord {
     pub devices: Vec<DiskUse>,
 }
 
-/// Shares of the accesses to the blocks of the rows, 0 to 1. Each share has its own counter.
+/// Shares of the accesses to the blocks of the rows, 0 to 1. They add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
     /// Found in shared buffers.
     pub buffers_share: f64,
-    /// Found in the page cache of the operating system. If the server processes cannot be observed, this is
-    /// the remainder; if the device cannot be observed either, it is absent. It is also absent if the server
-    /// read asynchronously, in processes whose reads cannot be assigned to the sessions.
+    /// Found in the page cache of the operating system: what the server processes read, but not from the device.
+    /// This share and that of the device are absent if neither processes nor device can be observed, if the
+    /// processes also read other files, and if the server read asynchronously, in processes whose reads cannot be
+    /// assigned to the sessions. Records of earlier releases have shares that were counted independently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_share: Option<f64>,
-    /// Read from the device.
+    /// Read from the device. If the server processes cannot be observed, these are all reads of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_share: Option<f64>,
 }
 
 impl Sources {
-    /// Returns the sum of the shares; `None` if one of them is absent. They were counted independently, so
-    /// that a sum other than 1 shows that at least one of them is wrong.
+    /// Returns the sum of the shares; `None` if one of them is absent.
     #[must_use]
     pub fn sum(&self) -> Option<f64> {
         Some(self.buffers_share + self.page_cache_share? + self.device_share?)

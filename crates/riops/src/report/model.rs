@@ -2,7 +2,9 @@
 
 use super::paths::CheckedPath;
 use crate::plan::{Protocol, Schedule, Spread, Stop};
-use crate::record::{DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status};
+use crate::record::{
+    ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, WaitShare,
+};
 
 /// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
@@ -11,8 +13,11 @@ const FULL_SHARE: f64 = 0.9;
 /// maximum is that of another mix of requests.
 const DEVICE_SHARE: f64 = 0.8;
 
-/// From this share of the session time on, locks are the bottleneck.
-const LOCKED_SHARE: f64 = 0.5;
+/// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
+const WAITING_SHARE: f64 = 0.5;
+
+/// With fewer samples of all sessions together, a share of the session time in percent means nothing.
+const WAIT_SAMPLES_MIN: f64 = 20.0;
 
 /// What limited the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +26,10 @@ pub enum Bottleneck {
     Client,
     /// Locks that the sessions held.
     Locks,
-    /// The processors that server and client share.
+    /// The processors that server and client share, and that they used.
     SharedCpu,
+    /// The same processors. Other processes used a part of them.
+    ForeignCpu,
     /// The device of the server's data, at its measured maximum.
     Device,
     /// Unknown: the device was busy, and its maximum was not measured. A device that is always busy may be far
@@ -30,6 +37,8 @@ pub enum Bottleneck {
     BusyDevice,
     /// None: the requested rate was achieved.
     Rate,
+    /// Waits of the server's processes for anything but locks.
+    Waits,
     /// None found: the sessions waited for replies.
     Waiting,
     /// Not the client. The server is on another machine, which is not observed.
@@ -173,17 +182,27 @@ impl<'a> Summary<'a> {
         let (stage, devices) = (self.stage, self.devices());
         let shared = self.record.client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
-        if stage.client_cpu.as_ref().is_some_and(|cpu| cpu.limited) {
+        let waiting = |share: Option<f64>| share.is_some_and(|share| share >= WAITING_SHARE);
+        // Workers that wait for a processor on the machine of the server show that the server waits as well.
+        let cpu = stage.client_cpu.as_ref();
+        let cpu_is_full =
+            shared && (full(stage.machine_busy_share) || cpu.is_some_and(ClientCpu::is_contended));
+        let foreign = self.foreign_machine_share().unwrap_or_default();
+        if cpu.is_some_and(|cpu| cpu.limited) {
             Bottleneck::Client
-        } else if self.lock_share().is_some_and(|share| share >= LOCKED_SHARE) {
+        } else if waiting(self.lock_share()) {
             Bottleneck::Locks
-        } else if shared && full(stage.machine_busy_share) {
-            Bottleneck::SharedCpu
         } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
         {
             Bottleneck::Device
+        } else if cpu_is_full && foreign <= 1.0 - FULL_SHARE {
+            Bottleneck::SharedCpu
         } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
+        } else if waiting(self.server_waits().map(|(share, _)| share)) {
+            Bottleneck::Waits
+        } else if cpu_is_full {
+            Bottleneck::ForeignCpu
         } else if devices
             .iter()
             .any(|device| device.load.is_none() && full(Some(device.usage.busy_share)))
@@ -194,6 +213,27 @@ impl<'a> Summary<'a> {
         } else {
             Bottleneck::ServerOrNetwork
         }
+    }
+
+    /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
+    #[must_use]
+    pub fn waits(&self) -> Option<&'a [WaitShare]> {
+        let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
+        let samples = probes.looks as f64 * f64::from(self.stage.sessions);
+        (samples >= WAIT_SAMPLES_MIN).then_some(&probes.waits)
+    }
+
+    /// Waits of the server's processes for anything but locks and their client: their share of the session
+    /// time, 0 to 1, and the events.
+    #[must_use]
+    pub fn server_waits(&self) -> Option<(f64, Vec<&'a WaitShare>)> {
+        let elsewhere = ["CPU", "idle"];
+        let of_server = |wait: &&WaitShare| {
+            !elsewhere.contains(&wait.event.as_str())
+                && !["Lock:", "Client:"].iter().any(|class| wait.event.starts_with(class))
+        };
+        let events: Vec<_> = self.waits()?.iter().filter(of_server).collect();
+        Some((events.iter().map(|wait| wait.share).sum(), events))
     }
 
     /// Whether the bottleneck is of interest: not after a failure, which ended the stage before a limit was
@@ -254,6 +294,13 @@ impl<'a> Summary<'a> {
         self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
     }
 
+    /// Share of all processors of the client's machine that neither riops nor the server used, 0 to 1.
+    #[must_use]
+    pub fn foreign_machine_share(&self) -> Option<f64> {
+        let neighbors = self.stage.neighbors.as_ref()?;
+        Some(neighbors.cpu_share? + neighbors.steal_share.unwrap_or_default())
+    }
+
     /// Share of all processors of the client's machine that the server used, 0 to 1.
     #[must_use]
     pub fn server_machine_share(&self) -> Option<f64> {
@@ -306,7 +353,7 @@ pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{DiskRate, ScheduleRecord};
+    use crate::record::{DiskRate, Sampled, ScheduleRecord};
     use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -347,6 +394,58 @@ mod tests {
         );
     }
 
+    /// Sets the wait events of the sessions, sampled often enough.
+    fn wait(record: &mut Record, shares: &[(&str, f64)]) {
+        let wait = |&(event, share): &(&str, f64)| WaitShare { event: event.to_owned(), share };
+        record.stages[0].probes = Some(Sampled {
+            waits: shares.iter().map(wait).collect(),
+            looks: 1_000,
+            ..Sampled::default()
+        });
+    }
+
+    #[test]
+    fn a_machine_that_others_use_is_the_bottleneck_only_if_the_sessions_do_not_wait() {
+        let foreign = |record: &mut Record, share: f64| {
+            record.stages[0].neighbors.as_mut().unwrap().cpu_share = Some(share);
+        };
+        assert_eq!(bottleneck_with(|record| foreign(record, 0.09)), Bottleneck::SharedCpu);
+        assert_eq!(bottleneck_with(|record| foreign(record, 0.11)), Bottleneck::ForeignCpu);
+        let reads = |record: &mut Record| wait(record, &[("IO:DataFileRead", 0.99), ("CPU", 0.01)]);
+        assert_eq!(bottleneck_with(reads), Bottleneck::SharedCpu);
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.9);
+            reads(record);
+        });
+        assert_eq!(found, Bottleneck::Waits);
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.8);
+            wait(record, &[("LWLock:WALWrite", 0.63), ("IO:WalSync", 0.22), ("CPU", 0.1)]);
+        });
+        assert_eq!(found, Bottleneck::Waits);
+        // The sessions that wait for their client or for each other do not wait for the server.
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.8);
+            wait(record, &[("idle", 0.5), ("Lock:tuple", 0.3), ("Client:ClientRead", 0.2)]);
+        });
+        assert_eq!(found, Bottleneck::ForeignCpu);
+    }
+
+    #[test]
+    fn workers_that_wait_for_a_processor_show_that_the_server_does_too() {
+        let contended = |local: bool| {
+            bottleneck_with(move |record| {
+                record.client.shares_machine_with_server = local;
+                let stage = &mut record.stages[0];
+                stage.machine_busy_share = Some(0.85);
+                stage.client_cpu.as_mut().unwrap().run_queue_share = Some(0.2);
+            })
+        };
+        assert_eq!(contended(true), Bottleneck::SharedCpu);
+        // On a machine of its own, riops is the bottleneck, which its record says.
+        assert_eq!(contended(false), Bottleneck::ServerOrNetwork);
+    }
+
     #[test]
     fn a_busy_device_is_the_bottleneck_only_near_its_measured_maximum() {
         let rate = |requests_per_s: f64, mb_s: f64| DiskRate {
@@ -380,8 +479,15 @@ mod tests {
         assert_eq!(found(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
         assert_eq!(found(60_000.0, Some(limit.clone())), Bottleneck::Device);
         assert_eq!(found(20_000.0, None), Bottleneck::BusyDevice);
-        let other = DiskLimit { device: "vdb".to_owned(), ..limit };
+        let other = DiskLimit { device: "vdb".to_owned(), ..limit.clone() };
         assert_eq!(found(60_000.0, Some(other)), Bottleneck::BusyDevice);
+        // It comes before a machine that others keep busy.
+        let found = bottleneck_with(|record| {
+            let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
+            device.reads_per_s = 99_000.0;
+            record.target.disk_limit = Some(limit.clone());
+        });
+        assert_eq!(found, Bottleneck::Device);
     }
 
     #[test]

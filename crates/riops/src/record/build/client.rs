@@ -8,8 +8,6 @@ use crate::record::stage::counters_cover;
 
 /// From this share of one processor on, a thread has no idle time left.
 const BUSY_SHARE: f64 = 0.9;
-/// From this share of the time on, waiting for a processor delays every transaction by as much.
-const RUN_QUEUE_SHARE: f64 = 0.1;
 /// In a shorter measurement, a few time slices of another thread are a large share.
 const RUN_QUEUE_S_MIN: f64 = 0.5;
 /// From this share of the periods on, a CPU quota limits the client.
@@ -28,8 +26,9 @@ pub(super) struct ClientUse<'a> {
     /// Poll-loop stalls, and the latency they are compared with.
     pub(super) stalls: Option<LatencySummary>,
     pub(super) latency: Option<LatencySummary>,
-    /// Whether the server is on the same machine.
-    pub(super) is_local: bool,
+    /// Whether the server is on the same machine, and riops may use all its processors: riops then waits for a
+    /// processor only when the server does.
+    pub(super) shares_processors: bool,
 }
 
 pub(super) fn client_cpu(client: &ClientUse<'_>, plan: &Plan) -> Option<ClientCpu> {
@@ -61,20 +60,16 @@ pub(super) fn client_cpu(client: &ClientUse<'_>, plan: &Plan) -> Option<ClientCp
 fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLimit> {
     let at_least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
     let machine_is_full = at_least(client.usage.machine_busy_share, BUSY_SHARE);
-    // On a full machine that the server shares, the server waits for processors as well.
-    let shares_full_machine = client.is_local && machine_is_full;
+    let waits_for_processor = client.seconds >= RUN_QUEUE_S_MIN && cpu.is_contended();
+    // The server waits for the processors as well.
+    let shares_wait = client.shares_processors && (machine_is_full || waits_for_processor);
     let found = [
         (ClientLimit::Worker, cpu.share_of_client >= BUSY_SHARE),
-        (ClientLimit::Machine, machine_is_full && !client.is_local),
+        (ClientLimit::Machine, machine_is_full && !client.shares_processors),
         (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE)),
         (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
-        (
-            ClientLimit::RunQueue,
-            !shares_full_machine
-                && client.seconds >= RUN_QUEUE_S_MIN
-                && at_least(cpu.run_queue_share, RUN_QUEUE_SHARE),
-        ),
-        (ClientLimit::PollLoop, !shares_full_machine && replies_wait(client, plan)),
+        (ClientLimit::RunQueue, !shares_wait && waits_for_processor),
+        (ClientLimit::PollLoop, !shares_wait && replies_wait(client, plan)),
     ];
     found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
@@ -124,7 +119,7 @@ mod tests {
             sessions: 8,
             stalls: Some(latency(20.0)),
             latency: Some(latency(500.0)),
-            is_local: false,
+            shares_processors: false,
         };
         change(&mut usage, &mut client, &mut plan);
         client_cpu(&ClientUse { usage: &usage, ..client }, &plan).unwrap().limits
@@ -155,7 +150,14 @@ mod tests {
         let found = limits_with(|usage, client, _| {
             (usage.machine_busy_share, usage.threads) = (Some(0.99), Some(threads));
             client.stalls = Some(latency(300.0));
-            client.is_local = true;
+            client.shares_processors = true;
+        });
+        assert_eq!(found, []);
+        // Not all processors need to be busy all the time.
+        let found = limits_with(|usage, client, _| {
+            (usage.machine_busy_share, usage.threads) = (Some(0.8), Some(threads));
+            client.stalls = Some(latency(300.0));
+            client.shares_processors = true;
         });
         assert_eq!(found, []);
     }

@@ -61,7 +61,7 @@ pub(super) fn stage(
         sessions: result.sessions.len(),
         stalls: summary(&result.recorder.poll_stalls),
         latency: summary(&response).or_else(|| summary(&service)),
-        is_local: client.shares_machine_with_server,
+        shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
     let storage = result.findings.iter().find_map(|found| found.finding.storage);

@@ -44,7 +44,7 @@ pub(super) fn statement(
         sessions: 1,
         stalls: None,
         latency: None,
-        is_local: client.shares_machine_with_server,
+        shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
     StageRecord {

@@ -290,6 +290,8 @@ fn bottleneck(row: &Row<'_>) -> Cell {
             Bottleneck::Client => "client",
             Bottleneck::Locks => "locks",
             Bottleneck::SharedCpu => "cpu",
+            Bottleneck::ForeignCpu => "cpu_used_by_others",
+            Bottleneck::Waits => "waits",
             Bottleneck::Device => "device",
             Bottleneck::BusyDevice => "device_unknown_maximum",
             Bottleneck::Rate => "requested_rate",

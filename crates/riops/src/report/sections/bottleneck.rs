@@ -3,7 +3,11 @@
 use super::super::block::Block;
 use super::super::format::{duration_us, percent, rate};
 use super::super::model::{Bottleneck, DeviceLoad, Summary};
+use super::waits::named;
 use crate::record::{ClientLimit, DeviceUse};
+
+/// Wait events that are named as the bottleneck.
+const WAITS_MAX: usize = 3;
 
 /// The bottleneck in a sentence.
 pub(in crate::report) fn bottleneck(block: &mut Block, summary: &Summary<'_>) {
@@ -15,6 +19,15 @@ pub(in crate::report) fn bottleneck(block: &mut Block, summary: &Summary<'_>) {
         Bottleneck::Locks => "locks: the sessions waited for each other".to_owned(),
         Bottleneck::SharedCpu => {
             "CPU: all processors of this machine, shared by server and client".to_owned()
+        }
+        Bottleneck::ForeignCpu => format!(
+            "CPU: all processors of this machine; other processes used {} of them",
+            percent(summary.foreign_machine_share().unwrap_or_default())
+        ),
+        Bottleneck::Waits => {
+            let (share, events) = summary.server_waits().unwrap_or_default();
+            let named = named(events, WAITS_MAX);
+            format!("waits of the server, {} of the session time: {named}", percent(share))
         }
         Bottleneck::Device => full_device_text(summary),
         Bottleneck::BusyDevice => {

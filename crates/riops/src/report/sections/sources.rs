@@ -10,7 +10,7 @@ use crate::record::{IoRecord, StageRecord};
 const DEAD_SHARE: f64 = 0.1;
 
 /// The shares of the sources are shown if their sum differs from 100 by at most this many percentage points.
-/// The counters are read one after the other, so that the shares of a correct measurement differ a little.
+/// Records of earlier releases have shares that were counted independently, one after the other.
 const SUM_TOLERANCE_PERCENT: f64 = 3.0;
 
 pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
@@ -78,7 +78,7 @@ fn blocks(io: &IoRecord) -> Option<String> {
         percent(io.hit_ratio?)
     );
     if let Some(piops) = io.piops {
-        let _ = write!(text, ", PIOPS {}/s", rate(piops));
+        let _ = write!(text, ", PIOPS {}/s (all processes)", rate(piops));
     }
     if let Some(wal) = io.wal_mb_s.filter(|&wal| wal >= 0.05) {
         let _ = write!(text, ", WAL {wal:.1} MB/s");

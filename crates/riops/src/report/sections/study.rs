@@ -97,6 +97,8 @@ pub(in crate::report) fn bottleneck_word(summary: &Summary<'_>) -> &'static str 
         Bottleneck::Client => "client",
         Bottleneck::Locks => "locks",
         Bottleneck::SharedCpu => "CPU",
+        Bottleneck::ForeignCpu => "CPU, used by others",
+        Bottleneck::Waits => "waits",
         Bottleneck::Device => "device",
         Bottleneck::BusyDevice => "device?",
         Bottleneck::Rate => "none (rate)",
