@@ -2,6 +2,7 @@
 
 use super::counters::{Counter, Counters};
 use super::histogram::LatencySummary;
+use super::interval::IntervalPart;
 use super::queries::Queries;
 
 /// One interval of a run.
@@ -71,6 +72,14 @@ pub struct Checkpoint {
 }
 
 impl Point {
+    /// Adds the transactions of an interval, but not their latencies.
+    pub(super) fn count_part(&mut self, part: &IntervalPart) {
+        self.count(&part.counters);
+        for (mine, theirs) in self.nodes.iter_mut().zip(&part.nodes) {
+            *mine += theirs;
+        }
+    }
+
     /// Adds the counts that are part of the time series.
     pub(super) fn count(&mut self, counters: &Counters) {
         for &counter in Counter::ALL {

@@ -14,6 +14,10 @@ use crate::plan::SERIES_POINTS_MAX;
 /// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
 const INTERVAL_MIN_S: f64 = 1e-6;
 
+/// An interval waits this long for the part of a worker, in seconds: one that is stuck, or a loop in the server that
+/// waits for a lock, must not stop the display and the thresholds, nor fill the memory.
+const WAIT_S: f64 = 5.0;
+
 /// An interval with missing parts.
 #[derive(Debug)]
 struct Open {
@@ -132,7 +136,11 @@ impl Timeline {
     pub fn add(&mut self, part: &IntervalPart) -> Result<Vec<Point>, HistogramError> {
         self.merge(part)?;
         let mut complete = Vec::new();
-        while self.open.front().is_some_and(|open| open.parts >= self.expected(self.closed)) {
+        while let Some(open) = self.open.front() {
+            let waits_s = (self.open.len() - 1) as f64 * self.interval_s;
+            if open.parts < self.expected(self.closed) && waits_s <= WAIT_S {
+                break;
+            }
             complete.extend(self.close(self.interval_s));
         }
         Ok(complete)
@@ -145,7 +153,7 @@ impl Timeline {
 
     fn merge(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
         let Some(position) = part.index.checked_sub(self.closed) else {
-            return Ok(());
+            return self.merge_late(part);
         };
         while self.open.len() <= position {
             let sum = IntervalPart::new(part.response.is_some())?;
@@ -154,6 +162,21 @@ impl Timeline {
         if let Some(open) = self.open.get_mut(position) {
             open.parts += 1;
             open.sum.merge(part)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the part of an interval that is closed. Its transactions are counted where they belong; the percentiles of
+    /// the point remain those of the parts that arrived in time.
+    fn merge_late(&mut self, part: &IntervalPart) -> Result<(), HistogramError> {
+        self.heatmap.add(part.index, part.latencies());
+        let sums =
+            self.total.iter_mut().chain(self.segment.as_mut().map(|segment| &mut segment.sum));
+        for sum in sums {
+            sum.merge(part)?;
+        }
+        if let Some(point) = self.points.get_mut(part.index) {
+            point.count_part(part);
         }
         Ok(())
     }
@@ -186,10 +209,7 @@ impl Timeline {
                 }
                 // Transactions that ended exactly at the end of the measurement belong to the last
                 // point.
-                last.count(&open.sum.counters);
-                for (mine, theirs) in last.nodes.iter_mut().zip(&open.sum.nodes) {
-                    *mine += theirs;
-                }
+                last.count_part(&open.sum);
             }
         }
         if let Some((segment, last)) = self.segment.as_mut().zip(self.points.last_mut()) {
@@ -246,6 +266,25 @@ mod tests {
         assert_eq!(timeline.add(&part(0, &[10])).unwrap().len(), 1);
         assert_eq!(timeline.add(&part(1, &[10])).unwrap()[0].transactions, 2);
         assert_eq!(timeline.add(&part(2, &[10])).unwrap()[0].transactions, 1);
+    }
+
+    #[test]
+    fn a_silent_worker_does_not_keep_the_intervals_open() {
+        let mut timeline = Timeline::new(2, 1.0, 95.0);
+        timeline.enable_total(false).unwrap();
+        let shown: Vec<_> =
+            (0..100).flat_map(|index| timeline.add(&part(index, &[10])).unwrap()).collect();
+        assert_eq!((shown.len(), timeline.open.len()), (94, 6));
+        assert_eq!(timeline.total().unwrap().0.counters.get(Counter::Transactions), 94);
+        // It has only been stuck. What it reports late is counted in its intervals.
+        for index in 0..100 {
+            timeline.add(&part(index, &[30])).unwrap();
+        }
+        assert_eq!(timeline.total().unwrap().0.counters.get(Counter::Transactions), 200);
+        let TimeSeries { points, heatmap, .. } = timeline.finish(100.0);
+        assert!(points.iter().all(|point| point.transactions == 2));
+        let counts = heatmap.slots.iter().flat_map(|slot| slot.counts.clone());
+        assert_eq!(counts.sum::<u64>(), 200);
     }
 
     #[test]
