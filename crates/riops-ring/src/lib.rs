@@ -1,6 +1,6 @@
 //! Sockets of a benchmark client on `io_uring`, behind a safe interface. All unsafe code for it is in this crate.
 //!
-//! A [`Ring`] belongs to one thread. It sends and receives for many connections, with one system call for everything
+//! A [`Ring`] belongs to the thread that created it. It sends and receives for many connections, with one system call for everything
 //! that is due: a receive request per connection stays in force, and sends are submitted together with the wait for
 //! the next completions. No kernel thread does any of the work, whose CPU time would be missing from the client's.
 //!
@@ -19,13 +19,17 @@ mod send;
 
 use std::collections::VecDeque;
 use std::io;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 
 pub use receive::Received;
 
@@ -46,8 +50,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 static RINGS: AtomicU32 = AtomicU32::new(0);
 
 /// Flags of a send: without a signal if the peer has closed the connection, and without partial sends.
-const SEND_FLAGS: i32 = 0x4000 | 0x100;
-const POLL_READABLE: u32 = 1;
+const SEND_FLAGS: i32 = (SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits()).cast_signed();
 
 /// What happened.
 #[derive(Debug)]
@@ -121,6 +124,8 @@ struct Slot {
     sending: Option<u16>,
     /// Whether a message was not accepted because of the one that is being sent.
     is_refused: bool,
+    /// Whether it waits for a send buffer.
+    is_starved: bool,
     /// Number of the last turn in which bytes arrived.
     received_in: u64,
 }
@@ -132,10 +137,10 @@ pub struct Ring {
     /// `ManuallyDrop`, because the memory must not be freed while the kernel uses it.
     parts: ManuallyDrop<Parts>,
     slots: Vec<Slot>,
-    /// Connections that wait for a send buffer, longest wait first.
+    /// Connections that wait for a send buffer, longest wait first. Some may have been replaced since then.
     starved: VecDeque<u32>,
-    /// Connections that may have one now.
-    granted: VecDeque<u32>,
+    /// Number of free send buffers that connections were told of in this turn and have not taken yet.
+    promised: usize,
     /// Number of requests that will have another completion.
     outstanding: usize,
     /// Number of sends since the last submission.
@@ -146,6 +151,8 @@ pub struct Ring {
     ended: Vec<(u32, u16)>,
     /// Number of waits.
     turn: u64,
+    /// The kernel accepts requests only from the thread that created the ring.
+    of_thread: PhantomData<*const ()>,
 }
 
 struct Parts {
@@ -156,7 +163,7 @@ struct Parts {
 }
 
 impl Ring {
-    /// Creates a ring for this many connections. It must be used on this thread only.
+    /// Creates a ring for this many connections.
     ///
     /// # Errors
     /// The error of the kernel: it is older than 6.1, or its settings or a container forbid `io_uring`.
@@ -179,12 +186,13 @@ impl Ring {
             parts: ManuallyDrop::new(Parts { ring, received, sent }),
             slots: vec![Slot::default(); connections as usize],
             starved: VecDeque::new(),
-            granted: VecDeque::new(),
+            promised: 0,
             outstanding: 0,
             sends: 0,
             immediate: 0,
             ended: Vec::with_capacity(connections as usize),
             turn: 1,
+            of_thread: PhantomData,
         })
     }
 
@@ -197,9 +205,8 @@ impl Ring {
         let Some(entry) = self.slots.get_mut(slot as usize) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.is_attached = true;
-        (entry.sending, entry.is_refused) = (None, false);
+        let generation = entry.generation.wrapping_add(1);
+        *entry = Slot { generation, is_attached: true, ..Slot::default() };
         self.submit_all()?;
         self.parts.ring.submitter().register_files_update(slot, &[descriptor.as_raw_fd()])?;
         self.receive(slot)
@@ -215,7 +222,7 @@ impl Ring {
         else {
             return Ok(());
         };
-        entry.is_attached = false;
+        (entry.is_attached, entry.is_starved) = (false, false);
         let generation = entry.generation;
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(Fixed(slot)).all()).build();
         let other = Origin { kind: Kind::Other, buffer: 0, generation, slot };
@@ -246,24 +253,56 @@ impl Ring {
         }
         let generation = entry.generation;
         let Some((buffer, length)) = self.parts.sent.take(message) else {
-            self.starved.push_back(slot);
+            if !std::mem::replace(&mut entry.is_starved, true) {
+                self.starved.push_back(slot);
+            }
             return Ok(0);
         };
+        self.promised = self.promised.saturating_sub(1);
         entry.sending = Some(buffer);
         if length <= IMMEDIATE_BYTES {
             self.parts.sent.expect(buffer, self.turn);
             self.immediate += 1;
         }
-        self.submit_send(Origin { kind: Kind::Send, buffer, generation, slot })?;
+        let origin = Origin { kind: Kind::Send, buffer, generation, slot };
+        self.push_send(origin).inspect_err(|_| {
+            self.forget_send(origin);
+        })?;
+        if self.sends >= SENDS_MAX {
+            self.submit()?;
+        }
         Ok(length)
     }
 
-    fn submit_send(&mut self, origin: Origin) -> io::Result<()> {
+    fn push_send(&mut self, origin: Origin) -> io::Result<()> {
         let (address, length) = self.parts.sent.unsent(origin.buffer);
         let send = opcode::Send::new(Fixed(origin.slot), address, length).flags(SEND_FLAGS).build();
         self.push(send, origin)?;
         self.sends += 1;
-        if self.sends >= SENDS_MAX { self.submit() } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Releases the buffer of a send that has ended, or that the kernel has not been asked for. Returns whether its
+    /// connection waits for that.
+    fn forget_send(&mut self, origin: Origin) -> bool {
+        self.immediate -= usize::from(self.parts.sent.take_expected(origin.buffer, self.turn));
+        self.parts.sent.release(origin.buffer);
+        let Some(entry) = self.current(origin) else {
+            return false;
+        };
+        entry.sending = None;
+        std::mem::take(&mut entry.is_refused)
+    }
+
+    /// Whether a send buffer is free for a connection that waits for one. The longest wait is then first.
+    fn can_promise(&mut self) -> bool {
+        // The connections at the front that were replaced do not wait any more.
+        let slots = &self.slots;
+        let waits = |&slot: &u32| slots.get(slot as usize).is_some_and(|entry| entry.is_starved);
+        while self.starved.front().is_some_and(|slot| !waits(slot)) {
+            self.starved.pop_front();
+        }
+        !self.starved.is_empty() && self.parts.sent.free() > self.promised
     }
 
     /// Requests all bytes of a connection, each time that some arrive.
@@ -273,13 +312,16 @@ impl Ring {
         self.push(request, Origin { kind: Kind::Receive, buffer: 0, generation, slot })
     }
 
-    /// Reports once when a descriptor is readable. It must stay open until then.
+    /// Reports once when the descriptor of `owner` is readable.
     ///
     /// # Errors
     /// The error of the kernel.
-    pub fn watch(&mut self, descriptor: RawFd) -> io::Result<()> {
-        let request = opcode::PollAdd::new(Fd(descriptor), POLL_READABLE).build();
-        self.push(request, Origin { kind: Kind::Watch, buffer: 0, generation: 0, slot: 0 })
+    pub fn watch(&mut self, owner: &impl AsRawFd) -> io::Result<()> {
+        let readable = u32::from(PollFlags::IN.bits());
+        let request = opcode::PollAdd::new(Fd(owner.as_raw_fd()), readable).build();
+        self.push(request, Origin { kind: Kind::Watch, buffer: 0, generation: 0, slot: 0 })?;
+        // Once submitted, the kernel refers to what is open, and no longer to the number of the descriptor.
+        self.submit_all()
     }
 
     /// Renews the receive requests that have ended. The connections that had their share of the buffers in this turn
@@ -320,7 +362,7 @@ impl Ring {
         match self.parts.ring.submit() {
             Ok(_) => Ok(()),
             // Completions are waiting: they are taken in the next wait.
-            Err(error) if error.raw_os_error() == Some(16) => Ok(()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -343,8 +385,8 @@ impl Ring {
     /// The error of the kernel.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.receive_again()?;
-        self.sends = 0;
-        if !self.granted.is_empty() {
+        (self.sends, self.promised) = (0, 0);
+        if self.can_promise() {
             return self.submit();
         }
         let waited = if self.has_completed() {
@@ -365,8 +407,10 @@ impl Ring {
         match waited {
             Ok(_) => Ok(()),
             // The time has passed, a signal arrived, or completions must be taken first.
-            Err(error) if matches!(error.raw_os_error(), Some(62 | 4 | 16)) => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::TIME | Errno::INTR | Errno::BUSY) => Ok(()),
+                _ => Err(error),
+            },
         }
     }
 
@@ -380,7 +424,13 @@ impl Ring {
     /// # Errors
     /// The error of the kernel.
     pub fn next_event(&mut self) -> io::Result<Option<Event>> {
-        if let Some(slot) = self.granted.pop_front() {
+        if self.can_promise()
+            && let Some(slot) = self.starved.pop_front()
+        {
+            self.promised += 1;
+            if let Some(entry) = self.slots.get_mut(slot as usize) {
+                entry.is_starved = false;
+            }
             return Ok(Some(Event::Sent(slot)));
         }
         loop {
@@ -419,23 +469,17 @@ impl Ring {
             && !self.parts.sent.sent(origin.buffer, count)
             && self.current(origin).is_some()
         {
-            return self.submit_send(origin).map(|()| None);
-        }
-        self.immediate -= usize::from(self.parts.sent.take_expected(origin.buffer, self.turn));
-        self.parts.sent.release(origin.buffer);
-        if let Some(slot) = self.starved.pop_front() {
-            self.granted.push_back(slot);
-        }
-        let Some(entry) = self.current(origin) else {
+            self.push_send(origin).inspect_err(|_| {
+                self.forget_send(origin);
+            })?;
             return Ok(None);
-        };
-        entry.sending = None;
-        let is_refused = std::mem::take(&mut entry.is_refused);
+        }
+        let is_refused = self.forget_send(origin);
         Ok((result >= 0 && is_refused).then_some(Event::Sent(origin.slot)))
     }
 
     fn end_receive(&mut self, origin: Origin, completion: &cqueue::Entry) -> Option<Event> {
-        const NO_BUFFERS: i32 = -105;
+        let no_buffers = -Errno::NOBUFS.raw_os_error();
         let buffer = cqueue::buffer_select(completion.flags());
         let result = completion.result();
         let received = buffer
@@ -452,7 +496,7 @@ impl Ring {
         }
         // The kernel has ended the request, for example because no buffer was free.
         let has_ended = !cqueue::more(completion.flags());
-        if has_ended && (result > 0 || result == NO_BUFFERS) {
+        if has_ended && (result > 0 || result == no_buffers) {
             self.ended.push((origin.slot, origin.generation));
         }
         if let Some(received) = received {
@@ -463,7 +507,7 @@ impl Ring {
         }
         match result {
             0 => Some(Event::Closed(origin.slot)),
-            NO_BUFFERS => None,
+            none if none == no_buffers => None,
             error => Some(Event::Failed(origin.slot, io::Error::from_raw_os_error(-error))),
         }
     }
@@ -495,8 +539,8 @@ impl Ring {
         let timeout = Timespec::from(CANCEL_TIMEOUT);
         let canceled =
             self.parts.ring.submitter().register_sync_cancel(Some(timeout), CancelBuilder::any());
-        // ENOENT: no request was in flight.
-        if canceled.is_err_and(|error| error.raw_os_error() != Some(2)) {
+        // If none was found, no request was in flight.
+        if canceled.is_err_and(|error| Errno::from_io_error(&error) != Some(Errno::NOENT)) {
             return false;
         }
         for _ in 0..64 {

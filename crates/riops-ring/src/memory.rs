@@ -16,9 +16,6 @@ pub(crate) struct Memory {
     layout: Layout,
 }
 
-// SAFETY: the region belongs to this value alone, like that of a `Box`.
-unsafe impl Send for Memory {}
-
 impl Memory {
     /// Allocates `bytes`, which must not be 0.
     pub(crate) fn new(bytes: usize) -> Self {

@@ -80,6 +80,11 @@ impl Buffers {
         unsent.is_some_and(|unsent| std::mem::take(&mut unsent.expected_in) == turn)
     }
 
+    /// Returns the number of free buffers.
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
     pub(crate) fn release(&mut self, buffer: u16) {
         self.free.push(buffer);
     }
@@ -98,6 +103,7 @@ mod tests {
         let (second, length) = buffers.take(&large).unwrap();
         assert_eq!((length, buffers.take(b"d")), (BYTES, None));
         assert_ne!(first, second);
+        assert_eq!(buffers.free(), 0);
         assert!(!buffers.sent(first, 2) && buffers.sent(first, 1));
         buffers.release(first);
         assert_eq!(buffers.take(b"d"), Some((first, 1)));

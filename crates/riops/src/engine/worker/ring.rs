@@ -3,7 +3,6 @@
 //! The poller remains for the other sockets and for wake-ups by other threads: the ring reports when it has events.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use mio::Events;
@@ -35,7 +34,7 @@ impl<C: Clock> Worker<C> {
             return Ok(());
         };
         if poll_is_ready {
-            ring.watch(self.poll.as_raw_fd())?;
+            ring.watch(&self.poll)?;
         }
         ring.wait(timeout)
     }
