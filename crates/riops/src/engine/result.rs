@@ -55,6 +55,8 @@ pub struct StageResult {
     pub drained_max: Nanos,
     /// Number of transactions in flight at the end that failed or have an unknown outcome.
     pub drained_lost: u64,
+    /// Number of attempts that did not succeed, including the warm-up and the drain; 0 with a server-side loop.
+    pub unsuccessful: u64,
     /// CPU time of each worker during the measurement, in seconds.
     pub worker_cpu_s: Vec<f64>,
     /// Intended starts; only with a rate.
@@ -116,6 +118,7 @@ pub(super) fn merge_reports(
         drained: first.drained,
         drained_max: first.drained_max,
         drained_lost: first.drained_lost,
+        unsuccessful: first.unsuccessful,
         worker_cpu_s: vec![first.cpu_s],
         starts: first.starts,
         breached: None,
@@ -154,6 +157,7 @@ fn merge_report(result: &mut StageResult, report: WorkerReport) -> Result<(), Hi
     result.sessions.extend(report.sessions);
     result.drained += report.drained;
     result.drained_lost += report.drained_lost;
+    result.unsuccessful += report.unsuccessful;
     result.drained_max = result.drained_max.max(report.drained_max);
     result.worker_cpu_s.push(report.cpu_s);
     if let (Some(mine), Some(theirs)) = (&mut result.starts, report.starts) {

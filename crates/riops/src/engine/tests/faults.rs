@@ -105,6 +105,18 @@ fn counts_non_retryable_errors_with_on_error_continue() {
 }
 
 #[test]
+fn attempts_that_do_not_succeed_are_counted_in_all_phases() {
+    let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
+    let plan = with_errors(plan(Stop::Transactions(100), 1, 1), policy);
+    let plan = Plan { warmup_s: 0.2, ..plan };
+    let result = run_with(&plan, true, &[0, 1, 2, 3, 4], READ_ONLY).unwrap();
+    // The first transactions belong to the warm-up.
+    assert_eq!((outcomes(&result), result.unsuccessful), ((100, 0, 0), 5));
+    let result = run_with(&plan, true, &[0, 1], SERIALIZATION).unwrap();
+    assert_eq!((counted(&result, Counter::Retries), result.unsuccessful), (0, 2));
+}
+
+#[test]
 fn run_ends_when_every_transaction_fails() {
     let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     for stop in [Stop::Transactions(50), Stop::Rows(500), Stop::DurationS(0.2)] {

@@ -138,6 +138,7 @@ impl<C: Clock> Worker<C> {
             self.note_error(number, (error.sqlstate, &error.to_string()), retry, attempt, now);
         }
         if retry {
+            self.report.unsuccessful += 1;
             flight.retries += 1;
             return self.postpone(number, flight, now);
         }
@@ -319,6 +320,7 @@ impl<C: Clock> Worker<C> {
         unknown: bool,
         now: Nanos,
     ) {
+        self.report.unsuccessful += 1;
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
         let mut done = TableEffects::default();

@@ -109,6 +109,8 @@ pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) drained_max: Nanos,
     /// Number of transactions in flight at the end that failed or have an unknown outcome.
     pub(in crate::engine) drained_lost: u64,
+    /// Number of attempts that did not succeed, in all phases.
+    pub(in crate::engine) unsuccessful: u64,
     pub(in crate::engine) last_end: Nanos,
     pub(in crate::engine) cpu_s: f64,
     /// Intended starts; only with a rate.
@@ -144,6 +146,7 @@ impl WorkerReport {
             drained: 0,
             drained_max: Nanos(0),
             drained_lost: 0,
+            unsuccessful: 0,
             last_end: measure_start,
             cpu_s: 0.0,
             starts: None,

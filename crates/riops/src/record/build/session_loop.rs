@@ -42,12 +42,13 @@ pub(super) fn stage(
             && result.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
     let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
+    // A server-side loop reports only those of the measurement.
+    let measured_failed = [Counter::Failed, Counter::Unknown, Counter::Retries];
+    let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
-        failed: counters.get(Counter::Failed)
-            + counters.get(Counter::Unknown)
-            + counters.get(Counter::Retries),
+        failed: result.unsuccessful.max(measured_failed),
         seconds,
         index_only: facts.index_only,
         only_index_scans: io::only_index_scans(&result.findings),
