@@ -82,6 +82,21 @@ impl FakeServer {
     pub fn start(
         answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        Self::without_settings(move |number, request| match request {
+            Request::Query(sql) if sql.starts_with(PIN) => Reply::Row(vec![Some(Vec::new())]),
+            // The first setting of a session of scripts.
+            Request::Query("reset search_path") => Reply::Done,
+            _ => answer(number, request),
+        })
+    }
+
+    /// Starts a server that has no search path, either: all requests are those of `answer`.
+    ///
+    /// # Errors
+    /// If the folder or the socket cannot be created.
+    pub fn without_settings(
+        answer: impl Fn(u64, &Request<'_>) -> Reply + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let answer: Arc<Answer> = Arc::new(answer);
         let listener = Listener::start("fake", move |number, stream| {
             let socket = Arc::new(stream);
@@ -156,11 +171,6 @@ impl<'a> Session<'a> {
             while let Some(frame) = self.received.next_frame().map_err(invalid)? {
                 let message = frontend::Message::decode(frame).map_err(invalid)?;
                 let reply = match message {
-                    frontend::Message::Query(sql) if sql.starts_with(PIN) => {
-                        Some(Reply::Row(vec![Some(Vec::new())]))
-                    }
-                    // The first setting of a session of scripts.
-                    frontend::Message::Query("reset search_path") => Some(Reply::Done),
                     frontend::Message::Query(sql) => {
                         Some((self.answer)(self.number, &Request::Query(sql)))
                     }

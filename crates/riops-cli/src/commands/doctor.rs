@@ -58,7 +58,9 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
         pooler.is_none() && conninfo.is_local() && local_server(&mut connection)?.is_some();
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
-    diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;
+    if connection.has_catalogs() {
+        diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;
+    }
     drop(connection);
     target.close()?;
     print(options, &diagnosis, report::diagnosis_text)

@@ -59,6 +59,17 @@ pub(crate) fn pgbouncer(
     certificate: &str,
     certificates: &Certificates,
 ) -> Option<Listener> {
+    pgbouncer_of(10, folder, database, mode, (certificate, certificates))
+}
+
+/// The same, with this many connections to the server.
+fn pgbouncer_of(
+    connections: u32,
+    folder: &Path,
+    database: &Database,
+    mode: &str,
+    (certificate, certificates): (&str, &Certificates),
+) -> Option<Listener> {
     let program = program("pgbouncer")?;
     let state: &State = &database.state;
     let port = free_port();
@@ -77,7 +88,7 @@ auth_type = hba
 auth_hba_file = {folder}/rules
 auth_file = {folder}/users
 pool_mode = {mode}
-default_pool_size = 10
+default_pool_size = {connections}
 max_client_conn = 3000
 client_tls_sslmode = allow
 client_tls_cert_file = {certificate}
@@ -222,6 +233,55 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         assert_eq!(through_pool.query_value("show enable_seqscan").unwrap().as_deref(), Some("on"));
     }
     database.riops("verify rows").expect(0);
+    // The check of a script leaves no setting and no statement, either.
+    let script = folder.join("read.sql");
+    std::fs::write(&script, "\\set key 1\nselect * from pg_class where oid = :key;").unwrap();
+    riops(&format!("script check {}", script.display())).expect(0);
+    let left =
+        "select current_setting('plan_cache_mode') || ' ' || count(*) from pg_prepared_statements";
+    for _ in 0..20 {
+        assert_eq!(through_pool.query_value(left).unwrap().as_deref(), Some("auto 0"));
+    }
+}
+
+#[test]
+fn statement_pooling_permits_scripts_of_single_statements() {
+    let database = database("pgbouncer_stmt");
+    let (folder, certificates) = folder_with_certificates("pgbouncer-stmt", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "statement", "good", &certificates) else {
+        return;
+    };
+    let url = format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_stmt", pooler.port);
+    let riops = |line: &str| CommandOutput::of(command(line).env("RIOPS_DATABASE", &url));
+    riops("doctor").expect(0).stdout_contains("in statement mode");
+    let script = folder.join("one.sql");
+    std::fs::write(&script, "select 1").unwrap();
+    let line = format!(
+        "run script -f {} --protocol extended --transactions 20 -c 2 --warmup 0 --no-store",
+        script.display()
+    );
+    riops(&line).expect(0).stderr_contains("permits no transactions of several statements");
+}
+
+#[test]
+fn a_session_pool_of_one_connection_is_enough_for_one_session_of_a_script() {
+    let database = database("pgbouncer_one");
+    let (folder, certificates) = folder_with_certificates("pgbouncer-one", &database);
+    let good = ("good", &certificates);
+    let Some(pooler) = pgbouncer_of(1, &folder, &database, "session", good) else {
+        return;
+    };
+    let script = folder.join("one.sql");
+    std::fs::write(&script, "select 1").unwrap();
+    let url =
+        format!("postgresql://u_trust@127.0.0.1:{}/pgbouncer_one?connect_timeout=2", pooler.port);
+    let line = format!(
+        "run script -f {} --transactions 20 -c 1 --warmup 0 --no-store -d {url}",
+        script.display()
+    );
+    CommandOutput::of(&mut command(&line))
+        .expect(0)
+        .stderr_contains("the counters of the database are not read");
 }
 
 #[test]

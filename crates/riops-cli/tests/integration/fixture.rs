@@ -212,6 +212,12 @@ impl CommandOutput {
         self
     }
 
+    /// Fails the test unless standard output contains this text.
+    pub(crate) fn stdout_contains(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "`{text}` is not in:\n{}", self.stdout);
+        self
+    }
+
     /// Fails the test unless standard error contains this text.
     pub(crate) fn stderr_contains(self, text: &str) -> Self {
         assert!(

@@ -36,6 +36,7 @@ mod neighbors;
 mod nodes;
 mod oltp;
 mod originals;
+mod other_servers;
 mod ownership;
 mod part;
 mod password;

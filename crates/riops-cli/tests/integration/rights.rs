@@ -1,6 +1,6 @@
 //! Roles that lack a privilege.
 
-use crate::fixture::{CommandOutput, Database, command, database};
+use crate::fixture::{CommandOutput, Database, command, database, folder};
 
 /// A command as the role, which is created without privileges.
 fn as_role(database: &Database, role: &str, line: &str) -> CommandOutput {
@@ -72,4 +72,20 @@ fn a_role_that_must_not_connect_gets_that_grant() {
     let refused = as_role(&database, "rights_stranger", "run rows").expect(1);
     let text = "grant connect on database \"rights_connect\" to \"rights_stranger\"";
     refused.stderr_contains(text);
+}
+
+#[test]
+fn a_role_whose_connections_are_limited_needs_none_besides_those_of_its_sessions() {
+    let database = database("few_connections");
+    let sql = "create role few_connections login connection limit 2";
+    database.connect().execute(sql).unwrap();
+    let script = folder("few-connections").join("one.sql");
+    std::fs::write(&script, "select 1").unwrap();
+    let run = |sessions: u32| {
+        let plan = format!("-c {sessions} --transactions 20 --warmup 0 --no-store");
+        let line = format!("run script -f {} {plan}", script.display());
+        as_role(&database, "few_connections", &line)
+    };
+    run(2).expect(0).stderr_contains("the counters of the database are not read");
+    run(3).expect(1).stderr_contains("connections that the run needs at a time: 3");
 }

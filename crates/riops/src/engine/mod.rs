@@ -116,6 +116,8 @@ pub fn run_stage(
     });
     nodes.begin_stage();
     probe.open();
+    // Before PostgreSQL 15, the first reading of the counters waits for those of earlier sessions.
+    let connecting_from = shared.clock.now();
     let handles = if in_server {
         start_calls(sessions, &shared)?
     } else {
@@ -124,7 +126,7 @@ pub fn run_stage(
     let mut run =
         StageRun { plan, shared: &shared, handles, received, interrupt, head_start: HEAD_START };
     let before = run.await_connected()?;
-    let connecting = shared.clock.now();
+    let connecting = shared.clock.now().since(connecting_from);
     if in_server {
         run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.sessions;
     }

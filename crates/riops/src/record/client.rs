@@ -96,6 +96,12 @@ pub enum ClientLimit {
 }
 
 impl ClientLimit {
+    /// Whether it is the machine of the client, which other processes use as well.
+    #[must_use]
+    pub fn is_of_machine(self) -> bool {
+        matches!(self, Self::Machine | Self::RunQueue | Self::PollLoop)
+    }
+
     /// Returns a description.
     #[must_use]
     pub fn text(self) -> &'static str {

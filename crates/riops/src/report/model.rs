@@ -183,25 +183,28 @@ impl<'a> Summary<'a> {
         let shared = self.record.client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
         let waiting = |share: Option<f64>| share.is_some_and(|share| share >= WAITING_SHARE);
-        // Workers that wait for a processor on the machine of the server show that the server waits as well.
+        // On the machine of the server, workers that wait for a processor show that the server waits as well.
         let cpu = stage.client_cpu.as_ref();
         let cpu_is_full =
-            shared && (full(stage.machine_busy_share) || cpu.is_some_and(ClientCpu::is_contended));
-        let foreign = self.foreign_machine_share().unwrap_or_default();
-        if cpu.is_some_and(|cpu| cpu.limited) {
+            full(stage.machine_busy_share) || cpu.is_some_and(ClientCpu::is_contended);
+        let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
+        let is_client = |cpu: &ClientCpu| {
+            cpu.limited && !(is_foreign && cpu.limits.iter().all(|limit| limit.is_of_machine()))
+        };
+        if cpu.is_some_and(is_client) {
             Bottleneck::Client
         } else if waiting(self.lock_share()) {
             Bottleneck::Locks
         } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
         {
             Bottleneck::Device
-        } else if cpu_is_full && foreign <= 1.0 - FULL_SHARE {
+        } else if cpu_is_full && shared && !is_foreign {
             Bottleneck::SharedCpu
         } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
         } else if waiting(self.server_waits().map(|(share, _)| share)) {
             Bottleneck::Waits
-        } else if cpu_is_full {
+        } else if cpu_is_full && is_foreign {
             Bottleneck::ForeignCpu
         } else if devices
             .iter()
@@ -353,7 +356,7 @@ pub(super) fn device(stage: &StageRecord) -> Option<&DeviceUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{DiskRate, Sampled, ScheduleRecord};
+    use crate::record::{ClientLimit, DiskRate, Sampled, ScheduleRecord};
     use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -429,6 +432,24 @@ mod tests {
             wait(record, &[("idle", 0.5), ("Lock:tuple", 0.3), ("Client:ClientRead", 0.2)]);
         });
         assert_eq!(found, Bottleneck::ForeignCpu);
+    }
+
+    #[test]
+    fn a_machine_that_others_use_does_not_make_the_client_the_bottleneck() {
+        let found = |foreign: f64, limits: &[ClientLimit]| {
+            bottleneck_with(|record| {
+                record.client.shares_machine_with_server = false;
+                let stage = &mut record.stages[0];
+                stage.neighbors.as_mut().unwrap().cpu_share = Some(foreign);
+                let cpu = stage.client_cpu.as_mut().unwrap();
+                (cpu.limited, cpu.limits) = (true, limits.to_vec());
+            })
+        };
+        let machine = [ClientLimit::Machine, ClientLimit::RunQueue, ClientLimit::PollLoop];
+        assert_eq!(found(0.05, &machine), Bottleneck::Client);
+        assert_eq!(found(0.96, &machine), Bottleneck::ForeignCpu);
+        // A worker without idle time had a processor for itself.
+        assert_eq!(found(0.4, &[ClientLimit::Worker, ClientLimit::Machine]), Bottleneck::Client);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::host::machine::MachineFacts;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::locations::Locations;
 use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
+use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, Flavor, LocalServer, Nodes, Pooler, Server, local_server};
 
@@ -42,6 +43,11 @@ impl Environment {
         let pooler = Pooler::detect(control, &server.conninfo, interrupt)?;
         if let Some(pooler) = pooler {
             accept_pooler(pooler, plan, observer)?;
+        }
+        let lacks = lacks(control)?;
+        if !lacks.is_empty() {
+            let lacks: Vec<_> = lacks.iter().map(ToString::to_string).collect();
+            observer.notice(&format!("the server lacks {}", lacks.join(", ")));
         }
         let facts = ServerFacts::read(control)?;
         if facts.flavor == Flavor::YugabyteDb && plan.protocol == Protocol::Prepared {
@@ -94,7 +100,8 @@ impl Environment {
         let spec = plan.work.spec();
         // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
         // clock of a single server.
-        if server.embedded || self.is_transaction_pooled() || spec.has_server_loop() {
+        let is_one = server.embedded || self.is_transaction_pooled() || !control.has_catalogs();
+        if is_one || spec.has_server_loop() {
             Nodes::require_one(plan.nodes)?;
             return Ok(Nodes::single(conninfo));
         }

@@ -33,6 +33,14 @@ pub enum RunError {
     /// A histogram cannot be serialized.
     #[error(transparent)]
     Histogram(#[from] HistogramError),
+    /// The server, the role or a pool permits fewer connections than the run needs.
+    #[error("{source}; connections that the run needs at a time: {needed}")]
+    TooFewConnections {
+        /// Number of sessions, and of the connection that holds the lock on the dataset.
+        needed: u64,
+        /// Error of the connection that was not permitted.
+        source: Box<RunError>,
+    },
     /// An error with the failed operation.
     #[error("{context}: {source}")]
     Context {
@@ -66,7 +74,7 @@ impl RunError {
             _ => ErrorKind::Failed,
         };
         match self {
-            Self::Context { source, .. } => source.kind(),
+            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => source.kind(),
             Self::Plan(_)
             | Self::Unsuitable(_)
             | Self::Server(ServerError::TransactionPool(_))
@@ -85,7 +93,9 @@ impl RunError {
     #[must_use]
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self {
-            Self::Context { source, .. } => source.connection_error(),
+            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
+                source.connection_error()
+            }
             Self::Connection(error)
             | Self::Server(ServerError::Connection(error))
             | Self::Dataset(
@@ -98,10 +108,22 @@ impl RunError {
         }
     }
 
+    /// Whether a session could not be opened because there are too many connections, or because a pool had none.
+    pub(super) fn is_for_want_of_connections(&self) -> bool {
+        match self {
+            Self::Engine(EngineError::Connect { source, .. }) => {
+                source.is_for_want_of_connections()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the stage failed to start.
     pub(super) fn is_start_failure(&self) -> bool {
         match self {
-            Self::Context { source, .. } => source.is_start_failure(),
+            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
+                source.is_start_failure()
+            }
             Self::Engine(
                 EngineError::Connect { .. }
                 | EngineError::Clock { .. }
@@ -114,7 +136,9 @@ impl RunError {
     /// Whether the error occurred before any statement of the stage, so that the stage has changed nothing.
     pub(super) fn precedes_any_statement(&self) -> bool {
         match self {
-            Self::Context { source, .. } => source.precedes_any_statement(),
+            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
+                source.precedes_any_statement()
+            }
             Self::Engine(_) => self.is_start_failure(),
             _ => true,
         }

@@ -13,6 +13,7 @@ use crate::dataset::{
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
 use crate::record::{DatasetRecord, Ending, Part};
+use crate::server::capabilities::optional;
 use crate::server::{Connection, ConnectionError, Flavor};
 use crate::workload::access::Access;
 use crate::workload::check::Check;
@@ -96,17 +97,15 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
             let queries = workload.preflight_queries();
             if !queries.is_empty() {
-                let mut connection = active.connect()?;
-                workload.set_preflight_results(&find::query_integers(&mut connection, &queries)?);
+                let found = find::query_integers(&mut active.control, &queries)?;
+                workload.set_preflight_results(&found);
             }
             let trials = workload.trials();
             if !trials.is_empty() {
-                let mut connection = active.connect()?;
-                for sql in workload.trial_settings() {
-                    connection.execute(&sql)?;
-                }
+                let settings = workload.trial_settings();
+                let control = &mut active.control;
                 let accepted: Result<Vec<_>, _> =
-                    trials.iter().map(|trial| can_be_prepared(&mut connection, trial)).collect();
+                    trials.iter().map(|trial| can_be_prepared(control, &settings, trial)).collect();
                 workload.set_trial_results(&accepted?);
             }
             self.stages.push(LoopStage { workload, work: run.into() });
@@ -248,16 +247,20 @@ fn rebase(
     Ok(registry.reset_baseline(entry, &stage.workload.contents_sql())?)
 }
 
-/// Returns whether a statement can be prepared now. It gets no name, so that nothing of it is left behind a pooler.
+/// Returns whether a statement can be prepared now, with these settings. It gets no name, and the settings are rolled
+/// back, so that nothing is left in the session or behind a pooler.
 fn can_be_prepared(
     connection: &mut Connection,
+    settings: &[String],
     statement: &Statement,
 ) -> Result<bool, ConnectionError> {
-    match connection.prepare("", &statement.sql, &statement.parameter_types) {
-        Ok(()) => Ok(true),
-        Err(ConnectionError::Server(_)) => Ok(false),
-        Err(error) => Err(error),
+    connection.execute("begin")?;
+    if connection.has_catalogs() {
+        connection.execute(&settings.join("; "))?;
     }
+    let prepared = connection.prepare("", &statement.sql, &statement.parameter_types);
+    connection.execute("rollback")?;
+    optional(prepared).map(|prepared| prepared.is_some())
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {

@@ -1,7 +1,10 @@
 //! A stage whose sessions repeat transactions: sets up caches and probes, and runs the engine.
 
+use std::time::{Duration, Instant};
+
 use super::active::ActiveRun;
 use super::error::RunError;
+use super::settle::connect_with_retries;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::Probe;
@@ -20,6 +23,45 @@ pub(super) struct LoopStage {
     pub(super) work: WorkPlan,
 }
 
+/// Maximum wait for the processes of connections that were closed to make room, and the pause between two attempts.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+const EXIT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Which connections a stage has besides those of its sessions. A role, a pool or the server may permit no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    /// One that reads counters, and one that samples the wait events.
+    All,
+    /// Only the first one.
+    WithoutSampler,
+    /// None while the stage runs.
+    OfSessions,
+}
+
+impl Connections {
+    /// Returns the next smaller number, if there is one. `may_close` is whether no lock depends on the first connection.
+    fn fewer(self, may_close: bool) -> Option<Self> {
+        match self {
+            Self::All => Some(Self::WithoutSampler),
+            Self::WithoutSampler => may_close.then_some(Self::OfSessions),
+            Self::OfSessions => None,
+        }
+    }
+
+    /// What is missing with this number.
+    fn text(self) -> &'static str {
+        match self {
+            Self::All => "",
+            Self::WithoutSampler => {
+                "the sessions need the connection that samples wait events: they are not sampled"
+            }
+            Self::OfSessions => {
+                "the sessions need all connections: the counters of the database are not read"
+            }
+        }
+    }
+}
+
 impl ActiveRun<'_> {
     /// Runs a stage. If it is one of several, the observer receives its name first.
     pub(super) fn run_loop(
@@ -27,29 +69,69 @@ impl ActiveRun<'_> {
         loop_stage: &LoopStage,
         one_of_several: bool,
     ) -> Result<Measured, RunError> {
-        let LoopStage { workload, work } = loop_stage;
-        let mut stage = workload.stages(&self.plan).pop().ok_or_else(|| {
-            RunError::Unsuitable(format!("the workload {} has no stages", workload.name()))
-        })?;
+        let workload = &loop_stage.workload;
         if one_of_several {
+            let stage = self.stage_of(workload.as_ref())?;
             self.observer.notice(&format!("stage: {}", stage.name));
         }
         for sql in workload.before_stage_sql() {
             self.control.execute(&sql)?;
         }
+        let (tables, used) = (workload.table_names(), workload.used_table_names());
+        let caches = self.set_caches(loop_stage.work.spec().caches(), (&tables, &used))?;
+        let (mut connections, mut since) = (Connections::All, Instant::now());
+        loop {
+            match self.run_with(loop_stage, &mut connections) {
+                Ok(measured) => return Ok(Measured { caches, ..measured }),
+                // The server counts a closed connection until its process has ended.
+                Err(error)
+                    if error.is_for_want_of_connections()
+                        && connections != Connections::All
+                        && since.elapsed() < EXIT_TIMEOUT
+                        && self.interrupt.pause(EXIT_PAUSE) => {}
+                Err(error) if error.is_for_want_of_connections() => {
+                    // The lock on a dataset needs the control connection.
+                    let may_close = self.plan.work.spec().dataset().is_none();
+                    connections = connections.fewer(may_close).ok_or_else(|| {
+                        let needed = u64::from(self.plan.sessions) + u64::from(!may_close);
+                        RunError::TooFewConnections { needed, source: Box::new(error) }
+                    })?;
+                    since = Instant::now();
+                    self.observer.notice(connections.text());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn stage_of(&self, workload: &dyn Workload) -> Result<Stage, RunError> {
+        workload.stages(&self.plan).pop().ok_or_else(|| {
+            RunError::Unsuitable(format!("the workload {} has no stages", workload.name()))
+        })
+    }
+
+    /// Runs a stage with these connections besides those of its sessions.
+    fn run_with(
+        &mut self,
+        LoopStage { workload, work }: &LoopStage,
+        connections: &mut Connections,
+    ) -> Result<Measured, RunError> {
+        let mut stage = self.stage_of(workload.as_ref())?;
         let tables = workload.table_names();
-        let used = workload.used_table_names();
-        let caches = self.set_caches(work.spec().caches(), (&tables, &used))?;
         let settings = self.settings_of(&mut stage);
         let cluster = self.cluster_probe();
-        let mut sampler = self.sampler()?;
+        let mut sampler = self.sampler(connections)?;
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
         let devices = self.devices(&tables)?;
         let mut probe = Probe::machine(self.environment.local_data())
             .with_server(self.environment.local().map(|local| local.process))
             .with_devices(&devices);
+        let is_closed = *connections == Connections::OfSessions;
+        if is_closed {
+            self.control.close();
+        }
         // With several nodes, the counters of one node are not those of the cluster.
-        if self.nodes.allowed().len() == 1 {
+        if self.nodes.allowed().len() == 1 && self.control.has_catalogs() && !is_closed {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
             let explained = workload.read_samples();
             probe = probe.with_database(match settings {
@@ -73,11 +155,18 @@ impl ActiveRun<'_> {
             self.interrupt,
             &mut probe,
             self.observer,
-        )?;
+        );
         let usage = probe.usage();
         drop(probe);
+        if is_closed {
+            match connect_with_retries(&self.server, &self.plan) {
+                Ok(control) => self.control = control,
+                Err(error) => self.observer.notice(&format!("warning: {error}")),
+            }
+        }
+        let result = result?;
         let row_bytes = if self.plan.row_size { self.row_bytes(workload.as_ref()) } else { None };
-        Ok(Measured { work: work.clone(), result, usage, caches, row_bytes })
+        Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
@@ -111,10 +200,15 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Returns the session settings of a stage, or `None` if it has none because a pooler would leak them
-    /// to other sessions.
+    /// Whether the sessions have settings: a pooler would leak them to other sessions, and a server that is not
+    /// PostgreSQL does not have them.
+    pub(super) fn sets_up_sessions(&self) -> bool {
+        !self.environment.is_transaction_pooled() && self.control.has_catalogs()
+    }
+
+    /// Returns the session settings of a stage, or `None` if it has none.
     fn settings_of(&self, stage: &mut Stage) -> Option<Vec<String>> {
-        if self.environment.is_transaction_pooled() {
+        if !self.sets_up_sessions() {
             stage.sessions.iter_mut().for_each(|session| session.settings.clear());
             stage.explain_by_name = false;
             return None;
@@ -123,11 +217,13 @@ impl ActiveRun<'_> {
     }
 
     /// Returns a sampler of this machine and, if one PostgreSQL server sees all sessions, of that server.
-    fn sampler(&mut self) -> Result<Sampler, RunError> {
+    fn sampler(&mut self, connections: &mut Connections) -> Result<Sampler, RunError> {
         let sampler = Sampler::new(self.plan.interval());
-        let visible = self.nodes.allowed().len() == 1
+        let visible = *connections == Connections::All
+            && self.nodes.allowed().len() == 1
             && !self.environment.is_transaction_pooled()
-            && self.environment.facts.flavor == Flavor::PostgreSql;
+            && self.environment.facts.flavor == Flavor::PostgreSql
+            && self.control.has_catalogs();
         if !visible {
             return Ok(sampler);
         }
@@ -138,6 +234,7 @@ impl ActiveRun<'_> {
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
             // The run itself may still be possible, with the last free connections.
             Err(error) => {
+                *connections = Connections::WithoutSampler;
                 self.observer.notice(&format!("wait events are not sampled: {error}"));
                 Ok(Sampler::new(self.plan.interval()))
             }

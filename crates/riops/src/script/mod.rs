@@ -1,6 +1,5 @@
 //! The statements of pgbench scripts as a server sees them: types of their parameters, and plans.
 
-use riops_script::Statement;
 pub use riops_script::{Diagnostic, Names, Scope, Script, is_name, parse};
 
 use crate::server::{Connection, ConnectionError};
@@ -55,8 +54,6 @@ pub fn check(
     names: &Names,
     scope: &Scope<'_>,
 ) -> Result<Vec<CheckedStatement>, ConnectionError> {
-    connection.execute("reset search_path")?;
-    connection.execute(GENERIC_PLAN)?;
     let mut checked = Vec::new();
     for (line, statement) in script.statements() {
         let parameters: Vec<_> = scope.parameters(statement).collect();
@@ -69,7 +66,18 @@ pub fn check(
                 .collect(),
             finding: Finding::Several(statement.statements),
         };
-        checked.push(check_one(connection, checked_statement, statement)?);
+        if statement.statements > 1 {
+            checked.push(checked_statement);
+            continue;
+        }
+        // Each statement has a transaction, so that it keeps its backend behind a pooler and leaves no setting there.
+        connection.execute("begin")?;
+        if connection.has_catalogs() {
+            connection.execute("set local search_path to default")?;
+            connection.execute(GENERIC_PLAN)?;
+        }
+        checked.push(check_one(connection, checked_statement)?);
+        connection.execute("rollback")?;
     }
     Ok(checked)
 }
@@ -77,11 +85,7 @@ pub fn check(
 fn check_one(
     connection: &mut Connection,
     mut checked: CheckedStatement,
-    statement: &Statement,
 ) -> Result<CheckedStatement, ConnectionError> {
-    if statement.statements > 1 {
-        return Ok(checked);
-    }
     match connection.prepare(NAME, &checked.sql, &[]) {
         Ok(()) => {}
         Err(ConnectionError::Server(error)) => {
@@ -89,6 +93,11 @@ fn check_one(
             return Ok(checked);
         }
         Err(error) => return Err(error),
+    }
+    if !connection.has_catalogs() {
+        checked.finding = Finding::NoPlan;
+        connection.close_statement(NAME)?;
+        return Ok(checked);
     }
     let kinds = connection.query(PARAMETER_TYPES)?.into_iter().flatten().flatten();
     checked.parameters.iter_mut().zip(kinds).for_each(|(parameter, kind)| parameter.kind = kind);

@@ -320,6 +320,11 @@ impl Connection {
         self.collect().map(drop)
     }
 
+    /// Closes the connection. All further statements fail.
+    pub fn close(&mut self) {
+        self.stream.close();
+    }
+
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.requested()
     }

@@ -118,6 +118,19 @@ impl ConnectionError {
         }
     }
 
+    /// Returns whether there are too many connections, or the server did not respond in time: a pool lets a client wait
+    /// until it has a connection for it.
+    #[must_use]
+    pub fn is_for_want_of_connections(&self) -> bool {
+        match self {
+            Self::Connect { source, .. } | Self::Io(source) => {
+                source.kind() == io::ErrorKind::TimedOut
+            }
+            Self::NoServer(errors) => errors.iter().any(Self::is_for_want_of_connections),
+            _ => self.sqlstate() == SqlState::TOO_MANY_CONNECTIONS,
+        }
+    }
+
     /// Returns whether the server requests a password and none was found.
     #[must_use]
     pub fn is_password_missing(&self) -> bool {

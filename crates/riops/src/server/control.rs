@@ -18,16 +18,21 @@ impl Connection {
         let path = match self.query_value(&pin(self.session_info().process)) {
             Ok(Some(_)) => SearchPath::Session,
             Ok(None) => SearchPath::Transaction,
-            // Not PostgreSQL: the server does not have these functions, or cannot parse this.
-            Err(ConnectionError::Server(error))
-                if ["42", "0A", "3F"].contains(&error.sqlstate.class()) =>
-            {
-                SearchPath::Unpinned
+            // Not PostgreSQL: the server does not have these functions, or cannot parse this. It may have SQLSTATEs of
+            // its own.
+            Err(ConnectionError::Server(error)) if !error.sqlstate.is_transient() => {
+                SearchPath::Unsupported
             }
             Err(error) => return Err(error),
         };
         self.set_search_path(path);
         Ok(())
+    }
+
+    /// Returns whether the server has the catalogs of PostgreSQL.
+    #[must_use]
+    pub fn has_catalogs(&self) -> bool {
+        self.search_path() != SearchPath::Unsupported
     }
 
     /// Returns the existing schemas in the search path of the role, in their order, without the implicit ones.

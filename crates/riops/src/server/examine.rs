@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
+use super::capabilities::{lacks, optional};
 use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
 use super::fit::DatasetFit;
@@ -156,7 +157,8 @@ pub fn examine(
 ) -> Result<Diagnosis, ConnectionError> {
     let server = ServerFacts::read(connection)?;
     let settings = settings(connection)?;
-    let standby = connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t");
+    let standby = optional(connection.query_value("select pg_is_in_recovery()"))?.flatten();
+    let standby = standby.as_deref() == Some("t");
     let mut times: Vec<Duration> = Vec::with_capacity(ROUND_TRIPS);
     for _ in 0..ROUND_TRIPS {
         let start = Instant::now();
@@ -175,6 +177,12 @@ pub fn examine(
     if let Some(pooler) = pooler {
         findings.push(finding(Level::Note, "pooler", &pooler.to_string()));
     }
+    let lacks = lacks(connection)?;
+    findings.extend(
+        lacks
+            .iter()
+            .map(|lack| finding(Level::Note, lack.name, &format!("missing: {}", lack.cost))),
+    );
     findings.sort_by_key(|finding| finding.level);
     let shown = |setting: &Setting| match setting.bytes() {
         Some(bytes) => format!("{} MB", bytes >> 20),
@@ -199,7 +207,7 @@ pub fn examine(
 }
 
 fn settings(connection: &mut Connection) -> Result<BTreeMap<String, Setting>, ConnectionError> {
-    let rows = connection.query(SETTINGS_SQL)?;
+    let rows = optional(connection.query(SETTINGS_SQL))?.unwrap_or_default();
     let read = |row: Vec<Option<String>>| match <[Option<String>; 4]>::try_from(row) {
         Ok([Some(name), Some(value), Some(unit), Some(source)]) => {
             Some((name, Setting { value, unit, by_default: source == "default" }))
@@ -214,7 +222,8 @@ fn settings(connection: &mut Connection) -> Result<BTreeMap<String, Setting>, Co
 fn clock_offset_s(connection: &mut Connection) -> Result<f64, ConnectionError> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let before = now();
-    let text = connection.query_value("select extract(epoch from clock_timestamp())")?;
+    let sql = "select extract(epoch from clock_timestamp())";
+    let text = optional(connection.query_value(sql))?.flatten();
     let middle = f64::midpoint(before, now());
     Ok(text.and_then(|text| text.parse::<f64>().ok()).map_or(0.0, |server| server - middle))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::capabilities::optional;
 use super::connection::{Connection, ConnectionError};
 use super::flavor::Flavor;
 
@@ -33,22 +34,20 @@ pub struct ServerFacts {
 const SETTINGS_SQL: &str = include_str!("../../../../sql/target/settings.sql");
 
 impl ServerFacts {
-    /// Queries the server. Facts that the role has no privilege to read are omitted.
+    /// Queries the server. Facts that it does not have, or that the role has no privilege to read, are omitted.
     ///
     /// # Errors
-    /// [`ConnectionError`] if the connection fails, or if the version or the settings cannot be read.
+    /// [`ConnectionError`] if the connection fails.
     pub fn read(connection: &mut Connection) -> Result<Self, ConnectionError> {
         let version =
             connection.session_info().parameter("server_version").unwrap_or("unknown").to_owned();
-        let version_text = connection.query_value("select version()")?.unwrap_or_default();
-        let compiler_flags = optional(
-            connection.query_value("select setting from pg_config where name = 'CFLAGS'"),
-        )?;
-        let data_directory =
-            optional(connection.query_value("show data_directory"))?.map(PathBuf::from);
-        let settings = connection
-            .query(SETTINGS_SQL)?
+        let mut value = |sql| optional(connection.query_value(sql)).map(Option::flatten);
+        let version_text = value("select version()")?.unwrap_or_default();
+        let compiler_flags = value("select setting from pg_config where name = 'CFLAGS'")?;
+        let data_directory = value("show data_directory")?.map(PathBuf::from);
+        let settings = optional(connection.query(SETTINGS_SQL))?
             .into_iter()
+            .flatten()
             .filter_map(|row| match <[Option<String>; 2]>::try_from(row) {
                 Ok([Some(name), Some(value)]) => Some((name, value)),
                 _ => None,
@@ -62,15 +61,5 @@ impl ServerFacts {
             settings,
             data_directory,
         })
-    }
-}
-
-/// Maps an error of the server (no privilege, missing view) to `None`.
-fn optional(
-    answer: Result<Option<String>, ConnectionError>,
-) -> Result<Option<String>, ConnectionError> {
-    match answer {
-        Err(ConnectionError::Server(_)) => Ok(None),
-        other => other,
     }
 }

@@ -4,6 +4,7 @@
 //! Connections in this module block. The sockets of a run's sessions are passed to the engine's poll
 //! loop after the startup.
 
+pub mod capabilities;
 mod connect;
 pub mod connection;
 mod connection_error;

@@ -18,12 +18,19 @@ pub struct Pooler {
     /// Transaction mode: the transactions of one session may run on different backends. Settings and
     /// locks of a session are unreliable, and would remain on the backend.
     pub by_transaction: bool,
+    /// Statement mode: as transaction mode, without transaction blocks.
+    pub by_statement: bool,
     /// Whether the pooler supports prepared statements in transaction mode.
     pub prepared_statements: bool,
 }
 
 impl std::fmt::Display for Pooler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.by_statement {
+            return formatter.write_str(
+                "a connection pooler in statement mode, which permits no transactions of several statements",
+            );
+        }
         formatter.write_str(match (self.by_transaction, self.prepared_statements) {
             (false, _) => "a connection pooler in session mode",
             (true, true) => {
@@ -46,12 +53,22 @@ impl Pooler {
         target: &ConnInfo,
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
+        // A pooler forwards to PostgreSQL. Other servers may have one process for all sessions.
+        if !connection.has_catalogs() {
+            return Ok(None);
+        }
         // A pooler sends its own cancel key, whose process id is not that of a backend.
         let reported = connection.session_info().process.to_string();
         if server_process(connection)? == Some(reported) {
             return Ok(None);
         }
-        let mut second = Connection::open(target, interrupt)?;
+        let mut second = match Connection::open(target, interrupt) {
+            // In session mode, a pool of one connection has none for a second session.
+            Err(error) if error.is_for_want_of_connections() => {
+                return Ok(Some(Self::by_session()));
+            }
+            opened => opened?,
+        };
         let mut by_transaction = false;
         let first = server_process(connection)?;
         for _ in 0..COMPARISONS {
@@ -62,10 +79,16 @@ impl Pooler {
             by_transaction |= server_process(connection)? != first;
         }
         if !by_transaction {
-            return Ok(Some(Self { by_transaction, prepared_statements: true }));
+            return Ok(Some(Self::by_session()));
         }
-        let prepared_statements = tracks_statements(connection)?;
-        Ok(Some(Self { by_transaction, prepared_statements }))
+        // In statement mode, this ends the second connection.
+        let tracks = tracks_statements(&mut second)?;
+        let (by_statement, prepared_statements) = (tracks.is_none(), tracks.unwrap_or(false));
+        Ok(Some(Self { by_transaction, by_statement, prepared_statements }))
+    }
+
+    fn by_session() -> Self {
+        Self { by_transaction: false, by_statement: false, prepared_statements: true }
     }
 }
 
@@ -73,17 +96,20 @@ fn server_process(connection: &mut Connection) -> Result<Option<String>, Connect
     connection.query_value("select pg_backend_pid()")
 }
 
-/// Returns whether the pooler tracks prepared statements: it then renames them on the backend. All
-/// queries are in one transaction, so that the statement is closed on the same backend.
-fn tracks_statements(connection: &mut Connection) -> Result<bool, ConnectionError> {
-    connection.execute("begin")?;
+/// Returns whether the pooler tracks prepared statements: it then renames them on the backend. `None` if it permits no
+/// transactions. All queries are in one transaction, so that the statement is closed on the same backend.
+fn tracks_statements(connection: &mut Connection) -> Result<Option<bool>, ConnectionError> {
+    match connection.execute("begin") {
+        Err(ConnectionError::Server(_) | ConnectionError::Closed(Some(_))) => return Ok(None),
+        begun => begun?,
+    }
     connection.prepare(PROBE_NAME, "select 1", &[])?;
     let found = connection.query_value(&format!(
         "select count(*) from pg_prepared_statements where name = '{PROBE_NAME}'"
     ))?;
     connection.close_statement(PROBE_NAME)?;
     connection.execute("commit")?;
-    Ok(found.as_deref() == Some("0"))
+    Ok(Some(found.as_deref() == Some("0")))
 }
 
 #[cfg(test)]
@@ -115,7 +141,7 @@ mod tests {
     }
 
     fn pooler(by_transaction: bool, prepared_statements: bool) -> Pooler {
-        Pooler { by_transaction, prepared_statements }
+        Pooler { by_transaction, by_statement: false, prepared_statements }
     }
 
     #[test]

@@ -28,9 +28,11 @@ const LOOKUPS: [&str; 7] = ["select", "with", "insert", "update", "delete", "val
 /// How the search path of a connection is pinned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum SearchPath {
-    /// It is not: the server does not know this setting, or has not been asked yet.
+    /// It is not: the server has not been asked yet.
     #[default]
     Unpinned,
+    /// The server does not know this setting: it is not PostgreSQL.
+    Unsupported,
     /// For the session.
     Session,
     /// For each transaction, because a pooler would pass a setting of the session to other clients.

@@ -4,7 +4,7 @@
 //! block returns `WouldBlock`, also with TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
@@ -236,12 +236,16 @@ impl Stream {
         }
     }
 
-    /// Sends the TLS `close_notify` alert, if the socket is writable.
+    /// Sends the TLS `close_notify` alert, if the socket is writable, and shuts the connection down.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.connection.send_close_notify();
             let _ = send_tls(&mut tls.connection, &mut self.socket);
         }
+        let _ = match &self.socket {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
     }
 }
 

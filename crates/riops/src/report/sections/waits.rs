@@ -19,7 +19,7 @@ pub(in crate::report) fn waits(block: &mut Block, summary: &Summary<'_>) {
     let named = named(waits.iter(), NAMED_MAX);
     let cost = percent(probes.cpu_s / stage.seconds.max(f64::MIN_POSITIVE));
     let samples = number_of(probes.looks, "sample");
-    block.line("wait events", &format!("{} ({samples}, {cost} of one CPU)", named));
+    block.line("wait events", &format!("{named} ({samples}, {cost} of one CPU)"));
 }
 
 /// The most frequent events with their shares.
