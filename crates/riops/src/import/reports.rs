@@ -29,7 +29,8 @@ pub(super) trait Report: Default {
 /// Returns the runs in a text. Fails if there is none, or if a report is incomplete. A run that ended before its report
 /// has no results: a notice names it.
 pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
-    let (mut runs, mut notices) = (Vec::new(), Vec::new());
+    let mut runs = Vec::new();
+    let mut skipped = Skipped::default();
     let (mut report, mut start) = (R::default(), 1);
     for (number, content) in (1..).zip(text.lines()) {
         let line = unquoted(content);
@@ -38,7 +39,7 @@ pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, Impo
             if ended.has_results() {
                 runs.push(finish(ended, name, start)?);
             } else if ended.has_started() {
-                notices.push(without_report::<R>(name, start));
+                skipped.add(start);
             }
             start = number;
         }
@@ -47,18 +48,43 @@ pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, Impo
     if runs.is_empty() || report.has_results() {
         runs.push(finish(report, name, start)?);
     } else if report.has_started() {
-        notices.push(without_report::<R>(name, start));
+        skipped.add(start);
     }
     if let Some(first) = runs.first_mut() {
-        first.notices.splice(0..0, notices);
+        first.notices.extend(skipped.notice(name, R::TOOL));
     }
     Ok(runs)
 }
 
-fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportError> {
-    report.finish().map_err(|reason| ImportError::line(name, start, reason))
+/// Runs that ended before their report.
+#[derive(Default)]
+struct Skipped {
+    first_line: u64,
+    runs: u64,
 }
 
-fn without_report<R: Report>(name: &str, start: u64) -> String {
-    format!("{name}, line {start}: a run of {} without a report was not imported", R::TOOL)
+impl Skipped {
+    fn add(&mut self, line: u64) {
+        if self.runs == 0 {
+            self.first_line = line;
+        }
+        self.runs += 1;
+    }
+
+    fn notice(&self, name: &str, tool: &str) -> Option<String> {
+        let line = self.first_line;
+        match self.runs {
+            0 => None,
+            1 => Some(format!(
+                "{name}, line {line}: a run of {tool} without a report was not imported"
+            )),
+            runs => Some(format!(
+                "{name}: {runs} runs of {tool} without a report were not imported, the first one in line {line}"
+            )),
+        }
+    }
+}
+
+fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportError> {
+    report.finish().map_err(|reason| ImportError::line(name, start, reason))
 }

@@ -259,6 +259,10 @@ fn a_sysbench_that_crashed_leaves_nothing_to_the_next_run() {
     assert_eq!((record.plan.schedule, series(record)), (Schedule::Closed, Vec::new()));
     let expected = "given, line 1: a run of sysbench without a report was not imported";
     assert_eq!(imports.notices, [expected]);
+    let imports = texts(&[("given", &format!("{crashed}{text}"))]);
+    let expected =
+        "given: 2 runs of sysbench without a report were not imported, the first one in line 1";
+    assert_eq!((imports.records.len(), imports.notices), (1, vec![expected.to_owned()]));
     let error = try_texts(&[("given", &crashed)]).unwrap_err().to_string();
     assert!(error.contains("SQL statistics"), "{error}");
 }

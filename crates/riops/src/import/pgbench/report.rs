@@ -23,6 +23,9 @@ const FACTS: [&str; 10] = [
     "average connection time",
 ];
 
+/// Maximum number of lines that occur once: these, and two rates.
+const SEEN_MAX: usize = RESULTS.len() + 2;
+
 /// The quotient of the rates without and with the time to connect, up to which each client connected once.
 const CONNECTING_MAX: f64 = 1.1;
 
@@ -137,7 +140,7 @@ impl Report for PgbenchReport {
             Line::Pair(name, _) => {
                 self.has_values() && SETTINGS.contains(&name) || self.has_seen(name)
             }
-            Line::Tps(rest) => self.has_seen(tps_kind(rest)),
+            Line::Tps(rest) => self.has_seen(tps_kind(rest)) || self.seen.len() == SEEN_MAX,
             Line::Progress(_) => self.has_values(),
             _ => false,
         };
