@@ -25,6 +25,9 @@ pub(crate) struct Export {
     /// Start or end of a run id, a label, a tag (KEY=VALUE or KEY), or `last`
     #[arg(default_value = "last", value_name = "RUN")]
     pub(crate) runs: Vec<String>,
+    /// Export all runs, oldest first
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
     /// Output format; csv: a row per stage; openmetrics: the time series, for promtool
     #[arg(long, value_enum, default_value = "json")]
     format: ExportName,
@@ -63,7 +66,7 @@ impl Export {
 /// What to import
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// Files with results; - for standard input
+    /// Files with results, or stores (SQLite); - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Format of the files: auto, json (records of riops), ybio (table benchruns), pgbench-log (--log), pgbench-aggregate (--aggregate-interval), pgbench (its report) or sysbench (its report)

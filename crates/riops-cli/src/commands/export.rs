@@ -6,6 +6,7 @@ use anyhow::Result;
 use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report::export::export;
+use riops::store::{Store, StoreError, all_runs};
 
 use crate::args::Export;
 use crate::stored;
@@ -15,14 +16,24 @@ use crate::ui::Ui;
 pub(crate) fn run(options: &Export, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let format = options.format()?;
     let store = stored::open_existing(&options.store, interrupt, ui)?;
+    let records = if options.all {
+        all_runs(store.as_ref())?
+    } else {
+        selected(store.as_ref(), &options.runs)?
+    };
+    crate::file::write(&options.file, &export(&records, format)?, ui)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the selected runs, each once.
+fn selected(store: &dyn Store, runs: &[String]) -> Result<Vec<Record>, StoreError> {
     let mut records: Vec<Record> = Vec::new();
-    for run in &options.runs {
+    for run in runs {
         for record in store.select(run)? {
             if records.iter().all(|known| known.id != record.id) {
                 records.push(record);
             }
         }
     }
-    crate::file::write(&options.file, &export(&records, format)?, ui)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(records)
 }

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use riops::host::Interrupt;
 use riops::import::{self, Format, Imports, Input, Settings};
 use riops::plan::require_printable;
-use riops::record::Record;
 use riops::server::ConnInfo;
 use riops::units::text::one_line;
 
@@ -40,12 +39,12 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     for id in &stored.known {
         ui.notice(&format!("run {id} is stored already"));
     }
-    let is_new = |record: &&Record| stored.ids.contains(&record.id.to_string());
-    let line = |record: &Record| {
-        let title = record.plan.work.spec().title();
-        format!("stored {} ({}) in {}\n", record.id, one_line(&title), store.location())
+    let line = |id: &String| {
+        let record = imports.records.iter().find(|record| record.id.to_string() == *id);
+        let title = record.map(|record| record.plan.work.spec().title()).unwrap_or_default();
+        format!("stored {id} ({}) in {}\n", one_line(&title), store.location())
     };
-    let lines: String = imports.records.iter().filter(is_new).map(line).collect();
+    let lines: String = stored.ids.iter().map(line).collect();
     crate::ui::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -53,8 +52,15 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
 fn imports(options: &Import, settings: &Settings, interrupt: &Interrupt) -> Result<Imports> {
     let now = Timestamp::now();
     if !options.files.is_empty() {
-        let inputs = options.files.iter().map(|file| open(file)).collect::<Result<_>>()?;
-        return Ok(import::read(inputs, settings, now)?);
+        let (stores, files): (Vec<_>, Vec<_>) =
+            options.files.iter().partition(|file| import::is_store(file));
+        let mut imports = Imports::default();
+        for file in stores {
+            imports.extend(import::store_runs(file, settings, interrupt)?);
+        }
+        let inputs = files.into_iter().map(|file| open(file)).collect::<Result<_>>()?;
+        imports.extend(import::read(inputs, settings, now)?);
+        return Ok(imports);
     }
     match (&options.database, settings.format) {
         (Some(database), Some(Format::Ybio)) => {

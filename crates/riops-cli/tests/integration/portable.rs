@@ -40,6 +40,26 @@ fn a_run_moves_to_another_store_unchanged() {
 }
 
 #[test]
+fn all_runs_move_from_store_to_store() {
+    let folder = folder("all-runs");
+    let (one, two) = (folder.join("one.sqlite"), folder.join("two.sqlite"));
+    let files = [results("plain.txt"), results("sysbench.txt"), results("benchruns.csv")];
+    let import = files.map(|file| file.display().to_string()).join(" ");
+    riops(&one, &format!("runs import {import}")).expect(0);
+    let all = riops(&one, "runs export --all").expect(0).stdout;
+    assert_eq!(all.lines().count(), 4, "{all}");
+    let import = format!("runs import {} {}", one.display(), results("plain.txt").display());
+    let stored = riops(&two, &import).expect(0).stderr_contains("is stored already");
+    assert_eq!(stored.stdout.lines().count(), 4, "{}", stored.stdout);
+    assert!(riops(&two, "runs export --all").expect(0).stdout == all);
+    riops(&two, &format!("runs import {} --label moved", two.display())).expect(0);
+    riops(&two, "runs export --all last").expect(2).stderr_contains("--all");
+    let other = folder.join("other.sqlite");
+    std::fs::write(&other, b"SQLite format 3\0").unwrap();
+    riops(&one, &format!("runs import {}", other.display())).expect(1);
+}
+
+#[test]
 fn exports_csv_and_openmetrics() {
     let database = database("exported");
     database.riops("run ping -c 1 -t 300ms --interval 100ms --warmup 0 --label =1+1").expect(0);

@@ -46,22 +46,27 @@ impl Format {
     /// Returns the format of a text that starts with `head`; `None` if it is unknown.
     #[must_use]
     pub fn of(head: &str) -> Option<Self> {
-        let first =
-            head.lines().find(|line| !line.trim().is_empty())?.trim_start_matches('\u{feff}');
+        let first = head.lines().find(|line| !line.trim().is_empty())?;
         if first.trim_start().starts_with(['{', '[']) && !is_sysbench_interval(first) {
             return Some(Self::Json);
         }
-        if first.contains("job_id") && first.contains("num_rows") {
+        if first.contains("job_id") && first.contains("num_rows") || ybio_separator(first).is_some()
+        {
             return Some(Self::Ybio);
         }
         if let Some(format) = of_numbers(first) {
             return Some(format);
         }
-        let has = |start: &str| head.lines().any(|line| line.starts_with(start));
-        if has("transaction type: ") || has("pgbench (") {
+        let text = |line| unquoted(line).trim_start_matches("- ");
+        let has = |start: &str| head.lines().any(|line| text(line).starts_with(start));
+        if has("transaction type: ")
+            || has("pgbench (")
+            || has("number of transactions actually processed: ")
+        {
             Some(Self::Pgbench)
         } else if has("sysbench ")
             || has("SQL statistics:")
+            || has("OLTP test statistics:")
             || head.lines().any(is_sysbench_interval)
         {
             Some(Self::Sysbench)
@@ -73,15 +78,37 @@ impl Format {
     }
 }
 
-/// `[ 1s ] thds: 4 tps: …`
+/// `[ 1s ] thds: 4 tps: …`, in version 0.5 `[   1s] threads: 4, tps: …`
 fn is_sysbench_interval(line: &str) -> bool {
-    line.starts_with("[ ") && line.contains("thds:")
+    line.starts_with('[') && (line.contains(" thds: ") || line.contains(" threads: "))
+}
+
+/// Returns a line without indentation and the marks of a quotation: reports are cut out of mails, pages and notes.
+pub(super) fn unquoted(line: &str) -> &str {
+    let line = line.trim_start_matches(|c: char| c == '>' || c.is_whitespace()).trim_end();
+    line.trim_end_matches("<br>").trim_end()
+}
+
+/// Columns of the table of the original ybio.
+pub(super) const YBIO_COLUMNS_MIN: usize = 15;
+/// What separates the columns of ybio's table: in the text of COPY, in the output of psql, and in CSV.
+pub(super) const YBIO_SEPARATORS: [char; 3] = ['\t', '|', ','];
+
+/// Returns what separates the columns of a row of ybio's table: a number, a time, and others.
+pub(super) fn ybio_separator(line: &str) -> Option<char> {
+    YBIO_SEPARATORS.into_iter().find(|separator| {
+        let mut cells = line.split(*separator).map(str::trim);
+        let is_job = cells.next().is_some_and(|cell| cell.parse::<u64>().is_ok());
+        let year = cells.next().and_then(|start| start.split_once('-'));
+        let has_start = year.is_some_and(|(year, _)| year.parse::<u16>().is_ok());
+        is_job && has_start && cells.count() + 2 >= YBIO_COLUMNS_MIN
+    })
 }
 
 /// The smallest epoch in a log: September 2001. No client has such a number.
 const EPOCH_S_MIN: u64 = 1_000_000_000;
 
-/// Lines of pgbench's logs, and of `copy benchruns to …` without a header.
+/// Lines of pgbench's logs.
 fn of_numbers(line: &str) -> Option<Format> {
     let fields: Vec<&str> = line.split(' ').collect();
     let is_number = |field: &str| field.parse::<f64>().is_ok();

@@ -16,6 +16,12 @@ pub struct Imports {
 }
 
 impl Imports {
+    /// Adds the runs of another import.
+    pub fn extend(&mut self, other: Self) {
+        self.records.extend(other.records);
+        self.notices.extend(other.notices);
+    }
+
     pub(super) fn add(
         &mut self,
         found: Vec<Found>,

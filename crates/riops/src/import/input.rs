@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::error::ImportError;
 use super::format::Format;
-use crate::host::files::{line_limited, rest_text_limited};
+use crate::host::files::{line_limited, rest_limited};
 
 /// Bytes from which the format is recognized.
 const HEAD_BYTES: u64 = 64 * 1024;
@@ -17,6 +17,8 @@ const REPORT_BYTES_MAX: u64 = 512 << 20;
 /// Maximum size of a line of a log. Those of pgbench have at most 16 numbers.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The marks of UTF-16, which `>` of Windows PowerShell writes: the low byte first, or the high byte.
+const UTF_16_MARKS: [(&[u8], bool); 2] = [(b"\xff\xfe", true), (b"\xfe\xff", false)];
 
 /// A text to import.
 pub struct Input {
@@ -48,30 +50,67 @@ impl Input {
 
     /// Returns the format of the contents, without consuming them.
     fn recognized(&mut self) -> Result<Format, ImportError> {
+        let head = self.head()?;
+        let found = Format::of(&String::from_utf8_lossy(&head));
+        self.prepend(head);
+        found.ok_or_else(|| ImportError::UnknownFormat(self.name.clone()))
+    }
+
+    /// Removes the byte order mark that some editors write, and converts UTF-16 to UTF-8.
+    fn decode(&mut self) -> Result<(), ImportError> {
+        let mut head = self.head()?;
+        let utf_16 = UTF_16_MARKS.into_iter().find(|(mark, _)| head.starts_with(mark));
+        let Some((mark, is_low_first)) = utf_16 else {
+            if head.starts_with(BYTE_ORDER_MARK) {
+                head.drain(..BYTE_ORDER_MARK.len());
+            }
+            self.prepend(head);
+            return Ok(());
+        };
+        head.drain(..mark.len());
+        self.prepend(head);
+        let bytes = self.rest()?;
+        let (pairs, odd) = bytes.as_chunks::<2>();
+        let unit = if is_low_first { u16::from_le_bytes } else { u16::from_be_bytes };
+        let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+        let text = String::from_utf16(&units).ok().filter(|_| odd.is_empty());
+        let text = text.ok_or_else(|| ImportError::contents(&self.name, "invalid UTF-16"))?;
+        self.reader = Box::new(Cursor::new(text.into_bytes()));
+        Ok(())
+    }
+
+    fn head(&mut self) -> Result<Vec<u8>, ImportError> {
         let mut head = Vec::new();
         (&mut self.reader)
             .take(HEAD_BYTES)
             .read_to_end(&mut head)
             .map_err(|source| self.failed(source))?;
-        let found = Format::of(&String::from_utf8_lossy(&head));
+        Ok(head)
+    }
+
+    /// Puts bytes in front of those that were not read yet.
+    fn prepend(&mut self, bytes: Vec<u8>) {
         let rest = std::mem::replace(&mut self.reader, Box::new(Cursor::new(Vec::new())));
-        self.reader = Box::new(Cursor::new(head).chain(rest));
-        found.ok_or_else(|| ImportError::UnknownFormat(self.name.clone()))
+        self.reader = Box::new(Cursor::new(bytes).chain(rest));
     }
 
-    /// Reads the whole text.
-    pub(super) fn text(mut self) -> Result<String, ImportError> {
-        let text = rest_text_limited(&mut self.reader, REPORT_BYTES_MAX);
-        text.map_err(|source| self.failed(source))
+    fn rest(&mut self) -> Result<Vec<u8>, ImportError> {
+        let bytes = rest_limited(&mut self.reader, REPORT_BYTES_MAX);
+        bytes.map_err(|source| self.failed(source))
     }
 
-    /// Returns the contents without the byte order mark that some editors write.
-    pub(super) fn without_bom(mut self) -> Result<Box<dyn BufRead>, ImportError> {
-        let start = self.reader.fill_buf().map(|start| start.starts_with(BYTE_ORDER_MARK));
-        if start.map_err(|source| self.failed(source))? {
-            self.reader.consume(BYTE_ORDER_MARK.len());
-        }
-        Ok(self.reader)
+    /// Reads the whole text, and returns whether it contains bytes that are not UTF-8, which are replaced. The other
+    /// messages of a terminal may have another encoding.
+    pub(super) fn text(mut self) -> Result<(String, bool), ImportError> {
+        Ok(match String::from_utf8(self.rest()?) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        })
+    }
+
+    /// Returns the reader of the contents.
+    pub(super) fn into_reader(self) -> Box<dyn BufRead> {
+        self.reader
     }
 
     /// Calls `each` for each line that is not empty, with its number from 1.
@@ -113,14 +152,16 @@ pub(super) fn groups(
     inputs: Vec<Input>,
     format: Option<Format>,
 ) -> Result<Vec<(Format, Vec<Input>)>, ImportError> {
+    let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     let mut groups: Vec<(Format, String, Vec<Input>)> = Vec::new();
     for mut input in inputs {
+        input.decode()?;
         let format = match format {
             Some(format) => format,
             None => input.recognized()?,
         };
         let is_log = matches!(format, Format::PgbenchLog | Format::PgbenchAggregate);
-        let run = if is_log { run_of(&input.name).to_owned() } else { input.name.clone() };
+        let run = if is_log { run_of(&input.name, &names).to_owned() } else { input.name.clone() };
         match groups.iter_mut().find(|(known, name, _)| is_log && *known == format && *name == run)
         {
             Some((_, _, group)) => group.push(input),
@@ -130,18 +171,18 @@ pub(super) fn groups(
     Ok(groups.into_iter().map(|(format, _, group)| (format, group)).collect())
 }
 
-/// Returns the name of the first log file of a run: `PREFIX.PID` for `PREFIX.PID.THREAD`.
-fn run_of(name: &str) -> &str {
-    let without_number = |name: &'_ str| {
-        let (start, number) = name.rsplit_once('.')?;
-        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then_some(start.len())
-    };
-    // Only if a process id is left.
-    match without_number(name).and_then(|end| name.get(..end)) {
-        Some(start) if without_number(start).is_some() => start,
-        _ => name,
-    }
+/// Returns the name of the first log file of a run: `PREFIX.PID` for `PREFIX.PID.THREAD`. The prefix may end with a dot
+/// and a number too, so a file is one of a further thread only if the first file is there.
+fn run_of<'a>(name: &'a str, names: &[String]) -> &'a str {
+    let first = without_number(name).filter(|first| without_number(first).is_some());
+    first.filter(|first| names.iter().any(|other| other == first)).unwrap_or(name)
+}
+
+/// Returns the name without a number at its end: `a.1` of `a.1.2`.
+fn without_number(name: &str) -> Option<&str> {
+    let (start, number) = name.rsplit_once('.')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(start)
 }
 
 #[cfg(test)]
@@ -175,10 +216,39 @@ mod tests {
     }
 
     #[test]
+    fn a_prefix_that_ends_with_a_number_is_not_the_process() {
+        let names = ["run.1.70", "run.1.70.1", "run.1.71", "run.2.72", "run.2.72.1"];
+        let names = names.map(str::to_owned);
+        let runs: Vec<&str> = names.iter().map(|name| run_of(name, &names)).collect();
+        assert_eq!(runs, ["run.1.70", "run.1.70", "run.1.71", "run.2.72", "run.2.72"]);
+    }
+
+    #[test]
+    fn utf_16_and_byte_order_marks_are_decoded() {
+        let text = "pgbench (15.18)\nlatency: 1 µs 𝄞\n";
+        let bytes = |mark: u16, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            std::iter::once(mark).chain(text.encode_utf16()).flat_map(of).collect()
+        };
+        let utf_8 = [BYTE_ORDER_MARK, text.as_bytes()].concat();
+        for bytes in [bytes(0xfeff, u16::to_le_bytes), bytes(0xfeff, u16::to_be_bytes), utf_8] {
+            let input = Input::new("x".to_owned(), None, Box::new(Cursor::new(bytes)));
+            let mut groups = groups(vec![input], None).unwrap();
+            let (format, mut group) = groups.remove(0);
+            assert_eq!(format, Format::Pgbench);
+            assert_eq!(group.remove(0).text().unwrap(), (text.to_owned(), false));
+        }
+        for damaged in [&b"\xff\xfea\0b"[..], b"\xff\xfe\x00\xd8"] {
+            let input = Input::new("x".to_owned(), None, Box::new(damaged));
+            let error = groups(vec![input], None).unwrap_err().to_string();
+            assert_eq!(error, "x: invalid UTF-16");
+        }
+    }
+
+    #[test]
     fn recognizing_the_format_consumes_nothing() {
         let mut each = input("x", "{\"a\": 1}\n");
         assert_eq!(each.recognized().unwrap(), Format::Json);
-        assert_eq!(each.text().unwrap(), "{\"a\": 1}\n");
+        assert_eq!(each.text().unwrap().0, "{\"a\": 1}\n");
         let error = groups(vec![input("notes.txt", "hello\n")], None).unwrap_err().to_string();
         assert!(error.contains("notes.txt") && error.contains("--from"), "{error}");
     }

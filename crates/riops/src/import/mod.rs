@@ -1,6 +1,6 @@
 //! Results of other tools, and records of other stores, as records.
 //!
-//! Reads texts and returns records; only `database` opens a connection and only `storing` uses a store. An
+//! Reads texts and returns records; only `database` opens a connection, and only `storing` and `stores` use a store. An
 //! imported run never looks like one that riops measured: its workload is `imported`, and its verdict says that
 //! nothing was verified. What the results do not contain is absent.
 
@@ -14,7 +14,9 @@ mod number;
 mod objects;
 mod pgbench;
 mod records;
+mod reports;
 mod settings;
+mod stores;
 mod storing;
 mod sums;
 mod sysbench;
@@ -28,9 +30,12 @@ pub use format::Format;
 pub use imports::Imports;
 pub use input::Input;
 pub use settings::{Column7, Settings};
+pub use stores::{is_store, store_runs};
 pub use storing::{Stored, store};
 
 use found::{Found, Origin};
+use pgbench::PgbenchReport;
+use sysbench::SysbenchReport;
 
 /// Reads the runs of all inputs. `now` is the time of the import.
 ///
@@ -55,8 +60,8 @@ pub fn read(
                 continue;
             }
             Format::Ybio => each(group, ybio::read)?,
-            Format::Pgbench => each(group, pgbench::text)?,
-            Format::Sysbench => each(group, sysbench::read)?,
+            Format::Pgbench => each(group, reports::read::<PgbenchReport>)?,
+            Format::Sysbench => each(group, reports::read::<SysbenchReport>)?,
             Format::PgbenchLog => vec![pgbench::log(group, settings.column_7)?],
             Format::PgbenchAggregate => vec![pgbench::aggregate(group)?],
         };
@@ -76,7 +81,15 @@ fn each(
     let mut all = Vec::new();
     for input in group {
         let name = input.name.clone();
-        all.extend(read(&input.text()?, &name)?);
+        let (text, is_replaced) = input.text()?;
+        let mut found = read(&text, &name)?;
+        if let Some(first) = found.first_mut().filter(|_| is_replaced) {
+            first.notices.push(format!("{name}: bytes that are not UTF-8 were replaced"));
+        }
+        all.extend(found);
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests;

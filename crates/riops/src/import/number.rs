@@ -42,6 +42,11 @@ pub(super) fn number<T: Limited>(text: &str) -> Option<T> {
     text.trim().parse().ok().filter(T::is_possible)
 }
 
+/// Returns the number of a text that must be one.
+pub(super) fn required<T: Limited>(text: &str) -> Result<T, String> {
+    number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
+}
+
 /// Returns the count of a rate over some time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limited")]
 pub(super) fn counted(per_s: f64, seconds: f64) -> u64 {

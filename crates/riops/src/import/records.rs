@@ -14,7 +14,7 @@ use crate::record::{Record, SCHEMA};
 /// Returns the records of an input.
 pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, ImportError> {
     let name = input.name.clone();
-    let mut objects = Objects::new(input.without_bom()?, name.clone());
+    let mut objects = Objects::new(input.into_reader(), name.clone());
     let mut records = Vec::new();
     while let Some((line, object)) = objects.next()? {
         records.push(record(&object, &name, line)?);
@@ -23,14 +23,19 @@ pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, Imp
         return Err(ImportError::contents(&name, "the file has no records"));
     }
     for record in &mut records {
-        if let Some(label) = &settings.label {
-            record.label = Some(label.clone());
-            record.plan.label = Some(label.clone());
-        }
-        record.tags.extend(settings.tags.clone());
-        record.plan.tags.extend(settings.tags.clone());
+        mark(record, settings);
     }
     Ok(records)
+}
+
+/// Sets the label and the tags.
+pub(super) fn mark(record: &mut Record, settings: &Settings) {
+    if let Some(label) = &settings.label {
+        record.label = Some(label.clone());
+        record.plan.label = Some(label.clone());
+    }
+    record.tags.extend(settings.tags.clone());
+    record.plan.tags.extend(settings.tags.clone());
 }
 
 /// What is read before the rest: it may have another form in a newer version.
@@ -62,7 +67,7 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
 }
 
 /// Checks what the types do not: reports rely on it.
-fn require_whole(record: &Record) -> Result<(), String> {
+pub(super) fn require_whole(record: &Record) -> Result<(), String> {
     let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
     require_printable(texts).map_err(|error| error.to_string())?;
     let named = record.plan.work.spec().name();

@@ -1,7 +1,6 @@
 //! The table `benchruns` of ybio: a run per row.
 //!
-//! Read from CSV with a header, from the text of COPY (with or without a header), or from the aligned output of
-//! psql. ybio stores `timestamp` without a time zone, which is read as UTC.
+//! Read from CSV, from the text of COPY, or from the output of psql, with or without a header. ybio stores `timestamp` without a time zone, which is read as UTC.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +9,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::error::ImportError;
+use super::format::{YBIO_COLUMNS_MIN, YBIO_SEPARATORS, ybio_separator};
 use super::found::Found;
 use super::number::number;
 use crate::plan::{ImportedRun, Protocol};
@@ -43,9 +43,6 @@ pub(super) const COLUMNS: [&str; 21] = [
     "access_path",
 ];
 
-/// Columns of the table of the original ybio.
-const COLUMNS_MIN: usize = 15;
-
 /// Columns that are stored as they are.
 const FACTS: [&str; 11] = [
     "job_id",
@@ -75,24 +72,31 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
 
 /// Returns the rows with the numbers of their lines.
 fn rows(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
-    let text = text.trim_start_matches('\u{feff}');
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if first.contains(" | ") {
-        aligned(text, name)
-    } else if first.contains('\t') {
-        copied(text, name)
-    } else {
-        comma_separated(text, name)
+    let of_row = ybio_separator(first);
+    let has_header = of_row.is_none();
+    match of_row.or_else(|| YBIO_SEPARATORS.into_iter().find(|each| first.contains(*each))) {
+        Some('|') => aligned(text, name, has_header),
+        Some('\t') => copied(text, name, has_header),
+        _ => comma_separated(text, name, has_header),
     }
 }
 
-fn comma_separated(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
+fn comma_separated(
+    text: &str,
+    name: &str,
+    has_header: bool,
+) -> Result<Vec<(u64, Row)>, ImportError> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(has_header).from_reader(text.as_bytes());
     let damaged = |error: &csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
         ImportError::line(name, line, error.to_string())
     };
-    let header = reader.headers().map_err(|error| damaged(&error))?.clone();
+    let header = if has_header {
+        reader.headers().map_err(|error| damaged(&error))?.clone()
+    } else {
+        COLUMNS.to_vec().into()
+    };
     let header: Vec<&str> = header.iter().collect();
     require_columns(&header, name)?;
     let mut rows = Vec::new();
@@ -109,10 +113,9 @@ fn comma_separated(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportErro
 }
 
 /// The text format of COPY: tabs, `\N` for null, backslash escapes.
-fn copied(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
+fn copied(text: &str, name: &str, has_header: bool) -> Result<Vec<(u64, Row)>, ImportError> {
     let mut lines =
         (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && *line != "\\.").peekable();
-    let has_header = lines.peek().is_some_and(|(_, line)| line.starts_with("job_id\t"));
     let header: Vec<&str> = match lines.next_if(|_| has_header) {
         Some((_, line)) => line.split('\t').collect(),
         None => COLUMNS.to_vec(),
@@ -120,7 +123,7 @@ fn copied(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
     require_columns(&header, name)?;
     let row = |(line, text): (u64, &str)| {
         let values: Vec<&str> = text.split('\t').collect();
-        if values.len() > header.len() || values.len() < header.len().min(COLUMNS_MIN) {
+        if values.len() > header.len() || values.len() < header.len().min(YBIO_COLUMNS_MIN) {
             let reason = format!("expected {} columns, found {}", header.len(), values.len());
             return Err(ImportError::line(name, line, reason));
         }
@@ -148,10 +151,11 @@ fn unescaped(value: &str) -> String {
     text
 }
 
-/// The aligned output of psql: `a | b`, a line of dashes, rows, `(2 rows)`.
-fn aligned(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
+/// The output of psql: `a | b`, a line of dashes, rows, `(2 rows)`.
+fn aligned(text: &str, name: &str, has_header: bool) -> Result<Vec<(u64, Row)>, ImportError> {
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    let mut header: Vec<String> = Vec::new();
+    let mut header: Vec<String> =
+        if has_header { Vec::new() } else { COLUMNS.map(str::to_owned).to_vec() };
     let mut rows = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let is_frame = text.trim().is_empty() || text.starts_with("--") || text.starts_with('(');
@@ -164,7 +168,8 @@ fn aligned(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
             continue;
         }
         let values = cells(text);
-        if values.len() != header.len() {
+        let least = if has_header { header.len() } else { YBIO_COLUMNS_MIN };
+        if !(least..=header.len()).contains(&values.len()) {
             let reason = format!("expected {} columns, found {}", header.len(), values.len());
             return Err(ImportError::line(name, line, reason));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
-use super::filter::RunFilter;
+use super::filter::{RunFilter, Sort};
 use super::summary::{RunSummary, StageSummary};
 use crate::record::{DiskLimit, Record};
 use crate::run::History;
@@ -135,6 +135,15 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError`] if the lock cannot be requested.
     fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError>;
+}
+
+/// Returns the records of all runs, oldest first.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be accessed or a record cannot be decoded.
+pub fn all_runs(store: &dyn Store) -> Result<Vec<Record>, StoreError> {
+    let filter = RunFilter { sort: Sort::parse("started_at:asc")?, ..RunFilter::default() };
+    store.list(&filter)?.iter().map(|run| store.find(&run.id)).collect()
 }
 
 impl History for Box<dyn Store> {

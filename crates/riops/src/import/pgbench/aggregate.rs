@@ -3,6 +3,10 @@
 //! `start count sum_latency sum_latency² min max [sum_lag sum_lag² min_lag max_lag [skipped [retried retries
 //! [serialization deadlock [other]]]]]`; times in microseconds. Up to version 14, the columns of options that
 //! are off are missing; from 15 on they are 0. Each thread writes a file.
+//!
+//! pgbench rounds the start down to a full second, so the first interval is up to a second shorter than the others. It
+//! does not write the last one unless it is complete; riops does. No length of such an interval is in the log: it is
+//! estimated from the rate of the complete ones.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +25,10 @@ use crate::record::{
 /// Columns without options, and with those of version 19.
 const COLUMNS_MIN: usize = 6;
 const COLUMNS_MAX: usize = 16;
+/// Columns up to version 14 with `--rate` and `--latency-limit`: its count includes skipped transactions.
+const COLUMNS_WITH_SKIPPED: usize = 11;
+/// How much shorter the first interval can be, in seconds: the start is rounded down to a full one.
+const ROUNDING_S: f64 = 1.0;
 
 /// Sums over one interval, or over all.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,7 +66,11 @@ impl Sums {
             found.ok_or_else(|| format!("expected a number in column {}, found \"{text}\"", at + 1))
         };
         let start = super::second(i64::try_from(whole(0)?).unwrap_or(i64::MAX))?;
-        let count = whole(1)?;
+        let mut count = whole(1)?;
+        if fields.len() == COLUMNS_WITH_SKIPPED {
+            count =
+                count.checked_sub(whole(10)?).ok_or("more transactions skipped than counted")?;
+        }
         let some = |us: f64| (count > 0).then_some(us);
         Ok((
             start,
@@ -120,77 +132,179 @@ impl Sums {
     }
 }
 
+/// The intervals of the file of a thread, by their start.
+type File = BTreeMap<i64, Sums>;
+
+/// An interval of the run, with the transactions of all threads.
+#[derive(Debug, Clone, Copy, Default)]
+struct Interval {
+    seconds: f64,
+    sums: Sums,
+}
+
 /// Returns the run in the aggregated log files of all threads of one pgbench.
 pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportError> {
     let name = group.first().map(|input| input.name.clone()).unwrap_or_default();
-    let mut intervals: BTreeMap<i64, Sums> = BTreeMap::new();
+    let failed = |reason: String| ImportError::contents(&name, reason);
+    let mut files: Vec<File> = Vec::new();
     for input in group {
+        let mut file = File::new();
         input.for_each_line(|_, line| {
             let (start, sums) = Sums::parse(line)?;
-            intervals.entry(start).or_default().add(&sums)
+            file.entry(start).or_default().add(&sums)
         })?;
+        // A thread that ended before its first interval wrote nothing.
+        files.extend(Some(file).filter(|file| !file.is_empty()));
     }
-    let length = interval_s(&intervals).map_err(|reason| ImportError::contents(&name, reason))?;
+    let length_s = interval_s(&files).map_err(failed)?;
+    let Merged { ramp, complete, left_out } = merged(&files, length_s).map_err(failed)?;
+    let intervals = with_lengths(ramp, &complete, length_s);
     let mut all = Sums::default();
-    for sums in intervals.values() {
-        all.add(sums).map_err(|reason| ImportError::contents(&name, reason))?;
+    for interval in &intervals {
+        all.add(&interval.sums).map_err(failed)?;
     }
-    let first = intervals.keys().next().copied().unwrap_or_default();
-    let last = intervals.keys().next_back().copied().unwrap_or_default();
+    let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
+    let first_s = files.iter().filter_map(|file| file.keys().next()).min().copied();
     let mut found = Found {
         run: ImportedRun { tool: TOOL.to_owned(), ..ImportedRun::default() },
-        started_at: Timestamp::from_second(first).ok(),
+        started_at: first_s.and_then(|second| Timestamp::from_second(second).ok()),
         stage: StageRecord {
-            seconds: (last - first + length) as f64,
+            seconds,
             transactions: all.count,
-            session_loop: session_loop(&all, &intervals, (first, length)),
+            session_loop: session_loop(&all, &intervals),
             ..StageRecord::default()
         },
         ..Found::default()
     };
-    found.fact("aggregate interval", &format!("{length} s"));
+    found.fact("aggregate interval", &format!("{length_s} s"));
+    let whole_s = length_s as f64;
+    let edges = [("first interval", intervals.first()), ("last interval", intervals.last())];
+    for (name, interval) in edges {
+        if let Some(each) = interval.filter(|each| each.seconds < whole_s) {
+            found.fact(name, &format!("{:.3} s (estimated from the rate)", each.seconds));
+        }
+    }
     if all.lag_us > 0.0 {
         found.fact("mean schedule lag", &format!("{:.1} us", all.lag_us / all.count.max(1) as f64));
         found.fact("number of transactions skipped", &all.skipped);
     }
+    if left_out > 0 {
+        found.notices.push(format!(
+            "{name}: {left_out} transactions at the end were left out: not all threads wrote these intervals"
+        ));
+    }
     Ok(found)
 }
 
-/// The length of the intervals: the smallest distance between two starts, of which all others are multiples.
-fn interval_s(intervals: &BTreeMap<i64, Sums>) -> Result<i64, String> {
+/// The length of the intervals: the smallest distance between two starts of a thread, of which all others are
+/// multiples.
+fn interval_s(files: &[File]) -> Result<i64, String> {
     let distances = || {
-        let starts = intervals.keys();
-        starts.clone().zip(starts.skip(1)).map(|(one, next)| next - one)
+        files
+            .iter()
+            .flat_map(|file| file.keys().zip(file.keys().skip(1)).map(|(one, next)| next - one))
     };
     let length = distances().min().ok_or(
         "the log needs at least two intervals: the length of an interval is unknown with one",
     )?;
     match distances().find(|distance| distance % length != 0) {
         None => Ok(length),
-        Some(distance) => Err(format!(
-            "the intervals have different lengths ({length} s and {distance} s): import the files of different runs separately"
-        )),
+        Some(distance) => Err(different(length, distance)),
     }
 }
 
-fn session_loop(
-    all: &Sums,
-    intervals: &BTreeMap<i64, Sums>,
-    (first, length): (i64, i64),
-) -> LoopRecord {
+fn different(one_s: i64, other_s: i64) -> String {
+    format!(
+        "the intervals have different lengths ({one_s} s and {other_s} s): import the files of different runs separately"
+    )
+}
+
+/// The intervals of all threads.
+struct Merged {
+    /// Those in which threads started, and their number.
+    ramp: (Sums, u32),
+    /// Those that all threads wrote.
+    complete: Vec<Sums>,
+    /// Transactions of the intervals that only some threads wrote, after the end of the others.
+    left_out: u64,
+}
+
+fn merged(files: &[File], length_s: i64) -> Result<Merged, String> {
+    let keys = || files.iter().filter_map(|file| file.keys().next().zip(file.keys().next_back()));
+    let first_s = keys().map(|(first, _)| *first).min().unwrap_or_default();
+    // The start of a thread may be in the next second.
+    let position = |start_s: i64| (start_s - first_s + length_s / 2).div_euclid(length_s);
+    let mut intervals: BTreeMap<i64, Sums> = BTreeMap::new();
+    for (start_s, sums) in files.iter().flatten() {
+        let at = position(*start_s);
+        let shift_s = (start_s - first_s - at * length_s).abs();
+        if shift_s > 1 {
+            return Err(different(length_s, shift_s));
+        }
+        intervals.entry(at).or_default().add(sums)?;
+    }
+    let started = keys().map(|(first, _)| position(*first)).max().unwrap_or_default();
+    let ended = keys().map(|(_, last)| position(*last)).min().unwrap_or_default();
+    if ended < started {
+        return Err("the log has no interval that all threads wrote".to_owned());
+    }
+    let mut ramp = Sums::default();
+    for (_, sums) in intervals.range(..=started) {
+        ramp.add(sums)?;
+    }
+    let complete = (started + 1..=ended).map(|at| intervals.get(&at).copied().unwrap_or_default());
+    let left_out = intervals.range(ended + 1..).map(|(_, sums)| sums.count).sum();
+    let count = u32::try_from(started + 1).map_err(|_| OUT_OF_RANGE)?;
+    Ok(Merged { ramp: (ramp, count), complete: complete.collect(), left_out })
+}
+
+/// The intervals with their lengths: those of the first and of the last one are estimated. Without an interval
+/// between them, the last one counts in full.
+fn with_lengths((ramp, count): (Sums, u32), complete: &[Sums], length_s: i64) -> Vec<Interval> {
+    let whole_s = length_s as f64;
+    let (middle, last) = match complete.split_last() {
+        Some((last, middle)) if !middle.is_empty() => (middle, Some(last)),
+        _ => (complete, None),
+    };
+    let transactions: u64 = middle.iter().map(|sums| sums.count).sum();
+    let per_s = transactions as f64 / (middle.len() as f64 * whole_s);
+    let estimated_s = |sums: &Sums| if per_s > 0.0 { sums.count as f64 / per_s } else { whole_s };
+    let ramp_s = f64::from(count) * whole_s;
+    let first_s = estimated_s(&ramp).clamp(ramp_s - ROUNDING_S, ramp_s);
+    let first = Interval { seconds: first_s, sums: ramp };
+    let full = |sums: &Sums| Interval { seconds: whole_s, sums: *sums };
+    let last = last.map(|sums| {
+        let expected = per_s * whole_s;
+        // A smaller number within three standard deviations is chance.
+        let is_whole = sums.count as f64 >= expected - 3.0 * expected.sqrt();
+        let seconds = if is_whole { whole_s } else { estimated_s(sums) };
+        Interval { seconds, sums: *sums }
+    });
+    std::iter::once(first)
+        .chain(middle.iter().map(full))
+        .chain(last)
+        .filter(|interval| interval.seconds > 0.0)
+        .collect()
+}
+
+fn session_loop(all: &Sums, intervals: &[Interval]) -> LoopRecord {
     let reported = all.latency();
     let has_lag = reported.as_ref().is_some_and(|each| each.kind == LatencyKind::Response);
-    let series = intervals.iter().map(|(start, sums)| Point {
-        t_s: (start - first + length) as f64,
-        seconds: length as f64,
-        transactions: sums.count,
-        errors: sums.failed(),
-        failed: sums.failed(),
-        skipped: sums.skipped,
-        retries: sums.retries,
-        max_us: sums.max_us.filter(|_| !has_lag),
-        response_max_us: sums.max_us.filter(|_| has_lag),
-        ..Point::default()
+    let mut t_s = 0.0;
+    let series = intervals.iter().map(|Interval { seconds, sums }| {
+        t_s += seconds;
+        Point {
+            t_s,
+            seconds: *seconds,
+            transactions: sums.count,
+            errors: sums.failed(),
+            failed: sums.failed(),
+            skipped: sums.skipped,
+            retries: sums.retries,
+            max_us: sums.max_us.filter(|_| !has_lag),
+            response_max_us: sums.max_us.filter(|_| has_lag),
+            ..Point::default()
+        }
     });
     let entry = |(sqlstate, count): (&str, u64)| ErrorEntry {
         sqlstate: sqlstate.to_owned(),

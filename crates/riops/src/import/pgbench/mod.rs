@@ -6,7 +6,7 @@ mod report;
 
 pub(super) use aggregate::aggregate;
 pub(super) use log::log;
-pub(super) use report::text;
+pub(super) use report::PgbenchReport;
 
 /// Name of the tool in records.
 const TOOL: &str = "pgbench";

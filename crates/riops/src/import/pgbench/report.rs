@@ -1,8 +1,8 @@
 //! The report that pgbench prints, with or without its progress lines.
 
-use super::super::error::ImportError;
 use super::super::found::{Found, FoundServer};
-use super::super::number::{Limited, counted};
+use super::super::number::{counted, required as number};
+use super::super::reports::Report;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{
@@ -23,27 +23,84 @@ const FACTS: [&str; 10] = [
     "average connection time",
 ];
 
-/// Returns the runs in a text: one per report.
-pub(in crate::import) fn text(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
-    let mut runs = Vec::new();
-    let mut report = Report::default();
-    for (line, content) in (1..).zip(text.lines()) {
-        let at_start =
-            content.starts_with("pgbench (") || content.starts_with("transaction type: ");
-        if at_start && report.has_type {
-            runs.push(std::mem::take(&mut report).finish(name)?);
-        }
-        report.line(content).map_err(|reason| ImportError::line(name, line, reason))?;
-    }
-    runs.push(report.finish(name)?);
-    Ok(runs)
+/// Maximum number of lines that occur once: these, and two rates.
+const SEEN_MAX: usize = RESULTS.len() + 2;
+
+/// The quotient of the rates without and with the time to connect, up to which each client connected once.
+const CONNECTING_MAX: f64 = 1.1;
+
+/// The part of [`FACTS`] that precedes the results, and the other lines there, in the order of the report.
+const SETTINGS: [&str; 9] = [
+    "scaling factor",
+    "partition method",
+    "partitions",
+    "query mode",
+    "number of clients",
+    "number of threads",
+    "maximum number of tries",
+    "duration",
+    "number of transactions per client",
+];
+
+/// Lines that occur once in a report, from the first result on.
+const RESULTS: [&str; 3] =
+    ["number of transactions actually processed", "latency average", "latency stddev"];
+
+/// A line of a text.
+#[derive(Debug, Clone, Copy)]
+enum Line<'a> {
+    /// `pgbench (…)`
+    Banner(&'a str),
+    Progress(&'a str),
+    Script(&'a str),
+    /// A line of a script, after `- `.
+    OfScript(&'a str),
+    Aborted,
+    /// `tps = …`
+    Tps(&'a str),
+    Pair(&'a str, &'a str),
+    /// A line of another program.
+    Other,
 }
 
-/// A report while it is read.
+impl<'a> Line<'a> {
+    fn of(text: &'a str, is_in_script: bool) -> Self {
+        // Other lists are those of people who quote a report.
+        let text = match text.strip_prefix("- ") {
+            Some(rest) if is_in_script => return Self::OfScript(rest),
+            Some(rest) => rest,
+            None => text,
+        };
+        if let Some(rest) = text.strip_prefix("pgbench (") {
+            Self::Banner(rest)
+        } else if let Some(rest) = text.strip_prefix("progress: ") {
+            Self::Progress(rest)
+        } else if let Some(rest) = text.strip_prefix("SQL script ") {
+            Self::Script(rest)
+        } else if text.contains("Run was aborted") {
+            Self::Aborted
+        } else if let Some(rest) = text.strip_prefix("tps = ") {
+            Self::Tps(rest)
+        } else if let Some((name, value)) = text.split_once(": ").or_else(|| text.split_once(" = "))
+        {
+            Self::Pair(name, value)
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A report of pgbench while it is read.
 #[derive(Debug, Default)]
-struct Report {
+pub(in crate::import) struct PgbenchReport {
     found: Found,
+    /// Whether a banner or progress lines show that pgbench started.
+    has_started: bool,
     has_type: bool,
+    /// Whether the settings are those of the report before.
+    is_continued: bool,
+    /// Lines that occur once.
+    seen: Vec<String>,
     clients: Option<u32>,
     per_client: Option<u64>,
     processed: Option<u64>,
@@ -65,58 +122,223 @@ struct Progress {
     tps: f64,
 }
 
-impl Report {
-    /// Reads a line. Lines of other programs are ignored.
+impl Report for PgbenchReport {
+    const TOOL: &'static str = TOOL;
+
+    fn next(&self, line: &str) -> Option<Self> {
+        let line = self.read(line);
+        let is_new = match line {
+            Line::Banner(_) => self.has_started || self.has_type,
+            Line::Pair("transaction type", _) => self.has_values() || self.has_own_type(),
+            Line::Progress(text) => self.is_restart(text),
+            _ => false,
+        };
+        if is_new {
+            return Some(Self::default());
+        }
+        let is_further = match line {
+            Line::Pair(name, _) => {
+                self.has_values() && SETTINGS.contains(&name) || self.has_seen(name)
+            }
+            Line::Tps(rest) => self.has_seen(tps_kind(rest)) || self.seen.len() == SEEN_MAX,
+            Line::Progress(_) => self.has_values(),
+            _ => false,
+        };
+        is_further.then(|| self.continued())
+    }
+
     fn line(&mut self, line: &str) -> Result<(), String> {
-        let line = line.trim_end();
-        if let Some(rest) = line.strip_prefix("pgbench (") {
-            self.banner(rest);
-        } else if let Some(rest) = line.strip_prefix("progress: ") {
-            self.progress.push(progress(rest)?);
-        } else if let Some(rest) = line.strip_prefix("SQL script ") {
-            let name = rest.split_once(": ").map_or(rest, |(_, name)| name);
-            self.scripts
-                .push(OperationRecord { name: name.to_owned(), ..OperationRecord::default() });
-        } else if let Some(rest) = line.strip_prefix(" - ") {
-            self.script_line(rest)?;
-        } else if line.contains("Run was aborted") {
-            self.found.failure = Some("pgbench: Run was aborted".to_owned());
-        } else if let Some(rest) = line.strip_prefix("tps = ") {
-            // Up to version 13 there are two: the second one is without the time to connect.
-            self.tps = Some(match first_word(rest) {
-                // The quotient of zeros, if nothing was processed.
-                "nan" | "-nan" | "inf" => 0.0,
-                tps => number(tps)?,
-            });
-        } else if let Some((name, value)) = line.split_once(": ").or_else(|| line.split_once(" = "))
-        {
-            self.pair(name, value)?;
+        match self.read(line) {
+            Line::Banner(rest) => self.banner(rest),
+            Line::Progress(rest) => {
+                self.has_started = true;
+                self.progress.extend(progress(rest)?);
+            }
+            Line::Script(rest) => {
+                let name = rest.split_once(": ").map_or(rest, |(_, name)| name);
+                self.scripts
+                    .push(OperationRecord { name: name.to_owned(), ..OperationRecord::default() });
+            }
+            Line::OfScript(rest) => self.script_line(rest)?,
+            Line::Aborted => self.found.failure = Some("pgbench: Run was aborted".to_owned()),
+            Line::Tps(rest) => self.tps(rest)?,
+            Line::Pair(name, value) => self.pair(name, value)?,
+            Line::Other => {}
         }
         Ok(())
     }
 
-    /// `18.4, server 15.20)`
+    fn has_results(&self) -> bool {
+        self.has_values() || self.has_own_type()
+    }
+
+    fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    fn finish(self) -> Result<Found, String> {
+        let missing = |what: &str| {
+            format!("the report of pgbench is incomplete: the line \"{what}\" is missing")
+        };
+        // The first lines of a report are often cut off.
+        if !self.has_type && !self.has_values() {
+            return Err(missing("transaction type: …"));
+        }
+        let processed = self
+            .processed
+            .ok_or_else(|| missing("number of transactions actually processed: …"))?;
+        let tps = match self.tps {
+            Some(tps) => tps,
+            // From version 18 on, the report ends earlier if nothing was processed.
+            None if processed == 0 => 0.0,
+            None => return Err(missing("tps = …")),
+        };
+        let duration = match self.found.stop {
+            Some(Stop::DurationS(seconds)) => seconds,
+            _ => 0.0,
+        };
+        let (series, started_at) = series(&self.progress);
+        let mut found = self.found;
+        found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
+        found.started_at = started_at;
+        let planned = self.per_client.zip(self.clients);
+        let planned = planned.map(|(each, clients)| each.saturating_mul(u64::from(clients)));
+        found.stop = found.stop.or(planned.map(Stop::Transactions));
+        let stage = &mut found.stage;
+        // 0 is unknown: the line was cut off.
+        stage.sessions = self.clients.unwrap_or_default();
+        stage.transactions = processed;
+        stage.seconds = if tps > 0.0 { processed as f64 / tps } else { duration };
+        let each = &mut stage.session_loop;
+        each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
+        each.outcomes = outcomes(processed, self.failed)?;
+        each.retries = self.retries.unwrap_or_default();
+        each.errors = self
+            .failures
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(sqlstate, count)| ErrorEntry {
+                sqlstate: sqlstate.to_owned(),
+                count,
+                ..ErrorEntry::default()
+            })
+            .collect();
+        let skipped = self.skipped;
+        for (number, script) in (1..).zip(&self.scripts) {
+            let count = script.transactions;
+            let text = format!("{}, {count} transactions", script.name);
+            found.run.facts.insert(format!("SQL script {number}"), text);
+        }
+        each.late = self.late.map(|(limit_us, transactions)| LateRecord {
+            limit_us,
+            transactions,
+            skipped,
+        });
+        each.operations = self.scripts;
+        each.series = series;
+        Ok(found)
+    }
+}
+
+impl PgbenchReport {
+    fn read<'a>(&self, line: &'a str) -> Line<'a> {
+        Line::of(line, !self.scripts.is_empty())
+    }
+
+    fn has_values(&self) -> bool {
+        self.processed.is_some() || self.tps.is_some()
+    }
+
+    fn has_own_type(&self) -> bool {
+        self.has_type && !self.is_continued
+    }
+
+    fn has_seen(&self, name: &str) -> bool {
+        self.seen.iter().any(|seen| seen == name)
+    }
+
+    /// Whether the times begin again, although there was no report.
+    fn is_restart(&self, text: &str) -> bool {
+        let times = self.progress.first().zip(self.progress.last());
+        let at_s = progress(text).ok().flatten().map(|found| found.at_s);
+        times.zip(at_s).is_some_and(|((first, last), at_s)| {
+            at_s <= last.at_s && at_s <= first.at_s && !self.has_values()
+        })
+    }
+
+    /// A further report with the same header.
+    fn continued(&self) -> Self {
+        let run = &self.found.run;
+        let is_setting = |name: &&String| SETTINGS.contains(&name.as_str());
+        let facts = run.facts.keys().filter(is_setting);
+        let facts = facts.filter_map(|name| run.facts.get_key_value(name));
+        Self {
+            found: Found {
+                run: ImportedRun {
+                    version: run.version.clone(),
+                    test: run.test.clone(),
+                    facts: facts.map(|(name, value)| (name.clone(), value.clone())).collect(),
+                    ..ImportedRun::default()
+                },
+                workers: self.found.workers,
+                protocol: self.found.protocol,
+                stop: self.found.stop,
+                server: self.found.server.clone(),
+                ..Found::default()
+            },
+            has_type: self.has_type,
+            is_continued: true,
+            clients: self.clients,
+            per_client: self.per_client,
+            ..Self::default()
+        }
+    }
+
+    fn tps(&mut self, text: &str) -> Result<(), String> {
+        let tps = match first_word(text) {
+            // The quotient of zeros, if nothing was processed.
+            "nan" | "-nan" | "inf" => 0.0,
+            tps => number(tps)?,
+        };
+        self.seen.push(tps_kind(text).to_owned());
+        // Up to version 13, the second one is without the time to connect. With a connection for each transaction
+        // (-C), this is not the rate of the run.
+        if self.tps.is_some_and(|including| tps > including * CONNECTING_MAX) {
+            self.found.fact("tps", &text);
+        } else {
+            self.tps = Some(tps);
+        }
+        Ok(())
+    }
+
+    /// `18.4, server 15.20)`, or `PostgreSQL) 15.20` as `pgbench --version` prints it.
     fn banner(&mut self, rest: &str) {
+        let version =
+            |text: &str| Some(first_word(text).to_owned()).filter(|text| !text.is_empty());
+        if let Some(own) = rest.strip_prefix("PostgreSQL) ") {
+            self.found.run.version = version(own);
+            return;
+        }
+        self.has_started = true;
         let versions = rest.strip_suffix(')').unwrap_or(rest);
         let (own, server) = versions.split_once(", server ").unwrap_or((versions, ""));
-        self.found.run.version = Some(first_word(own).to_owned()).filter(|text| !text.is_empty());
+        self.found.run.version = version(own);
         // Without a server version, the server has the version of pgbench: pgbench prints it only if it differs.
-        let version = if server.is_empty() { own } else { server };
+        let server = if server.is_empty() { own } else { server };
         self.found.server =
-            FoundServer { version: first_word(version).to_owned(), ..FoundServer::default() };
+            FoundServer { version: first_word(server).to_owned(), ..FoundServer::default() };
     }
 
     fn pair(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "transaction type" => {
-                self.has_type = true;
-                self.found.run.test = Some(value.to_owned());
-            }
+            "transaction type" => self.begin(value),
             "query mode" => self.found.protocol = Some(protocol(value)?),
             "number of clients" => self.clients = Some(number(value)?),
             "number of threads" => self.found.workers = number(value)?,
             "duration" => self.found.stop = Some(Stop::DurationS(number(first_word(value))?)),
-            "number of transactions per client" => self.per_client = Some(number(value)?),
+            "number of transactions per client" => {
+                (self.per_client, self.found.stop) = (Some(number(value)?), None);
+            }
             "number of transactions actually processed" => {
                 let processed = value.split_once('/').map_or(value, |(processed, _)| processed);
                 self.processed = Some(number(processed)?);
@@ -128,6 +350,9 @@ impl Report {
             "latency average" => self.average(value)?,
             "latency stddev" => self.latency.stdev_us = Some(milliseconds(value)?),
             _ => {}
+        }
+        if RESULTS.contains(&name) {
+            self.seen.push(name.to_owned());
         }
         if name == "rate limit schedule lag" {
             self.latency.kind = LatencyKind::Response;
@@ -143,6 +368,16 @@ impl Report {
             self.found.fact(name, &value);
         }
         Ok(())
+    }
+
+    /// The first line of a report. Up to version 13, progress lines precede it without a banner.
+    fn begin(&mut self, test: &str) {
+        if self.is_continued {
+            let progress = std::mem::take(&mut self.progress);
+            *self = Self { progress, has_started: true, ..Self::default() };
+        }
+        self.has_type = true;
+        self.found.run.test = Some(test.to_owned());
     }
 
     fn failure(&mut self, sqlstate: &'static str, value: &str) -> Result<(), String> {
@@ -173,74 +408,9 @@ impl Report {
         }
         Ok(())
     }
-
-    fn finish(self, name: &str) -> Result<Found, ImportError> {
-        let missing = |what: &str| {
-            ImportError::contents(
-                name,
-                format!("the report of pgbench is incomplete: the line \"{what}\" is missing"),
-            )
-        };
-        if !self.has_type {
-            return Err(missing("transaction type: …"));
-        }
-        let clients = self.clients.ok_or_else(|| missing("number of clients: …"))?;
-        let processed = self
-            .processed
-            .ok_or_else(|| missing("number of transactions actually processed: …"))?;
-        let tps = match self.tps {
-            Some(tps) => tps,
-            // From version 18 on, the report ends earlier if nothing was processed.
-            None if processed == 0 => 0.0,
-            None => return Err(missing("tps = …")),
-        };
-        let duration = match self.found.stop {
-            Some(Stop::DurationS(seconds)) => seconds,
-            _ => 0.0,
-        };
-        let (series, started_at) = series(&self.progress);
-        let mut found = self.found;
-        found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
-        found.started_at = started_at;
-        let planned = self.per_client.map(|each| each.saturating_mul(u64::from(clients)));
-        found.stop = found.stop.or(planned.map(Stop::Transactions));
-        let stage = &mut found.stage;
-        stage.sessions = clients;
-        stage.transactions = processed;
-        stage.seconds = if tps > 0.0 { processed as f64 / tps } else { duration };
-        let each = &mut stage.session_loop;
-        each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
-        each.outcomes = outcomes(processed, self.failed)
-            .map_err(|reason| ImportError::contents(name, reason))?;
-        each.retries = self.retries.unwrap_or_default();
-        each.errors = self
-            .failures
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(sqlstate, count)| ErrorEntry {
-                sqlstate: sqlstate.to_owned(),
-                count,
-                ..ErrorEntry::default()
-            })
-            .collect();
-        let skipped = self.skipped;
-        for (number, script) in (1..).zip(&self.scripts) {
-            let count = script.transactions;
-            let text = format!("{}, {count} transactions", script.name);
-            found.run.facts.insert(format!("SQL script {number}"), text);
-        }
-        each.late = self.late.map(|(limit_us, transactions)| LateRecord {
-            limit_us,
-            transactions,
-            skipped,
-        });
-        each.operations = self.scripts;
-        each.series = series;
-        Ok(found)
-    }
 }
 
-fn outcomes(succeeded: u64, failed: Option<u64>) -> Result<Option<Outcomes>, &'static str> {
+fn outcomes(succeeded: u64, failed: Option<u64>) -> Result<Option<Outcomes>, String> {
     let Some(failed) = failed else { return Ok(None) };
     let attempted = succeeded.checked_add(failed).ok_or(OUT_OF_RANGE)?;
     Ok(Some(Outcomes { attempted, succeeded, failed, unknown: 0 }))
@@ -280,14 +450,22 @@ fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
     (points, jiff::Timestamp::from_millisecond(ms).ok().filter(|_| is_epoch))
 }
 
-/// `5.0 s, 381.0 tps, lat 6.890 ms stddev 0.965, 0 failed, …`
-fn progress(rest: &str) -> Result<Progress, String> {
+/// What the rate of a line `tps = …` includes.
+fn tps_kind(text: &str) -> &str {
+    text.split_once(' ').map_or("tps", |(_, kind)| kind)
+}
+
+/// `5.0 s, 381.0 tps, lat 6.890 ms stddev 0.965, 0 failed, …`; `None` for the line of another program.
+fn progress(rest: &str) -> Result<Option<Progress>, String> {
+    if !rest.starts_with(|first: char| first.is_ascii_digit()) || !rest.contains(" tps") {
+        return Ok(None);
+    }
     let mut parts = rest.split(", ");
     let mut value = |unit: &str| {
         let part = parts.next().and_then(|part| part.strip_suffix(unit));
         number(part.ok_or_else(|| format!("expected a number in{unit} in a progress line"))?)
     };
-    Ok(Progress { at_s: value(" s")?, tps: value(" tps")? })
+    Ok(Some(Progress { at_s: value(" s")?, tps: value(" tps")? }))
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {
@@ -306,8 +484,4 @@ fn first_word(text: &str) -> &str {
 /// `6.418 ms` in microseconds.
 fn milliseconds(text: &str) -> Result<f64, String> {
     number(first_word(text)).map(|ms: f64| ms * 1e3)
-}
-
-fn number<T: Limited>(text: &str) -> Result<T, String> {
-    super::super::number::number(text).ok_or_else(|| format!("expected a number, found \"{text}\""))
 }

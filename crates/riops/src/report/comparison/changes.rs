@@ -17,6 +17,9 @@ const WAIT_POINTS: f64 = 0.05;
 /// A property with more values in a group than this, such as a random seed, says nothing about the group.
 const VALUES_MAX: usize = 3;
 
+/// Properties whose values in an imported run mean nothing.
+const UNKNOWN_OF_IMPORTED: [&str; 4] = ["seed", "verify", "processors", "memory in bytes"];
+
 /// The part of a run to which a property belongs, in the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,8 +80,14 @@ pub(super) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (values(a), values(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
     let none = BTreeSet::from(["none".to_owned()]);
+    // What another tool did not report is unknown, not different.
+    let is_imported = |runs: &[&Record]| runs.iter().all(|run| run.imported.is_some());
+    let is_mixed = is_imported(a) != is_imported(b);
+    let is_known =
+        |key: &&(Topic, String)| !is_mixed || of_a.contains_key(*key) && of_b.contains_key(*key);
     let mut changes: Vec<Change> = keys
         .into_iter()
+        .filter(is_known)
         .filter_map(|key| {
             let (in_a, in_b) = (of_a.get(key).unwrap_or(&none), of_b.get(key).unwrap_or(&none));
             let is_shown = in_a != in_b && in_a.len() <= VALUES_MAX && in_b.len() <= VALUES_MAX;
@@ -162,6 +171,9 @@ fn properties(record: &Record) -> Properties {
     add(Topic::Environment, "device", storage.and_then(|storage| storage.device.clone()));
     access_paths(record, &mut all);
     bottlenecks(record, &mut all);
+    if record.imported.is_some() {
+        all.retain(|(_, name), _| !UNKNOWN_OF_IMPORTED.contains(&name.as_str()));
+    }
     all
 }
 

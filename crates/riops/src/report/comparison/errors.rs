@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::figures::counts_transactions;
 use super::group::Group;
 
 /// Two groups of runs cannot be compared.
@@ -16,19 +17,24 @@ pub enum ComparisonError {
     /// The runs are of several workloads.
     #[error("the runs are of several workloads ({0}): select one with --workload")]
     Workloads(String),
+    /// Some runs count transactions, and others rows.
+    #[error("some of the runs count transactions, the others rows: they have no figure in common")]
+    Counts,
 }
 
-/// Returns the workload of all runs.
+/// Returns the workload of all runs. Imported runs can be compared with those of a workload if both count
+/// transactions, or both rows.
 pub(super) fn one_workload(a: Group<'_>, b: Group<'_>) -> Result<String, ComparisonError> {
-    let titles = |group: Group<'_>| -> BTreeSet<String> {
-        group.records.iter().map(|run| run.workload.clone()).collect()
-    };
-    let all: BTreeSet<_> = titles(a).union(&titles(b)).cloned().collect();
-    let mut names = all.iter();
-    match (names.next(), names.next()) {
-        (Some(name), None) => Ok(name.clone()),
-        (None, _) => Err(ComparisonError::NothingValid(a.name.to_owned())),
-        _ => Err(ComparisonError::Workloads(all.into_iter().collect::<Vec<_>>().join(", "))),
+    let runs = || a.records.iter().chain(b.records);
+    let names: BTreeSet<&str> = runs().map(|run| run.workload.as_str()).collect();
+    let measured = runs().filter(|run| run.imported.is_none());
+    let workloads: BTreeSet<&str> = measured.map(|run| run.workload.as_str()).collect();
+    let counts: BTreeSet<bool> = runs().map(counts_transactions).collect();
+    match (names.is_empty(), workloads.len(), counts.len()) {
+        (true, ..) => Err(ComparisonError::NothingValid(a.name.to_owned())),
+        (_, 0 | 1, 1) => Ok(names.into_iter().collect::<Vec<_>>().join(", ")),
+        (_, 0 | 1, _) => Err(ComparisonError::Counts),
+        _ => Err(ComparisonError::Workloads(names.into_iter().collect::<Vec<_>>().join(", "))),
     }
 }
 

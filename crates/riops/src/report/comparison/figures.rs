@@ -106,7 +106,7 @@ pub(super) fn stages(
     let mut candidates = Vec::new();
     let mut stages = Vec::new();
     for (position, stage) in first.stages.iter().enumerate() {
-        let at = |runs| stages_at(runs, position, &stage.name);
+        let at = |runs| stages_at(runs, position, (first, stage));
         let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
             continue;
         };
@@ -150,7 +150,7 @@ pub(in crate::report) fn group_figures(
     };
     let mut groups = Vec::new();
     for (position, stage) in first.stages.iter().enumerate() {
-        let Some(stages) = stages_at(runs, position, &stage.name) else {
+        let Some(stages) = stages_at(runs, position, (first, stage)) else {
             continue;
         };
         let (figures, has_response) = figures_of(first, &stages);
@@ -166,9 +166,18 @@ pub(in crate::report) fn group_figures(
     groups
 }
 
-/// The stage at this position of each run; `None` if a run has no such stage.
-fn stages_at<'a>(runs: &[&'a Record], position: usize, name: &str) -> Option<Vec<&'a StageRecord>> {
-    runs.iter().map(|run| run.stages.get(position).filter(|each| each.name == name)).collect()
+/// The stage at this position of each run; `None` if a run has no such stage. The name of an imported one is that of
+/// its tool.
+fn stages_at<'a>(
+    runs: &[&'a Record],
+    position: usize,
+    (first, stage): (&Record, &StageRecord),
+) -> Option<Vec<&'a StageRecord>> {
+    let is_imported = |run: &Record| run.imported.is_some();
+    let is_same = |run: &Record, other: &StageRecord| {
+        other.name == stage.name || is_imported(run) || is_imported(first)
+    };
+    runs.iter().map(|run| run.stages.get(position).filter(|other| is_same(run, other))).collect()
 }
 
 /// The figures of a stage, the main one first, and whether latencies are response times. With a rate the

@@ -2,6 +2,8 @@ use std::slice::from_ref;
 
 use super::*;
 use crate::metrics::Histogram;
+use crate::plan::ImportedRun;
+use crate::record::{ImportRecord, StartSource};
 use crate::report::{example_oltp, example_record};
 use crate::stats::Outcome;
 use crate::units::Nanos;
@@ -209,4 +211,50 @@ fn runs_that_include_a_warm_up_have_a_note() {
     let notes = compared(&a, &b).notes;
     let note = "in 1 of 8 runs of A, the measurement includes a warm-up that changes the rate by more than 2.0%";
     assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
+}
+
+/// The same results, as those of another tool.
+fn imported(mut record: Record) -> Record {
+    let run = ImportedRun { tool: "pgbench".to_owned(), ..ImportedRun::default() };
+    record.id = uuid::Uuid::from_u128(record.id.as_u128() + 100);
+    (record.workload, record.plan.work) = ("imported".to_owned(), run.into());
+    record.stages[0].name = "imported, pgbench".to_owned();
+    record.verdict.valid = false;
+    record.imported = Some(ImportRecord {
+        format: "pgbench".to_owned(),
+        files: Vec::new(),
+        imported_at: record.started_at,
+        start: StartSource::ImportTime,
+    });
+    record
+}
+
+#[test]
+fn an_imported_run_is_compared_with_one_that_counts_the_same() {
+    let measured = example_oltp();
+    let other = imported(measured.clone());
+    let comparison = compared(from_ref(&other), from_ref(&measured));
+    assert_eq!(comparison.workload, "imported, oltp");
+    let figures = &comparison.stages[0].figures;
+    let per_s = measured.stages[0].throughput.transactions_per_s;
+    assert_eq!((figures[0].figure, figures[0].a, figures[0].b), {
+        let rounded = Some(per_s.ln().exp());
+        (Figure::TransactionsPerS, rounded, rounded)
+    });
+    assert!(comparison.notes[0].contains("runs of A are imported"), "{:?}", comparison.notes);
+    // The settings of the server, for example, are unknown.
+    let mut other = other;
+    (other.plan.seed, other.target.settings) = (0, std::collections::BTreeMap::new());
+    other.plan.sessions += 1;
+    let changes = compared(from_ref(&other), from_ref(&measured)).changes;
+    let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(names, ["sessions"]);
+    let rows = run(1, 100.0, 500);
+    let groups = |a, b| (Group { name: "before", records: a }, Group { name: "after", records: b });
+    let (a, b) = groups(from_ref(&other), from_ref(&rows));
+    let error = compare(a, b, &Settings::default()).unwrap_err().to_string();
+    assert!(error.contains("no figure in common"), "{error}");
+    let (a, b) = groups(from_ref(&measured), from_ref(&rows));
+    let error = compare(a, b, &Settings::default()).unwrap_err().to_string();
+    assert!(error.contains("several workloads (oltp, rows)"), "{error}");
 }

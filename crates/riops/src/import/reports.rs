@@ -1,0 +1,90 @@
+//! Texts with reports of runs, one after the other, and lines of other programs between them.
+
+use super::error::ImportError;
+use super::format::unquoted;
+use super::found::Found;
+
+/// A report while it is read.
+pub(super) trait Report: Default {
+    /// Name of the tool in messages.
+    const TOOL: &'static str;
+
+    /// Returns the report that begins with this line, if the line does not belong to this one. Without a header, it has
+    /// that of this one.
+    fn next(&self, line: &str) -> Option<Self>;
+
+    /// Reads a line. Lines of other programs are ignored.
+    fn line(&mut self, line: &str) -> Result<(), String>;
+
+    /// Whether there is a result: the report must be complete.
+    fn has_results(&self) -> bool;
+
+    /// Whether a run began, which may have ended before its report.
+    fn has_started(&self) -> bool;
+
+    /// Returns the run, or what is missing.
+    fn finish(self) -> Result<Found, String>;
+}
+
+/// Returns the runs in a text. Fails if there is none, or if a report is incomplete. A run that ended before its report
+/// has no results: a notice names it.
+pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
+    let mut runs = Vec::new();
+    let mut skipped = Skipped::default();
+    let (mut report, mut start) = (R::default(), 1);
+    for (number, content) in (1..).zip(text.lines()) {
+        let line = unquoted(content);
+        if let Some(next) = report.next(line) {
+            let ended = std::mem::replace(&mut report, next);
+            if ended.has_results() {
+                runs.push(finish(ended, name, start)?);
+            } else if ended.has_started() {
+                skipped.add(start);
+            }
+            start = number;
+        }
+        report.line(line).map_err(|reason| ImportError::line(name, number, reason))?;
+    }
+    if runs.is_empty() || report.has_results() {
+        runs.push(finish(report, name, start)?);
+    } else if report.has_started() {
+        skipped.add(start);
+    }
+    if let Some(first) = runs.first_mut() {
+        first.notices.extend(skipped.notice(name, R::TOOL));
+    }
+    Ok(runs)
+}
+
+/// Runs that ended before their report.
+#[derive(Default)]
+struct Skipped {
+    first_line: u64,
+    runs: u64,
+}
+
+impl Skipped {
+    fn add(&mut self, line: u64) {
+        if self.runs == 0 {
+            self.first_line = line;
+        }
+        self.runs += 1;
+    }
+
+    fn notice(&self, name: &str, tool: &str) -> Option<String> {
+        let line = self.first_line;
+        match self.runs {
+            0 => None,
+            1 => Some(format!(
+                "{name}, line {line}: a run of {tool} without a report was not imported"
+            )),
+            runs => Some(format!(
+                "{name}: {runs} runs of {tool} without a report were not imported, the first one in line {line}"
+            )),
+        }
+    }
+}
+
+fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportError> {
+    report.finish().map_err(|reason| ImportError::line(name, start, reason))
+}

@@ -1,0 +1,133 @@
+//! The totals of a report of sysbench, or of its part up to a checkpoint.
+
+use super::super::number::required as number;
+use crate::metrics::{Histogram, HistogramError, LATENCIES_MAX};
+use crate::record::{Execution, LatencySummary, Queries, ReportedLatency};
+use crate::units::Nanos;
+
+/// What the sections of a report contain.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) has_sql: bool,
+    pub(super) queries: Queries,
+    pub(super) transactions: Option<u64>,
+    pub(super) errors: u64,
+    pub(super) reconnects: u64,
+    /// Time since the start of the run.
+    pub(super) seconds: Option<f64>,
+    pub(super) latency: ReportedLatency,
+    pub(super) sum_s: Option<f64>,
+    /// Mean and standard deviation of the events of the threads, as text.
+    pub(super) events: Option<String>,
+    pub(super) execution: Option<Execution>,
+    /// Values in milliseconds, and their counts.
+    buckets: Vec<(f64, u64)>,
+    /// Sum of these counts.
+    counted: u64,
+}
+
+impl Totals {
+    /// `0.499 |*                                        1`
+    pub(super) fn bucket(&mut self, text: &str) -> Result<(), String> {
+        if let Some((value, bar)) = text.split_once('|') {
+            let count = number(bar.rsplit(' ').next().unwrap_or_default())?;
+            self.count(count)?;
+            self.buckets.push((number(value)?, count));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, count: u64) -> Result<(), String> {
+        let counted = self.counted.checked_add(count).filter(|sum| *sum <= LATENCIES_MAX);
+        self.counted = counted.ok_or("a count is out of range")?;
+        Ok(())
+    }
+
+    /// Returns the totals of a run with checkpoints. Their percentiles, and how evenly the threads ran, cannot be
+    /// added.
+    pub(super) fn sum(checkpoints: Vec<Self>, last: Self) -> Result<Self, String> {
+        if checkpoints.is_empty() {
+            return Ok(last);
+        }
+        let mut all = Self { has_sql: true, seconds: last.seconds, ..Self::default() };
+        for part in checkpoints.into_iter().chain([last]) {
+            all.add(part)?;
+        }
+        // The histogram of sysbench is that since the last checkpoint.
+        if Some(all.counted) != all.transactions {
+            all.buckets.clear();
+        }
+        let mean_s = all.sum_s.zip(all.transactions.filter(|count| *count > 0));
+        all.latency.mean_us = mean_s.map(|(sum_s, count)| sum_s * 1e6 / count as f64);
+        Ok(all)
+    }
+
+    fn add(&mut self, part: Self) -> Result<(), String> {
+        let sum = |a: u64, b: u64| a.checked_add(b).ok_or("a count is out of range");
+        let of = |pick: fn(f64, f64) -> f64, a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(pick(a, b)),
+            (a, b) => a.or(b),
+        };
+        self.queries = Queries {
+            read: sum(self.queries.read, part.queries.read)?,
+            write: sum(self.queries.write, part.queries.write)?,
+            other: sum(self.queries.other, part.queries.other)?,
+        };
+        let before = self.transactions.unwrap_or_default();
+        self.transactions = part.transactions.map(|count| sum(before, count)).transpose()?;
+        self.errors = sum(self.errors, part.errors)?;
+        self.reconnects = sum(self.reconnects, part.reconnects)?;
+        self.sum_s = of(|a, b| a + b, self.sum_s, part.sum_s);
+        self.latency.min_us = of(f64::min, self.latency.min_us, part.latency.min_us);
+        self.latency.max_us = of(f64::max, self.latency.max_us, part.latency.max_us);
+        self.count(part.counted)?;
+        self.buckets.extend(part.buckets);
+        Ok(())
+    }
+
+    /// The number of threads: that of all transactions for the mean of a thread.
+    pub(super) fn threads(&self) -> Option<u32> {
+        let (mean, _) = self.events.as_ref()?.split_once('/')?;
+        let mean: f64 = number(mean).ok().filter(|mean| *mean > 0.0)?;
+        let threads = self.transactions? as f64 / mean;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limited")]
+        let threads = threads.round().clamp(0.0, f64::from(u32::MAX)) as u32;
+        Some(threads)
+    }
+
+    /// Returns the histogram with the buckets of sysbench, each at its value, and its figures.
+    pub(super) fn histogram(&self) -> Result<Option<(String, LatencySummary)>, HistogramError> {
+        if self.buckets.is_empty() {
+            return Ok(None);
+        }
+        let mut histogram = Histogram::new()?;
+        for (ms, count) in &self.buckets {
+            histogram.record_many(Nanos(rounded(ms * 1e6)), *count);
+        }
+        let summary = summary(&histogram, &self.latency);
+        summary.map(|summary| histogram.to_base64().map(|text| (text, summary))).transpose()
+    }
+}
+
+/// The figures of the histogram, but minimum, mean and maximum as sysbench measured them.
+fn summary(histogram: &Histogram, exact: &ReportedLatency) -> Option<LatencySummary> {
+    let found: LatencySummary = histogram.summary()?.into();
+    let max = exact.max_us.unwrap_or(found.max);
+    let at_most = |us: f64| us.min(max);
+    Some(LatencySummary {
+        min: exact.min_us.unwrap_or(found.min),
+        mean: exact.mean_us.unwrap_or(found.mean),
+        p50: at_most(found.p50),
+        p90: at_most(found.p90),
+        p95: at_most(found.p95),
+        p99: at_most(found.p99),
+        p999: at_most(found.p999),
+        max,
+        ..found
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds")]
+fn rounded(ns: f64) -> u64 {
+    ns.max(0.0).round() as u64
+}
