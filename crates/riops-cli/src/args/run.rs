@@ -98,7 +98,7 @@ impl RunOptions {
         let sessions = self.sessions.unwrap_or_else(cores);
         Ok(Plan {
             sessions,
-            workers: self.workers.unwrap_or_else(|| cores().min(sessions)),
+            workers: self.workers.unwrap_or_else(cores).min(sessions),
             driver: self.driver.unwrap_or_default(),
             protocol: self.protocol.unwrap_or_default(),
             errors: ErrorPolicy { max_retries: self.max_retries, ..ErrorPolicy::default() },

@@ -70,11 +70,9 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
 fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
     let sessions = options.sessions.unwrap_or(cores);
-    let workers = options.workers.unwrap_or_else(|| cores.min(sessions));
-    if workers == 0 || workers > sessions {
-        let text =
-            format!("--workers must be between 1 and --sessions ({sessions}), not {workers}");
-        return Err(UsageError(text).into());
+    let workers = options.workers.unwrap_or(cores).min(sessions);
+    if workers == 0 {
+        return Err(UsageError("--sessions and --workers must be at least 1".to_owned()).into());
     }
     let seconds = options.duration.map_or(CALIBRATION_S, |span| span.0.as_secs_f64());
     if !(seconds > 0.0 && seconds <= 3600.0) {

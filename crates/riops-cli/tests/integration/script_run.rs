@@ -133,6 +133,49 @@ fn the_plan_of_a_script_is_the_one_that_its_values_get() {
 }
 
 #[test]
+fn plans_that_the_statistics_of_the_server_contradict_are_named() {
+    let database = database("script_contradicted");
+    database
+        .connect()
+        .execute(
+            "create table skew as select case when n <= 20 then n else 0 end as k, n from generate_series(1, 20000) as n;
+             create index skew_k on skew (k);
+             analyze skew",
+        )
+        .unwrap();
+    // The first values are rare, and find their rows with the index. The later one is that of nearly all rows.
+    let text = "\\set n :n + 1\n\\set k case when :n < 10 then :n else 0 end\nselect sum(n) from skew where k = :k;\n";
+    let file = written("contradicted", text);
+    let line = format!(
+        "run script -f {file} -D n=0 --protocol simple -c 1 --transactions 100 --warmup 0s"
+    );
+    let ran = database.riops(&format!("{line} --output json --no-store")).expect(0).json();
+    let scans = &ran["stages"][0]["database"]["scans"][0];
+    assert_eq!((&scans["table"], &scans["sequential"]), (&"skew".into(), &91.into()), "{scans}");
+    let warnings = ran["verdict"]["warnings"].to_string();
+    let named = "the server counted 91 sequential scans of skew, but the checked plans have none";
+    assert!(warnings.contains(named), "{warnings}");
+    let strict = database.riops(&format!("{line} --strict-plans --no-store")).expect(3);
+    assert!(strict.stdout.contains("91 sequential scans of skew"), "{}", strict.stdout);
+}
+
+#[test]
+fn errors_of_parameters_name_the_protocol_that_needs_none() {
+    let database = database("script_parameters");
+    let file = written("parameters", "\\set x 64\nset work_mem = :x;\n");
+    let line = format!("run script -f {file} -c 1 --transactions 10 --warmup 0s --no-store");
+    let hint = "--protocol simple replaces the variables in the text";
+    for protocol in ["extended", "prepared"] {
+        let ran = database.riops(&format!("{line} --protocol {protocol}")).expect(1);
+        assert!(ran.stdout.contains(hint), "{}", ran.stdout);
+    }
+    let ran = database.riops(&format!("{line} --protocol simple")).expect(0);
+    assert!(!ran.stdout.contains(hint), "{}", ran.stdout);
+    let checked = database.riops(&format!("script check {file}"));
+    assert!(checked.stdout.contains(hint), "{}", checked.stdout);
+}
+
+#[test]
 fn several_plans_of_one_statement_are_shown() {
     let database = database("script_skew");
     database

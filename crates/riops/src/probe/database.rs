@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
+use super::scans::{self, Scans, TableScans};
 use crate::server::{Connection, ConnectionError};
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
@@ -202,6 +203,8 @@ pub struct DatabaseUse {
     pub sizes_after: Option<Sizes>,
     /// Blocks accessed by one read transaction, measured after the stage.
     pub blocks_per_read: Option<f64>,
+    /// Scans of tables, the most scanned first, if they were counted.
+    pub scans: Vec<TableScans>,
 }
 
 /// All counters at one point in time.
@@ -235,6 +238,8 @@ pub struct DatabaseProbe<'a> {
     /// Settings, then EXPLAIN statements that measure the blocks of a read.
     read_explains: (Vec<String>, Vec<String>),
     blocks_per_read: Option<f64>,
+    /// Scans of all tables before the sessions connected and after they disconnected, if they are counted.
+    scans: Option<[Option<Scans>; 2]>,
     opened: Sample,
     started: Sample,
     ended: Sample,
@@ -269,6 +274,7 @@ impl<'a> DatabaseProbe<'a> {
             connection,
             read_explains: (Vec::new(), Vec::new()),
             blocks_per_read: None,
+            scans: None,
             opened: Sample::default(),
             started: Sample::default(),
             ended: Sample::default(),
@@ -281,6 +287,12 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn with_read_explains(self, settings: Vec<String>, explains: Vec<String>) -> Self {
         Self { read_explains: (settings, explains), ..self }
+    }
+
+    /// Adds the scans of all tables, with which the plans of statements can be compared.
+    #[must_use]
+    pub fn with_scans(self) -> Self {
+        Self { scans: Some([None, None]), ..self }
     }
 
     /// Sets the time that the queries of one reading may take together.
@@ -339,6 +351,18 @@ impl<'a> DatabaseProbe<'a> {
             std::thread::sleep(STATISTICS_DELAY);
         }
         self.opened = self.within(self.timeout, |probe| probe.sample(true));
+        self.count_scans(0);
+    }
+
+    /// Reads the scans as the first or the second reading, if they are counted.
+    fn count_scans(&mut self, reading: usize) {
+        if self.scans.is_none() {
+            return;
+        }
+        let found = self.within(self.timeout, |probe| scans::read(probe.connection));
+        if let Some(place) = self.scans.as_mut().and_then(|readings| readings.get_mut(reading)) {
+            *place = found;
+        }
     }
 
     /// Reads the counters at the start of the measurement.
@@ -358,6 +382,7 @@ impl<'a> DatabaseProbe<'a> {
             std::thread::sleep(STATISTICS_DELAY);
         }
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
+        self.count_scans(1);
         self.blocks_per_read = self.measure_reads();
     }
 
@@ -516,6 +541,10 @@ impl<'a> DatabaseProbe<'a> {
             sizes_before: rows.map(|((_, from), _)| from),
             sizes_after: rows.map(|(_, (_, to))| to),
             blocks_per_read: self.blocks_per_read,
+            scans: match &self.scans {
+                Some([Some(from), Some(to)]) => scans::between(from, to),
+                _ => Vec::new(),
+            },
         }
     }
 }

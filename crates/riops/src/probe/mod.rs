@@ -17,6 +17,7 @@ pub mod processes;
 mod profile;
 mod sampled;
 pub mod sampler;
+pub mod scans;
 pub mod storage;
 pub mod threads;
 pub mod topology;

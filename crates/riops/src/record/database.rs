@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::convert::from_measured;
-use crate::probe::{caches, database, sampler};
+use crate::probe::{caches, database, sampler, scans};
 
 /// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +183,24 @@ pub struct DatabaseUse {
     /// Blocks accessed by one read transaction, measured after the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
+    /// Scans of tables by all sessions of the server, the most scanned table first; only of scripts, whose plans are
+    /// compared with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scans: Vec<TableScans>,
 }
+
+/// Scans of a table during a stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableScans {
+    /// Name of the table, without its schema.
+    pub table: String,
+    /// Number of sequential scans.
+    pub sequential: u64,
+    /// Number of index scans.
+    pub index: u64,
+}
+
+from_measured!(TableScans from scans::TableScans { table, sequential, index });
 
 impl From<database::DatabaseUse> for DatabaseUse {
     fn from(measured: database::DatabaseUse) -> Self {
@@ -200,6 +217,7 @@ impl From<database::DatabaseUse> for DatabaseUse {
             sizes_before,
             sizes_after,
             blocks_per_read,
+            scans,
         } = measured;
         Self {
             blocks: blocks.map(Into::into),
@@ -214,6 +232,7 @@ impl From<database::DatabaseUse> for DatabaseUse {
             sizes_before: sizes_before.map(Into::into),
             sizes_after: sizes_after.map(Into::into),
             blocks_per_read,
+            scans: scans.into_iter().map(Into::into).collect(),
         }
     }
 }

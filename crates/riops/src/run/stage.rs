@@ -133,6 +133,9 @@ impl ActiveRun<'_> {
         // With several nodes, the counters of one node are not those of the cluster.
         if self.nodes.allowed().len() == 1 && self.control.has_catalogs() && !is_closed {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
+            // Those of a script are observed, not expected: the server knows which ones were executed.
+            let is_observed = workload.accesses().is_empty();
+            let database = if is_observed { database.with_scans() } else { database };
             let explained = workload.read_samples();
             probe = probe.with_database(match settings {
                 Some(settings) => database.with_read_explains(settings, explained),

@@ -44,6 +44,21 @@ pub struct CheckedStatement {
     pub finding: Finding,
 }
 
+/// What to do about an error of a parameter in a place where the server accepts none.
+pub const PARAMETER_HINT: &str =
+    "--protocol simple replaces the variables in the text, as pgbench does by default";
+
+/// Whether an error may be due to a parameter `$n` in the place of a variable.
+#[must_use]
+pub fn is_about_parameters(sqlstate: &str, message: &str) -> bool {
+    match sqlstate {
+        // Its type cannot be determined, the call is ambiguous, or the number of values differs.
+        "42P18" | "42725" | "08P01" => true,
+        "42601" => message.contains("\"$"),
+        _ => false,
+    }
+}
+
 /// Checks the statements of a script without executing them.
 ///
 /// # Errors
@@ -89,7 +104,9 @@ fn check_one(
     match connection.prepare(NAME, &checked.sql, &[]) {
         Ok(()) => {}
         Err(ConnectionError::Server(error)) => {
-            checked.finding = Finding::Refused(error.to_string());
+            let hint = is_about_parameters(error.sqlstate.as_str(), &error.message);
+            let hint = if hint { format!("; {PARAMETER_HINT}") } else { String::new() };
+            checked.finding = Finding::Refused(format!("{error}{hint}"));
             return Ok(checked);
         }
         Err(error) => return Err(error),

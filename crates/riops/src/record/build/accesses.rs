@@ -2,6 +2,8 @@
 
 use crate::engine::{AccessFinding, Moment, StageResult};
 use crate::record::access::{AccessRecord, moment_text};
+use crate::record::database::TableScans;
+use crate::units;
 use crate::workload::access::{Access, Finding};
 
 pub(super) fn accesses_of(
@@ -50,6 +52,40 @@ pub(super) fn accesses_of(
         ..record(&unchecked.statement, unchecked.moment, unchecked.sessions)
     });
     checked.chain(unchecked).collect()
+}
+
+/// Scans that no checked plan of a table has are reported from this number on, and from one in this many scans on: other
+/// sessions may have executed a few.
+const OTHER_SCANS_MIN: u64 = 3;
+const SCANS_PER_OTHER: u64 = 100;
+
+/// Returns where the scans that the server counted contradict the plans that were checked.
+pub(super) fn contradictions(accesses: &[AccessRecord], scans: &[TableScans]) -> Vec<String> {
+    let lines = || accesses.iter().flat_map(|access| access.found.lines()).map(str::trim_end);
+    let on = |table: &str| {
+        let (sequential, other) = (format!("Seq Scan on {table}"), format!(" on {table}"));
+        let is_sequential = |line: &str| line.ends_with(&sequential);
+        (
+            lines().any(is_sequential),
+            lines().any(|line| line.ends_with(&other) && !is_sequential(line)),
+        )
+    };
+    let mut found = Vec::new();
+    for TableScans { table, sequential, index } in scans {
+        let planned = on(table);
+        let least = (sequential + index).div_ceil(SCANS_PER_OTHER).max(OTHER_SCANS_MIN);
+        let is_many = |count: u64| count >= least;
+        let (kind, count) = match planned {
+            (false, true) if is_many(*sequential) => ("sequential", *sequential),
+            (true, false) if is_many(*index) => ("index", *index),
+            _ => continue,
+        };
+        found.push(format!(
+            "the server counted {} {kind} scans of {table}, but the checked plans have none: other values may have other plans",
+            units::count(count)
+        ));
+    }
+    found
 }
 
 /// Returns the access path of a statement that ran once, from its own EXPLAIN.

@@ -1,6 +1,8 @@
 //! Builds the record of a run, part by part.
 
-use super::accesses::{access_of_statement, accesses_of, path_reasons, unexpected_path};
+use super::accesses::{
+    access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path,
+};
 use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
 use super::reasons::unlike_planned;
 use super::session_loop::stage;
@@ -152,7 +154,9 @@ impl Builder<'_> {
         if without_success && !accepts_none {
             add("no transaction ended within the measurement".to_owned());
         }
-        let changed = path_reasons(&accesses);
+        let mut changed = path_reasons(&accesses);
+        let scans = stage.database.as_ref().map_or(&[][..], |database| &database.scans);
+        changed.extend(contradictions(&accesses, scans));
         if spec.tolerates_changed_plans() {
             let warning =
                 |text| Warning { kind: WarningKind::PlanChange, stage: name.clone(), text };

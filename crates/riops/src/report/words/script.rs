@@ -6,8 +6,10 @@ use super::super::model::Summary;
 use super::super::page::table::{Cell, Table, stages};
 use super::super::sections::next::{Commands, Hint};
 use super::{DatasetWords, Words};
+use crate::plan::Protocol;
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
-use crate::record::{CommandRecord, LatencySummary, Record};
+use crate::record::{CommandRecord, ErrorEntry, LatencySummary, Record};
+use crate::script::{PARAMETER_HINT, is_about_parameters};
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -49,6 +51,13 @@ impl Words for ScriptRun {
 
     fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
         let stage = &summary.stage.session_loop;
+        let about_parameters =
+            |error: &ErrorEntry| is_about_parameters(&error.sqlstate, &error.sample);
+        if summary.record.plan.protocol != Protocol::Simple
+            && stage.errors.iter().any(about_parameters)
+        {
+            block.line("parameters", PARAMETER_HINT);
+        }
         let measured: Vec<_> =
             stage.commands.iter().filter(|command| command.is_measured).collect();
         let lines: Vec<_> = measured
