@@ -51,7 +51,7 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
         database.riops(&format!("{PING} --label {label}")).expect(0);
     }
     let text = database.riops("compare one two").expect(0).stdout;
-    assert!(text.contains("one run each: no verdict"), "{text}");
+    assert!(text.contains("one run per side is not enough for a verdict"), "{text}");
     assert!(text.contains("transactions/s") && !text.contains("FASTER"), "{text}");
     let json = database.riops("compare one two --output json").expect(0).json();
     assert_eq!(json["stages"][0]["figures"][0]["effect"], Value::Null);
@@ -79,6 +79,19 @@ fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
     assert!(text.contains("B is FASTER: rows/s ×"), "{text}");
     let reversed = database.riops("compare large small --fail-on slower").expect(99).stdout;
     assert!(reversed.contains("B is SLOWER: rows/s -9"), "{reversed}");
+    // Four of the blocks decide, too; two runs do not, which is an exit code of its own.
+    for block in 0..4 {
+        for label in ["small", "large"] {
+            let found = format!("runs list --label {label} --tag block={block} --output json");
+            let id = database.riops(&found).expect(0).json()[0]["id"].as_str().unwrap().to_owned();
+            database.riops(&format!("runs tag {id} four={label}")).expect(0);
+        }
+    }
+    let four = database.riops("compare four=large four=small --fail-on slower").expect(99).stdout;
+    assert!(four.contains("4 blocks are too few for a comparison within them"), "{four}");
+    database.riops("compare block=0 block=1 --fail-on inconclusive").expect(99);
+    let open = database.riops("compare block=0 block=1 --fail-on slower").expect(0);
+    open.stderr_contains("--fail-on slower,inconclusive");
     database.riops("compare small large --effect 2 ").expect(2).stderr_contains("percentage");
     database.riops("compare small small").expect(2).stderr_contains("in both groups");
     database.riops("compare small nothing").expect(1).stderr_contains("nothing");

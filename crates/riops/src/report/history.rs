@@ -154,6 +154,18 @@ pub struct HistorySeries {
     pub changes: Vec<HistoryChange>,
 }
 
+impl HistorySeries {
+    /// What a series without changes shows: fewer than two sides of a change cannot show any.
+    #[must_use]
+    pub fn without_changes(&self) -> String {
+        let needed = 2 * ChangeSettings::default().side_min;
+        if self.points.len() < needed {
+            return format!("unknown: at least {needed} runs are needed");
+        }
+        "none".to_owned()
+    }
+}
+
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
 #[must_use]
@@ -243,7 +255,7 @@ pub fn history_text(series: &[HistorySeries], width: usize) -> String {
         block.table("runs", &table(each));
         block.gap();
         if each.changes.is_empty() {
-            block.line("changes", "none");
+            block.line("changes", &each.without_changes());
         }
         for (position, change) in each.changes.iter().enumerate() {
             let label = if position == 0 { "changes" } else { "" };
@@ -345,6 +357,20 @@ mod tests {
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
         assert_eq!(change.outcome, Outcome::Slower);
         insta::assert_snapshot!(history_text(&found, 100));
+    }
+
+    #[test]
+    fn too_few_runs_are_not_a_series_without_changes() {
+        let text = |runs: usize| {
+            let (runs, stages) = stored(&SHIFT[..runs], 4);
+            history_text(&history(&runs, &stages, None, 0.02), 100)
+        };
+        assert!(
+            text(5).contains("changes      unknown: at least 6 runs are needed"),
+            "{}",
+            text(5)
+        );
+        assert!(text(6).contains("changes      none"), "{}", text(6));
     }
 
     #[test]

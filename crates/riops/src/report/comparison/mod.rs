@@ -26,7 +26,7 @@ pub use markdown::markdown;
 pub use model::{Comparison, Side};
 pub(super) use percentiles::Percentile;
 pub use text::text;
-pub(super) use text::{change_text, outcome_text};
+pub(super) use text::{change_interval, change_text, open_text, outcome_text};
 pub use view::{view, view_of};
 
 /// Compares two groups of runs of one workload.

@@ -5,6 +5,7 @@ use super::figures::counts_transactions;
 use super::model::Comparison;
 use crate::metrics::warm_up;
 use crate::record::{Record, Validity};
+use crate::stats::{Needed, Settings};
 
 /// What limits the conclusion.
 pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
@@ -36,17 +37,35 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         }
     }
     if comparison.is_of_single_runs() {
-        notes.push(
-            "one run each: no verdict, because two runs also differ by chance; repeat both with --repeat"
-                .to_owned(),
-        );
-    } else if comparison.blocks == 1 && !overlap(a, b) {
+        let needed = Needed::at(Settings::default().alpha);
+        notes.push(format!(
+            "one run per side is not enough for a verdict, because runs also differ by chance{}",
+            needed.map_or_else(String::new, |needed| format!(
+                ": repeat both with --repeat {}",
+                needed.runs_of_each
+            ))
+        ));
+        return notes;
+    }
+    if let Some(count) = merged_blocks(comparison) {
+        notes.push(format!(
+            "{count} are too few for a comparison within them: all runs of A were compared with all runs of B"
+        ));
+    }
+    if !overlap(a, b) {
         notes.push(
             "the groups were measured one after the other: a drift of the machine looks like a difference"
                 .to_owned(),
         );
     }
     notes
+}
+
+/// The blocks that were compared as one.
+fn merged_blocks(comparison: &Comparison) -> Option<String> {
+    let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
+    let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
+    is_merged.then(|| number_of(comparison.blocks as u64, "block"))
 }
 
 /// Whether the two groups overlap in time.

@@ -35,7 +35,7 @@ pub fn side_by_side(records: &[Record]) -> Option<ComparisonView> {
     tables.extend(over(records));
     Some(ComparisonView {
         title: "Comparison".to_owned(),
-        lead: Some("One run each: no verdict.".to_owned()),
+        lead: Some("Side by side, without a verdict.".to_owned()),
         tables,
         notes: Vec::new(),
     })
@@ -201,7 +201,7 @@ mod tests {
         second.target.settings.insert("fsync".to_owned(), "off".to_owned());
         second.stages[0].throughput.rows_per_s = 2_400_000.0;
         let view = side_by_side(&[example_record(), second]).unwrap();
-        assert_eq!(view.lead.as_deref(), Some("One run each: no verdict."));
+        assert_eq!(view.lead.as_deref(), Some("Side by side, without a verdict."));
         let text = |table: &Table| -> Vec<Vec<String>> {
             table
                 .rows

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn several_runs_are_shown_side_by_side_without_a_verdict() {
         let text = markdown(&[example_record(), example_cbc()], None);
-        assert!(text.contains("### Comparison\n\nOne run each: no verdict."), "{text}");
+        assert!(text.contains("### Comparison\n\nSide by side, without a verdict."), "{text}");
         assert!(text.contains("### Run 1: rows") && text.contains("### Run 2: cbc"), "{text}");
     }
 

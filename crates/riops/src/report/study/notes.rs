@@ -24,7 +24,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     // The verdict on an improvement has the number.
     if let Some(needed) = runs_needed(view).filter(|_| view.improvement.is_none()) {
         let more = number_of(needed as u64, "more run");
-        notes.push(format!("a verdict requires {more} of each cell"));
+        notes.push(format!("no conclusion yet: {more} per combination are needed"));
     }
     if let Some(compared) = compared(view).filter(|&compared| compared >= COMPARED_MANY) {
         notes.push(format!(
@@ -34,7 +34,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     notes.extend(disturbed(view, groups));
     if single_runs(view) {
         notes.push(
-            "one run of each cell: no intervals and no verdicts, because runs also differ by chance"
+            "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
                 .to_owned(),
         );
     }

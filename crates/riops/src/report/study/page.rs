@@ -3,9 +3,10 @@
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
-use super::cells::{change_interval, change_text, with_interval};
+use super::super::comparison::{change_interval, change_text, outcome_text};
+use super::super::format::factor;
+use super::cells::with_interval;
 use super::charts::charts;
-use super::improvement::factor;
 use super::lead::{conclusion, head};
 use super::limits::NODES_TITLE;
 use super::model::{StudyKind, StudyView};
@@ -48,11 +49,11 @@ struct Fact {
 
 /// The main result.
 #[derive(Debug, Serialize)]
-struct Headline {
+pub(super) struct Headline {
     label: String,
-    value: String,
-    unit: String,
-    detail: String,
+    pub(super) value: String,
+    pub(super) unit: String,
+    pub(super) detail: String,
 }
 
 /// Returns the page within a frame that the caller chooses.
@@ -104,7 +105,7 @@ fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact>
     lines.into_iter().map(fact).collect()
 }
 
-fn headline(view: &StudyView) -> Option<Headline> {
+pub(super) fn headline(view: &StudyView) -> Option<Headline> {
     match view.kind {
         StudyKind::Sweep => of_best(view),
         StudyKind::Ab => of_test(view),
@@ -122,7 +123,13 @@ fn of_best(view: &StudyView) -> Option<Headline> {
         .interval
         .map(|found| format!("95% interval {} to {}", text(found.low), text(found.high)));
     let against = main.against_baseline.as_ref();
-    let scaling = against.map(|against| format!("{}x the baseline", factor(against.ratio)));
+    let scaling = against.and_then(|against| match against.outcome? {
+        Outcome::Faster | Outcome::Slower => {
+            Some(format!("{}x the baseline", factor(against.ratio)))
+        }
+        Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
+        Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
+    });
     let detail: Vec<String> = interval.into_iter().chain(scaling).collect();
     Some(Headline {
         label: format!("Best: {}", cell.name),
@@ -141,7 +148,11 @@ fn of_test(view: &StudyView) -> Option<Headline> {
     let against = main.against_baseline.as_ref()?;
     Some(Headline {
         label: format!("{} relative to {}", other.name, one.name),
-        value: change_text(against.ratio),
+        value: match against.outcome? {
+            // The estimate would look like an effect.
+            Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),
+            _ => change_text(against.ratio),
+        },
         unit: main.figure.name().to_owned(),
         detail: against.interval.map(change_interval).unwrap_or_default(),
     })

@@ -1,13 +1,13 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
-use super::super::format::percent;
+use super::super::comparison::{change_interval, change_text};
+use super::super::format::{factor, percent};
 use super::super::page::{Cell, Table};
 use super::cells::{
-    ABSENT, INTERVAL, change_interval, change_text, figure_title, missed, reach, runs_text,
-    setting_cells, setting_titles, verdict_text,
+    ABSENT, INTERVAL, figure_title, missed, reach, runs_text, setting_cells, setting_titles,
+    verdict_text,
 };
 use super::figures::StudyFigure;
-use super::improvement::factor;
 use super::model::{
     Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
 };

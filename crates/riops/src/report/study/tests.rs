@@ -82,15 +82,16 @@ fn cells_are_judged_in_their_blocks_and_only_with_enough_of_them() {
         let view = view(&example::nodes(repeats));
         view.cells[2].group.figure(0, view.main).unwrap().against_baseline.clone().unwrap()
     };
-    let (five, six) = (against(5), against(6));
-    assert_eq!((five.outcome, five.runs_needed), (Some(Outcome::Inconclusive), Some(1)));
+    let (three, four, six) = (against(3), against(4), against(6));
+    assert_eq!((three.outcome, three.runs_needed), (Some(Outcome::Inconclusive), Some(1)));
+    assert_eq!((four.outcome, four.runs_needed), (Some(Outcome::Faster), None));
     assert_eq!((six.outcome, six.runs_needed), (Some(Outcome::Faster), None));
     assert!((six.ratio / (409.87 / 213.32) - 1.0).abs() < 0.005, "{six:?}");
     let one = view(&example::nodes(1));
     let single = one.cells[2].group.figure(0, one.main).unwrap();
     assert_eq!(single.against_baseline.as_ref().unwrap().outcome, None);
     assert!(single.estimate.interval.is_none());
-    assert!(one.notes.iter().any(|note| note.starts_with("one run of each cell")), "{one:?}");
+    assert!(one.notes.iter().any(|note| note.starts_with("one run per combination")), "{one:?}");
 }
 
 #[test]
@@ -155,6 +156,39 @@ fn a_change_that_is_not_that_of_the_values_is_explained() {
     assert!(!one_line(&view).contains(note), "{}", one_line(&view));
     view.improvement.as_mut().unwrap().rows[0].to *= 1.05;
     assert!(one_line(&view).contains(note), "{}", one_line(&view));
+}
+
+#[test]
+fn headlines_show_no_effect_of_an_inconclusive_comparison() {
+    let mut found = view(&example::ab(4, 1.1));
+    assert!(super::page::headline(&found).unwrap().value.starts_with('+'));
+    let main = found.main;
+    let stage = &mut found.cells[1].group.stages[0];
+    let figure = stage.figures.iter_mut().find(|each| each.figure == main).unwrap();
+    let against = figure.against_baseline.as_mut().unwrap();
+    against.ratio = 0.863;
+    against.interval = Some(crate::stats::Interval { low: 0.7, high: 1.04 });
+    against.outcome = Some(Outcome::Inconclusive);
+    let against = against.clone();
+    let row = found.improvement.as_mut().unwrap().rows.iter_mut().find(|row| row.figure == main);
+    row.unwrap().against = Some(against);
+    found.ab.as_mut().unwrap().verdict = Some(Outcome::Inconclusive);
+    let line = text(&found, 200);
+    let line = line.lines().find(|line| line.contains("  verdict  ")).unwrap();
+    assert!(line.ends_with("inconclusive: rows/s may differ by -30.0% to +4.0%"), "{line}");
+    let headline = super::page::headline(&found).unwrap();
+    assert_eq!((headline.value.as_str(), headline.unit.as_str()), ("inconclusive", "rows/s"));
+    // The best cell of a sweep does not differ from the baseline.
+    let mut found = view(&example::nodes(4));
+    let best = found.best.unwrap();
+    let detail = |view: &StudyView| super::page::headline(view).unwrap().detail;
+    assert!(detail(&found).ends_with("x the baseline"), "{}", detail(&found));
+    let figures = &mut found.cells[best].group.stages[0].figures;
+    for against in figures.iter_mut().filter_map(|figure| figure.against_baseline.as_mut()) {
+        against.outcome = Some(Outcome::Inconclusive);
+    }
+    let expected = "no significant difference from the baseline";
+    assert!(detail(&found).ends_with(expected), "{}", detail(&found));
 }
 
 #[test]

@@ -149,8 +149,7 @@ fn summary(series: &HistorySeries) -> String {
     let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
     let name = series.figure.name();
     match series.changes.last() {
-        None if number < 2 => format!("{runs}: too few for a history."),
-        None => format!("{runs}: no change of {name}."),
+        None => format!("{runs}: changes of {name}: {}.", series.without_changes()),
         Some(last) => format!(
             "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
             series.changes.len(),
@@ -253,6 +252,10 @@ mod tests {
     #[test]
     fn a_single_run_has_no_chart() {
         let view = view(0, &series(&[5.0], Vec::new()));
-        assert!(view.chart.is_none() && view.summary.contains("too few"), "{}", view.summary);
+        assert!(
+            view.chart.is_none() && view.summary.contains("at least 6 runs"),
+            "{}",
+            view.summary
+        );
     }
 }
