@@ -30,6 +30,19 @@ fn repeated_runs_have_a_common_tag_and_a_summary() {
 }
 
 #[test]
+fn a_breached_threshold_of_repeated_runs_is_shown_and_listed() {
+    let database = database("repeated_breach");
+    let line = format!("{PING} --repeat 2 --settle 10ms --threshold tps>1000000000");
+    let run = database.riops(&line).expect(99);
+    let breaches = run.stdout.matches(" BREACHED: tps>1000000000 (measured ").count();
+    assert_eq!(breaches, 2, "{}", run.stdout);
+    let json = database.riops(&format!("{line} --output json")).expect(99);
+    json.stderr_contains(" BREACHED: tps>1000000000 (measured ");
+    let listed = database.riops("runs list").expect(0).stdout;
+    assert!(listed.contains("breached"), "{listed}");
+}
+
+#[test]
 fn an_interrupt_between_repeated_runs_keeps_those_that_ended() {
     let database = database("repeat_interrupted");
     let line = format!("{PING} --repeat 5 --settle 1h");

@@ -140,6 +140,7 @@ mod tests {
     #[test]
     fn shares_are_shown_as_percentages() {
         assert_eq!((percent(0.0312), percent(0.999)), ("3.1%".to_owned(), "100%".to_owned()));
+        assert_eq!((percent(-1e-9), percent(-0.01)), ("0.0%".to_owned(), "-1.0%".to_owned()));
     }
 
     #[test]

@@ -184,6 +184,7 @@ fn run(id: &str, record: &Record) -> Fields {
         status: record.status.as_str(),
         failure: failure,
         valid: verdict.valid,
+        marks: known(&record.marks().join(", ")),
         reasons: lines(&verdict.reasons),
         warnings: lines(&warnings),
         riops_version: client.riops_version.clone(),

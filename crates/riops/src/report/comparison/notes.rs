@@ -1,6 +1,7 @@
 //! What limits the conclusion of a comparison.
 
 use super::super::format::{number_of, percent};
+use super::super::runs::marked;
 use super::figures::counts_transactions;
 use super::model::Comparison;
 use crate::metrics::warm_up;
@@ -31,9 +32,8 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
                 percent(comparison.effect)
             ));
         }
-        match runs.iter().filter(|run| run.is_disturbed()).count() {
-            0 => {}
-            count => notes.push(format!("{count} of {} runs of {name} were disturbed", runs.len())),
+        for (mark, count) in marked(runs.iter().copied()) {
+            notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
         }
     }
     if comparison.is_of_single_runs() {

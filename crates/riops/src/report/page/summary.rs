@@ -3,10 +3,11 @@
 
 use super::table::{Cell, Table};
 use super::view::{Badge, Fact, Figure, Group, RunView, Tile, facts};
-use crate::record::{Record, Status, Validity};
+use crate::record::{Record, Validity};
 use crate::report::format::{bytes_text, duration_us, number_of, rate};
 use crate::report::forms::{rate_verdicts, thresholds, verdict};
 use crate::report::model::{Summary, cpu_text};
+use crate::report::runs;
 use crate::report::sections::bottleneck::bottleneck;
 use crate::report::sections::condition::condition;
 use crate::report::sections::failures::schedule;
@@ -42,19 +43,9 @@ pub(super) fn title(record: &Record, number: Option<usize>) -> String {
 }
 
 fn badge(record: &Record) -> Badge {
-    if record.validity() == Validity::NotVerified {
-        return Badge { text: "not verified".to_owned(), tone: "warn" };
-    }
-    let (text, tone) = match (record.verdict.valid, record.status) {
-        (true, Status::Done) if record.verdict.warnings.is_empty() => ("valid", "good"),
-        (true, Status::Done) => ("valid, with warnings", "warn"),
-        (true, Status::Interrupted) => ("valid, interrupted", "warn"),
-        (true, Status::Failed) => ("failed", "bad"),
-        (false, Status::Done) => ("not valid", "bad"),
-        (false, Status::Failed) => ("not valid, failed", "bad"),
-        (false, Status::Interrupted) => ("not valid, interrupted", "bad"),
-    };
-    Badge { text: text.to_owned(), tone }
+    let marks = record.marks().join(", ");
+    let (text, tone) = runs::badge(record.validity(), record.status.as_str(), &marks);
+    Badge { text, tone }
 }
 
 /// Sessions and time in a line.

@@ -1,14 +1,16 @@
 //! What limits the conclusions of an experiment.
 
 use super::super::format::number_of;
+use super::super::runs::marked;
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
+use crate::record::Record;
 use crate::stats::Outcome;
 
 /// From this number of comparisons on, one false difference is probable enough to be mentioned.
 const COMPARED_MANY: usize = 3;
 
-/// With more cells, the disturbed runs of each are not listed.
+/// With more cells, the marked runs of each are not listed.
 const LISTED_MAX: usize = 3;
 
 /// Returns what limits the conclusions.
@@ -31,7 +33,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
             "{compared} cells were compared with the baseline, each with an error probability of 5%: confirm a single small difference with riops ab"
         ));
     }
-    notes.extend(disturbed(view, groups));
+    notes.extend(marks(view, groups));
     if single_runs(view) {
         notes.push(
             "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
@@ -41,22 +43,26 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     notes
 }
 
-/// The number of disturbed runs, and in which cells they are.
-fn disturbed(view: &StudyView, groups: &[Group<'_>]) -> Option<String> {
-    let count =
-        |group: &Group<'_>| group.runs.iter().filter(|run| run.record.is_disturbed()).count();
-    let all: usize = groups.iter().map(|group| group.runs.len()).sum();
-    let disturbed: usize = groups.iter().map(count).sum();
-    let of_cell = |(cell, group): (&CellView, &Group<'_>)| {
-        format!("{}: {} of {}", cell.name, count(group), group.runs.len())
+/// The number of runs that are disturbed, not steady or the like, and in which cells they are.
+fn marks(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
+    let all: Vec<&Record> = groups.iter().flat_map(Group::records).collect();
+    let of_mark = |(mark, count): (&'static str, usize)| {
+        let of_cell = |(cell, group): (&CellView, &Group<'_>)| {
+            let runs = group.records();
+            let count = runs.iter().filter(|run| run.marks().contains(&mark)).count();
+            format!("{}: {count} of {}", cell.name, runs.len())
+        };
+        let cells: Vec<String> = match groups.len() {
+            2..=LISTED_MAX => view.cells.iter().zip(groups).map(of_cell).collect(),
+            _ => Vec::new(),
+        };
+        let list =
+            if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
+        format!("{count} of {}: {mark}{list}", number_of(all.len() as u64, "run"))
     };
-    let cells: Vec<String> = match groups.len() {
-        2..=LISTED_MAX => view.cells.iter().zip(groups).map(of_cell).collect(),
-        _ => Vec::new(),
-    };
-    let list = if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
-    (disturbed > 0)
-        .then(|| format!("{disturbed} of {} were disturbed{list}", number_of(all as u64, "run")))
+    // The tables have the thresholds.
+    let marked = marked(all.iter().copied()).into_iter().filter(|(mark, _)| *mark != "breached");
+    marked.map(of_mark).collect()
 }
 
 /// The number of cells with a verdict, if one of them differs from the baseline.

@@ -202,8 +202,7 @@ fn disturbed_runs_are_noted_with_their_cells() {
     record.verdict.warnings.push(warning);
     let names: Vec<String> = view(&study).cells.iter().map(|cell| cell.name.clone()).collect();
     let [one, two, three] = names.as_slice() else { panic!("{names:?}") };
-    let note =
-        format!("1 of 6 runs were disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
+    let note = format!("1 of 6 runs: disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
     assert!(view(&study).notes.contains(&note), "{:?}", view(&study).notes);
 }
 

@@ -60,6 +60,8 @@ struct Row {
     value: String,
     /// The change that this run is the first to show, and its tone.
     change: Option<(String, &'static str)>,
+    /// What makes the run other than a plain valid one.
+    marks: Option<String>,
 }
 
 /// The history of a label.
@@ -141,6 +143,7 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
         started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
         change: change.map(|change| (change.text(), tone(change))),
+        marks: point.marks.clone(),
     }
 }
 
@@ -217,6 +220,7 @@ mod tests {
             run: number.to_string(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             value,
+            marks: None,
         });
         HistorySeries {
             name: "rows, 2 sessions".to_owned(),
