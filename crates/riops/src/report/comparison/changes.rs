@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::format::percent;
 use super::super::model::Summary;
 use super::super::sections::study::bottleneck_word;
+use crate::plan::Plan;
 use crate::record::Record;
 
 /// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
@@ -178,7 +179,8 @@ fn plan(record: &Record, all: &mut Properties) {
             }
         }
     };
-    if let Ok(plan) = serde_json::to_value(&record.plan) {
+    let compared = Plan { work: record.plan.work.compared(), ..record.plan.clone() };
+    if let Ok(plan) = serde_json::to_value(&compared) {
         add(Topic::Plan, &plan);
     }
     if let Some(dataset) = &record.target.dataset {

@@ -3,6 +3,7 @@ use std::slice::from_ref;
 use super::text::verdict_lines;
 use super::*;
 use crate::metrics::Histogram;
+use crate::record::{CommandRecord, LatencySummary};
 use crate::report::{example_oltp, example_record};
 use crate::stats::Outcome;
 use crate::units::Nanos;
@@ -255,4 +256,39 @@ fn runs_that_include_a_warm_up_have_a_note() {
     let notes = compared(&a, &b).notes;
     let note = "in 1 of 8 runs of A, the measurement includes a warm-up that changes the rate by more than 2.0%";
     assert!(notes.iter().any(|each| each.starts_with(note)), "{notes:?}");
+}
+
+#[test]
+fn the_commands_of_the_same_script_are_compared() {
+    let command = |number: usize, title: &str, mean: f64| CommandRecord {
+        script: 1,
+        number,
+        title: title.to_owned(),
+        is_measured: true,
+        service_us: Some(LatencySummary { mean, ..example_latency() }),
+        ..CommandRecord::default()
+    };
+    let of = |number: u32, mean: f64| {
+        let mut record = run(number, 100.0, 500);
+        record.stages[0].session_loop.commands = vec![
+            command(2, "update accounts set balance = 1;", mean),
+            command(3, "end;", 50.0 + f64::from(number)),
+        ];
+        record
+    };
+    let a: Vec<_> = (0..4).map(|number| of(1 + 2 * number, 100.0 + f64::from(number))).collect();
+    let mut b: Vec<_> =
+        (0..4).map(|number| of(2 + 2 * number, 400.0 + f64::from(number))).collect();
+    let found = compared(&a, &b);
+    let names: Vec<_> = found.figures().map(|figure| figure.name.clone()).skip(4).collect();
+    assert_eq!(names, ["command 2 mean: update accounts set bala…", "command 3 mean: end;"]);
+    let first = found.figures().nth(4).unwrap();
+    assert_eq!(first.effect.as_ref().unwrap().outcome, Outcome::Slower);
+    // Another script: its commands are others.
+    b[0].stages[0].session_loop.commands[0].title = "delete from accounts;".to_owned();
+    assert!(compared(&a, &b).figures().all(|figure| !figure.name.starts_with("command")));
+}
+
+fn example_latency() -> LatencySummary {
+    example_record().stages[0].session_loop.service_us.clone().unwrap()
 }
