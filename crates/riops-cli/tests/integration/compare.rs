@@ -92,7 +92,7 @@ fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
     assert!(text.contains("B is FASTER: rows/s ×"), "{text}");
     let reversed = database.riops("compare large small --fail-on slower").expect(99).stdout;
     assert!(reversed.contains("B is SLOWER: rows/s -9"), "{reversed}");
-    // Four of the blocks decide, too; two runs do not, which is an exit code of its own.
+    // Four of the blocks decide, too; two runs do not, which has a separate exit code.
     for block in 0..4 {
         for label in ["small", "large"] {
             let found = format!("runs list --label {label} --tag block={block} --output json");

@@ -46,7 +46,7 @@ impl ServerFacts {
         )?;
         let data_directory =
             optional(connection.query_value("show data_directory"))?.map(PathBuf::from);
-        let settings = connection
+        let mut settings: BTreeMap<_, _> = connection
             .query(SETTINGS_SQL)?
             .into_iter()
             .filter_map(|row| match <[Option<String>; 2]>::try_from(row) {
@@ -54,6 +54,13 @@ impl ServerFacts {
                 _ => None,
             })
             .collect();
+        if let Some(jit) = settings.get_mut("jit").filter(|jit| *jit == "on")
+            && optional(connection.query_value("select pg_jit_available()"))?.as_deref()
+                == Some("f")
+        {
+            // The library is not installed: no statement is compiled.
+            "on (not available)".clone_into(jit);
+        }
         Ok(Self {
             flavor: Flavor::from_server_version(&version),
             version,

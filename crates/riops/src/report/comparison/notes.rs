@@ -1,5 +1,7 @@
 //! What limits the conclusion of a comparison.
 
+use std::collections::BTreeSet;
+
 use super::super::format::{number_of, percent};
 use super::super::runs::marked;
 use super::figures::counts_transactions;
@@ -36,6 +38,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
             notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
         }
     }
+    notes.extend(build_notes(a, b));
     if comparison.is_of_single_runs() {
         let needed = Needed::at(Settings::default().alpha);
         notes.push(format!(
@@ -59,6 +62,40 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         );
     }
     notes
+}
+
+/// Options of a build that cost speed: of compilers, and of the server.
+const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
+
+/// Servers that differ in how they were built, if the build of one costs speed.
+pub(in crate::report) fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let slow = |runs: &[&Record]| -> BTreeSet<String> {
+        let of_run = |run: &&Record| {
+            let flags = run.target.compiler_flags.clone().unwrap_or_default();
+            let mut found: Vec<_> = flags
+                .split_whitespace()
+                .filter(|flag| SLOW_FLAGS.contains(flag))
+                .map(str::to_owned)
+                .collect();
+            let asserts = run.target.settings.get("debug_assertions");
+            found.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
+            found
+        };
+        runs.iter().flat_map(of_run).collect()
+    };
+    let (of_a, of_b) = (slow(a), slow(b));
+    if of_a == of_b {
+        return Vec::new();
+    }
+    let note = |(name, flags): (&str, BTreeSet<String>)| {
+        let flags: Vec<_> = flags.into_iter().collect();
+        let flags = flags.join(", ");
+        format!(
+            "the server of {name} was built with {flags}, which makes it slower: a difference is not only that of the versions or settings"
+        )
+    };
+    let slow = [("A", of_a), ("B", of_b)].into_iter().filter(|(_, flags)| !flags.is_empty());
+    slow.map(note).collect()
 }
 
 /// The blocks that were compared as one.

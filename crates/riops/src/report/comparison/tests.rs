@@ -245,6 +245,28 @@ fn a_page_compares_two_selections_or_two_labels() {
 }
 
 #[test]
+fn a_build_that_costs_speed_is_noted_if_the_servers_differ() {
+    let (mut a, mut b) = interleaved(1.1);
+    let noted = |a: &[Record], b: &[Record]| {
+        compared(a, b).notes.into_iter().find(|note| note.contains("was built with"))
+    };
+    let build = |runs: &mut [Record], flags: &str| {
+        for run in runs {
+            run.target.compiler_flags = Some(flags.to_owned());
+        }
+    };
+    build(&mut a, "-Wall -Os");
+    build(&mut b, "-Wall -O2 -g");
+    let note = noted(&a, &b).unwrap();
+    assert!(
+        note.starts_with("the server of A was built with -Os, which makes it slower"),
+        "{note}"
+    );
+    build(&mut b, "-Os -Wall");
+    assert_eq!(noted(&a, &b), None);
+}
+
+#[test]
 fn runs_that_include_a_warm_up_have_a_note() {
     let (mut a, b) = interleaved(1.0);
     let cold = |number: u64| crate::record::Point {

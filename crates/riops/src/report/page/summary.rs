@@ -206,13 +206,14 @@ fn what(record: &Record) -> Option<Group> {
 }
 
 /// The settings that explain most differences between two runs. The page lists all of them in a table.
-const MAIN_SETTINGS: [&str; 6] = [
+const MAIN_SETTINGS: [&str; 7] = [
     "shared_buffers",
     "max_wal_size",
     "synchronous_commit",
     "full_page_writes",
     "fsync",
     "huge_pages",
+    "debug_io_direct",
 ];
 
 /// Returns all recorded settings of the server.
@@ -225,17 +226,23 @@ pub(super) fn settings(record: &Record) -> Option<Table> {
         .then(|| Table::new("Server settings", ["setting", "value"], 2, rows.collect()))
 }
 
+/// These settings in a line.
+pub(in crate::report) fn main_settings(record: &Record) -> String {
+    let settings = &record.target.settings;
+    let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, settings.get(*name)?)));
+    let texts: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
+    texts.join(" · ")
+}
+
 fn server(record: &Record) -> Option<Group> {
     let target = &record.target;
-    let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, target.settings.get(*name)?)));
-    let settings: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
     let facts = [
         Fact::of("server", format!("{} {}", target.flavor, target.server_version)),
         Fact::of("database", target.database.clone()),
         Fact::of("address", target.address.clone()),
         Fact::of("encryption", target.encryption.clone().unwrap_or_default()),
         Fact::of("pooler", target.pooler.clone().unwrap_or_default()),
-        Fact::of("settings", settings.join(" · ")),
+        Fact::of("settings", main_settings(record)),
     ];
     Group::of("Server", facts.into_iter().flatten().collect())
 }

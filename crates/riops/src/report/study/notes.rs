@@ -1,7 +1,7 @@
 //! What limits the conclusions of an experiment.
 
+use super::super::comparison::build_notes;
 use super::super::format::number_of;
-use super::super::runs::marked;
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
 use crate::record::Record;
@@ -34,6 +34,9 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
         ));
     }
     notes.extend(marks(view, groups));
+    if let [a, b] = groups {
+        notes.extend(build_notes(&a.records(), &b.records()));
+    }
     if single_runs(view) {
         notes.push(
             "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
@@ -43,7 +46,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     notes
 }
 
-/// The number of runs that are disturbed, not steady or the like, and in which cells they are.
+/// The number of runs that are disturbed, not steady or similar, and in which cells they are.
 fn marks(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     let all: Vec<&Record> = groups.iter().flat_map(Group::records).collect();
     let of_mark = |(mark, count): (&'static str, usize)| {
@@ -61,8 +64,8 @@ fn marks(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
         format!("{count} of {}: {mark}{list}", number_of(all.len() as u64, "run"))
     };
     // The tables have the thresholds.
-    let marked = marked(all.iter().copied()).into_iter().filter(|(mark, _)| *mark != "breached");
-    marked.map(of_mark).collect()
+    let marked = view.marked.iter().filter(|(mark, _)| *mark != "breached");
+    marked.copied().map(of_mark).collect()
 }
 
 /// The number of cells with a verdict, if one of them differs from the baseline.

@@ -34,9 +34,9 @@ struct Page<'a> {
 
 /// Whether the experiment is complete, in a word.
 #[derive(Debug, Serialize)]
-struct Badge {
-    text: &'static str,
-    tone: &'static str,
+pub(super) struct Badge {
+    pub(super) text: String,
+    pub(super) tone: &'static str,
 }
 
 /// A labeled text, as the macros of the pages show it.
@@ -78,16 +78,17 @@ pub fn html(view: &StudyView, layout: &Layout) -> Result<String, minijinja::Erro
     environment()?.get_template("study.html")?.render(Value::from(Serde(page)))
 }
 
-fn badge(view: &StudyView) -> Badge {
+pub(super) fn badge(view: &StudyView) -> Badge {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
     if view.planned_runs.is_some_and(|planned| done < planned) {
-        return Badge { text: "incomplete", tone: "warn" };
+        return Badge { text: "incomplete".to_owned(), tone: "warn" };
     }
-    if view.runs.usable == done {
-        Badge { text: "all runs valid", tone: "good" }
-    } else {
-        Badge { text: "some runs not usable", tone: "warn" }
+    if view.runs.usable != done {
+        return Badge { text: "some runs not usable".to_owned(), tone: "warn" };
     }
+    let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
+    let text = format!("all runs valid{}", marks.collect::<String>());
+    Badge { text, tone: if view.marked.is_empty() { "good" } else { "warn" } }
 }
 
 fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact> {

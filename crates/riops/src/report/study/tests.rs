@@ -3,7 +3,7 @@ use crate::experiment::{Search, Study};
 use crate::record::{Warning, WarningKind};
 use crate::report::fill::columns;
 use crate::report::page::{Content, Delivery, Layout, PointStyle};
-use crate::stats::Outcome;
+use crate::stats::{Outcome, ResidualCheck};
 
 fn shown(study: &Study) -> String {
     let view = view(study);
@@ -140,6 +140,22 @@ fn the_fitted_law_is_drawn_with_its_band_and_its_marks() {
 }
 
 #[test]
+fn a_law_that_the_measurements_do_not_follow_has_no_figures_in_the_conclusion() {
+    let mut found = view(&example::saturation(Search::Sessions));
+    let lines = |view: &StudyView| text(view, 200);
+    let reliable = "the measurements follow the law: reliable up to 128 sessions";
+    assert!(lines(&found).contains(reliable), "{}", lines(&found));
+    assert!(
+        lines(&found).contains("at 9,268 TPS, which are below the 10,298 TPS of the closed loop")
+    );
+    let of_sessions = found.cells[0].saturation.as_mut().unwrap().sessions.as_mut().unwrap();
+    of_sessions.law.as_mut().unwrap().residuals = ResidualCheck::Outlier { n: 8.0, ratio: 1.5 };
+    let shown = lines(&found);
+    assert!(!shown.contains("  law          knee"), "{shown}");
+    assert!(shown.contains("the fitted curve; its figures are not reliable"), "{shown}");
+}
+
+#[test]
 fn cells_that_miss_a_threshold_are_not_the_best() {
     let view = view(&example::with_failures());
     assert!(!view.cells[2].group.meets_thresholds());
@@ -189,6 +205,34 @@ fn headlines_show_no_effect_of_an_inconclusive_comparison() {
     }
     let expected = "no significant difference from the baseline";
     assert!(detail(&found).ends_with(expected), "{}", detail(&found));
+}
+
+#[test]
+fn the_page_of_a_test_names_what_differs_and_is_not_green_with_disturbed_runs() {
+    let mut study = example::ab(4, 1.1);
+    let badge = |study: &Study| super::page::badge(&view(study));
+    let good = badge(&study);
+    assert_eq!((good.text.as_str(), good.tone), ("all runs valid", "good"));
+    let load = "other processes used the CPU".to_owned();
+    let warning = Warning { kind: WarningKind::ForeignCpu, stage: None, text: load };
+    for finished in &mut study.finished {
+        let record = finished.result.as_mut().unwrap();
+        record.verdict.warnings.push(warning.clone());
+        if finished.task.cell == 1 {
+            record.target.settings.insert("shared_buffers".to_owned(), "2GB".to_owned());
+            record.plan.sessions = 64;
+        }
+    }
+    let found = badge(&study);
+    assert_eq!(found.tone, "warn");
+    assert_eq!(found.text, "all runs valid, 16 of 16 disturbed");
+    let shown = text(&view(&study), 200);
+    for row in ["setting: shared_buffers  ", "plan: sessions  "] {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+    // What is common is named, too.
+    assert!(shown.contains("riops 0."), "{shown}");
+    assert_eq!(charts(&view(&study)).len(), 1);
 }
 
 #[test]
