@@ -70,6 +70,12 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
     assert_eq!(json["stages"][0]["figures"][0]["effect"], Value::Null);
     let markdown = database.riops("compare one two --output markdown").expect(0).stdout;
     assert!(markdown.contains("| figure | A | B |"), "{markdown}");
+    // The setting is "on" also without the library.
+    let target = &database.riops("runs show last --output json").expect(0).json()["target"];
+    let is_available = database.value("select pg_jit_available()").as_deref() == Some("t");
+    let jit = if is_available { "on" } else { "on (not available)" };
+    assert_eq!(target["settings"]["jit"], jit);
+    assert_eq!(target["setting_defaults"]["fsync"], "on");
 }
 
 #[test]

@@ -185,6 +185,7 @@ mod tests {
                 version: "18.6".to_owned(),
                 version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
                 compiler_flags: None,
+                setting_defaults: std::collections::BTreeMap::new(),
                 settings: BTreeMap::new(),
                 data_directory: None,
             },

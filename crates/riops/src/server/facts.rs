@@ -24,6 +24,9 @@ pub struct ServerFacts {
     /// Settings that differ from the built-in defaults, and settings that affect every benchmark;
     /// with their units.
     pub settings: BTreeMap<String, String>,
+    /// The defaults of these settings, as far as they have no unit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub setting_defaults: BTreeMap<String, String>,
     /// Data directory, if the role has the privilege to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<PathBuf>,
@@ -46,14 +49,15 @@ impl ServerFacts {
         )?;
         let data_directory =
             optional(connection.query_value("show data_directory"))?.map(PathBuf::from);
-        let mut settings: BTreeMap<_, _> = connection
-            .query(SETTINGS_SQL)?
-            .into_iter()
-            .filter_map(|row| match <[Option<String>; 2]>::try_from(row) {
-                Ok([Some(name), Some(value)]) => Some((name, value)),
-                _ => None,
-            })
-            .collect();
+        let (mut settings, mut setting_defaults) = (BTreeMap::new(), BTreeMap::new());
+        for row in connection.query(SETTINGS_SQL)? {
+            if let [Some(name), Some(value), default @ ..] = row.as_slice() {
+                settings.insert(name.clone(), value.clone());
+                if let [Some(default)] = default {
+                    setting_defaults.insert(name.clone(), default.clone());
+                }
+            }
+        }
         if let Some(jit) = settings.get_mut("jit").filter(|jit| *jit == "on")
             && optional(connection.query_value("select pg_jit_available()"))?.as_deref()
                 == Some("f")
@@ -67,6 +71,7 @@ impl ServerFacts {
             version_text,
             compiler_flags,
             settings,
+            setting_defaults,
             data_directory,
         })
     }

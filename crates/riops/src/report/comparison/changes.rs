@@ -87,8 +87,10 @@ pub(in crate::report) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             let is_shown = in_a != in_b && in_a.len() <= VALUES_MAX && in_b.len() <= VALUES_MAX;
             let text = |values: &BTreeSet<String>| {
                 let all = joined(values);
-                // A setting that was not recorded has its default.
-                if key.0 == Topic::Setting { all.replace(ABSENT, "default") } else { all }
+                match key.0 {
+                    Topic::Setting => all.replace(ABSENT, &default_of(&key.1, a, b)),
+                    _ => all,
+                }
             };
             is_shown.then(|| Change {
                 topic: key.0,
@@ -100,6 +102,12 @@ pub(in crate::report) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
         .collect();
     changes.extend(wait_changes(a, b));
     changes
+}
+
+/// A setting that was not recorded has its default: `4 (default)`, if a server with another value reported it.
+fn default_of(setting: &str, a: &[&Record], b: &[&Record]) -> String {
+    let known = a.iter().chain(b).find_map(|run| run.target.setting_defaults.get(setting));
+    known.map_or_else(|| "default".to_owned(), |value| format!("{value} (default)"))
 }
 
 /// The differences between the environment of a run and that of an earlier one, one line each. They can explain
@@ -373,6 +381,9 @@ mod tests {
         b.target.settings.insert("random_page_cost".to_owned(), "400".to_owned());
         let found = changes(&[&a], &[&b]);
         assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("default", "400"));
+        b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
+        let found = changes(&[&a], &[&b]);
+        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("4 (default)", "400"));
     }
 
     #[test]

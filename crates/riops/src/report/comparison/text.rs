@@ -44,7 +44,7 @@ pub(super) fn side_text(side: &Side) -> String {
 
 fn what_changed(block: &mut Block, comparison: &Comparison) {
     if comparison.changes.is_empty() {
-        block.line("changed", "nothing that riops records");
+        block.line("changed", "no recorded difference");
         return;
     }
     let pairs: Vec<_> = comparison
@@ -76,7 +76,7 @@ fn table(figures: &[FigureComparison]) -> Columns {
     let mut table = Columns::new(titles);
     for figure in figures {
         let value = |value: Option<f64>| {
-            value.map_or_else(|| "too few".to_owned(), |value| figure.figure.text(value))
+            value.map_or_else(|| "n/a".to_owned(), |value| figure.figure.text(value))
         };
         let mut cells =
             vec![figure.name.clone(), value(figure.a), value(figure.b), relative(figure)];
