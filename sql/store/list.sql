@@ -1,7 +1,7 @@
 -- Reads no records. `order` is a validated column of `runs`; `tags` is one condition of list_tag.sql for each tag.
 -- device_mb_s is the highest rate of the device in a statement that ran once and took at least 1 s; if all were
 -- shorter, that of the longest one. In a shorter one, delayed writes of the previous stage would count as its own.
-select id, started_at, workload, title, label, status, valid, flavor, server_version, server, client_host,
+select id, started_at, workload, title, label, status, valid, marks, flavor, server_version, server, client_host,
        riops_version, sessions, rate_per_s, update_percent, distribution, stages, seconds, stage, batch, method,
        rows_per_s, transactions_per_s, statements_per_s, service_p50_us, service_p99_us, response_p50_us,
        response_p99_us, p99_us, device_mb_s, errors, retries, record_error

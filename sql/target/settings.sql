@@ -1,6 +1,6 @@
 -- Settings that differ from the default, and those needed to interpret the results of a benchmark; none
--- that may contain a password.
-select name, current_setting(name)
+-- that may contain a password. The default of a setting with a unit has another form than its value.
+select name, current_setting(name), case when unit is null then boot_val end
   from pg_settings
  where (source not in ('default', 'client', 'override', 'session')
         or name in ('shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem',

@@ -7,7 +7,7 @@ use riops::host::Interrupt;
 use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::{Record, Status};
-use riops::report::{Extras, Form, FormError, Stream};
+use riops::report::{self, Extras, Form, FormError, Stream};
 use riops::run::{self, Observer};
 use riops::units::text::one_line;
 
@@ -175,10 +175,9 @@ fn print_with(
             crate::ui::error(&one_line(&error));
         }
         for found in record.thresholds.iter().filter(|found| !found.held) {
-            crate::ui::error(&format!(
-                "threshold breached: {}",
-                one_line(&found.threshold.to_string())
-            ));
+            let run = report::short_id(&record.id.to_string()).to_owned();
+            let text = report::threshold_text(record, found);
+            crate::ui::error(&one_line(&format!("run {run}: threshold {text}")));
         }
     }
     Ok(())

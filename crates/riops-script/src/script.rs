@@ -20,10 +20,10 @@ pub struct Script {
 }
 
 impl Script {
-    /// Returns its SQL commands, with their lines.
-    pub fn statements(&self) -> impl Iterator<Item = (usize, &Statement)> {
-        self.commands.iter().filter_map(|command| match &command.action {
-            Action::Sql(statement) => Some((command.line, statement)),
+    /// Returns its SQL commands, with the numbers of the commands, from 1, and their lines.
+    pub fn statements(&self) -> impl Iterator<Item = ((usize, usize), &Statement)> {
+        (1..).zip(&self.commands).filter_map(|(number, command)| match &command.action {
+            Action::Sql(statement) => Some(((number, command.line), statement)),
             _ => None,
         })
     }

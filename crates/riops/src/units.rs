@@ -240,6 +240,8 @@ impl From<Nanos> for Duration {
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
+    // A rounding error below 0 would be "-0.0%".
+    let percent = if percent.abs() < 0.05 { percent.abs() } else { percent };
     if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
 }
 

@@ -111,7 +111,7 @@ fn the_stored_records_of_all_workloads_fit_one_page() {
     let records: Vec<_> = parsed().into_iter().map(|(_, record)| record).collect();
     let page = report::html(&records, None).unwrap();
     assert_eq!(page.matches("<article").count(), records.len());
-    assert!(page.contains("One run each: no verdict."));
+    assert!(page.contains("Side by side, without a verdict."));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn stored_records_can_be_compared() {
         assert_eq!(found.changes.len(), 1, "{file}: {:?}", found.changes);
         assert!(found.figures().count() > 0, "{file}");
         let text = comparison::text(&found, usize::MAX);
-        assert!(text.contains("setting: jit") && text.contains("+0.0%"), "{file}: {text}");
+        assert!(text.contains("setting: jit") && text.contains(" 0.0%"), "{file}: {text}");
     }
 }
 

@@ -22,9 +22,9 @@ pub(crate) struct Compare {
     /// Smallest relevant difference
     #[arg(long, value_name = "PERCENT", default_value_t = EFFECT, value_parser = parse_share)]
     pub(crate) effect: Share,
-    /// Exit with 99 if a figure of B is slower
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) fail_on: Option<FailOnSlower>,
+    /// Exit with 99 if a figure of B is slower, or also if there is no verdict: slower,inconclusive
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub(crate) fail_on: Vec<FailOnVerdict>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: ComparisonOutput,
@@ -58,8 +58,9 @@ pub(crate) struct History {
 
 // When a comparison fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOnSlower {
+pub(crate) enum FailOnVerdict {
     Slower,
+    Inconclusive,
 }
 
 // When a history fails.

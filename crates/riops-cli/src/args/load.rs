@@ -91,9 +91,15 @@ pub(crate) struct RunLoad {
         help = or_default("Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each", LoadRun::default().method.as_str())
     )]
     method: Vec<Method>,
-    /// Rows per statement and commit
-    #[arg(short, long, visible_alias = "batch", value_name = "N", help_heading = "Workload", default_value_t = Count(LoadRun::default().batch_size))]
-    batch_size: Count,
+    #[arg(
+        short,
+        long,
+        visible_alias = "batch",
+        value_name = "N",
+        help_heading = "Workload",
+        help = format!("Rows per statement and commit [default: {}; up to {} with copy or copy-binary]", LoadRun::default().batch_size, LoadRun::COPY_BATCH)
+    )]
+    batch_size: Option<Count>,
     #[arg(
         long,
         value_name = "DIR",
@@ -125,21 +131,26 @@ impl RunWorkload for RunLoad {
         let work = LoadRun {
             method: methods.first().copied().unwrap_or_default(),
             methods: if methods.len() > 1 { methods } else { Vec::new() },
-            batch_size: self.batch_size.0,
+            batch_size: self.batch_size.map_or(defaults.batch_size, |count| count.0),
             dir: self.dir.clone().unwrap_or(defaults.dir),
             non_transactional: self.transactions.non_transactional,
             drop: self.drop,
         };
-        let reads_files = work.stages().iter().any(|stage| stage.method == Method::CopyFile);
+        let chosen: Vec<Method> = work.stages().iter().map(|stage| stage.method).collect();
+        let reads_files = chosen.contains(&Method::CopyFile);
         if self.dir.is_some() && !reads_files {
             let text = "--dir requires --method copy-file";
             return Err(UsageError(text.to_owned()).into());
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
+        let plan = self.run.common(work.clone().into(), Stop::Rows(rows))?;
+        let default = LoadRun::default_batch(&chosen, rows, plan.sessions);
+        let batch_size = self.batch_size.map_or(default, |count| count.0);
         Ok(Plan {
             dataset: given_with_texts(&self.table, &self.texts),
             row_size: self.row_size.show_rowsize,
-            ..self.run.common(work.into(), Stop::Rows(rows))?
+            work: LoadRun { batch_size, ..work }.into(),
+            ..plan
         })
     }
 

@@ -10,7 +10,7 @@ use riops::stats::Settings;
 use riops::store::Store;
 use riops::units::text::json_text;
 
-use crate::args::{Compare, ComparisonOutput};
+use crate::args::{Compare, ComparisonOutput, FailOnVerdict};
 use crate::failure::{BREACHED, UsageError};
 use crate::stored;
 use crate::ui::Ui;
@@ -28,7 +28,15 @@ pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         ComparisonOutput::Markdown => comparison::markdown(&comparison),
     };
     crate::ui::print(&text)?;
-    let fails = options.fail_on.is_some() && comparison.is_slower();
+    let fails = options.fail_on.iter().any(|what| match what {
+        FailOnVerdict::Slower => comparison.is_slower(),
+        FailOnVerdict::Inconclusive => comparison.is_inconclusive(),
+    });
+    if !fails && options.fail_on == [FailOnVerdict::Slower] && comparison.is_inconclusive() {
+        ui.notice(
+            "exit code 0 although there is no verdict; --fail-on slower,inconclusive exits with 99",
+        );
+    }
     Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
 }
 

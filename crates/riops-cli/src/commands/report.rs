@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use riops::experiment::{Experiment, Study, tag};
 use riops::host::Interrupt;
 use riops::record::Record;
+use riops::report::study::{self, StudyView};
 use riops::report::{self, comparison, page};
 use riops::store::Store;
 
 use crate::args::Report;
+use crate::experiment::results::{write_images, write_page};
+use crate::experiment::stored::runs_of;
 use crate::file;
 use crate::stored;
 use crate::ui::Ui;
@@ -22,6 +26,11 @@ const RUNS_MAX: usize = 50;
 pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, interrupt, ui)?;
     let selections = select(&*store, &options.runs)?;
+    if let Some(view) = experiment_of(&*store, &selections)? {
+        let id = report::short_id(&view.id);
+        ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
+        return write_experiment(options, &view, ui);
+    }
     let comparison = comparison::view_of(&selections);
     let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
     if let Some(folder) = &options.png {
@@ -35,6 +44,45 @@ pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<E
         let text = report::html(&records, comparison.as_ref())?;
         let default = PathBuf::from(format!("riops-{}.html", names(&records)));
         file::write_bytes(options.file.as_deref().unwrap_or(&default), text.as_bytes(), ui)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the experiment to which all of several runs belong; `None` also if only its runs are stored here.
+fn experiment_of(
+    store: &dyn Store,
+    selections: &[(String, Vec<Record>)],
+) -> Result<Option<StudyView>> {
+    let runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
+    let id_of = |run: &Record| run.tags.get(tag::EXPERIMENT).cloned();
+    let Some(id) = runs.first().filter(|_| runs.len() > 1).and_then(|first| id_of(first)) else {
+        return Ok(None);
+    };
+    if runs.iter().any(|run| id_of(run).as_deref() != Some(&id)) {
+        return Ok(None);
+    }
+    let Ok(stored) = store.experiment(&id) else {
+        return Ok(None);
+    };
+    let experiment: Experiment = serde_json::from_str(&stored.definition)
+        .with_context(|| format!("cannot read the experiment {id}"))?;
+    let failures = serde_json::from_str(&stored.state.failures)?;
+    let records = runs_of(store, &experiment)?;
+    Ok(Some(study::view(&Study::load(experiment, records, failures))))
+}
+
+/// Writes an experiment in the forms of a report.
+fn write_experiment(options: &Report, view: &StudyView, ui: Ui) -> Result<ExitCode> {
+    if let Some(folder) = &options.png {
+        write_images(view, folder, ui)?;
+    }
+    if options.markdown {
+        let text = study::markdown(view);
+        file::write(options.file.as_deref().unwrap_or(Path::new("-")), &text, ui)?;
+    }
+    if !options.markdown && (options.png.is_none() || options.file.is_some()) {
+        let default = PathBuf::from(format!("riops-{}.html", report::short_id(&view.id)));
+        write_page(view, options.file.as_deref().unwrap_or(&default), ui)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -58,17 +58,28 @@ impl Results<'_> {
 
     fn write(&self, view: &StudyView, ui: Ui) -> Result<()> {
         if let Some(page) = &self.options.html {
-            let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
-            file::write_bytes(page, study::html(view, &layout)?.as_bytes(), ui)?;
+            write_page(view, page, ui)?;
         }
         if let Some(folder) = &self.options.png {
-            create(folder)?;
-            for image in study::png(view)? {
-                file::write_bytes(&folder.join(image.name + ".png"), &image.bytes, ui)?;
-            }
+            write_images(view, folder, ui)?;
         }
         Ok(())
     }
+}
+
+/// Writes the page of an experiment.
+pub(crate) fn write_page(view: &StudyView, page: &Path, ui: Ui) -> Result<()> {
+    let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
+    file::write_bytes(page, study::html(view, &layout)?.as_bytes(), ui)
+}
+
+/// Writes the charts of an experiment to a directory.
+pub(crate) fn write_images(view: &StudyView, folder: &Path, ui: Ui) -> Result<()> {
+    create(folder)?;
+    for image in study::png(view)? {
+        file::write_bytes(&folder.join(image.name + ".png"), &image.bytes, ui)?;
+    }
+    Ok(())
 }
 
 fn create(folder: &Path) -> Result<()> {

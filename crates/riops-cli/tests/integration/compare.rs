@@ -30,6 +30,19 @@ fn repeated_runs_have_a_common_tag_and_a_summary() {
 }
 
 #[test]
+fn a_breached_threshold_of_repeated_runs_is_shown_and_listed() {
+    let database = database("repeated_breach");
+    let line = format!("{PING} --repeat 2 --settle 10ms --threshold tps>1000000000");
+    let run = database.riops(&line).expect(99);
+    let breaches = run.stdout.matches(" BREACHED: tps>1000000000 (measured ").count();
+    assert_eq!(breaches, 2, "{}", run.stdout);
+    let json = database.riops(&format!("{line} --output json")).expect(99);
+    json.stderr_contains(" BREACHED: tps>1000000000 (measured ");
+    let listed = database.riops("runs list").expect(0).stdout;
+    assert!(listed.contains("breached"), "{listed}");
+}
+
+#[test]
 fn an_interrupt_between_repeated_runs_keeps_those_that_ended() {
     let database = database("repeat_interrupted");
     let line = format!("{PING} --repeat 5 --settle 1h");
@@ -51,12 +64,18 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
         database.riops(&format!("{PING} --label {label}")).expect(0);
     }
     let text = database.riops("compare one two").expect(0).stdout;
-    assert!(text.contains("one run each: no verdict"), "{text}");
+    assert!(text.contains("one run per side is not enough for a verdict"), "{text}");
     assert!(text.contains("transactions/s") && !text.contains("FASTER"), "{text}");
     let json = database.riops("compare one two --output json").expect(0).json();
     assert_eq!(json["stages"][0]["figures"][0]["effect"], Value::Null);
     let markdown = database.riops("compare one two --output markdown").expect(0).stdout;
     assert!(markdown.contains("| figure | A | B |"), "{markdown}");
+    // The setting is "on" also without the library.
+    let target = &database.riops("runs show last --output json").expect(0).json()["target"];
+    let is_available = database.value("select pg_jit_available()").as_deref() == Some("t");
+    let jit = if is_available { "on" } else { "on (not available)" };
+    assert_eq!(target["settings"]["jit"], jit);
+    assert_eq!(target["setting_defaults"]["fsync"], "on");
 }
 
 #[test]
@@ -79,6 +98,19 @@ fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
     assert!(text.contains("B is FASTER: rows/s ×"), "{text}");
     let reversed = database.riops("compare large small --fail-on slower").expect(99).stdout;
     assert!(reversed.contains("B is SLOWER: rows/s -9"), "{reversed}");
+    // Four of the blocks decide, too; two runs do not, which has a separate exit code.
+    for block in 0..4 {
+        for label in ["small", "large"] {
+            let found = format!("runs list --label {label} --tag block={block} --output json");
+            let id = database.riops(&found).expect(0).json()[0]["id"].as_str().unwrap().to_owned();
+            database.riops(&format!("runs tag {id} four={label}")).expect(0);
+        }
+    }
+    let four = database.riops("compare four=large four=small --fail-on slower").expect(99).stdout;
+    assert!(four.contains("4 blocks are too few for a comparison within them"), "{four}");
+    database.riops("compare block=0 block=1 --fail-on inconclusive").expect(99);
+    let open = database.riops("compare block=0 block=1 --fail-on slower").expect(0);
+    open.stderr_contains("--fail-on slower,inconclusive");
     database.riops("compare small large --effect 2 ").expect(2).stderr_contains("percentage");
     database.riops("compare small small").expect(2).stderr_contains("in both groups");
     database.riops("compare small nothing").expect(1).stderr_contains("nothing");

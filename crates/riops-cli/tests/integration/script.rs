@@ -137,12 +137,12 @@ fn check_shows_statements_with_types_and_plans() {
     assert_eq!(
         text,
         "good.sql: 5 commands, 4 of them SQL\n\
-         \nline 2\n  begin;\n    no plan\n\
-         \nline 3\n  select b from t\n   where a = $1 and b <> $2;\n    $1 = :a  integer\n    $2 = :name  text\n    \
+         \ncommand 2, line 2\n  begin;\n    no plan\n\
+         \ncommand 3, line 3\n  select b from t\n   where a = $1 and b <> $2;\n    $1 = :a  integer\n    $2 = :name  text\n    \
          Index Scan using t_pkey on t\n      Index Cond: (a = $1)\n      Filter: (b <> $2)\n\
-         \nline 5\n  update t set b = $1 where a = $2 ; select 1;\n    $1 = :name\n    $2 = :a\n    \
+         \ncommand 4, line 5\n  update t set b = $1 where a = $2 ; select 1;\n    $1 = :name\n    $2 = :a\n    \
          not checked: 2 statements at once need the simple protocol\n\
-         \nline 6\n  end;\n    no plan\n"
+         \ncommand 5, line 6\n  end;\n    no plan\n"
     );
     let slice =
         written("slice", "select x[1:n], :given::int from (select array[1, 2] as x, 1 as n) as t;");

@@ -1,6 +1,6 @@
 //! `run script` with what pgbench does not have: thresholds for commands, plans that change, sweeps, comparisons, nodes.
 
-use crate::fixture::{Database, database, folder};
+use crate::fixture::{CommandOutput, Database, database, folder};
 
 /// Writes a script of this test and returns its path.
 fn written(name: &str, text: &str) -> String {
@@ -265,4 +265,42 @@ fn a_variable_in_quotes_is_a_warning_and_one_behind_a_name_an_error() {
     }
     let simple = "-c 1 --transactions 5 --warmup 0s --protocol simple";
     database.riops(&format!("run script -f {glued} {simple}")).expect(0);
+}
+
+#[test]
+fn lists_and_histories_distinguish_scripts_by_their_texts() {
+    let database = database("script_titles");
+    let (one, two) = (folder("script_titles_one"), folder("script_titles_two"));
+    std::fs::write(one.join("s.sql"), "select 1;\n").unwrap();
+    std::fs::write(two.join("s.sql"), "select 2;\n").unwrap();
+    let run = |folder: &std::path::Path, file: &str, label: &str| {
+        let line = format!("run script -f {file} --transactions 20 --warmup 0s --label {label}");
+        let run =
+            CommandOutput::from(database.command(&line).current_dir(folder).output().unwrap());
+        run.expect(0)
+    };
+    let shown = run(&one, "s.sql", "relative").stdout;
+    // The tables are not known, so that the database is.
+    assert!(shown.contains("database     ") && shown.contains(" block accesses ("), "{shown}");
+    run(&one, one.join("s.sql").to_str().unwrap(), "absolute");
+    run(&two, "s.sql", "other");
+    let listed = database.riops("runs list --output json").expect(0).json();
+    let title = |at: usize| listed[at]["title"].as_str().unwrap().to_owned();
+    let (other, absolute, relative) = (title(0), title(1), title(2));
+    assert!(relative.starts_with("script s.sql ("), "{relative}");
+    assert!(absolute == relative && other != relative, "{absolute} {other}");
+    let history = database.riops("runs history --output json").expect(0).json();
+    let lengths: Vec<_> = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| series["points"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(lengths.iter().sum::<usize>(), 3);
+    assert_eq!(lengths.len(), 2, "{history}");
+    let compared = database.riops("compare relative absolute").expect(0).stdout;
+    assert!(!compared.contains("scripts"), "{compared}");
+    assert!(compared.contains("command 1 mean: select 1;"), "{compared}");
+    let compared = database.riops("compare relative other").expect(0).stdout;
+    assert!(compared.contains("script.scripts") && !compared.contains("select 2"), "{compared}");
 }

@@ -220,7 +220,7 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     }
     let path = |name: &str| folder.join(name).display().to_string();
     let line = format!(
-        "ab {} {} --set duration=100ms --set warmup=0 --set interval=100ms --blocks-max 10",
+        "ab {} {} --set duration=100ms --set warmup=0 --set interval=100ms --set label=compared --blocks-max 10",
         path("small.toml"),
         path("large.toml")
     );
@@ -231,6 +231,16 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     let of_first = tags[..4].iter().map(|tags| (tag(tags, "block"), tag(tags, "cell")));
     let small = of_first.filter(|(block, cell)| (*block, *cell) == ("1", "variant=small"));
     assert_eq!(small.count(), 2);
+    // Its page names what differs, and a report of its label shows it.
+    assert!(run.stdout.contains("plan: rows.batch"), "{}", run.stdout);
+    let report = database.riops("report compared --markdown").expect(0);
+    let report = report.stderr_contains("belong to the experiment");
+    assert!(report.stdout.starts_with("## riops ab "), "{}", report.stdout);
+    assert!(report.stdout.contains("FASTER"), "{}", report.stdout);
+    let one = tags.len() - 1;
+    let id = database.riops("runs list --output json").expect(0).json()[one]["id"].to_string();
+    let single = database.riops(&format!("report {} --markdown", id.trim_matches('"'))).expect(0);
+    assert!(single.stdout.starts_with("## riops: rows"), "{}", single.stdout);
 }
 
 #[test]

@@ -196,6 +196,7 @@ fn target(server: FoundServer) -> TargetRecord {
         server_version: server.version,
         version_text: server.version_text,
         compiler_flags: None,
+        setting_defaults: BTreeMap::new(),
         embedded: false,
         address: server.address,
         database: server.database,

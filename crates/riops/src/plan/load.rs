@@ -16,6 +16,8 @@ const ROWS_MAX: u64 = 1 << 31;
 const FIELD_LENGTH_MAX: u32 = 1_000_000;
 /// Maximum size of a batch that is sent as one message, in bytes: a quarter of the server's limit.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
+/// Batches of each session if their size is not given: with fewer, some sessions would wait for others at the end.
+const BATCHES_MIN: u64 = 10;
 /// Maximum number of parameters of a statement: the protocol counts them in two bytes.
 const PARAMETERS_MAX: u64 = 65_535;
 /// Columns of the table: a key and four text fields.
@@ -230,6 +232,21 @@ impl Default for LoadRun {
 }
 
 impl LoadRun {
+    /// Returns the rows per statement if none are given: those of ysql-bench, but more if a method is COPY, because
+    /// with 200 rows the commits take longer than the rows. All methods have the same number, so that they can be
+    /// compared, and each session has several batches.
+    #[must_use]
+    pub fn default_batch(methods: &[Method], rows: u64, sessions: u32) -> u64 {
+        let least = Self::default().batch_size;
+        if !methods.iter().any(|method| matches!(method, Method::Copy | Method::CopyBinary)) {
+            return least;
+        }
+        (rows / (BATCHES_MIN * u64::from(sessions.max(1)))).clamp(least, Self::COPY_BATCH)
+    }
+
+    /// Maximum number of rows of a batch that is not given, if a method is COPY.
+    pub const COPY_BATCH: u64 = 10_000;
+
     fn validate_alone(&self) -> Result<(), PlanError> {
         require_first("method", &self.method, &self.methods)?;
         at_least_one("--batch-size", self.batch_size)?;
@@ -372,6 +389,16 @@ mod tests {
             assert_eq!(method.parse::<Method>().unwrap().as_str(), method);
         }
         assert!("bulk".parse::<Method>().is_err());
+    }
+
+    #[test]
+    fn a_copy_has_larger_batches_by_default() {
+        let of = LoadRun::default_batch;
+        assert_eq!(of(&[Method::Insert, Method::Unnest], 10_000_000, 4), 200);
+        let with_copy = [Method::Unnest, Method::CopyBinary];
+        assert_eq!(of(&with_copy, 10_000_000, 4), 10_000);
+        assert_eq!(of(&with_copy, 100_000, 8), 1_250);
+        assert_eq!(of(&[Method::Copy], 1_000, 8), 200);
     }
 
     #[test]

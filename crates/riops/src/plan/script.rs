@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::error::{PlanError, refuse};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
@@ -119,6 +120,12 @@ impl ScriptSource {
     #[must_use]
     pub fn of_builtin(builtin: Builtin, weight: u32) -> Self {
         Self { name: builtin.name().to_owned(), weight, text: None }
+    }
+
+    /// Returns its name without the directory: the same script has the same name wherever it was started.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 
     /// Returns the built-in script that it is.
@@ -257,6 +264,26 @@ impl ScriptRun {
         Ok(())
     }
 
+    /// Returns what distinguishes these scripts from others with the same names: the beginning of a hash of texts,
+    /// weights and variables. `None` for built-in scripts without variables.
+    fn digest(&self) -> Option<String> {
+        if self.define.is_empty() && self.scripts.iter().all(|script| script.text.is_none()) {
+            return None;
+        }
+        let mut hash = Sha256::new();
+        for ScriptSource { name, weight, text } in &self.scripts {
+            // A file may have any name.
+            let (kind, text) = text.as_ref().map_or(("builtin", name), |text| ("file", text));
+            hash.update(format!("{kind} {weight} {}\n{text}", text.len()));
+        }
+        for (name, value) in &self.define {
+            hash.update(format!("{name}={value}\n"));
+        }
+        // Enough to tell apart the scripts of a store.
+        let start = hash.finalize().first_chunk().copied().unwrap_or_default();
+        Some(format!("{:08x}", u32::from_be_bytes(start)))
+    }
+
     /// Returns the built-in scripts among its scripts.
     pub fn builtins(&self) -> impl Iterator<Item = Builtin> {
         self.scripts.iter().filter_map(|source| source.builtin().ok().flatten())
@@ -347,8 +374,21 @@ impl Spec for ScriptRun {
     }
 
     fn title(&self) -> String {
-        let names: Vec<&str> = self.scripts.iter().map(|script| script.name.as_str()).collect();
-        format!("{NAME} {}", names.join(", "))
+        let names: Vec<&str> = self.scripts.iter().map(ScriptSource::file_name).collect();
+        let digest = self.digest().map_or_else(String::new, |digest| format!(" ({digest})"));
+        format!("{NAME} {}{digest}", names.join(", "))
+    }
+
+    fn compared(&self) -> Self {
+        let scripts = self.scripts.iter().map(|script| {
+            let of_script = Self { scripts: vec![script.clone()], ..Self::default() };
+            ScriptSource {
+                name: script.file_name().to_owned(),
+                text: script.text.as_ref().and_then(|_| of_script.digest()),
+                ..script.clone()
+            }
+        });
+        Self { scripts: scripts.collect(), report: PgbenchReport::default(), ..self.clone() }
     }
 
     fn dataset(&self) -> Option<&'static str> {
@@ -430,6 +470,26 @@ mod tests {
             }
             assert_eq!((run.dataset(), run.writes()), (Some("script"), builtin.writes()));
         }
+    }
+
+    #[test]
+    fn the_title_distinguishes_scripts_by_their_texts_and_not_by_their_directories() {
+        let run = of("select 1;");
+        let title = run.title();
+        assert!(title.starts_with("script a.sql (") && title.ends_with(')'), "{title}");
+        let mut absolute = run.clone();
+        absolute.scripts[0].name = "/home/me/a.sql".to_owned();
+        assert_eq!((absolute.title(), absolute.compared()), (title.clone(), run.compared()));
+        assert_ne!(of("select 2;").title(), title);
+        assert_ne!(of("select 2;").compared(), run.compared());
+        let mut defined = run.clone();
+        defined.define.insert("x".to_owned(), "1".to_owned());
+        assert_ne!(defined.title(), title);
+        assert_eq!(ScriptRun::default().title(), "script tpcb-like");
+        // The report is the only difference.
+        let mut printed = run.clone();
+        printed.report.per_command = true;
+        assert_eq!(printed.compared(), run.compared());
     }
 
     #[test]

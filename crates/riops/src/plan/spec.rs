@@ -147,6 +147,15 @@ pub trait Spec {
         self.clone()
     }
 
+    /// Returns the parameters as comparisons see them: without those that only name or print something.
+    #[must_use]
+    fn compared(&self) -> Self
+    where
+        Self: Sized + Clone,
+    {
+        self.clone()
+    }
+
     /// Returns the properties of a stage that are stored in its record.
     fn facts(&self) -> StageFacts {
         StageFacts::default()

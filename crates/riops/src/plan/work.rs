@@ -155,6 +155,12 @@ impl WorkPlan {
     pub fn repeated(&self) -> Self {
         dispatch_work!(self, run => run.repeated().into())
     }
+
+    /// Returns the work as comparisons see it.
+    #[must_use]
+    pub fn compared(&self) -> Self {
+        dispatch_work!(self, run => run.compared().into())
+    }
 }
 
 impl WorkPlan {

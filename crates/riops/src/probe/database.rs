@@ -406,8 +406,10 @@ impl<'a> DatabaseProbe<'a> {
 
     /// Reads all counters, or only those for both ends of the measurement.
     fn sample(&mut self, all: bool) -> Sample {
-        let tables = TABLES.replace("{tables}", &self.tables);
-        let blocks = self.numbers(&tables).map(
+        // Without tables, nothing is counted: the sums would be 0.
+        let tables = (!self.tables.is_empty()).then(|| self.tables.clone());
+        let of_tables = |sql: &str| Some(sql.replace("{tables}", tables.as_deref()?));
+        let blocks = of_tables(TABLES).and_then(|sql| self.numbers(&sql)).map(
             |[heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read]| TableBlocks {
                 heap_blks_hit,
                 heap_blks_read,
@@ -421,7 +423,6 @@ impl<'a> DatabaseProbe<'a> {
             return Sample { at, blocks, log_position, ..Sample::default() };
         }
         let wal = if self.has_wal { self.numbers(WAL) } else { None };
-        let rows = ROWS.replace("{tables}", &self.tables);
         let io = self.io.and_then(|sql| self.numbers(sql));
         Sample {
             at,
@@ -441,7 +442,7 @@ impl<'a> DatabaseProbe<'a> {
                     buffers_written,
                 },
             ),
-            rows: self.numbers(&rows).map(
+            rows: of_tables(ROWS).and_then(|sql| self.numbers(&sql)).map(
                 |[updated, hot_updated, dead, vacuums, analyzes, table_bytes, index_bytes]| {
                     (
                         RowVersions { updated, hot_updated, dead, vacuums, analyzes },

@@ -8,10 +8,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::access::AccessRecord;
-use super::check::{Check, ThresholdRecord, Verdict};
+use super::check::{Check, ThresholdRecord, Verdict, WarningKind};
 use super::client::ClientRecord;
 use super::counts::UnknownOutcomes;
 use super::imported::{ImportRecord, Validity};
+use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
 use super::target::TargetRecord;
 use crate::plan::{DatasetPlan, Member, Plan};
@@ -95,6 +96,28 @@ impl Record {
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance())
+    }
+
+    /// Returns what lists and badges show of a run beside its status and its validity, in a word or two each.
+    #[must_use]
+    pub fn marks(&self) -> Vec<&'static str> {
+        let mut loops = self.stages.iter().map(|stage| &stage.session_loop);
+        let is_failed = self.status == Status::Failed;
+        let unsteady = |each: &LoopRecord| each.steadiness.is_some_and(|found| !found.steady);
+        let has_lost = |each: &LoopRecord| each.reconnects > 0;
+        let kinds = || self.verdict.warnings.iter().map(|warning| warning.kind);
+        let is_other = |kind: WarningKind| !kind.is_disturbance() && kind != WarningKind::Outage;
+        let marks = [
+            ("breached", self.thresholds.iter().any(|found| !found.held)),
+            ("disturbed", self.is_disturbed()),
+            // The rate of a failed run ends with its failure.
+            ("not steady", !is_failed && loops.clone().any(unsteady)),
+            ("outage", kinds().any(|kind| kind == WarningKind::Outage)),
+            // Such as by a restart of the server.
+            ("connections lost", self.plan.reconnect_every.is_none() && loops.any(has_lost)),
+            ("warning", kinds().any(is_other)),
+        ];
+        marks.into_iter().filter_map(|(mark, applies)| applies.then_some(mark)).collect()
     }
 
     /// Returns whether the result can be relied on. Use this instead of `verdict.valid`, which is false for

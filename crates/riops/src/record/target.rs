@@ -46,6 +46,9 @@ pub struct TargetRecord {
     pub devices: Vec<Disk>,
     /// Settings that differ from their defaults, and settings that affect every result.
     pub settings: BTreeMap<String, String>,
+    /// The defaults of these settings, as far as they have no unit.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub setting_defaults: BTreeMap<String, String>,
     /// The dataset; absent if the workload needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<DatasetRecord>,

@@ -28,7 +28,9 @@ pub fn diagnosis_text(found: &Diagnosis, width: usize) -> String {
             duration_us(found.round_trip_median_us)
         ),
     );
-    block.line("clock", &format!("{:+.3} s relative to this client", found.clock_offset_s));
+    // Without the sign of a rounding error: "-0.000 s".
+    let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
+    block.line("clock", &format!("{offset_s:+.3} s relative to this client"));
     if let Some(bytes) = found.disk_free_bytes {
         block.line("disk", &format!("{:.1} GB free for the server's data", bytes as f64 / GB));
     }
@@ -183,6 +185,7 @@ mod tests {
                 version: "18.6".to_owned(),
                 version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
                 compiler_flags: None,
+                setting_defaults: std::collections::BTreeMap::new(),
                 settings: BTreeMap::new(),
                 data_directory: None,
             },

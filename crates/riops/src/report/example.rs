@@ -296,6 +296,7 @@ pub(crate) fn example_record() -> Record {
             server_version: "18.6".to_owned(),
             version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
             compiler_flags: Some("-Os".to_owned()),
+            setting_defaults: BTreeMap::new(),
             embedded: true,
             address: "/var/cache/riops/server/embedded-18/socket/.s.PGSQL.40001".to_owned(),
             database: "postgres".to_owned(),

@@ -24,6 +24,15 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
+/// A factor with three significant digits: `1.51`, `23.2`, `117`.
+pub(super) fn factor(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 99.95 => format!("{ratio:.0}"),
+        ratio if ratio >= 9.995 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
 /// A duration with three significant digits and a suitable unit: `412 µs`, `1.63 ms`, `2.10 s`.
 #[must_use]
 pub fn duration_us(microseconds: f64) -> String {
@@ -131,6 +140,7 @@ mod tests {
     #[test]
     fn shares_are_shown_as_percentages() {
         assert_eq!((percent(0.0312), percent(0.999)), ("3.1%".to_owned(), "100%".to_owned()));
+        assert_eq!((percent(-1e-9), percent(-0.01)), ("0.0%".to_owned(), "-1.0%".to_owned()));
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub struct HistoryPoint {
     pub started_at: String,
     /// The value, in the unit of the figure.
     pub value: f64,
+    /// What makes the run other than a plain valid one, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<String>,
 }
 
 /// A change of the level.
@@ -154,6 +157,18 @@ pub struct HistorySeries {
     pub changes: Vec<HistoryChange>,
 }
 
+impl HistorySeries {
+    /// What a series without changes shows: fewer than two sides of a change cannot show any.
+    #[must_use]
+    pub fn without_changes(&self) -> String {
+        let needed = 2 * ChangeSettings::default().side_min;
+        if self.points.len() < needed {
+            return format!("unknown: at least {needed} runs are needed");
+        }
+        "none".to_owned()
+    }
+}
+
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
 #[must_use]
@@ -178,8 +193,12 @@ pub fn history(
                 continue;
             };
             let name = name_of(run, stage);
-            let point =
-                HistoryPoint { run: run.id.clone(), started_at: run.started_at.clone(), value };
+            let point = HistoryPoint {
+                run: run.id.clone(),
+                started_at: run.started_at.clone(),
+                value,
+                marks: run.marks.clone(),
+            };
             match series.iter_mut().find(|each| each.name == name && each.figure == figure) {
                 Some(known) => known.points.push(point),
                 None => series.push(HistorySeries {
@@ -243,7 +262,7 @@ pub fn history_text(series: &[HistorySeries], width: usize) -> String {
         block.table("runs", &table(each));
         block.gap();
         if each.changes.is_empty() {
-            block.line("changes", "none");
+            block.line("changes", &each.without_changes());
         }
         for (position, change) in each.changes.iter().enumerate() {
             let label = if position == 0 { "changes" } else { "" };
@@ -261,6 +280,7 @@ fn table(series: &HistorySeries) -> Columns {
         (series.figure.name(), Align::Right),
         ("", Align::Optional),
         ("change", Align::Left),
+        ("status", Align::Left),
     ]);
     for (index, point) in series.points.iter().enumerate() {
         let change = series.changes.iter().find(|change| change.index == index);
@@ -270,6 +290,7 @@ fn table(series: &HistorySeries) -> Columns {
             series.figure.text(point.value),
             bar(point.value / largest.max(f64::MIN_POSITIVE)),
             change.map(verdict).unwrap_or_default(),
+            point.marks.clone().unwrap_or_default(),
         ]);
     }
     table
@@ -345,6 +366,29 @@ mod tests {
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
         assert_eq!(change.outcome, Outcome::Slower);
         insta::assert_snapshot!(history_text(&found, 100));
+    }
+
+    #[test]
+    fn marked_runs_are_marked_in_the_history() {
+        let (mut runs, stages) = stored(&SHIFT[..2], 4);
+        runs[1].marks = Some("disturbed".to_owned());
+        let text = history_text(&history(&runs, &stages, None, 0.02), 100);
+        let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
+        assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
+    }
+
+    #[test]
+    fn too_few_runs_are_not_a_series_without_changes() {
+        let text = |runs: usize| {
+            let (runs, stages) = stored(&SHIFT[..runs], 4);
+            history_text(&history(&runs, &stages, None, 0.02), 100)
+        };
+        assert!(
+            text(5).contains("changes      unknown: at least 6 runs are needed"),
+            "{}",
+            text(5)
+        );
+        assert!(text(6).contains("changes      none"), "{}", text(6));
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub use drawing::DrawingError;
 pub use experiments::{experiments_text, plan_text, start_line, time_left};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate, short_id, to_the_minute};
-pub use forms::{Extras, FORMS, Form, FormError, Stream, form, forms_for, run_text};
+pub use forms::{
+    Extras, FORMS, Form, FormError, Stream, form, forms_for, run_text, threshold_text,
+};
 pub use histogram::Scale;
 pub use history::{
     HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,
@@ -47,7 +49,7 @@ pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};
 pub use page::{ComparisonView, html, markdown};
 pub use repeats::{repeat_line, repeats_text};
-pub use runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
+pub use runs::{RunLine, badge, run_lines, runs_csv, runs_json, runs_table};
 pub use scatter::scatter_png;
 pub use script::{script_statement, script_title};
 

@@ -5,7 +5,8 @@ use super::columns::{Align, Columns};
 use super::comparison::{FigureValues, group_figures};
 use super::fill::wrapped;
 use super::format::{duration_us, number_of, percent, rate, short_id};
-use super::forms::Extras;
+use super::forms::{Extras, threshold_text};
+use super::runs::badge;
 use super::words;
 use crate::record::{Record, Status};
 use crate::stats::summary;
@@ -29,13 +30,13 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
             .map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
         parts.push(format!("{name}{throughput}{p99}"));
     }
-    let state = match (record.status, record.verdict.valid) {
-        (Status::Interrupted, _) => "interrupted".to_owned(),
-        (Status::Failed, _) => "failed".to_owned(),
-        (Status::Done, true) => "valid".to_owned(),
-        (Status::Done, false) => format!("NOT VALID: {}", record.verdict.reasons.join(", and ")),
-    };
-    parts.extend([state, short_id(&record.id.to_string()).to_owned()]);
+    let marks = record.marks().join(", ");
+    let (state, _) = badge(record.validity(), record.status.as_str(), &marks);
+    parts.push(match record.verdict.reasons.as_slice() {
+        [] => state,
+        reasons => format!("NOT VALID: {}", reasons.join(", and ")),
+    });
+    parts.push(short_id(&record.id.to_string()).to_owned());
     let text = format!("run {number} of {count}  {}", parts.join(" · "));
     wrapped(&one_line(&text), 4, extras.width) + "\n"
 }
@@ -54,6 +55,15 @@ pub fn repeats_text(records: &[Record], selection: &str, width: usize) -> String
     for (stage, figures) in group_figures(&usable) {
         let label = stage.as_deref().unwrap_or("figures");
         block.table(label, &table(&figures));
+    }
+    block.gap();
+    let mut label = "threshold";
+    for record in records {
+        for found in record.thresholds.iter().filter(|found| !found.held) {
+            let run = short_id(&record.id.to_string()).to_owned();
+            block.line(label, &format!("run {run} {}", threshold_text(record, found)));
+            label = "";
+        }
     }
     block.gap();
     let compare = format!("riops compare {selection} OTHER");
@@ -99,4 +109,45 @@ fn table(figures: &[FigureValues]) -> Columns {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ThresholdRecord;
+    use crate::report::example_record;
+
+    #[test]
+    fn runs_that_breach_a_threshold_are_named_with_its_value() {
+        let mut record = example_record();
+        let line = |record: &Record| repeat_line(record, (2, 3), &Extras::new("", 200));
+        assert!(line(&record).contains(" · valid · 456789ab"), "{}", line(&record));
+        record.thresholds.push(ThresholdRecord {
+            stage: None,
+            threshold: "tps>700".parse().unwrap(),
+            found: Some(612.0),
+            held: false,
+            ended_run: false,
+        });
+        assert!(line(&record).contains(" · valid, breached · 456789ab"), "{}", line(&record));
+        let text = repeats_text(&[example_record(), record], "repeat=1", 200);
+        let expected = "threshold    run 456789ab BREACHED: tps>700 (measured 612)";
+        assert_eq!(text.matches(expected).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn no_interval_of_repeated_runs_is_negative() {
+        let records: Vec<Record> = [100.0, 100.0, 900.0]
+            .into_iter()
+            .map(|p99| {
+                let mut record = example_record();
+                record.stages[0].session_loop.service_us.as_mut().unwrap().p99 = p99;
+                record.stages[0].session_loop.series.clear();
+                record
+            })
+            .collect();
+        let text = repeats_text(&records, "repeat=1", 200);
+        let p99 = text.lines().find(|line| line.trim_start().starts_with("p99  ")).unwrap();
+        assert!(p99.contains("0.00 µs to 1.51 ms"), "{text}");
+    }
 }

@@ -9,7 +9,7 @@ use super::columns::{Align, Columns};
 use super::export::without_formula;
 use super::fill::fill;
 use super::format::{count, duration_us, rate, short_id, to_the_minute};
-use crate::record::Validity;
+use crate::record::{Record, Validity};
 use crate::store::{RunSummary, Sort, StageSummary};
 use crate::units::text::{json, json_text, lines};
 
@@ -137,13 +137,33 @@ impl RunLine<'_> {
     }
 }
 
-/// Returns how a run ended, unless it ended as planned and can be read.
+/// Returns how a run ended, unless it ended as planned and can be read, and its marks.
 fn status(run: &RunSummary) -> String {
-    match (&run.record_error, run.status.as_str()) {
-        (Some(_), _) => "record cannot be decoded".to_owned(),
-        (None, "done") => String::new(),
-        (None, other) => other.to_owned(),
-    }
+    let status = match (&run.record_error, run.status.as_str()) {
+        (Some(_), _) => Some("record cannot be decoded"),
+        (None, "done") => None,
+        (None, other) => Some(other),
+    };
+    let parts: Vec<_> = status.into_iter().chain(run.marks.as_deref()).collect();
+    parts.join(", ")
+}
+
+/// Returns the state of a run in a few words, for lists and pages, and the tone of their badge.
+#[must_use]
+pub fn badge(validity: Validity, status: &str, marks: &str) -> (String, &'static str) {
+    let (text, tone) = match (validity, status) {
+        (Validity::NotVerified, _) => ("not verified", "warn"),
+        (Validity::Valid, "done") if marks.is_empty() => ("valid", "good"),
+        (Validity::Valid, "done") => ("valid", "warn"),
+        (Validity::Valid, "interrupted") => ("valid, interrupted", "warn"),
+        (Validity::Invalid, "done") => ("not valid", "bad"),
+        (Validity::Invalid, "interrupted") => ("not valid, interrupted", "bad"),
+        (Validity::Invalid, _) => ("not valid, failed", "bad"),
+        (Validity::Valid, _) => ("failed", "bad"),
+    };
+    let is_breached = marks.split(", ").any(|mark| mark == "breached");
+    let parts: Vec<_> = [text, marks].into_iter().filter(|part| !part.is_empty()).collect();
+    (parts.join(", "), if is_breached { "bad" } else { tone })
 }
 
 fn tags(run: &RunSummary) -> String {
@@ -205,6 +225,8 @@ struct StageLine<'a> {
     tags: &'a BTreeMap<String, String>,
     status: &'a str,
     valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    marks: Option<&'a str>,
     server: &'a str,
     client_host: Option<&'a str>,
     rate_per_s: Option<f64>,
@@ -228,6 +250,7 @@ impl RunLine<'_> {
             tags: &run.tags,
             status: &run.status,
             valid: run.valid,
+            marks: run.marks.as_deref(),
             server: &run.server,
             client_host: run.client_host.as_deref(),
             rate_per_s: run.rate_per_s,
@@ -248,7 +271,7 @@ pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
 }
 
 /// Columns that come first in CSV, in this order; the others follow by name.
-const CSV_FIRST: [&str; 17] = [
+const CSV_FIRST: [&str; 18] = [
     "id",
     "run_id",
     "run_started_at",
@@ -259,6 +282,7 @@ const CSV_FIRST: [&str; 17] = [
     "tags",
     "status",
     "valid",
+    "marks",
     "position",
     "name",
     "batch",
@@ -312,9 +336,23 @@ fn valid_text(validity: Validity) -> &'static str {
     }
 }
 
+/// How many of these runs have each mark.
+pub(super) fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, usize)> {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for mark in runs.flat_map(Record::marks) {
+        match counts.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((mark, 1)),
+        }
+    }
+    counts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Status, SteadinessRecord, ThresholdRecord, Warning, WarningKind};
+    use crate::report::example_record;
 
     fn run(service_p99_us: f64, response_p99_us: Option<f64>) -> RunSummary {
         RunSummary {
@@ -357,6 +395,50 @@ mod tests {
         assert!(lines[0].contains("response p99  service p99"), "{mixed}");
         assert!(lines[1].contains("2.85 s      7.80 ms"), "{mixed}");
         assert!(lines[2].contains("900 µs") && !lines[2].contains(" s "), "{mixed}");
+    }
+
+    #[test]
+    fn a_record_has_a_mark_for_everything_that_qualifies_its_result() {
+        let mut record = example_record();
+        assert_eq!(record.marks(), [""; 0]);
+        record.thresholds.push(ThresholdRecord {
+            stage: None,
+            threshold: "tps>700".parse().unwrap(),
+            found: Some(612.0),
+            held: false,
+            ended_run: false,
+        });
+        let warning = |kind| Warning { kind, stage: None, text: "other load".to_owned() };
+        let kinds = [WarningKind::ForeignIo, WarningKind::Outage, WarningKind::Stalls];
+        record.verdict.warnings = kinds.map(warning).to_vec();
+        let each = &mut record.stages[0].session_loop;
+        (each.reconnects, each.steadiness) = (2, Some(SteadinessRecord::default()));
+        let marks =
+            ["breached", "disturbed", "not steady", "outage", "connections lost", "warning"];
+        assert_eq!(record.marks(), marks);
+        assert_eq!(marked([&record, &example_record()].into_iter())[0], ("breached", 1));
+        record.plan.reconnect_every = Some(10);
+        record.status = Status::Failed;
+        assert_eq!(record.marks(), ["breached", "disturbed", "outage", "warning"]);
+    }
+
+    #[test]
+    fn marks_are_part_of_the_status_and_of_the_badge() {
+        let mut marked = run(1.0, None);
+        marked.marks = Some("breached, disturbed".to_owned());
+        let lines = table(&[marked.clone(), run(1.0, None)], usize::MAX);
+        let row = lines.lines().nth(1).unwrap();
+        assert!(row.contains("  breached, disturbed  "), "{lines}");
+        marked.status = "interrupted".to_owned();
+        let lines = table(&[marked.clone()], usize::MAX);
+        assert!(lines.contains("  interrupted, breached, disturbed  "), "{lines}");
+        let csv = runs_csv(&run_lines(&[marked], None, Sort::default())).unwrap();
+        assert!(csv.contains("interrupted,true,\"breached, disturbed\","), "{csv}");
+        let of = |status, marks| badge(Validity::Valid, status, marks);
+        assert_eq!(of("done", ""), ("valid".to_owned(), "good"));
+        assert_eq!(of("done", "not steady"), ("valid, not steady".to_owned(), "warn"));
+        assert_eq!(of("done", "breached"), ("valid, breached".to_owned(), "bad"));
+        assert_eq!(of("interrupted", ""), ("valid, interrupted".to_owned(), "warn"));
     }
 
     #[test]

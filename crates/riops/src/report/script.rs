@@ -18,7 +18,8 @@ pub fn script_title(script: &Script) -> String {
 /// Returns the lines about one statement.
 #[must_use]
 pub fn script_statement(checked: &CheckedStatement) -> String {
-    let mut lines = vec![String::new(), format!("line {}", checked.line)];
+    let mut lines =
+        vec![String::new(), format!("command {}, line {}", checked.number, checked.line)];
     lines.extend(checked.sql.lines().map(|line| format!("  {line}")));
     let parameters = (1..).zip(&checked.parameters);
     lines.extend(parameters.map(|(number, parameter)| {

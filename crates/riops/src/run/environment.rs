@@ -162,6 +162,7 @@ impl Environment {
             server_version: facts.version.clone(),
             version_text: facts.version_text.clone(),
             compiler_flags: facts.compiler_flags.clone(),
+            setting_defaults: facts.setting_defaults.clone(),
             embedded: server.embedded,
             encryption: control.encryption(),
             pooler: self.pooler.as_ref().map(ToString::to_string),

@@ -34,6 +34,8 @@ pub enum Finding {
 /// A checked statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedStatement {
+    /// Number of its command in the script, from 1.
+    pub number: usize,
     /// Line in the script, from 1.
     pub line: usize,
     /// Its text, with parameters.
@@ -70,10 +72,11 @@ pub fn check(
     scope: &Scope<'_>,
 ) -> Result<Vec<CheckedStatement>, ConnectionError> {
     let mut checked = Vec::new();
-    for (line, statement) in script.statements() {
+    for ((number, line), statement) in script.statements() {
         let parameters: Vec<_> = scope.parameters(statement).collect();
         let variables = parameters.iter().map(|each| names.name(each.slot).to_owned());
         let checked_statement = CheckedStatement {
+            number,
             line,
             sql: statement.with_parameters(parameters.iter().copied()),
             parameters: variables

@@ -25,6 +25,9 @@ pub struct ServerFacts {
     /// Settings that differ from the built-in defaults, and settings that affect every benchmark;
     /// with their units.
     pub settings: BTreeMap<String, String>,
+    /// The defaults of these settings, as far as they have no unit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub setting_defaults: BTreeMap<String, String>,
     /// Data directory, if the role has the privilege to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<PathBuf>,
@@ -45,20 +48,29 @@ impl ServerFacts {
         let version_text = value("select version()")?.unwrap_or_default();
         let compiler_flags = value("select setting from pg_config where name = 'CFLAGS'")?;
         let data_directory = value("show data_directory")?.map(PathBuf::from);
-        let settings = optional(connection.query(SETTINGS_SQL))?
-            .into_iter()
-            .flatten()
-            .filter_map(|row| match <[Option<String>; 2]>::try_from(row) {
-                Ok([Some(name), Some(value)]) => Some((name, value)),
-                _ => None,
-            })
-            .collect();
+        let (mut settings, mut setting_defaults) = (BTreeMap::new(), BTreeMap::new());
+        for row in optional(connection.query(SETTINGS_SQL))?.unwrap_or_default() {
+            if let [Some(name), Some(value), default @ ..] = row.as_slice() {
+                settings.insert(name.clone(), value.clone());
+                if let [Some(default)] = default {
+                    setting_defaults.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        if let Some(jit) = settings.get_mut("jit").filter(|jit| *jit == "on")
+            && optional(connection.query_value("select pg_jit_available()"))?.flatten().as_deref()
+                == Some("f")
+        {
+            // The library is not installed: no statement is compiled.
+            "on (not available)".clone_into(jit);
+        }
         Ok(Self {
             flavor: Flavor::from_server_version(&version),
             version,
             version_text,
             compiler_flags,
             settings,
+            setting_defaults,
             data_directory,
         })
     }

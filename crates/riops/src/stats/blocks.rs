@@ -156,7 +156,11 @@ impl Sample {
             Unit::Run => {
                 let factor = 1.0 / self.blocks.len() as f64;
                 let groups = self.blocks.iter().map(sides).flat_map(|(a, b)| {
-                    [Group { factor: -factor, values: a }, Group { factor, values: b }]
+                    let is_ordered = mean(&a) <= mean(&b);
+                    let (a, b) =
+                        (Group { factor: -factor, values: a }, Group { factor, values: b });
+                    // Exchanging A and B must not exchange their random weights.
+                    if is_ordered { [a, b] } else { [b, a] }
                 });
                 Some(groups.collect())
             }

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::blocks::{Block, Incomparable, Sample};
+use super::blocks::{Block, Incomparable, Sample, Unit};
 use super::design::{Design, design};
 use super::interval::log_interval;
 use super::permutation::{Significance, test};
@@ -95,6 +95,10 @@ pub struct Effect {
     pub outcome: Outcome,
     /// What the number of runs can show.
     pub design: Design,
+    /// Runs of each side that a verdict probably needs if they vary like these; only if these could show a
+    /// difference and are inconclusive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_expected: Option<usize>,
 }
 
 /// Compares B with A in each figure: a direction, and the values of the runs. All figures have the same order of
@@ -109,7 +113,7 @@ pub fn compare(
     settings: &Settings,
 ) -> Vec<Result<Effect, Incomparable>> {
     let samples: Vec<Result<Sample, Incomparable>> =
-        figures.iter().map(|(_, blocks)| Sample::new(blocks)).collect();
+        figures.iter().map(|(_, blocks)| sample(blocks, settings)).collect();
     let valid: Vec<Sample> = samples.iter().filter_map(|sample| sample.clone().ok()).collect();
     let mut significances = test(&valid, settings.resamples, settings.seed).into_iter();
     let mut effect = |(sample, (direction, _)): (Result<Sample, _>, &(Direction, _))| {
@@ -119,6 +123,28 @@ pub fn compare(
         Ok(of_figure(&sample, *direction, significance, settings))
     };
     samples.into_iter().zip(figures).map(&mut effect).collect()
+}
+
+/// Returns the runs in their blocks. If these are too few to show any difference, but the same runs without blocks
+/// are enough, returns one block: knowing more about the runs must not decide less. The choice depends on the number
+/// of runs and not on their values, so that the error probability stays the same. What changes from block to block
+/// makes the interval longer.
+fn sample(blocks: &[Block], settings: &Settings) -> Result<Sample, Incomparable> {
+    let in_blocks = Sample::new(blocks)?;
+    if design_of(&in_blocks, settings).needed.is_none() {
+        return Ok(in_blocks);
+    }
+    let mut all = Block::default();
+    for block in blocks.iter().filter(|block| !block.a.is_empty() && !block.b.is_empty()) {
+        all.a.extend(&block.a);
+        all.b.extend(&block.b);
+    }
+    let merged = Sample::new(&[all])?;
+    Ok(if design_of(&merged, settings).needed.is_none() { merged } else { in_blocks })
+}
+
+fn design_of(sample: &Sample, settings: &Settings) -> Design {
+    design(&sample.shape(), settings.alpha, settings.resamples, sample.unit != Unit::None)
 }
 
 fn of_figure(
@@ -135,6 +161,7 @@ fn of_figure(
     let seed = settings.seed.wrapping_add(1);
     let logs = log_interval(sample, settings.alpha, settings.resamples, seed);
     let relevant = settings.effect.ln_1p();
+    let design = design_of(sample, settings);
     let outcome = match logs {
         Some((low, high)) if -relevant < low && high < relevant => Outcome::Equivalent,
         Some((low, high))
@@ -144,14 +171,28 @@ fn of_figure(
         }
         _ => Outcome::Inconclusive,
     };
+    let is_open = outcome == Outcome::Inconclusive && design.needed.is_none();
     Effect {
+        runs_expected: logs
+            .filter(|_| is_open)
+            .map(|logs| runs_expected(logs, relevant, design.runs_a.min(design.runs_b))),
         ratio: difference.exp(),
         interval: logs.map(|(low, high)| Interval { low: low.exp(), high: high.exp() }),
         p: significance.p,
         p_adjusted: significance.p_adjusted,
         outcome,
-        design: design(&shape, settings.alpha, settings.resamples, logs.is_some()),
+        design,
     }
+}
+
+/// Returns the runs of each side with which the interval would be short enough to be within the smallest relevant
+/// difference, or to exclude 1. Its length falls with the square root of their number.
+fn runs_expected((low, high): (f64, f64), relevant: f64, runs: usize) -> usize {
+    let (center, reach) = ((low + high).abs() / 2.0, (high - low) / 2.0);
+    let longest = center.max(relevant - center);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of runs")]
+    let expected = (runs as f64 * (reach / longest).powi(2)).ceil() as usize;
+    expected.max(runs + 1)
 }
 
 #[cfg(test)]
@@ -209,15 +250,41 @@ mod tests {
 
     #[test]
     fn too_small_a_design_says_what_it_needs() {
-        let five = throughput(&RISE[..5]);
-        assert_eq!(five.outcome, Outcome::Inconclusive);
-        assert_eq!(five.design.needed, Some(Needed::Blocks(6)));
-        assert!(five.interval.is_some());
+        let three = throughput(&RISE[..3]);
+        assert_eq!((three.outcome, three.runs_expected), (Outcome::Inconclusive, None));
+        assert_eq!(three.design.needed, Some(Needed { runs_of_each: 4 }));
+        assert!(three.interval.is_some());
         let two =
             one(Direction::HigherIsBetter, vec![Block { a: vec![1.0, 1.1], b: vec![9.0, 9.1] }]);
         let two = two.unwrap();
         assert_eq!((two.outcome, two.interval), (Outcome::Inconclusive, None));
-        assert_eq!(two.design.needed, Some(Needed::RunsOfEach(4)));
+        assert_eq!(two.design.needed, Some(Needed { runs_of_each: 4 }));
+    }
+
+    #[test]
+    fn blocks_decide_whenever_the_same_runs_without_blocks_do() {
+        for count in 4..9 {
+            let blocks = pairs(&vec![0.03; count]);
+            let side = |of: fn(&Block) -> &Vec<f64>| blocks.iter().flat_map(of).copied().collect();
+            let merged = Block { a: side(|block| &block.a), b: side(|block| &block.b) };
+            let merged = one(Direction::HigherIsBetter, vec![merged]).unwrap();
+            let found = one(Direction::HigherIsBetter, blocks).unwrap();
+            assert_eq!((found.outcome, merged.outcome), (Outcome::Slower, Outcome::Slower));
+            assert_eq!(found.design.blocks, if count < 6 { 1 } else { count });
+        }
+        // Two blocks of two runs each.
+        let block = Block { a: vec![100.0, 101.0], b: vec![200.0, 203.0] };
+        let found = one(Direction::HigherIsBetter, vec![block; 2]).unwrap();
+        assert_eq!(found.outcome, Outcome::Faster);
+    }
+
+    #[test]
+    fn an_inconclusive_comparison_estimates_the_runs_that_it_needs() {
+        let noise = throughput(&[1.10, 0.93, 1.08, 0.96, 1.01, 0.92]);
+        let expected = noise.runs_expected.unwrap();
+        // The interval of about ±9 % must become ±2 %.
+        assert!((80..200).contains(&expected), "{noise:?}");
+        assert_eq!(throughput(&RISE).runs_expected, None);
     }
 
     #[test]

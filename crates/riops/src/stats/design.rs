@@ -8,7 +8,7 @@ use super::permutation::{ENUMERATED_MAX, assignments_count, choose};
 
 /// Maximum that is searched for [`Needed`].
 const NEEDED_MAX: usize = 60;
-/// Blocks, or runs on a side, without which there is no interval.
+/// Runs on a side without which there is no interval.
 const INTERVAL_MIN: usize = 3;
 
 /// Number of blocks and runs of a comparison, and the smallest p-value that it can attain.
@@ -26,22 +26,25 @@ pub struct Design {
     pub needed: Option<Needed>,
 }
 
-/// What a design needs to be able to show a difference.
+/// What a design needs to be able to show a difference, with or without blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Needed {
-    /// At least this number of blocks like the present ones.
-    Blocks(usize),
-    /// At least this number of runs of A, and of B.
-    RunsOfEach(usize),
+pub struct Needed {
+    /// Runs of A, and of B.
+    pub runs_of_each: usize,
+}
+
+impl Needed {
+    /// Returns the smallest design whose p-value can be `alpha`; `None` if it would be too large.
+    #[must_use]
+    pub fn at(alpha: f64) -> Option<Self> {
+        let enough = |runs: &usize| 2.0 / choose(2 * runs, *runs) <= alpha;
+        (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(|runs_of_each| Self { runs_of_each })
+    }
 }
 
 impl fmt::Display for Needed {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Blocks(blocks) => write!(to, "at least {blocks} blocks are needed"),
-            Self::RunsOfEach(runs) => write!(to, "at least {runs} runs of each are needed"),
-        }
+        write!(to, "at least {} runs of each are needed", self.runs_of_each)
     }
 }
 
@@ -60,19 +63,8 @@ pub(super) fn design(
     } else {
         (mirrored / count).max(1.0 / (f64::from(resamples) + 1.0))
     };
-    let needed = if smallest_p <= alpha && has_interval {
-        None
-    } else if let [_] = shape {
-        let enough = |runs: &usize| 2.0 / choose(2 * runs, *runs) <= alpha;
-        (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(Needed::RunsOfEach)
-    } else {
-        let assignments_of_block = count.powf(1.0 / shape.len().max(1) as f64);
-        let enough = |blocks: &usize| {
-            let exponent = f64::from(u32::try_from(*blocks).unwrap_or(u32::MAX));
-            2.0 / assignments_of_block.powf(exponent) <= alpha * (1.0 + 1e-9)
-        };
-        (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(Needed::Blocks)
-    };
+    let can_show = smallest_p <= alpha && has_interval;
+    let needed = if can_show { None } else { Needed::at(alpha) };
     let (runs_a, runs_b) = shape.iter().fold((0, 0), |(a, b), block| (a + block.0, b + block.1));
     Design { blocks: shape.len(), runs_a, runs_b, smallest_p, needed }
 }
@@ -87,11 +79,12 @@ mod tests {
             let design = design(shape, 0.05, 10_000, true);
             (design.smallest_p, design.needed)
         };
-        assert_eq!(of(&[(1, 1); 5]), (2.0 / 32.0, Some(Needed::Blocks(6))));
+        let needs_4 = Some(Needed { runs_of_each: 4 });
+        assert_eq!(of(&[(1, 1); 5]), (2.0 / 32.0, needs_4));
         assert_eq!(of(&[(1, 1); 6]), (2.0 / 64.0, None));
-        assert_eq!(of(&[(3, 3)]), (2.0 / 20.0, Some(Needed::RunsOfEach(4))));
+        assert_eq!(of(&[(3, 3)]), (2.0 / 20.0, needs_4));
         assert_eq!(of(&[(4, 4)]), (2.0 / 70.0, None));
-        assert_eq!(of(&[(2, 2); 2]), (2.0 / 36.0, Some(Needed::Blocks(3))));
+        assert_eq!(of(&[(2, 2); 2]), (2.0 / 36.0, needs_4));
         assert_eq!(of(&[(20, 20)]), (1.0 / 10_001.0, None));
         assert_eq!(of(&[(2, 5)]).0, 1.0 / 21.0);
     }
@@ -99,7 +92,7 @@ mod tests {
     #[test]
     fn a_design_without_an_interval_needs_more_runs() {
         let found = design(&[(2, 10)], 0.05, 10_000, false);
-        assert_eq!(found.needed, Some(Needed::RunsOfEach(4)));
+        assert_eq!(found.needed, Some(Needed { runs_of_each: 4 }));
         assert_eq!(found.needed.unwrap().to_string(), "at least 4 runs of each are needed");
         assert_eq!((found.blocks, found.runs_a, found.runs_b), (1, 2, 10));
     }

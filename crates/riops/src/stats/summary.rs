@@ -19,7 +19,7 @@ pub struct Summary {
     pub mean: f64,
     /// Standard deviation divided by the mean; `None` for one value, or a mean of 0.
     pub stdev_share: Option<f64>,
-    /// The 95 % interval of the mean, with Student's t distribution; `None` for fewer than three values.
+    /// The 95 % interval of the mean, with Student's t distribution, from 0 on; `None` for fewer than three values.
     pub interval: Option<Interval>,
 }
 
@@ -36,7 +36,8 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     let stdev = (n > 1).then(|| (squares / degrees).sqrt());
     let interval = stdev.filter(|_| n >= INTERVAL_MIN).and_then(|stdev| {
         let reach = two_sided_quantile(ALPHA, degrees)? * stdev / (n as f64).sqrt();
-        Some(Interval { low: mean - reach, high: mean + reach })
+        // No figure of a run is negative.
+        Some(Interval { low: (mean - reach).max(0.0), high: mean + reach })
     });
     Some(Summary {
         n,
@@ -76,6 +77,12 @@ mod tests {
         let interval = found.interval.unwrap();
         // 2.776 standard errors of sqrt(2.5 / 5).
         assert!((interval.low - 10.037).abs() < 0.001 && (interval.high - 13.963).abs() < 0.001);
+    }
+
+    #[test]
+    fn an_interval_does_not_extend_below_zero() {
+        let interval = summary(&[1.0, 1.0, 10.0]).unwrap().interval.unwrap();
+        assert!(interval.low == 0.0 && interval.high > 10.0, "{interval:?}");
     }
 
     #[test]

@@ -144,7 +144,9 @@ pub(super) fn device_limit(
 /// another one than a run on the whole.
 fn title(record: &Record) -> String {
     let title = match record.stages.as_slice() {
-        [stage] if stage.name.starts_with(&record.workload) => stage.name.clone(),
+        [stage] if stage.name.starts_with(&record.workload) && stage.name != record.workload => {
+            stage.name.clone()
+        }
         _ => record.plan.work.spec().title(),
     };
     match record.dataset_share() {
@@ -184,6 +186,7 @@ fn run(id: &str, record: &Record) -> Fields {
         status: record.status.as_str(),
         failure: failure,
         valid: verdict.valid,
+        marks: known(&record.marks().join(", ")),
         reasons: lines(&verdict.reasons),
         warnings: lines(&warnings),
         riops_version: client.riops_version.clone(),

@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 6] = [
+pub(super) const STEPS: [Step; 7] = [
     sqlite_only(include_str!("../../../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../../../sql/store/0003_device_limit.sql")),
@@ -30,6 +30,7 @@ pub(super) const STEPS: [Step; 6] = [
         postgresql: Some(include_str!("../../../../sql/store/0006_experiments.postgresql.sql")),
         derives: false,
     },
+    Step { derives: true, ..shared(include_str!("../../../../sql/store/0007_marks.sql")) },
 ];
 
 /// Brings the store up to date.

@@ -28,6 +28,9 @@ pub struct RunSummary {
     pub tags: BTreeMap<String, String>,
     pub status: String,
     pub valid: bool,
+    /// What the list shows beside the validity, separated by commas: `breached, disturbed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<String>,
     pub flavor: Option<String>,
     pub server_version: Option<String>,
     /// Flavor and version.
@@ -94,6 +97,7 @@ impl RunSummary {
             tags: BTreeMap::new(),
             status: row.text()?,
             valid: row.boolean()?,
+            marks: row.optional_text(),
             flavor: row.optional_text(),
             server_version: row.optional_text(),
             server: row.text()?,

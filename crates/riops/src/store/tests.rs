@@ -86,6 +86,7 @@ fn stores_of_all_earlier_versions_are_migrated_with_their_runs() {
         cbc.id = uuid::Uuid::now_v7();
         record.label = Some("old".to_owned());
         record.tags.insert("disk".to_owned(), "nvme".to_owned());
+        record.stages[0].session_loop.reconnects = 3;
         let old = old_store(&path, version);
         insert_old(&old, &record, "rows", &serde_json::to_string(&record).unwrap());
         insert_old(&old, &cbc, "cbc 1 GB", &serde_json::to_string(&cbc).unwrap());
@@ -102,6 +103,7 @@ fn stores_of_all_earlier_versions_are_migrated_with_their_runs() {
         assert_eq!(run.rows_per_s, Some(stage.throughput.rows_per_s));
         assert_eq!(run.sessions, record.plan.sessions);
         assert_eq!(run.tags, record.tags);
+        assert_eq!(run.marks.as_deref(), Some("connections lost"));
         let stages = store.stages(std::slice::from_ref(&run.id)).unwrap();
         assert_eq!(stages.len(), record.stages.len());
     }

@@ -9,11 +9,14 @@ use serde_json::Value;
 use super::super::format::percent;
 use super::super::model::Summary;
 use super::super::sections::study::bottleneck_word;
+use crate::plan::Plan;
 use crate::record::Record;
 
 /// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
 /// few points.
 const WAIT_POINTS: f64 = 0.05;
+/// Value of a property that a run lacks.
+const ABSENT: &str = "none";
 /// A property with more values in a group than this, such as a random seed, says nothing about the group.
 const VALUES_MAX: usize = 3;
 
@@ -76,10 +79,10 @@ pub struct Change {
 type Properties = BTreeMap<(Topic, String), String>;
 
 /// Returns what differs between two groups.
-pub(super) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
+pub(in crate::report) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (values(a), values(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
-    let none = BTreeSet::from(["none".to_owned()]);
+    let none = BTreeSet::from([ABSENT.to_owned()]);
     // What another tool did not report is unknown, not different.
     let is_imported = |runs: &[&Record]| runs.iter().all(|run| run.imported.is_some());
     let is_mixed = is_imported(a) != is_imported(b);
@@ -91,16 +94,29 @@ pub(super) fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
         .filter_map(|key| {
             let (in_a, in_b) = (of_a.get(key).unwrap_or(&none), of_b.get(key).unwrap_or(&none));
             let is_shown = in_a != in_b && in_a.len() <= VALUES_MAX && in_b.len() <= VALUES_MAX;
+            let text = |values: &BTreeSet<String>| {
+                let all = joined(values);
+                match key.0 {
+                    Topic::Setting => all.replace(ABSENT, &default_of(&key.1, a, b)),
+                    _ => all,
+                }
+            };
             is_shown.then(|| Change {
                 topic: key.0,
                 name: key.1.clone(),
-                a: joined(in_a),
-                b: joined(in_b),
+                a: text(in_a),
+                b: text(in_b),
             })
         })
         .collect();
     changes.extend(wait_changes(a, b));
     changes
+}
+
+/// A setting that was not recorded has its default: `4 (default)`, if a server with another value reported it.
+fn default_of(setting: &str, a: &[&Record], b: &[&Record]) -> String {
+    let known = a.iter().chain(b).find_map(|run| run.target.setting_defaults.get(setting));
+    known.map_or_else(|| "default".to_owned(), |value| format!("{value} (default)"))
 }
 
 /// The differences between the environment of a run and that of an earlier one, one line each. They can explain
@@ -126,7 +142,7 @@ fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).cloned().collect();
     keys.into_iter()
         .map(|key| {
-            let of = |each: &Properties| each.get(&key).cloned().unwrap_or("none".to_owned());
+            let of = |each: &Properties| each.get(&key).cloned().unwrap_or(ABSENT.to_owned());
             let values = all.iter().map(of).collect();
             (key, values)
         })
@@ -190,7 +206,8 @@ fn plan(record: &Record, all: &mut Properties) {
             }
         }
     };
-    if let Ok(plan) = serde_json::to_value(&record.plan) {
+    let compared = Plan { work: record.plan.work.compared(), ..record.plan.clone() };
+    if let Ok(plan) = serde_json::to_value(&compared) {
         add(Topic::Plan, &plan);
     }
     if let Some(dataset) = &record.target.dataset {
@@ -238,12 +255,15 @@ fn bottlenecks(record: &Record, all: &mut Properties) {
 fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (waits(a), waits(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
-    let share = |group: &BTreeMap<(String, String), f64>, key: &(String, String)| {
-        group.get(key).copied().unwrap_or(0.0)
+    let found = |key: &(String, String)| {
+        let (in_a, in_b) = (of_a.get(key), of_b.get(key));
+        let share = |found: Option<&(String, f64)>| found.map_or(0.0, |(_, share)| *share);
+        let (name, _) = in_b.or(in_a)?;
+        Some(((key.0.clone(), name.clone()), share(in_a), share(in_b)))
     };
     let mut changes: Vec<_> = keys
         .into_iter()
-        .map(|key| (key, share(&of_a, key), share(&of_b, key)))
+        .filter_map(found)
         .filter(|(_, in_a, in_b)| (in_a - in_b).abs() >= WAIT_POINTS)
         .collect();
     // Only if both groups were sampled.
@@ -256,25 +276,36 @@ fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
         .into_iter()
         .map(|((stage, event), in_a, in_b)| Change {
             topic: Topic::WaitEvent,
-            name: if several { format!("{stage}: {event}") } else { event.clone() },
+            name: if several { format!("{stage}: {event}") } else { event },
             a: percent(in_a),
             b: percent(in_b),
         })
         .collect()
 }
 
-/// The mean share of each wait event over the runs, by stage and event.
-fn waits(runs: &[&Record]) -> BTreeMap<(String, String), f64> {
+/// The mean share of each wait event over the runs, by stage and event, and its name.
+fn waits(runs: &[&Record]) -> BTreeMap<(String, String), (String, f64)> {
     let mut shares = BTreeMap::new();
     for run in runs {
         for stage in &run.stages {
             for wait in stage.probes.iter().flat_map(|probes| &probes.waits) {
-                let key = (stage.name.clone(), wait.event.clone());
-                *shares.entry(key).or_insert(0.0) += wait.share / runs.len() as f64;
+                let key = (stage.name.clone(), one_name(&wait.event));
+                let (_, share) = shares.entry(key).or_insert_with(|| (wait.event.clone(), 0.0));
+                *share += wait.share / runs.len() as f64;
             }
         }
     }
     shares
+}
+
+/// The same name of a wait event in all versions: PostgreSQL 13 renamed `buffer_content` to `BufferContent` and
+/// `WALWriteLock` to `WALWrite`, PostgreSQL 17 `WALSync` to `WalSync`.
+fn one_name(event: &str) -> String {
+    let lower = event.replace('_', "").to_lowercase();
+    match lower.strip_prefix("lwlock:") {
+        Some(name) => format!("lwlock:{}", name.strip_suffix("lock").unwrap_or(name)),
+        None => lower,
+    }
 }
 
 #[cfg(test)]
@@ -332,6 +363,39 @@ mod tests {
         assert_eq!((found[0].topic, found[0].name.as_str()), (Topic::WaitEvent, "IO:DataFileRead"));
         assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("62%", "1.0%"));
         assert_eq!(changes(&[&a], &[&same]), []);
+    }
+
+    #[test]
+    fn a_renamed_wait_event_is_the_same() {
+        let names = [
+            ("LWLock:buffer_content", "LWLock:BufferContent"),
+            ("LWLock:WALWriteLock", "LWLock:WALWrite"),
+            ("IO:WALSync", "IO:WalSync"),
+        ];
+        for (old, new) in names {
+            assert_eq!(one_name(old), one_name(new));
+        }
+        assert_ne!(one_name("Lock:tuple"), one_name("LWLock:tuple"));
+        let with = |event: &str, share| {
+            let mut record = example_record();
+            let waits = vec![WaitShare { event: event.to_owned(), share }];
+            record.stages[0].probes = Some(Sampled { waits, ..Sampled::default() });
+            record
+        };
+        assert_eq!(changes(&[&with("IO:WALSync", 0.5)], &[&with("IO:WalSync", 0.52)]), []);
+        let found = changes(&[&with("IO:WALSync", 0.5)], &[&with("IO:WalSync", 0.9)]);
+        assert_eq!((found[0].name.as_str(), found[0].a.as_str()), ("IO:WalSync", "50%"));
+    }
+
+    #[test]
+    fn a_setting_that_is_not_recorded_has_its_default() {
+        let (a, mut b) = (example_record(), example_record());
+        b.target.settings.insert("random_page_cost".to_owned(), "400".to_owned());
+        let found = changes(&[&a], &[&b]);
+        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("default", "400"));
+        b.target.setting_defaults.insert("random_page_cost".to_owned(), "4".to_owned());
+        let found = changes(&[&a], &[&b]);
+        assert_eq!((found[0].a.as_str(), found[0].b.as_str()), ("4 (default)", "400"));
     }
 
     #[test]

@@ -6,8 +6,11 @@ use super::super::format::{duration_us, rate};
 use super::super::words;
 use super::group::Blocks;
 use super::percentiles::Percentile;
-use crate::record::{Record, StageRecord};
+use crate::record::{CommandRecord, Record, StageRecord};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
+
+/// Maximum number of characters of a command.
+const COMMAND_MAX: usize = 24;
 
 /// A figure of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -21,6 +24,8 @@ pub enum Figure {
     Seconds,
     /// A percentile of the latency, in microseconds.
     LatencyUs(Percentile),
+    /// Mean latency of a command of a script, in microseconds: its position in the record of the stage.
+    CommandUs(usize),
 }
 
 impl Figure {
@@ -29,7 +34,7 @@ impl Figure {
     pub fn direction(self) -> Direction {
         match self {
             Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
-            Self::Seconds | Self::LatencyUs(_) => Direction::LowerIsBetter,
+            Self::Seconds | Self::LatencyUs(_) | Self::CommandUs(_) => Direction::LowerIsBetter,
         }
     }
 
@@ -39,11 +44,11 @@ impl Figure {
         match self {
             Self::RowsPerS | Self::TransactionsPerS => rate(value),
             Self::Seconds => duration_us(value * 1e6),
-            Self::LatencyUs(_) => duration_us(value),
+            Self::LatencyUs(_) | Self::CommandUs(_) => duration_us(value),
         }
     }
 
-    fn name(self, has_response: bool) -> String {
+    fn name(self, stage: Option<&StageRecord>, has_response: bool) -> String {
         match self {
             Self::RowsPerS => "rows/s".to_owned(),
             Self::TransactionsPerS => "transactions/s".to_owned(),
@@ -51,6 +56,10 @@ impl Figure {
             Self::LatencyUs(percentile) => {
                 let kind = if has_response { "response " } else { "" };
                 format!("{kind}{}", percentile.name())
+            }
+            Self::CommandUs(at) => {
+                let command = stage.and_then(|stage| stage.session_loop.commands.get(at));
+                command.map(command_name).unwrap_or_default()
             }
         }
     }
@@ -62,8 +71,41 @@ impl Figure {
             Self::TransactionsPerS => Some(stage.throughput.transactions_per_s),
             Self::Seconds => Some(stage.seconds),
             Self::LatencyUs(percentile) => percentile.of(stage),
+            Self::CommandUs(at) => {
+                Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean)
+            }
         }
     }
+}
+
+/// `command 2 mean: update t set v = v …`, with the number of the script if it is not the first.
+fn command_name(command: &CommandRecord) -> String {
+    let script = match command.script {
+        0 | 1 => String::new(),
+        script => format!("script {script} "),
+    };
+    let title: Vec<char> = command.title.chars().take(COMMAND_MAX + 1).collect();
+    let (title, more) = match title.get(..COMMAND_MAX) {
+        Some(start) if title.len() > COMMAND_MAX => (start, "…"),
+        _ => (title.as_slice(), ""),
+    };
+    format!("{script}command {} mean: {}{more}", command.number, String::from_iter(title))
+}
+
+/// The measured commands, if all stages have the same.
+fn commands(stages: &[&StageRecord]) -> Vec<Figure> {
+    let key = |command: &CommandRecord| (command.script, command.number, command.title.clone());
+    let keys =
+        |stage: &StageRecord| -> Vec<_> { stage.session_loop.commands.iter().map(key).collect() };
+    let [first, rest @ ..] = stages else {
+        return Vec::new();
+    };
+    if rest.iter().any(|stage| keys(stage) != keys(first)) {
+        return Vec::new();
+    }
+    let commands = first.session_loop.commands.iter().enumerate();
+    let measured = commands.filter(|(_, command)| command.is_measured);
+    measured.map(|(at, _)| Figure::CommandUs(at)).collect()
 }
 
 /// A figure of both groups.
@@ -159,7 +201,10 @@ pub(in crate::report) fn group_figures(
         };
         let found = figures
             .into_iter()
-            .filter_map(|figure| Some((figure.name(has_response), figure, values(figure)?)))
+            .filter_map(|figure| {
+                let name = figure.name(stages.first().copied(), has_response);
+                Some((name, figure, values(figure)?))
+            })
             .collect();
         groups.push(((first.stages.len() > 1).then(|| stage.name.clone()), found));
     }
@@ -192,6 +237,7 @@ fn figures_of(run: &Record, stages: &[&StageRecord]) -> (Vec<Figure>, bool) {
         if counts_transactions(run) { Figure::TransactionsPerS } else { Figure::RowsPerS };
     let mut figures = percentiles.to_vec();
     figures.insert(if has_response { figures.len() } else { 0 }, throughput);
+    figures.extend(commands(stages));
     (figures, has_response)
 }
 
@@ -220,7 +266,7 @@ fn of_stage(
             let (mean_a, mean_b) = (center(figure, a, &of_a), center(figure, b, &of_b));
             (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
                 figure: FigureComparison {
-                    name: figure.name(has_response),
+                    name: figure.name(a.first().copied(), has_response),
                     figure,
                     main: false,
                     a: mean_a,

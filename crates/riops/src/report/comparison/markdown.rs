@@ -36,7 +36,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     for stage in &comparison.stages {
         for figure in &stage.figures {
             let value = |value: Option<f64>| {
-                value.map_or_else(String::new, |value| figure.figure.text(value))
+                value.map_or_else(|| "n/a".to_owned(), |value| figure.figure.text(value))
             };
             let name = match &stage.stage {
                 Some(stage) => format!("{stage}: {}", figure.name),

@@ -16,6 +16,7 @@ mod view;
 
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
+pub(super) use changes::changes;
 pub use changes::{Change, Topic, differences};
 pub use errors::ComparisonError;
 pub use figures::{Figure, FigureComparison, StageComparison};
@@ -24,9 +25,10 @@ use group::Blocks;
 pub use group::{BLOCK_TAG, Group};
 pub use markdown::markdown;
 pub use model::{Comparison, Side};
+pub(super) use notes::build_notes;
 pub(super) use percentiles::Percentile;
 pub use text::text;
-pub(super) use text::{change_text, outcome_text};
+pub(super) use text::{change_interval, change_text, open_text, outcome_text};
 pub use view::{view, view_of};
 
 /// Compares two groups of runs of one workload.

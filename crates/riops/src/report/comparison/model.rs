@@ -50,6 +50,13 @@ impl Comparison {
         self.a.runs.len() == 1 && self.b.runs.len() == 1
     }
 
+    /// Whether the main figure has no verdict: neither faster nor slower nor equivalent.
+    #[must_use]
+    pub fn is_inconclusive(&self) -> bool {
+        let main = self.figures().find(|figure| figure.main).and_then(|main| main.effect.as_ref());
+        main.is_none_or(|effect| effect.outcome == Outcome::Inconclusive)
+    }
+
     /// Whether a figure of B is worse than that of A.
     #[must_use]
     pub fn is_slower(&self) -> bool {

@@ -1,10 +1,14 @@
 //! What limits the conclusion of a comparison.
 
+use std::collections::BTreeSet;
+
 use super::super::format::{number_of, percent};
+use super::super::runs::marked;
 use super::figures::counts_transactions;
 use super::model::Comparison;
 use crate::metrics::warm_up;
 use crate::record::{Record, Validity};
+use crate::stats::{Needed, Settings};
 
 /// What limits the conclusion.
 pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
@@ -30,23 +34,75 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
                 percent(comparison.effect)
             ));
         }
-        match runs.iter().filter(|run| run.is_disturbed()).count() {
-            0 => {}
-            count => notes.push(format!("{count} of {} runs of {name} were disturbed", runs.len())),
+        for (mark, count) in marked(runs.iter().copied()) {
+            notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
         }
     }
+    notes.extend(build_notes(a, b));
     if comparison.is_of_single_runs() {
-        notes.push(
-            "one run each: no verdict, because two runs also differ by chance; repeat both with --repeat"
-                .to_owned(),
-        );
-    } else if comparison.blocks == 1 && !overlap(a, b) {
+        let needed = Needed::at(Settings::default().alpha);
+        notes.push(format!(
+            "one run per side is not enough for a verdict, because runs also differ by chance{}",
+            needed.map_or_else(String::new, |needed| format!(
+                ": repeat both with --repeat {}",
+                needed.runs_of_each
+            ))
+        ));
+        return notes;
+    }
+    if let Some(count) = merged_blocks(comparison) {
+        notes.push(format!(
+            "{count} are too few for a comparison within them: all runs of A were compared with all runs of B"
+        ));
+    }
+    if !overlap(a, b) {
         notes.push(
             "the groups were measured one after the other: a drift of the machine looks like a difference"
                 .to_owned(),
         );
     }
     notes
+}
+
+/// Options of a build that cost speed: of compilers, and of the server.
+const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
+
+/// Servers that differ in how they were built, if the build of one costs speed.
+pub(in crate::report) fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let slow = |runs: &[&Record]| -> BTreeSet<String> {
+        let of_run = |run: &&Record| {
+            let flags = run.target.compiler_flags.clone().unwrap_or_default();
+            let mut found: Vec<_> = flags
+                .split_whitespace()
+                .filter(|flag| SLOW_FLAGS.contains(flag))
+                .map(str::to_owned)
+                .collect();
+            let asserts = run.target.settings.get("debug_assertions");
+            found.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
+            found
+        };
+        runs.iter().flat_map(of_run).collect()
+    };
+    let (of_a, of_b) = (slow(a), slow(b));
+    if of_a == of_b {
+        return Vec::new();
+    }
+    let note = |(name, flags): (&str, BTreeSet<String>)| {
+        let flags: Vec<_> = flags.into_iter().collect();
+        let flags = flags.join(", ");
+        format!(
+            "the server of {name} was built with {flags}, which makes it slower: a difference is not only that of the versions or settings"
+        )
+    };
+    let slow = [("A", of_a), ("B", of_b)].into_iter().filter(|(_, flags)| !flags.is_empty());
+    slow.map(note).collect()
+}
+
+/// The blocks that were compared as one.
+fn merged_blocks(comparison: &Comparison) -> Option<String> {
+    let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
+    let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
+    is_merged.then(|| number_of(comparison.blocks as u64, "block"))
 }
 
 /// Whether the two groups overlap in time.

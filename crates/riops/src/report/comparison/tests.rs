@@ -1,9 +1,10 @@
 use std::slice::from_ref;
 
+use super::text::verdict_lines;
 use super::*;
 use crate::metrics::Histogram;
 use crate::plan::ImportedRun;
-use crate::record::{ImportRecord, StartSource};
+use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource};
 use crate::report::{example_oltp, example_record};
 use crate::stats::Outcome;
 use crate::units::Nanos;
@@ -65,7 +66,9 @@ fn two_single_runs_have_no_verdict() {
     assert!(found.is_of_single_runs() && !found.is_slower());
     assert!(found.figures().all(|figure| figure.effect.is_none()));
     let text = text(&found, 100);
-    assert!(text.contains("one run each: no verdict"), "{text}");
+    assert!(text.contains("verdict      none: at least 4 runs of each are needed"), "{text}");
+    assert!(text.contains("one run per side is not enough for a verdict"), "{text}");
+    assert!(text.contains("repeat both with --repeat 4"), "{text}");
     assert!(text.contains("×2.00"), "{text}");
 }
 
@@ -89,6 +92,49 @@ fn runs_that_differ_by_less_than_the_smallest_relevant_effect_are_equivalent() {
     let found = compared(&a, &b);
     let outcome = found.figures().next().unwrap().effect.as_ref().unwrap().outcome;
     assert_eq!(outcome, Outcome::Equivalent, "{}", text(&found, 100));
+}
+
+#[test]
+fn four_blocks_have_a_verdict_and_a_note_that_they_were_merged() {
+    let (a, b) = interleaved(0.03);
+    let found = compared(&a[..4], &b[..4]);
+    assert!(found.is_slower() && !found.is_inconclusive(), "{}", text(&found, 100));
+    let note = "4 blocks are too few for a comparison within them";
+    assert!(found.notes.iter().any(|each| each.starts_with(note)), "{:?}", found.notes);
+    assert!(!compared(&a, &b).notes.iter().any(|each| each.contains("within them")));
+    // Too few for a verdict, with and without blocks.
+    let found = compared(&a[..3], &b[..3]);
+    assert!(!found.is_slower() && found.is_inconclusive());
+    let text = text(&found, 100);
+    assert!(
+        text.contains("verdict      inconclusive: at least 4 runs of each are needed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_inconclusive_verdict_shows_no_effect() {
+    let (mut a, mut b) = interleaved(1.0);
+    let levels = [90.0, 140.0, 80.0, 130.0, 70.0, 150.0, 85.0, 120.0, 100.0];
+    for (run, thousands) in a.iter_mut().chain(&mut b).zip(levels.iter().cycle().step_by(2)) {
+        run.stages[0].throughput.rows_per_s = thousands * 1e3;
+    }
+    let lines = verdict_lines(&compared(&a, &b));
+    assert!(lines[0].starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
+    assert!(lines[0].contains("; a verdict probably needs "), "{lines:?}");
+    // An interval that excludes 1 without a significant p-value is not shown.
+    let interval = Some(crate::stats::Interval { low: 1.479, high: 4.46 });
+    let found = super::open_text("TPS", interval, Some(0.0571));
+    assert_eq!(found, "the difference in TPS is not significant (p 0.0571)");
+    let interval = Some(crate::stats::Interval { low: 0.71, high: 1.05 });
+    let found = super::open_text("TPS", interval, Some(0.2));
+    assert_eq!(found, "TPS may differ by -29.0% to +5.0%");
+}
+
+#[test]
+fn changes_that_round_to_zero_have_no_sign() {
+    let texts = [0.9996, 1.0004, 0.9994, 2.0, 12.34, 3_000.0].map(change_text);
+    assert_eq!(texts, ["0.0%", "0.0%", "-0.1%", "×2.00", "×12.3", "×3,000"]);
 }
 
 #[test]
@@ -200,6 +246,28 @@ fn a_page_compares_two_selections_or_two_labels() {
 }
 
 #[test]
+fn a_build_that_costs_speed_is_noted_if_the_servers_differ() {
+    let (mut a, mut b) = interleaved(1.1);
+    let noted = |a: &[Record], b: &[Record]| {
+        compared(a, b).notes.into_iter().find(|note| note.contains("was built with"))
+    };
+    let build = |runs: &mut [Record], flags: &str| {
+        for run in runs {
+            run.target.compiler_flags = Some(flags.to_owned());
+        }
+    };
+    build(&mut a, "-Wall -Os");
+    build(&mut b, "-Wall -O2 -g");
+    let note = noted(&a, &b).unwrap();
+    assert!(
+        note.starts_with("the server of A was built with -Os, which makes it slower"),
+        "{note}"
+    );
+    build(&mut b, "-Os -Wall");
+    assert_eq!(noted(&a, &b), None);
+}
+
+#[test]
 fn runs_that_include_a_warm_up_have_a_note() {
     let (mut a, b) = interleaved(1.0);
     let cold = |number: u64| crate::record::Point {
@@ -257,4 +325,39 @@ fn an_imported_run_is_compared_with_one_that_counts_the_same() {
     let (a, b) = groups(from_ref(&measured), from_ref(&rows));
     let error = compare(a, b, &Settings::default()).unwrap_err().to_string();
     assert!(error.contains("several workloads (oltp, rows)"), "{error}");
+}
+
+#[test]
+fn the_commands_of_the_same_script_are_compared() {
+    let command = |number: usize, title: &str, mean: f64| CommandRecord {
+        script: 1,
+        number,
+        title: title.to_owned(),
+        is_measured: true,
+        service_us: Some(LatencySummary { mean, ..example_latency() }),
+        ..CommandRecord::default()
+    };
+    let of = |number: u32, mean: f64| {
+        let mut record = run(number, 100.0, 500);
+        record.stages[0].session_loop.commands = vec![
+            command(2, "update accounts set balance = 1;", mean),
+            command(3, "end;", 50.0 + f64::from(number)),
+        ];
+        record
+    };
+    let a: Vec<_> = (0..4).map(|number| of(1 + 2 * number, 100.0 + f64::from(number))).collect();
+    let mut b: Vec<_> =
+        (0..4).map(|number| of(2 + 2 * number, 400.0 + f64::from(number))).collect();
+    let found = compared(&a, &b);
+    let names: Vec<_> = found.figures().map(|figure| figure.name.clone()).skip(4).collect();
+    assert_eq!(names, ["command 2 mean: update accounts set bala…", "command 3 mean: end;"]);
+    let first = found.figures().nth(4).unwrap();
+    assert_eq!(first.effect.as_ref().unwrap().outcome, Outcome::Slower);
+    // Another script: its commands are others.
+    b[0].stages[0].session_loop.commands[0].title = "delete from accounts;".to_owned();
+    assert!(compared(&a, &b).figures().all(|figure| !figure.name.starts_with("command")));
+}
+
+fn example_latency() -> LatencySummary {
+    example_record().stages[0].session_loop.service_us.clone().unwrap()
 }

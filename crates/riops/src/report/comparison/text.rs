@@ -2,9 +2,9 @@
 
 use super::super::block::Block;
 use super::super::columns::{Align, Columns};
-use super::super::format::{number_of, percent};
+use super::super::format::{factor, number_of, percent, rate};
 use super::{Comparison, FigureComparison, Side};
-use crate::stats::{Effect, Outcome};
+use crate::stats::{Effect, Interval, Needed, Outcome, Settings};
 
 /// The comparison in lines of at most `width` columns. What changed stands above the figures.
 #[must_use]
@@ -44,7 +44,7 @@ pub(super) fn side_text(side: &Side) -> String {
 
 fn what_changed(block: &mut Block, comparison: &Comparison) {
     if comparison.changes.is_empty() {
-        block.line("changed", "nothing that riops records");
+        block.line("changed", "no recorded difference");
         return;
     }
     let pairs: Vec<_> = comparison
@@ -76,7 +76,7 @@ fn table(figures: &[FigureComparison]) -> Columns {
     let mut table = Columns::new(titles);
     for figure in figures {
         let value = |value: Option<f64>| {
-            value.map_or_else(|| "too few".to_owned(), |value| figure.figure.text(value))
+            value.map_or_else(|| "n/a".to_owned(), |value| figure.figure.text(value))
         };
         let mut cells =
             vec![figure.name.clone(), value(figure.a), value(figure.b), relative(figure)];
@@ -105,17 +105,42 @@ pub(super) fn relative(figure: &FigureComparison) -> String {
 
 /// The 95 % interval of the effect; empty with too few runs.
 pub(super) fn interval_text(effect: &Effect) -> String {
-    effect.interval.map_or_else(String::new, |interval| {
-        format!("{} to {}", change_text(interval.low), change_text(interval.high))
-    })
+    effect.interval.map(change_interval).unwrap_or_default()
+}
+
+/// `+11.0% to +13.5%`.
+pub(in crate::report) fn change_interval(interval: Interval) -> String {
+    format!("{} to {}", change_text(interval.low), change_text(interval.high))
+}
+
+/// What an inconclusive comparison shows: the interval, not the estimate, which would look like an effect. An interval
+/// that excludes 1 without a significant p-value would look like one, too.
+pub(in crate::report) fn open_text(
+    figure: &str,
+    interval: Option<Interval>,
+    p_adjusted: Option<f64>,
+) -> String {
+    match (interval, p_adjusted) {
+        (Some(interval), _) if interval.low <= 1.0 && interval.high >= 1.0 => {
+            format!("{figure} may differ by {}", change_interval(interval))
+        }
+        (_, Some(p)) => format!("the difference in {figure} is not significant (p {})", p_text(p)),
+        _ => format!("the difference in {figure} is unknown"),
+    }
 }
 
 /// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
 pub(in crate::report) fn change_text(ratio: f64) -> String {
-    if ratio >= 2.0 {
-        return format!("×{ratio:.2}");
+    if ratio >= 1e3 {
+        return format!("×{}", rate(ratio));
     }
-    format!("{:+.1}%", (ratio - 1.0) * 100.0)
+    if ratio >= 2.0 {
+        return format!("×{}", factor(ratio));
+    }
+    match format!("{:+.1}%", (ratio - 1.0) * 100.0).as_str() {
+        "+0.0%" | "-0.0%" => "0.0%".to_owned(),
+        text => text.to_owned(),
+    }
 }
 
 /// A p-value.
@@ -141,7 +166,8 @@ pub(super) fn verdict_lines(comparison: &Comparison) -> Vec<String> {
         .collect();
     let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
     else {
-        return vec!["none: a verdict requires at least two runs on each side".to_owned()];
+        let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
+        return vec![format!("none: {}", needed.unwrap_or_default())];
     };
     let mut lines = vec![conclusion(&main.name, found, comparison.effect)];
     for (figure, other) in &judged {
@@ -151,6 +177,15 @@ pub(super) fn verdict_lines(comparison: &Comparison) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A number of runs that is an estimate: two significant digits.
+fn expected_text(runs: usize) -> String {
+    match runs {
+        0..100 => format!("about {runs}"),
+        100..1_000 => format!("about {}", runs.div_ceil(10) * 10),
+        _ => "more than 1,000".to_owned(),
+    }
 }
 
 /// The verdict on a figure in a sentence.
@@ -164,11 +199,15 @@ fn conclusion(name: &str, found: &Effect, relevant: f64) -> String {
         Outcome::Equivalent => {
             format!("equivalent: {name} differs by less than {} ({interval})", percent(relevant))
         }
-        Outcome::Inconclusive => match found.design.needed {
-            Some(needed) => format!("inconclusive: {needed}"),
-            None => format!(
-                "inconclusive: {name} may differ by {interval}; more runs narrow the interval"
-            ),
+        Outcome::Inconclusive => match (found.design.needed, found.runs_expected) {
+            (Some(needed), _) => format!("inconclusive: {needed}"),
+            (None, expected) => {
+                let open = open_text(name, found.interval, Some(found.p_adjusted));
+                let expected = expected.map_or_else(String::new, |runs| {
+                    format!("; a verdict probably needs {} runs of each", expected_text(runs))
+                });
+                format!("inconclusive: {open}{expected}")
+            }
         },
     }
 }

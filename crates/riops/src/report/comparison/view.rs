@@ -58,16 +58,12 @@ fn changes(comparison: &Comparison) -> Table {
         [name, change.a.clone(), change.b.clone()].map(Cell::word).into()
     });
     let table = Table::new("What changed", ["property", "A", "B"], 3, rows.collect());
-    if comparison.changes.is_empty() {
-        table.with_note("Nothing that riops records.")
-    } else {
-        table
-    }
+    if comparison.changes.is_empty() { table.with_note("No recorded difference.") } else { table }
 }
 
 fn row(figure: &FigureComparison) -> Vec<Cell> {
     let value = |value: Option<f64>| {
-        Cell::number(value.map_or_else(|| "–".to_owned(), |value| figure.figure.text(value)))
+        Cell::number(value.map_or_else(|| "n/a".to_owned(), |value| figure.figure.text(value)))
     };
     let effect = figure.effect.as_ref();
     vec![

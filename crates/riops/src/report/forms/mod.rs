@@ -12,8 +12,8 @@ mod ysql_bench;
 use crate::plan::Plan;
 
 pub use form::{Extras, Form, FormError, Stream};
-pub use text::run_text;
 pub(super) use text::{rate_verdicts, thresholds, verdict};
+pub use text::{run_text, threshold_text};
 
 /// All forms; the first is the default.
 pub const FORMS: [&dyn Form; 7] = [

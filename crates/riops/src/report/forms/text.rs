@@ -20,7 +20,9 @@ use super::super::sections::window::window;
 use super::super::words::{self, Words};
 use super::form::{Extras, Form, FormError};
 use crate::plan::{Metric, Schedule, TimeKind};
-use crate::record::{AccessRecord, RateVerdict, Record, Status, Validity, moment_text};
+use crate::record::{
+    AccessRecord, RateVerdict, Record, Status, ThresholdRecord, Validity, moment_text,
+};
 
 /// Text for people; the default.
 pub(super) struct Text;
@@ -174,31 +176,33 @@ fn warnings(block: &mut Block, record: &Record) {
 }
 
 pub(in crate::report) fn thresholds(block: &mut Block, record: &Record) {
-    let has_rate = record.plan.schedule != Schedule::Closed;
     for found in &record.thresholds {
-        let figure = match (found.found, found.threshold.metric) {
-            (None, _) => "no value".to_owned(),
-            (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
-                format!("service time {}", duration_us(us))
-            }
-            (Some(us), Metric::Time(..)) if has_rate => {
-                format!("response time {}", duration_us(us))
-            }
-            (Some(us), Metric::Time(..)) => duration_us(us),
-            (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
-                rate(number)
-            }
-            (Some(number), _) => format!("{number:.0}"),
-        };
-        let verdict = if found.held { "met" } else { "BREACHED" };
-        let ended = if found.ended_run { "; ended the run" } else { "" };
-        let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
-        let threshold = &found.threshold;
-        block.line(
-            "threshold",
-            &format!("{verdict}: {stage}{threshold} (measured {figure}{ended})"),
-        );
+        block.line("threshold", &threshold_text(record, found));
     }
+}
+
+/// A threshold with the measured value: `BREACHED: p99<10ms (measured 12.1 ms)`.
+#[must_use]
+pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
+    let has_rate = record.plan.schedule != Schedule::Closed;
+    let figure = match (found.found, found.threshold.metric) {
+        (None, _) => "no value".to_owned(),
+        (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
+            format!("service time {}", duration_us(us))
+        }
+        (Some(us), Metric::Time(..)) if has_rate => {
+            format!("response time {}", duration_us(us))
+        }
+        (Some(us), Metric::Time(..)) => duration_us(us),
+        (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
+            rate(number)
+        }
+        (Some(number), _) => format!("{number:.0}"),
+    };
+    let verdict = if found.held { "met" } else { "BREACHED" };
+    let ended = if found.ended_run { "; ended the run" } else { "" };
+    let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+    format!("{verdict}: {stage}{} (measured {figure}{ended})", found.threshold)
 }
 
 /// What ran, along which access path, and what server, client and device did meanwhile.

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::table::{Cell, Table};
 use crate::record::{LatencySummary, Record, Validity};
-use crate::report::format::{duration_us, percent, rate};
+use crate::report::format::{duration_us, number_of, percent, rate, short_id, to_the_minute};
 use crate::report::model::{Summary, device};
+use crate::report::runs::badge;
 use crate::report::sections::study::bottleneck_word;
 use crate::report::words;
 
@@ -25,6 +26,47 @@ pub struct ComparisonView {
 /// Text of a value that was not measured.
 const ABSENT: &str = "–";
 
+/// With more runs, a page has a row for each instead of a separate part.
+const WHOLE_MAX: usize = 8;
+
+/// Returns the comparison of a page, and the runs that have their own parts. Many runs are a table.
+pub(super) fn parts<'a>(
+    records: &'a [Record],
+    comparison: Option<&ComparisonView>,
+) -> (Option<ComparisonView>, &'a [Record]) {
+    if records.len() <= WHOLE_MAX {
+        return (comparison.cloned().or_else(|| side_by_side(records)), records);
+    }
+    let mut shown = comparison.cloned().unwrap_or_else(|| ComparisonView {
+        title: number_of(records.len() as u64, "run"),
+        lead: None,
+        tables: Vec::new(),
+        notes: Vec::new(),
+    });
+    shown.tables.push(list(records));
+    (Some(shown), &[])
+}
+
+/// A row for each run.
+fn list(records: &[Record]) -> Table {
+    let row = |record: &Record| {
+        let figure = super::summary::figure(record, words::of(&record.plan.work));
+        let p99 = latency(record).map(|latency| duration_us(latency.p99));
+        let marks = record.marks().join(", ");
+        let (state, _) = badge(record.validity(), record.status.as_str(), &marks);
+        vec![
+            Cell::word(short_id(&record.id.to_string())),
+            Cell::word(to_the_minute(&record.started_at.to_string())),
+            Cell::word(super::summary::title(record, None)),
+            Cell::word(state),
+            Cell::number(format!("{} {}", figure.value, figure.unit)),
+            Cell::number(p99.unwrap_or_else(|| ABSENT.to_owned())),
+        ]
+    };
+    let head = ["run", "started (UTC)", "workload", "state", "result", "p99"];
+    Table::new("Runs", head, 4, records.iter().map(row).collect())
+}
+
 /// Returns the figures of several runs side by side, without a verdict; `None` for a single run.
 #[must_use]
 pub fn side_by_side(records: &[Record]) -> Option<ComparisonView> {
@@ -35,7 +77,7 @@ pub fn side_by_side(records: &[Record]) -> Option<ComparisonView> {
     tables.extend(over(records));
     Some(ComparisonView {
         title: "Comparison".to_owned(),
-        lead: Some("One run each: no verdict.".to_owned()),
+        lead: Some("Side by side, without a verdict.".to_owned()),
         tables,
         notes: Vec::new(),
     })
@@ -201,7 +243,7 @@ mod tests {
         second.target.settings.insert("fsync".to_owned(), "off".to_owned());
         second.stages[0].throughput.rows_per_s = 2_400_000.0;
         let view = side_by_side(&[example_record(), second]).unwrap();
-        assert_eq!(view.lead.as_deref(), Some("One run each: no verdict."));
+        assert_eq!(view.lead.as_deref(), Some("Side by side, without a verdict."));
         let text = |table: &Table| -> Vec<Vec<String>> {
             table
                 .rows
@@ -214,6 +256,20 @@ mod tests {
         assert_eq!(figures[0], ["result", "1,200,000 rows/s", "2,400,000 rows/s"]);
         assert_eq!(figures[2], ["p99", "2.90 ms", "2.90 ms"]);
         assert_eq!(figures.last().unwrap(), &["valid", "yes", "yes"]);
+    }
+
+    #[test]
+    fn many_runs_are_a_table_without_parts_of_their_own() {
+        let runs = vec![example_record(); 9];
+        let (shown, whole) = parts(&runs, None);
+        let shown = shown.unwrap();
+        assert!(whole.is_empty() && shown.title == "9 runs");
+        assert_eq!((shown.tables.len(), shown.tables[0].rows.len()), (1, 9));
+        assert_eq!(shown.tables[0].rows[0][4].text(), "1,200,000 rows/s");
+        let page = crate::report::html(&runs, None).unwrap();
+        assert!(!page.contains("<article") && !page.contains("class=\"charts\""));
+        assert!(!crate::report::markdown(&runs, None).contains("### Run 1"));
+        assert_eq!(parts(&runs[..8], None).1.len(), 8);
     }
 
     #[test]

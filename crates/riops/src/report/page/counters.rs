@@ -270,18 +270,26 @@ pub(super) fn resources(record: &Record) -> Option<Table> {
 type Counter = (&'static str, fn(&DatabaseUse) -> Option<String>);
 
 /// The counters of the database, in the names of its views.
-const COUNTERS: [Counter; 24] = [
+const COUNTERS: [Counter; 27] = [
     ("table blocks found in shared buffers", |each| Some(count(each.blocks?.heap_blks_hit))),
     ("table blocks read", |each| Some(count(each.blocks?.heap_blks_read))),
     ("index blocks found in shared buffers", |each| Some(count(each.blocks?.idx_blks_hit))),
     ("index blocks read", |each| Some(count(each.blocks?.idx_blks_read))),
     ("blocks per read transaction", |each| Some(rate(each.blocks_per_read?))),
+    ("blocks of the database found in shared buffers", |each| {
+        counted(each, |counters| counters.blks_hit)
+    }),
+    ("blocks of the database read", |each| counted(each, |counters| counters.blks_read)),
     ("transactions committed", |each| counted(each, |counters| counters.xact_commit)),
     ("transactions rolled back", |each| counted(each, |counters| counters.xact_rollback)),
     ("rows returned by scans", |each| counted(each, |counters| counters.tup_returned)),
     ("rows fetched by index scans", |each| counted(each, |counters| counters.tup_fetched)),
     ("deadlocks", |each| counted(each, |counters| counters.deadlocks)),
     ("temporary files", |each| counted(each, |counters| counters.temp_files)),
+    ("size of temporary files", |each| {
+        let (before, after) = (each.before.as_ref()?, each.after.as_ref()?);
+        Some(bytes_text(after.temp_bytes.saturating_sub(before.temp_bytes)))
+    }),
     ("rows updated", |each| Some(count(each.row_versions?.updated))),
     ("HOT updates among them", |each| Some(count(each.row_versions?.hot_updated))),
     ("dead row versions at the end", |each| Some(count(each.row_versions?.dead))),

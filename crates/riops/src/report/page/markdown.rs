@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::comparison::{ComparisonView, side_by_side};
+use super::comparison::{ComparisonView, parts};
 use super::table::Table;
 use super::view::{Fact, RunView};
 use super::{counters, run, title};
@@ -16,8 +16,8 @@ use crate::units::text::is_unprintable;
 #[must_use]
 pub fn markdown(records: &[Record], comparison: Option<&ComparisonView>) -> String {
     let mut text = format!("## {}\n", escaped(&title(records)));
-    let own = if comparison.is_none() { side_by_side(records) } else { None };
-    if let Some(comparison) = comparison.or(own.as_ref()) {
+    let (comparison, whole) = parts(records, comparison);
+    if let Some(comparison) = &comparison {
         let _ = writeln!(text, "\n### {}", escaped(&comparison.title));
         if let Some(lead) = &comparison.lead {
             let _ = writeln!(text, "\n{}", escaped(lead));
@@ -29,7 +29,7 @@ pub fn markdown(records: &[Record], comparison: Option<&ComparisonView>) -> Stri
             let _ = writeln!(text, "\n{}", escaped(note));
         }
     }
-    for (position, record) in records.iter().enumerate() {
+    for (position, record) in whole.iter().enumerate() {
         let view = run::view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
         let tables = words::of(&record.plan.work).tables(record).into_iter();
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn several_runs_are_shown_side_by_side_without_a_verdict() {
         let text = markdown(&[example_record(), example_cbc()], None);
-        assert!(text.contains("### Comparison\n\nOne run each: no verdict."), "{text}");
+        assert!(text.contains("### Comparison\n\nSide by side, without a verdict."), "{text}");
         assert!(text.contains("### Run 1: rows") && text.contains("### Run 2: cbc"), "{text}");
     }
 

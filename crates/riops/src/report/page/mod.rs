@@ -35,6 +35,7 @@ pub use comparison::{ComparisonView, side_by_side};
 pub(super) use lines::value_text;
 pub use markdown::markdown;
 pub use png::chart_png;
+pub(super) use summary::main_settings;
 pub use table::{Cell, Table};
 pub(super) use view::Figure;
 
@@ -67,10 +68,10 @@ pub fn html_in(
     records: &[Record],
     comparison: Option<&ComparisonView>,
 ) -> Result<String, minijinja::Error> {
-    let own = if comparison.is_none() { side_by_side(records) } else { None };
-    let runs = records.iter().enumerate();
+    let (comparison, whole) = comparison::parts(records, comparison);
+    let runs = whole.iter().enumerate();
     let runs = runs.map(|(position, record)| run::view(record, position, records.len())).collect();
-    let page = Page { layout, comparison: comparison.or(own.as_ref()), runs };
+    let page = Page { layout, comparison: comparison.as_ref(), runs };
     environment()?.get_template("report.html")?.render(Value::from(Serde(page)))
 }
 

@@ -3,10 +3,11 @@
 
 use super::table::{Cell, Table};
 use super::view::{Badge, Fact, Figure, Group, RunView, Tile, facts};
-use crate::record::{Record, Status, Validity};
+use crate::record::{Record, Validity};
 use crate::report::format::{bytes_text, duration_us, number_of, rate};
 use crate::report::forms::{rate_verdicts, thresholds, verdict};
 use crate::report::model::{Summary, cpu_text};
+use crate::report::runs;
 use crate::report::sections::bottleneck::bottleneck;
 use crate::report::sections::condition::condition;
 use crate::report::sections::failures::schedule;
@@ -42,19 +43,9 @@ pub(super) fn title(record: &Record, number: Option<usize>) -> String {
 }
 
 fn badge(record: &Record) -> Badge {
-    if record.validity() == Validity::NotVerified {
-        return Badge { text: "not verified".to_owned(), tone: "warn" };
-    }
-    let (text, tone) = match (record.verdict.valid, record.status) {
-        (true, Status::Done) if record.verdict.warnings.is_empty() => ("valid", "good"),
-        (true, Status::Done) => ("valid, with warnings", "warn"),
-        (true, Status::Interrupted) => ("valid, interrupted", "warn"),
-        (true, Status::Failed) => ("failed", "bad"),
-        (false, Status::Done) => ("not valid", "bad"),
-        (false, Status::Failed) => ("not valid, failed", "bad"),
-        (false, Status::Interrupted) => ("not valid, interrupted", "bad"),
-    };
-    Badge { text: text.to_owned(), tone }
+    let marks = record.marks().join(", ");
+    let (text, tone) = runs::badge(record.validity(), record.status.as_str(), &marks);
+    Badge { text, tone }
 }
 
 /// Sessions and time in a line.
@@ -215,13 +206,14 @@ fn what(record: &Record) -> Option<Group> {
 }
 
 /// The settings that explain most differences between two runs. The page lists all of them in a table.
-const MAIN_SETTINGS: [&str; 6] = [
+const MAIN_SETTINGS: [&str; 7] = [
     "shared_buffers",
     "max_wal_size",
     "synchronous_commit",
     "full_page_writes",
     "fsync",
     "huge_pages",
+    "debug_io_direct",
 ];
 
 /// Returns all recorded settings of the server.
@@ -234,17 +226,23 @@ pub(super) fn settings(record: &Record) -> Option<Table> {
         .then(|| Table::new("Server settings", ["setting", "value"], 2, rows.collect()))
 }
 
+/// These settings in a line.
+pub(in crate::report) fn main_settings(record: &Record) -> String {
+    let settings = &record.target.settings;
+    let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, settings.get(*name)?)));
+    let texts: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
+    texts.join(" · ")
+}
+
 fn server(record: &Record) -> Option<Group> {
     let target = &record.target;
-    let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, target.settings.get(*name)?)));
-    let settings: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
     let facts = [
         Fact::of("server", format!("{} {}", target.flavor, target.server_version)),
         Fact::of("database", target.database.clone()),
         Fact::of("address", target.address.clone()),
         Fact::of("encryption", target.encryption.clone().unwrap_or_default()),
         Fact::of("pooler", target.pooler.clone().unwrap_or_default()),
-        Fact::of("settings", settings.join(" · ")),
+        Fact::of("settings", main_settings(record)),
     ];
     Group::of("Server", facts.into_iter().flatten().collect())
 }

@@ -93,7 +93,7 @@ fn the_page_of_two_cbc_runs_has_the_best_rates_of_both() {
     let page = page(&[example_cbc(), second]);
     assert!(page.contains("Best rates") && page.contains(">500.0<"), "{page}");
     assert!(page.contains("id=\"run-1\"") && page.contains("id=\"run-2\""));
-    assert!(page.contains("One run each: no verdict."));
+    assert!(page.contains("Side by side, without a verdict."));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_given_comparison_replaces_the_figures_side_by_side() {
     };
     let page = html(&[example_record(), example_record()], Some(&comparison)).unwrap();
     assert!(page.contains("A against B") && page.contains("B is faster"));
-    assert!(!page.contains("no verdict"));
+    assert!(!page.contains("without a verdict"));
 }
 
 #[test]

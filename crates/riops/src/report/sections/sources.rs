@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::super::block::Block;
-use super::super::format::{percent, rate};
-use crate::record::{IoRecord, StageRecord};
+use super::super::format::{bytes_text, count, number_of, percent, rate};
+use crate::record::{DatabaseCounters, IoRecord, StageRecord};
 
 /// Dead row versions are reported from this share of the updates on.
 const DEAD_SHARE: f64 = 0.1;
@@ -35,6 +35,9 @@ pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
         if let Some(requests) = io.storage_requests_per_row {
             block.line("storage", &format!("{requests:.3} read requests per row"));
         }
+    }
+    if let Some(text) = database(stage) {
+        block.line("database", &text);
     }
     dead_rows(block, stage);
 }
@@ -86,6 +89,36 @@ fn blocks(io: &IoRecord) -> Option<String> {
     Some(text)
 }
 
+/// What the whole database counted during a stage whose tables are not known, such as that of a script.
+fn database(stage: &StageRecord) -> Option<String> {
+    let counted = stage.database.as_ref().filter(|counted| counted.blocks.is_none())?;
+    let (before, after) = (counted.before?, counted.after?);
+    let since = |pick: fn(&DatabaseCounters) -> u64| pick(&after).saturating_sub(pick(&before));
+    let (hits, reads) = (since(|each| each.blks_hit), since(|each| each.blks_read));
+    let all = hits + reads;
+    let commits = since(|each| each.xact_commit).max(1);
+    let mut text = format!(
+        "{} block accesses ({:.1} per commit, {} hits)",
+        count(all),
+        all as f64 / commits as f64,
+        percent(hits as f64 / all.max(1) as f64)
+    );
+    let wal_mb_s = counted.wal_bytes_per_s.map(|bytes| bytes / 1e6);
+    if let Some(wal) = wal_mb_s.filter(|&wal| wal >= 0.05) {
+        let _ = write!(text, ", WAL {wal:.1} MB/s");
+    }
+    let files = since(|each| each.temp_files);
+    if files > 0 {
+        let bytes = bytes_text(since(|each| each.temp_bytes));
+        let _ = write!(text, ", {} ({bytes})", number_of(files, "temporary file"));
+    }
+    let checkpoints = counted.checkpoints.map_or(0, |found| found.timed + found.requested);
+    if checkpoints > 0 {
+        let _ = write!(text, ", {}", number_of(checkpoints, "checkpoint"));
+    }
+    Some(format!("{text}; of all sessions, including warm-up and drain"))
+}
+
 fn dead_rows(block: &mut Block, stage: &StageRecord) {
     let Some(versions) = stage.database.as_ref().and_then(|database| database.row_versions) else {
         return;
@@ -105,7 +138,7 @@ fn dead_rows(block: &mut Block, stage: &StageRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Sources;
+    use crate::record::{Checkpoints, DatabaseUse, Sources};
     use crate::report::example_record;
 
     fn shown(
@@ -129,6 +162,33 @@ mod tests {
             shown(0.12, Some(0.59), Some(0.32)),
             "shared buffers 12% · page cache 59% · device 32%"
         );
+    }
+
+    #[test]
+    fn without_known_tables_the_counters_of_the_database_are_shown() {
+        let mut stage = example_record().stages.remove(0);
+        let before = DatabaseCounters::default();
+        let after = DatabaseCounters {
+            blks_hit: 9_900,
+            blks_read: 100,
+            xact_commit: 500,
+            temp_files: 2,
+            temp_bytes: 4_200_000,
+            ..before
+        };
+        let counted = DatabaseUse {
+            before: Some(before),
+            after: Some(after),
+            wal_bytes_per_s: Some(2.14e6),
+            checkpoints: Some(Checkpoints { requested: 1, ..Checkpoints::default() }),
+            ..DatabaseUse::default()
+        };
+        stage.database = Some(counted.clone());
+        let expected = "10,000 block accesses (20.0 per commit, 99% hits), WAL 2.1 MB/s, 2 temporary files (4.2 MB), 1 checkpoint; of all sessions, including warm-up and drain";
+        assert_eq!(database(&stage).as_deref(), Some(expected));
+        let blocks = Some(crate::record::TableBlocks::default());
+        stage.database = Some(DatabaseUse { blocks, ..counted });
+        assert_eq!(database(&stage), None);
     }
 
     #[test]

@@ -18,7 +18,12 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
     let has_sides = !has_methods && summaries.iter().any(|summary| summary.stage.kind != "loop");
     let mut titles = vec![(if has_methods { "method" } else { "batch" }, Align::Right)];
     if has_methods {
-        titles.extend([("seconds", Align::Right), ("in db", Align::Right)]);
+        titles.extend([
+            ("commits", Align::OptionalRight),
+            ("rows/commit", Align::OptionalRight),
+            ("seconds", Align::Right),
+            ("in db", Align::Right),
+        ]);
     }
     if has_sides {
         titles.push(("loop", Align::Left));
@@ -41,7 +46,13 @@ pub(in crate::report) fn study(block: &mut Block, summaries: &[Summary<'_>], hea
         let stage = summary.stage;
         let mut cells = vec![name(stage)];
         if has_methods {
-            cells.extend([format!("{:.3}", stage.seconds), in_database(stage)]);
+            let rows_per_commit = stage.rows.checked_div(stage.transactions);
+            cells.extend([
+                count(stage.transactions),
+                rows_per_commit.map(count).unwrap_or_default(),
+                format!("{:.3}", stage.seconds),
+                in_database(stage),
+            ]);
         }
         if has_sides {
             let is_server = stage.kind == "server_loop";

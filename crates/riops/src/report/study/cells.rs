@@ -1,12 +1,11 @@
 //! The cells that the tables of an experiment have in common, and their texts.
 
-use super::super::comparison::{self, outcome_text};
-use super::super::format::{percent, rate};
+use super::super::comparison::outcome_text;
+use super::super::format::percent;
 use super::super::page::Cell;
 use super::figures::{Estimate, StudyFigure};
-use super::improvement::factor;
 use super::model::{Against, CellView, FigureView, GroupView, StudyView};
-use crate::stats::{Interval, Outcome};
+use crate::stats::Outcome;
 
 /// Text of a value that was not measured.
 pub(super) const ABSENT: &str = "–";
@@ -69,19 +68,6 @@ pub(super) fn runs_text(group: &GroupView) -> String {
     let runs = group.runs;
     let all = runs.usable + runs.invalid + runs.failed;
     if all == runs.usable { all.to_string() } else { format!("{} of {all}", runs.usable) }
-}
-
-/// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
-pub(super) fn change_text(ratio: f64) -> String {
-    if ratio >= 1e3 {
-        return format!("×{}", rate(ratio));
-    }
-    if ratio >= 2.0 { format!("×{}", factor(ratio)) } else { comparison::change_text(ratio) }
-}
-
-/// `+11.0% to +13.5%`.
-pub(super) fn change_interval(interval: Interval) -> String {
-    format!("{} to {}", change_text(interval.low), change_text(interval.high))
 }
 
 /// The verdict; `None` if more runs are required for one.

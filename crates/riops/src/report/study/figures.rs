@@ -207,12 +207,10 @@ impl StudyFigure {
     }
 }
 
-/// Returns the mean of several runs with its interval. No figure can be negative.
+/// Returns the mean of several runs with its interval.
 pub(super) fn estimate(values: &[f64]) -> Option<Estimate> {
     let found = summary(values)?;
-    let interval =
-        found.interval.map(|interval| Interval { low: interval.low.max(0.0), high: interval.high });
-    Some(Estimate { value: found.mean, interval, runs: values.to_vec() })
+    Some(Estimate { value: found.mean, interval: found.interval, runs: values.to_vec() })
 }
 
 /// The estimate with the percentile of the merged histograms. The interval is that of the mean of the runs,

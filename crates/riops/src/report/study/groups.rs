@@ -64,6 +64,10 @@ impl<'a> Group<'a> {
         }
     }
 
+    pub(super) fn records(&self) -> Vec<&'a Record> {
+        self.runs.iter().map(|run| run.record).collect()
+    }
+
     /// The runs with this stage. A usable run has all stages.
     pub(super) fn at(&self, slot: &Slot) -> Vec<(&'a Record, &'a StageRecord)> {
         let stage = |run: &Run<'a>| Some((run.record, slot.of(run.record)?));

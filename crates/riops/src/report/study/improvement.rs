@@ -1,5 +1,6 @@
 //! The improvement summary: throughput, latency and errors of the best cell relative to the baseline.
 
+use super::super::format::factor;
 use super::figures::StudyFigure;
 use super::model::{GroupView, Improvement, ImprovementRow, StudyKind, StudyView};
 use crate::stats::Direction;
@@ -114,15 +115,6 @@ fn change(figure: StudyFigure, from: f64, to: f64) -> String {
             (1.0 - ratio) * 100.0,
             if figure.is_latency() { "lower" } else { less }
         )
-    }
-}
-
-/// A factor with three significant digits: `1.51`, `23.2`, `117`.
-pub(super) fn factor(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio >= 99.95 => format!("{ratio:.0}"),
-        ratio if ratio >= 9.995 => format!("{ratio:.1}"),
-        ratio => format!("{ratio:.2}"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::figures::StudyFigure;
 use super::groups::{Group, Slot};
 use super::model::Against;
-use crate::stats::{Block, Direction, Effect, Needed, Settings, compare};
+use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// The figures of a session loop that are compared.
 const JUDGED: [StudyFigure; 6] = [
@@ -127,13 +127,9 @@ pub(super) fn of_effect(effect: &Effect) -> Against {
         interval: effect.interval,
         p_adjusted: Some(effect.p_adjusted),
         outcome: Some(effect.outcome),
-        runs_needed: design.needed.map(|needed| match needed {
-            Needed::Blocks(blocks) => {
-                let runs_of_block = design.runs_a.max(design.runs_b).div_ceil(design.blocks.max(1));
-                blocks.saturating_sub(design.blocks) * runs_of_block.max(1)
-            }
-            Needed::RunsOfEach(runs) => runs.saturating_sub(design.runs_a.min(design.runs_b)),
-        }),
+        runs_needed: design
+            .needed
+            .map(|needed| needed.runs_of_each.saturating_sub(design.runs_a.min(design.runs_b))),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::super::comparison::outcome_text;
+use super::super::comparison::{change_interval, change_text, open_text, outcome_text};
 use super::super::format::{number_of, to_the_minute};
-use super::cells::{change_interval, change_text, with_interval};
+use super::cells::with_interval;
 use super::limits::common_bottleneck;
 use super::model::{AbView, StudyKind, StudyView};
 use crate::stats::Outcome;
@@ -123,16 +123,18 @@ fn verdict(view: &StudyView) -> Option<String> {
             format!("{to} is {} than {from}: {change}", outcome_text(outcome))
         }
         Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
-        Outcome::Inconclusive => match against.runs_needed {
-            Some(needed) => format!(
-                "none yet: it requires {} of each cell; so far {change}",
-                number_of(needed as u64, "more run")
-            ),
-            None if view.ab.as_ref().is_some_and(|test| test.verdict.is_some()) => {
-                format!("inconclusive: {change}")
+        Outcome::Inconclusive => {
+            let open = open_text(row.figure.name(), against.interval, against.p_adjusted);
+            let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
+            match against.runs_needed {
+                Some(needed) => {
+                    let more = number_of(needed as u64, "more run");
+                    format!("no conclusion yet: {more} per combination are needed")
+                }
+                None if is_over => format!("inconclusive: {open}"),
+                None => format!("inconclusive so far: {open}; more runs narrow the interval"),
             }
-            None => format!("inconclusive so far: {change}; more runs narrow the interval"),
-        },
+        }
     })
 }
 

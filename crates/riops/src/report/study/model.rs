@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::super::comparison::Change;
 use super::figures::{Estimate, StudyFigure};
 use crate::experiment::Level;
 use crate::experiment::search::rate::{self, RateResult};
@@ -27,6 +28,12 @@ pub struct StudyView {
     pub counts_transactions: bool,
     /// Server and machine of the runs, if all runs have the same.
     pub environment: Vec<String>,
+    /// What differs between the runs of the only two cells, apart from the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Change>,
+    /// The marks of the usable runs, such as `disturbed`, with the number of runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked: Vec<(&'static str, usize)>,
     /// What differs between the cells.
     pub axes: Vec<AxisView>,
     /// The smallest relevant effect, as a share.

@@ -1,14 +1,16 @@
 //! What limits the conclusions of an experiment.
 
+use super::super::comparison::build_notes;
 use super::super::format::number_of;
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
+use crate::record::Record;
 use crate::stats::Outcome;
 
 /// From this number of comparisons on, one false difference is probable enough to be mentioned.
 const COMPARED_MANY: usize = 3;
 
-/// With more cells, the disturbed runs of each are not listed.
+/// With more cells, the marked runs of each are not listed.
 const LISTED_MAX: usize = 3;
 
 /// Returns what limits the conclusions.
@@ -24,39 +26,46 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     // The verdict on an improvement has the number.
     if let Some(needed) = runs_needed(view).filter(|_| view.improvement.is_none()) {
         let more = number_of(needed as u64, "more run");
-        notes.push(format!("a verdict requires {more} of each cell"));
+        notes.push(format!("no conclusion yet: {more} per combination are needed"));
     }
     if let Some(compared) = compared(view).filter(|&compared| compared >= COMPARED_MANY) {
         notes.push(format!(
             "{compared} cells were compared with the baseline, each with an error probability of 5%: confirm a single small difference with riops ab"
         ));
     }
-    notes.extend(disturbed(view, groups));
+    notes.extend(marks(view, groups));
+    if let [a, b] = groups {
+        notes.extend(build_notes(&a.records(), &b.records()));
+    }
     if single_runs(view) {
         notes.push(
-            "one run of each cell: no intervals and no verdicts, because runs also differ by chance"
+            "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
                 .to_owned(),
         );
     }
     notes
 }
 
-/// The number of disturbed runs, and in which cells they are.
-fn disturbed(view: &StudyView, groups: &[Group<'_>]) -> Option<String> {
-    let count =
-        |group: &Group<'_>| group.runs.iter().filter(|run| run.record.is_disturbed()).count();
-    let all: usize = groups.iter().map(|group| group.runs.len()).sum();
-    let disturbed: usize = groups.iter().map(count).sum();
-    let of_cell = |(cell, group): (&CellView, &Group<'_>)| {
-        format!("{}: {} of {}", cell.name, count(group), group.runs.len())
+/// The number of runs that are disturbed, not steady or similar, and in which cells they are.
+fn marks(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
+    let all: Vec<&Record> = groups.iter().flat_map(Group::records).collect();
+    let of_mark = |(mark, count): (&'static str, usize)| {
+        let of_cell = |(cell, group): (&CellView, &Group<'_>)| {
+            let runs = group.records();
+            let count = runs.iter().filter(|run| run.marks().contains(&mark)).count();
+            format!("{}: {count} of {}", cell.name, runs.len())
+        };
+        let cells: Vec<String> = match groups.len() {
+            2..=LISTED_MAX => view.cells.iter().zip(groups).map(of_cell).collect(),
+            _ => Vec::new(),
+        };
+        let list =
+            if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
+        format!("{count} of {}: {mark}{list}", number_of(all.len() as u64, "run"))
     };
-    let cells: Vec<String> = match groups.len() {
-        2..=LISTED_MAX => view.cells.iter().zip(groups).map(of_cell).collect(),
-        _ => Vec::new(),
-    };
-    let list = if cells.is_empty() { String::new() } else { format!(" ({})", cells.join(", ")) };
-    (disturbed > 0)
-        .then(|| format!("{disturbed} of {} were disturbed{list}", number_of(all as u64, "run")))
+    // The tables have the thresholds.
+    let marked = view.marked.iter().filter(|(mark, _)| *mark != "breached");
+    marked.copied().map(of_mark).collect()
 }
 
 /// The number of cells with a verdict, if one of them differs from the baseline.

@@ -3,9 +3,10 @@
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
-use super::cells::{change_interval, change_text, with_interval};
+use super::super::comparison::{change_interval, change_text, outcome_text};
+use super::super::format::factor;
+use super::cells::with_interval;
 use super::charts::charts;
-use super::improvement::factor;
 use super::lead::{conclusion, head};
 use super::limits::NODES_TITLE;
 use super::model::{StudyKind, StudyView};
@@ -33,9 +34,9 @@ struct Page<'a> {
 
 /// Whether the experiment is complete, in a word.
 #[derive(Debug, Serialize)]
-struct Badge {
-    text: &'static str,
-    tone: &'static str,
+pub(super) struct Badge {
+    pub(super) text: String,
+    pub(super) tone: &'static str,
 }
 
 /// A labeled text, as the macros of the pages show it.
@@ -48,11 +49,11 @@ struct Fact {
 
 /// The main result.
 #[derive(Debug, Serialize)]
-struct Headline {
+pub(super) struct Headline {
     label: String,
-    value: String,
-    unit: String,
-    detail: String,
+    pub(super) value: String,
+    pub(super) unit: String,
+    pub(super) detail: String,
 }
 
 /// Returns the page within a frame that the caller chooses.
@@ -77,16 +78,17 @@ pub fn html(view: &StudyView, layout: &Layout) -> Result<String, minijinja::Erro
     environment()?.get_template("study.html")?.render(Value::from(Serde(page)))
 }
 
-fn badge(view: &StudyView) -> Badge {
+pub(super) fn badge(view: &StudyView) -> Badge {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
     if view.planned_runs.is_some_and(|planned| done < planned) {
-        return Badge { text: "incomplete", tone: "warn" };
+        return Badge { text: "incomplete".to_owned(), tone: "warn" };
     }
-    if view.runs.usable == done {
-        Badge { text: "all runs valid", tone: "good" }
-    } else {
-        Badge { text: "some runs not usable", tone: "warn" }
+    if view.runs.usable != done {
+        return Badge { text: "some runs not usable".to_owned(), tone: "warn" };
     }
+    let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
+    let text = format!("all runs valid{}", marks.collect::<String>());
+    Badge { text, tone: if view.marked.is_empty() { "good" } else { "warn" } }
 }
 
 fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact> {
@@ -104,7 +106,7 @@ fn facts(view: &StudyView, lines: Vec<(&'static str, Vec<String>)>) -> Vec<Fact>
     lines.into_iter().map(fact).collect()
 }
 
-fn headline(view: &StudyView) -> Option<Headline> {
+pub(super) fn headline(view: &StudyView) -> Option<Headline> {
     match view.kind {
         StudyKind::Sweep => of_best(view),
         StudyKind::Ab => of_test(view),
@@ -122,7 +124,13 @@ fn of_best(view: &StudyView) -> Option<Headline> {
         .interval
         .map(|found| format!("95% interval {} to {}", text(found.low), text(found.high)));
     let against = main.against_baseline.as_ref();
-    let scaling = against.map(|against| format!("{}x the baseline", factor(against.ratio)));
+    let scaling = against.and_then(|against| match against.outcome? {
+        Outcome::Faster | Outcome::Slower => {
+            Some(format!("{}x the baseline", factor(against.ratio)))
+        }
+        Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
+        Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
+    });
     let detail: Vec<String> = interval.into_iter().chain(scaling).collect();
     Some(Headline {
         label: format!("Best: {}", cell.name),
@@ -141,7 +149,11 @@ fn of_test(view: &StudyView) -> Option<Headline> {
     let against = main.against_baseline.as_ref()?;
     Some(Headline {
         label: format!("{} relative to {}", other.name, one.name),
-        value: change_text(against.ratio),
+        value: match against.outcome? {
+            // The estimate would look like an effect.
+            Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),
+            _ => change_text(against.ratio),
+        },
         unit: main.figure.name().to_owned(),
         detail: against.interval.map(change_interval).unwrap_or_default(),
     })

@@ -1,13 +1,13 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
-use super::super::format::percent;
+use super::super::comparison::{Change, change_interval, change_text};
+use super::super::format::{factor, percent};
 use super::super::page::{Cell, Table};
 use super::cells::{
-    ABSENT, INTERVAL, change_interval, change_text, figure_title, missed, reach, runs_text,
-    setting_cells, setting_titles, verdict_text,
+    ABSENT, INTERVAL, figure_title, missed, reach, runs_text, setting_cells, setting_titles,
+    verdict_text,
 };
 use super::figures::StudyFigure;
-use super::improvement::factor;
 use super::model::{
     Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
@@ -22,11 +22,30 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
         return super::saturation::tables(view);
     }
     let mut tables = cells(view);
+    tables.extend(differences(view));
     tables.extend(view.improvement.as_ref().map(|improvement| summary(view, improvement)));
     tables.extend(view.effects.iter().map(|effect| axis_effect(view, effect)));
     tables.extend(super::limits::nodes(view));
     tables.extend(super::limits::limits(view));
     tables
+}
+
+/// What differs between two cells, apart from their figures.
+fn differences(view: &StudyView) -> Option<Table> {
+    let [one, other] = view.cells.as_slice() else {
+        return None;
+    };
+    let row = |change: &Change| {
+        let name = format!("{}: {}", change.topic.name(), change.name);
+        [name, change.a.clone(), change.b.clone()].map(Cell::word).into()
+    };
+    (!view.differences.is_empty()).then(|| Table {
+        title: "What differs".to_owned(),
+        head: vec!["property".to_owned(), one.name.clone(), other.name.clone()],
+        words: 3,
+        rows: view.differences.iter().map(row).collect(),
+        note: None,
+    })
 }
 
 /// A column: its title, and its cell for a group of runs.

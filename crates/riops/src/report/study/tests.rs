@@ -3,7 +3,7 @@ use crate::experiment::{Search, Study};
 use crate::record::{Warning, WarningKind};
 use crate::report::fill::columns;
 use crate::report::page::{Content, Delivery, Layout, PointStyle};
-use crate::stats::Outcome;
+use crate::stats::{Outcome, ResidualCheck};
 
 fn shown(study: &Study) -> String {
     let view = view(study);
@@ -82,15 +82,16 @@ fn cells_are_judged_in_their_blocks_and_only_with_enough_of_them() {
         let view = view(&example::nodes(repeats));
         view.cells[2].group.figure(0, view.main).unwrap().against_baseline.clone().unwrap()
     };
-    let (five, six) = (against(5), against(6));
-    assert_eq!((five.outcome, five.runs_needed), (Some(Outcome::Inconclusive), Some(1)));
+    let (three, four, six) = (against(3), against(4), against(6));
+    assert_eq!((three.outcome, three.runs_needed), (Some(Outcome::Inconclusive), Some(1)));
+    assert_eq!((four.outcome, four.runs_needed), (Some(Outcome::Faster), None));
     assert_eq!((six.outcome, six.runs_needed), (Some(Outcome::Faster), None));
     assert!((six.ratio / (409.87 / 213.32) - 1.0).abs() < 0.005, "{six:?}");
     let one = view(&example::nodes(1));
     let single = one.cells[2].group.figure(0, one.main).unwrap();
     assert_eq!(single.against_baseline.as_ref().unwrap().outcome, None);
     assert!(single.estimate.interval.is_none());
-    assert!(one.notes.iter().any(|note| note.starts_with("one run of each cell")), "{one:?}");
+    assert!(one.notes.iter().any(|note| note.starts_with("one run per combination")), "{one:?}");
 }
 
 #[test]
@@ -139,6 +140,22 @@ fn the_fitted_law_is_drawn_with_its_band_and_its_marks() {
 }
 
 #[test]
+fn a_law_that_the_measurements_do_not_follow_has_no_figures_in_the_conclusion() {
+    let mut found = view(&example::saturation(Search::Sessions));
+    let lines = |view: &StudyView| text(view, 200);
+    let reliable = "the measurements follow the law: reliable up to 128 sessions";
+    assert!(lines(&found).contains(reliable), "{}", lines(&found));
+    assert!(
+        lines(&found).contains("at 9,268 TPS, which are below the 10,298 TPS of the closed loop")
+    );
+    let of_sessions = found.cells[0].saturation.as_mut().unwrap().sessions.as_mut().unwrap();
+    of_sessions.law.as_mut().unwrap().residuals = ResidualCheck::Outlier { n: 8.0, ratio: 1.5 };
+    let shown = lines(&found);
+    assert!(!shown.contains("  law          knee"), "{shown}");
+    assert!(shown.contains("the fitted curve; its figures are not reliable"), "{shown}");
+}
+
+#[test]
 fn cells_that_miss_a_threshold_are_not_the_best() {
     let view = view(&example::with_failures());
     assert!(!view.cells[2].group.meets_thresholds());
@@ -158,6 +175,67 @@ fn a_change_that_is_not_that_of_the_values_is_explained() {
 }
 
 #[test]
+fn headlines_show_no_effect_of_an_inconclusive_comparison() {
+    let mut found = view(&example::ab(4, 1.1));
+    assert!(super::page::headline(&found).unwrap().value.starts_with('+'));
+    let main = found.main;
+    let stage = &mut found.cells[1].group.stages[0];
+    let figure = stage.figures.iter_mut().find(|each| each.figure == main).unwrap();
+    let against = figure.against_baseline.as_mut().unwrap();
+    against.ratio = 0.863;
+    against.interval = Some(crate::stats::Interval { low: 0.7, high: 1.04 });
+    against.outcome = Some(Outcome::Inconclusive);
+    let against = against.clone();
+    let row = found.improvement.as_mut().unwrap().rows.iter_mut().find(|row| row.figure == main);
+    row.unwrap().against = Some(against);
+    found.ab.as_mut().unwrap().verdict = Some(Outcome::Inconclusive);
+    let line = text(&found, 200);
+    let line = line.lines().find(|line| line.contains("  verdict  ")).unwrap();
+    assert!(line.ends_with("inconclusive: rows/s may differ by -30.0% to +4.0%"), "{line}");
+    let headline = super::page::headline(&found).unwrap();
+    assert_eq!((headline.value.as_str(), headline.unit.as_str()), ("inconclusive", "rows/s"));
+    // The best cell of a sweep does not differ from the baseline.
+    let mut found = view(&example::nodes(4));
+    let best = found.best.unwrap();
+    let detail = |view: &StudyView| super::page::headline(view).unwrap().detail;
+    assert!(detail(&found).ends_with("x the baseline"), "{}", detail(&found));
+    let figures = &mut found.cells[best].group.stages[0].figures;
+    for against in figures.iter_mut().filter_map(|figure| figure.against_baseline.as_mut()) {
+        against.outcome = Some(Outcome::Inconclusive);
+    }
+    let expected = "no significant difference from the baseline";
+    assert!(detail(&found).ends_with(expected), "{}", detail(&found));
+}
+
+#[test]
+fn the_page_of_a_test_names_what_differs_and_is_not_green_with_disturbed_runs() {
+    let mut study = example::ab(4, 1.1);
+    let badge = |study: &Study| super::page::badge(&view(study));
+    let good = badge(&study);
+    assert_eq!((good.text.as_str(), good.tone), ("all runs valid", "good"));
+    let load = "other processes used the CPU".to_owned();
+    let warning = Warning { kind: WarningKind::ForeignCpu, stage: None, text: load };
+    for finished in &mut study.finished {
+        let record = finished.result.as_mut().unwrap();
+        record.verdict.warnings.push(warning.clone());
+        if finished.task.cell == 1 {
+            record.target.settings.insert("shared_buffers".to_owned(), "2GB".to_owned());
+            record.plan.sessions = 64;
+        }
+    }
+    let found = badge(&study);
+    assert_eq!(found.tone, "warn");
+    assert_eq!(found.text, "all runs valid, 16 of 16 disturbed");
+    let shown = text(&view(&study), 200);
+    for row in ["setting: shared_buffers  ", "plan: sessions  "] {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+    // What is common is named, too.
+    assert!(shown.contains("riops 0."), "{shown}");
+    assert_eq!(charts(&view(&study)).len(), 1);
+}
+
+#[test]
 fn disturbed_runs_are_noted_with_their_cells() {
     let mut study = example::nodes(2);
     assert!(!view(&study).notes.iter().any(|note| note.contains("disturbed")));
@@ -168,8 +246,7 @@ fn disturbed_runs_are_noted_with_their_cells() {
     record.verdict.warnings.push(warning);
     let names: Vec<String> = view(&study).cells.iter().map(|cell| cell.name.clone()).collect();
     let [one, two, three] = names.as_slice() else { panic!("{names:?}") };
-    let note =
-        format!("1 of 6 runs were disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
+    let note = format!("1 of 6 runs: disturbed ({one}: 0 of 2, {two}: 1 of 2, {three}: 0 of 2)");
     assert!(view(&study).notes.contains(&note), "{:?}", view(&study).notes);
 }
 

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use super::super::comparison::{Change, Topic, changes};
+use super::super::format::number_of;
+use super::super::page::main_settings;
+use super::super::runs::marked;
 use super::effects::effects;
 use super::figures::StudyFigure;
 use super::groups::{Group, Run, Slot};
@@ -11,7 +15,8 @@ use super::model::{AxisView, CellView, LevelView, RunCounts, StudyKind, StudyVie
 use super::notes::notes;
 use super::numbers::numbers;
 use crate::experiment::{Experiment, Finished, Goal, Level, Order, Study, remaining};
-use crate::record::{Record, StageRecord};
+use crate::plan::Caches;
+use crate::record::{Disk, Record, StageRecord};
 use crate::report::model::{Summary, cpu_text};
 use crate::report::words;
 use crate::stats::{Direction, Settings};
@@ -60,6 +65,8 @@ pub fn view(study: &Study) -> StudyView {
             .unwrap_or_default(),
         counts_transactions: counts_transactions(experiment),
         environment: environment(&records),
+        differences: differences(experiment, &groups),
+        marked: marked(records.iter().copied()),
         axes: experiment.axes.iter().map(axis).collect(),
         effect: experiment.effect,
         planned_runs: planned_runs(study),
@@ -228,12 +235,49 @@ fn counts(study: &Study) -> RunCounts {
     all.runs
 }
 
-/// Server, dataset and machine, where all runs have the same.
+/// Sessions, caches and what is not the default of the session loop.
+fn setup(record: &Record) -> String {
+    let sessions = number_of(record.plan.sessions.into(), "session");
+    let caches = match record.plan.work.spec().caches() {
+        Caches::AsFound => None,
+        Caches::Cold | Caches::ColdTry => Some("cold caches".to_owned()),
+        Caches::Warm => Some("warm caches".to_owned()),
+    };
+    let drive = Summary::of(record).and_then(|summary| summary.drive());
+    let parts = [Some(sessions), caches, drive];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What differs between the only two cells: their values are names.
+fn differences(experiment: &Experiment, groups: &[Group<'_>]) -> Vec<Change> {
+    let [a, b] = groups else {
+        return Vec::new();
+    };
+    if matches!(experiment.goal, Goal::Saturation(_)) || a.runs.is_empty() || b.runs.is_empty() {
+        return Vec::new();
+    }
+    let found = changes(&a.records(), &b.records()).into_iter();
+    // The table of the bottlenecks has them, and each run has another seed.
+    found.filter(|change| change.topic != Topic::Bottleneck && change.name != "seed").collect()
+}
+
+/// Server, dataset, work and machine, where all runs have the same.
 fn environment(records: &[&Record]) -> Vec<String> {
-    let texts: [fn(&Record) -> String; 3] = [
+    let texts: [fn(&Record) -> String; 7] = [
         |record| Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
+        main_settings,
+        |record| {
+            let disk = |disk: &Disk| format!("device {} ({})", disk.name, disk.roles.join(", "));
+            let disks: Vec<_> = record.target.devices.iter().map(disk).collect();
+            disks.join(", ")
+        },
         |record| words::dataset_text(record).unwrap_or_default(),
-        |record| format!("client {}: {}", record.client.machine.host, cpu_text(record)),
+        |record| words::of(&record.plan.work).work(),
+        setup,
+        |record| {
+            let (host, riops) = (&record.client.machine.host, &record.client.riops_version);
+            format!("client {host}: {}, riops {riops}", cpu_text(record))
+        },
     ];
     let common = |text: &fn(&Record) -> String| {
         let first = text(records.first()?);

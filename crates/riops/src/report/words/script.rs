@@ -26,7 +26,7 @@ impl Words for ScriptRun {
             } else {
                 String::new()
             };
-            format!("{}{share}", script.name)
+            format!("{}{share}", script.file_name())
         };
         let scripts: Vec<String> = self.scripts.iter().map(script).collect();
         let kind = match scripts.len() {

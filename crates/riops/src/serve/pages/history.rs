@@ -60,6 +60,8 @@ struct Row {
     value: String,
     /// The change that this run is the first to show, and its tone.
     change: Option<(String, &'static str)>,
+    /// What makes the run other than a plain valid one.
+    marks: Option<String>,
 }
 
 /// The history of a label.
@@ -141,6 +143,7 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
         started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
         change: change.map(|change| (change.text(), tone(change))),
+        marks: point.marks.clone(),
     }
 }
 
@@ -149,8 +152,7 @@ fn summary(series: &HistorySeries) -> String {
     let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
     let name = series.figure.name();
     match series.changes.last() {
-        None if number < 2 => format!("{runs}: too few for a history."),
-        None => format!("{runs}: no change of {name}."),
+        None => format!("{runs}: changes of {name}: {}.", series.without_changes()),
         Some(last) => format!(
             "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
             series.changes.len(),
@@ -218,6 +220,7 @@ mod tests {
             run: number.to_string(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             value,
+            marks: None,
         });
         HistorySeries {
             name: "rows, 2 sessions".to_owned(),
@@ -253,6 +256,10 @@ mod tests {
     #[test]
     fn a_single_run_has_no_chart() {
         let view = view(0, &series(&[5.0], Vec::new()));
-        assert!(view.chart.is_none() && view.summary.contains("too few"), "{}", view.summary);
+        assert!(
+            view.chart.is_none() && view.summary.contains("at least 6 runs"),
+            "{}",
+            view.summary
+        );
     }
 }

@@ -8,8 +8,8 @@ use super::super::app::{Place, Shared, layout};
 use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
-use crate::record::{LiveRun, Validity};
-use crate::report::{duration_us, rate, short_id, to_the_minute};
+use crate::record::LiveRun;
+use crate::report::{badge, duration_us, rate, short_id, to_the_minute};
 use crate::store::RunSummary;
 
 /// The values of `list.html`.
@@ -57,7 +57,7 @@ struct Row {
     short: String,
     started: String,
     title: String,
-    badge: (&'static str, &'static str),
+    badge: (String, &'static str),
     label: Option<Linked>,
     tags: Vec<Linked>,
     cells: Vec<Cell>,
@@ -203,14 +203,7 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         short: short_id(&run.id).to_owned(),
         started: to_the_minute(&run.started_at),
         title: run.title.clone(),
-        badge: match (run.status.as_str(), run.valid) {
-            _ if run.validity() == Validity::NotVerified => ("not verified", "warn"),
-            ("done", true) => ("valid", "good"),
-            ("done", false) => ("not valid", "bad"),
-            ("interrupted", true) => ("interrupted", "warn"),
-            ("interrupted", false) => ("interrupted, not valid", "bad"),
-            _ => ("failed", "bad"),
-        },
+        badge: badge(run.validity(), &run.status, run.marks.as_deref().unwrap_or_default()),
         label: run.label.as_deref().map(|label| linked("label", label)),
         tags: run.tags.iter().map(tag).collect(),
         cells: columns

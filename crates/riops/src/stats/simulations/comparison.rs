@@ -151,6 +151,20 @@ fn equal_versions_are_called_different_in_at_most_5_percent_of_the_experiments()
     }
 }
 
+/// Blocks that are too few to show a difference are compared as one.
+#[test]
+fn few_blocks_keep_the_rate_of_false_differences() {
+    for blocks in [4, 5] {
+        let experiments = simulate(Experiment { blocks, ..STANDARD }, 500);
+        let any = share(&experiments, |effects| effects.iter().any(differs));
+        let coverage = share(&experiments, |effects| covers(&effects[0], 1.0));
+        println!(
+            "A/A, {blocks} blocks: different in any of 3 figures {any:.3}; coverage {coverage:.3}"
+        );
+        assert!(any <= 0.05 && coverage >= 0.93, "{any} {coverage}");
+    }
+}
+
 #[test]
 fn a_difference_of_5_percent_is_found_in_at_least_80_percent_of_the_experiments() {
     for (blocks, power_min) in [(6, 0.4), (8, 0.8)] {

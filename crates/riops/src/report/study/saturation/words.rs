@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::model::{CellView, SaturationView, SessionsView, StudyView};
+use super::super::cells::with_interval;
+use super::super::model::{CellView, FigureView, SaturationView, SessionsView, StudyView};
 use super::tables::{fitted_interval, sessions};
 use crate::experiment::Level;
 use crate::experiment::search::rate::Conclusion;
@@ -33,7 +34,9 @@ pub(in crate::report::study) fn words(view: &StudyView) -> Vec<(&'static str, Ve
                 add("caution", format!("{name}{text}"));
             }
         }
-        if let Some(text) = ladder_text(saturation) {
+        let closed = saturation.sessions.as_ref();
+        let closed = closed.and_then(|of| closed_loop(view, cell, of.saturation));
+        if let Some(text) = ladder_text(saturation, closed.map(|found| found.estimate.value)) {
             add("open loop", format!("{name}{text}"));
         }
         if let Some(rate) = &saturation.rate {
@@ -53,30 +56,37 @@ fn saturation_text(
     saturation: &SaturationView,
     of: &SessionsView,
 ) -> String {
-    let at = |sessions: u32| {
-        let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
-        let main = level.group.figure(view.main_stage, view.main)?;
-        Some(format!("{} TPS", main.figure.text(main.estimate.value)))
-    };
     let nodes = saturation.nodes.filter(|&nodes| nodes > 1).map_or_else(String::new, |nodes| {
         let each = f64::from(of.saturation) / f64::from(nodes);
         format!(" ({} per node on {nodes} nodes)", sessions(each))
     });
-    let reached = at(of.saturation).map(|text| format!(", {text}")).unwrap_or_default();
-    let mut text = format!("{}{nodes}{reached}", number_of(of.saturation.into(), "session"));
+    let reached = closed_loop(view, cell, of.saturation);
+    let reached = reached.map(|found| format!(", {} TPS", with_interval(found)));
+    let mut text = number_of(of.saturation.into(), "session") + &nodes;
+    text.push_str(&reached.unwrap_or_default());
     if of.best == of.saturation {
         text.push_str(", the highest throughput that was measured");
-    } else if let Some(best) = at(of.best) {
+    } else if let Some(best) = closed_loop(view, cell, of.best) {
+        let best = best.figure.text(best.estimate.value);
         // Writing to a String cannot fail.
-        let _ = write!(text, ", at least 95% of the highest: {best} at {} sessions", of.best);
+        let _ = write!(text, ", at least 95% of the highest: {best} TPS at {} sessions", of.best);
     }
     text
+}
+
+/// The throughput of the closed loop with this number of sessions.
+fn closed_loop<'a>(view: &StudyView, cell: &'a CellView, sessions: u32) -> Option<&'a FigureView> {
+    let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
+    level.group.figure(view.main_stage, view.main)
 }
 
 fn of_law(saturation: &SaturationView, of: &SessionsView) -> Vec<String> {
     let Some(law) = &of.law else {
         return of.law_error.clone().into_iter().collect();
     };
+    if !law.residuals.is_ok() {
+        return vec![format!("{}; its figures are not reliable", law.residuals)];
+    }
     let nodes = saturation.nodes.filter(|&nodes| nodes > 1);
     let figure = |name: &str, found: &FittedValue| {
         let each = nodes.map_or_else(String::new, |nodes| {
@@ -89,11 +99,10 @@ fn of_law(saturation: &SaturationView, of: &SessionsView) -> Vec<String> {
     let fitted = [("knee", &law.knee), ("N90", &law.n90), ("peak", &law.peak_at)];
     let fitted = fitted.into_iter().filter_map(|(name, found)| Some(figure(name, found.as_ref()?)));
     let no_peak = law.peak_at.is_none().then(|| "no peak".to_owned());
-    let mut lines = vec![fitted.chain(no_peak).collect::<Vec<_>>().join(" · ")];
-    if !law.residuals.is_ok() {
-        lines.push(format!("{}; do not rely on the fitted figures", law.residuals));
-    }
-    lines
+    vec![
+        fitted.chain(no_peak).collect::<Vec<_>>().join(" · "),
+        format!("{}: reliable up to {:.0} sessions", law.residuals, law.largest_n),
+    ]
 }
 
 fn threshold_text(saturation: &SaturationView, of: &SessionsView) -> String {
@@ -119,8 +128,9 @@ fn limits(of: &SessionsView) -> Vec<String> {
     texts
 }
 
-/// The highest sustained step of the ladder, and the first that was not.
-fn ladder_text(saturation: &SaturationView) -> Option<String> {
+/// The highest sustained step of the ladder, and the first that was not. A rate that the closed loop reached is not
+/// beyond the server: its arrivals are irregular, or their response times miss a threshold.
+fn ladder_text(saturation: &SaturationView, closed_per_s: Option<f64>) -> Option<String> {
     let is_met =
         |result: &&crate::experiment::search::rate::RateResult| result.sustained == result.runs;
     let best = saturation
@@ -129,6 +139,14 @@ fn ladder_text(saturation: &SaturationView) -> Option<String> {
         .filter(is_met)
         .max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     let missed = saturation.ladder.iter().find(|result| !is_met(result));
+    let missed_text = |per_s: f64| match closed_per_s.filter(|closed| per_s <= *closed) {
+        Some(closed) => format!(
+            "at {} TPS, which are below the {} TPS of the closed loop, the backlog grew or a threshold was missed",
+            rate(per_s),
+            rate(closed)
+        ),
+        None => format!("{} TPS were not sustained", rate(per_s)),
+    };
     match (best, missed) {
         (None, None) => None,
         (Some(best), None) => Some(format!(
@@ -136,11 +154,11 @@ fn ladder_text(saturation: &SaturationView) -> Option<String> {
             rate(best.rate_per_s)
         )),
         (Some(best), Some(missed)) => Some(format!(
-            "sustained up to {} TPS, not {} TPS",
+            "sustained up to {} TPS; {}",
             rate(best.rate_per_s),
-            rate(missed.rate_per_s)
+            missed_text(missed.rate_per_s)
         )),
-        (None, Some(missed)) => Some(format!("{} TPS were not sustained", rate(missed.rate_per_s))),
+        (None, Some(missed)) => Some(missed_text(missed.rate_per_s)),
     }
 }
 
