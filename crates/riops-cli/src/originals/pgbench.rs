@@ -436,7 +436,7 @@ mod tests {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
         translate(&arguments, &outside).map(|translation| match translation.meaning {
-            Meaning::Commands(commands) => commands[0].join(" "),
+            Meaning::Commands(commands) | Meaning::Silent(commands) => commands[0].join(" "),
             Meaning::Text(text) | Meaning::Message(text) => text,
         })
     }
