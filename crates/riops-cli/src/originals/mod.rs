@@ -1,6 +1,7 @@
 //! The command lines of the tools that riops replaces. Each is translated into commands of riops.
 
 mod pgbench;
+pub(crate) mod pgbench_errors;
 mod pgbench_options;
 mod pgio;
 mod sysbench;
@@ -78,6 +79,9 @@ pub(crate) fn run(
         return ExitCode::from(FAILED);
     };
     hide_password(tool, &arguments);
+    if tool == Tool::Pgbench {
+        pgbench_errors::begin();
+    }
     let outside = Outside {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| {

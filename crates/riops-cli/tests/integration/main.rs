@@ -41,6 +41,7 @@ mod part;
 mod password;
 mod pgbench;
 mod pgbench_groups;
+mod pgbench_messages;
 mod pgio;
 mod ping;
 mod point;
