@@ -136,3 +136,20 @@ fn unlogged_partitions_can_have_foreign_keys() {
     let sql = "select relpersistence, count(*) from pg_class where relname like 'pgbench%' and relkind in ('r', 'p') group by 1 order by 1";
     assert_eq!(both.rows(sql), ["p|4", "u|2"]);
 }
+
+#[test]
+fn samples_of_wait_events_are_not_in_the_statistics_of_statements() {
+    let Some(both) = Both::new("pgbench_tracked") else {
+        return;
+    };
+    both.sql("create extension if not exists pg_stat_statements");
+    run(&both, "-T 2", "select 'of the load' as t;\n").expect(0);
+    let calls = |text: &str| {
+        let sql = format!(
+            "select count(*) from pg_stat_statements s join pg_database d on d.oid = s.dbid where datname = current_database() and query like '{text}'"
+        );
+        both.rows(&sql).concat()
+    };
+    assert_eq!(calls("select $1 as t"), "1");
+    assert_eq!(calls("%wait_event%pg_stat_activity%"), "0");
+}
