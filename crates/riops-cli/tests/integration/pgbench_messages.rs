@@ -151,5 +151,5 @@ fn samples_of_wait_events_are_not_in_the_statistics_of_statements() {
         both.rows(&sql).concat()
     };
     assert_eq!(calls("select $1 as t"), "1");
-    assert_eq!(calls("%wait_event%pg_stat_activity%"), "0");
+    assert_eq!(calls("%wait_event%pg_stat_get_activity%"), "0");
 }
