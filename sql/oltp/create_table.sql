@@ -4,4 +4,4 @@ create table {table} (
   k integer not null default 0,
   c char(120) not null default '',
   pad char(60) not null default ''
-)
+){options}

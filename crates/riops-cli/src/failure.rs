@@ -17,6 +17,7 @@ use riops::store::StoreError;
 use riops::units::text::json_text;
 
 use crate::hints::Given;
+use crate::originals::pgbench_errors::as_pgbench_says;
 
 /// An operation failed.
 pub(crate) const FAILED: u8 = 1;
@@ -69,6 +70,7 @@ pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> E
         _ if error.chain().any(<dyn std::error::Error>::is::<UsageError>) => message(error),
         _ => crate::ui::indented(&message(error)),
     };
+    let text = as_pgbench_says(&text).map_or(text.clone(), |line| format!("{line}\n{text}"));
     let hint = error.downcast_ref::<Hint>().map(|hint| format!("{HINT}{hint}"));
     form.print(&given.complete(&(text + &hint.unwrap_or_default())), code)
 }

@@ -172,7 +172,10 @@ fn print_with(
     if !form.has_verdict() {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
         for error in form.errors(record).unwrap_or_else(|| reasons().collect()) {
-            crate::ui::error(&one_line(&error));
+            // The lines of a message of the server, none of which looks like one of riops.
+            let own = |line: &str| if line.starts_with("riops") { "  " } else { "" };
+            let texts = error.lines().map(|line| format!("{}{}", own(line), one_line(line)));
+            crate::ui::error(&texts.collect::<Vec<_>>().join("\n"));
         }
         for found in record.thresholds.iter().filter(|found| !found.held) {
             let run = report::short_id(&record.id.to_string()).to_owned();

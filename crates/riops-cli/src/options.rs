@@ -9,8 +9,13 @@ use clap::{Arg, ArgAction, Command};
 const PREFIX: &str = "RIOPS_";
 
 /// Variables with this prefix that set no option. The tests and the comparison with other tools use them.
-const OTHER_VARIABLES: [&str; 4] =
-    ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", crate::originals::PGBENCH_CONNECTION];
+const OTHER_VARIABLES: [&str; 5] = [
+    "RIOPS_BINARY",
+    "RIOPS_TEST_ALL",
+    "RIOPS_WRITE_SCRIPTS",
+    crate::originals::PGBENCH_CONNECTION,
+    crate::originals::SYSBENCH_VERSION,
+];
 
 /// The long names of all options, and the options of each alias.
 #[derive(Debug, Default)]

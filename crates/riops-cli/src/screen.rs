@@ -10,7 +10,7 @@ use riops::probe::sampler::{OnPoint, ProbePoint};
 use riops::record::Record;
 use riops::report;
 use riops::run::{History, Observer, OnLoaded, OnMessage};
-use riops::units::text::one_line;
+use riops::units::text::lines;
 
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
 
@@ -86,7 +86,7 @@ impl Observer for Screen<'_> {
     }
 
     fn messages(&mut self) -> OnMessage {
-        Arc::new(|text| crate::ui::print_error(&(one_line(text) + "\n")))
+        Arc::new(|text| crate::ui::print_error(&(lines(text) + "\n")))
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {

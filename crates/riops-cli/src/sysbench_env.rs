@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::scan::CommandLine;
 
 /// Options whose names differ: the name in sysbench and the name in riops.
-const RENAMED_OPTIONS: [(&str, &str); 7] = [
+const RENAMED_OPTIONS: [(&str, &str); 9] = [
     ("threads", "sessions"),
     ("time", "duration"),
     ("warmup-time", "warmup"),
@@ -17,6 +17,8 @@ const RENAMED_OPTIONS: [(&str, &str); 7] = [
     ("report-interval", "interval"),
     ("rand-type", "distribution"),
     ("db", "database"),
+    ("workload", "test"),
+    ("num-rows-insert", "num-rows-in-insert"),
 ];
 
 /// Environment variables of the connection and the connection settings that they set.
@@ -97,6 +99,8 @@ mod tests {
             ("SYSBENCH_WARMUP", "60"),
             ("SYSBENCH_RANGE_SELECTS", "false"),
             ("SYSBENCH_POINT_SELECTS", "10"),
+            ("SYSBENCH_WORKLOAD", "oltp_write_only"),
+            ("SYSBENCH_NUM_ROWS_INSERT", "5"),
             ("SYSBENCH_EMPTY", ""),
             ("PATH", "/bin"),
             ("PG_HOST", "yb-tserver"),
@@ -110,7 +114,9 @@ mod tests {
         assert_eq!((value("tables"), value("table-size")), (Some("10"), Some("100000")));
         assert_eq!((value("range-selects"), value("empty")), (Some("false"), None));
         assert_eq!(value("database"), Some("host='yb-tserver' port='5433' password='it\\'s'"));
-        assert_eq!(found.len(), 8);
+        assert_eq!(value("test"), Some("oltp_write_only"));
+        assert_eq!(value("num-rows-in-insert"), Some("5"));
+        assert_eq!(found.len(), 10);
         let prepare = read("prepare", &deployment);
         assert_eq!(prepare.get("connections"), Some(&vec!["60".to_owned()]));
         assert!(read("run", &[("PG_PASS", "x"), ("PG_PORT", "1")]).is_empty());

@@ -59,6 +59,14 @@ fn message(text: &str) {
 /// Whether a result was printed: a reader of JSON expects one value.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
+/// Whether results are discarded, as a drop-in command line may require.
+static ARE_DISCARDED: AtomicBool = AtomicBool::new(false);
+
+/// Discards all results from now on.
+pub(crate) fn discard_results() {
+    ARE_DISCARDED.store(true, Ordering::Relaxed);
+}
+
 /// Returns whether a result was printed.
 pub(crate) fn has_printed() -> bool {
     HAS_PRINTED.load(Ordering::Relaxed)
@@ -79,6 +87,9 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// See [`print()`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     HAS_PRINTED.store(true, Ordering::Relaxed);
+    if ARE_DISCARDED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     if standard_output::was_closed() {
         anyhow::bail!("cannot write the result: standard output is closed");
     }

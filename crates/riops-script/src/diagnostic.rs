@@ -22,6 +22,11 @@ impl Problem {
     pub(crate) fn new(at: usize, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
+
+    /// Adds the name of the meta command.
+    pub(crate) fn in_command(self, name: &str) -> Self {
+        Self { at: self.at, message: format!("{} in command \"{name}\"", self.message) }
+    }
 }
 
 /// An error in a script: file, line and column, the message, and the line with a caret.
@@ -50,7 +55,7 @@ impl fmt::Display for Diagnostic {
             .take(*caret)
             .map(|character| if character == '\t' { '\t' } else { ' ' })
             .collect();
-        write!(f, "{script}:{line}:{column}: {message}\n  {source}\n  {indent}^")
+        write!(f, "{script}:{line}:{column}: {message}\n  {source}\n  {indent}^ error found here")
     }
 }
 

@@ -17,10 +17,10 @@ const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvaluateError {
     /// A variable has not been set.
-    #[error("the variable is not defined")]
+    #[error("undefined variable")]
     Undefined(Slot),
     /// The text of a variable is not a value.
-    #[error("the variable is not a number, boolean or null")]
+    #[error("malformed variable")]
     Malformed(Slot),
     /// The text of a variable is a longer integer.
     #[error("the variable is out of range for a bigint")]
@@ -29,22 +29,22 @@ pub enum EvaluateError {
     #[error("cannot coerce {0} to {1}")]
     Coerce(Type, Type),
     /// A double is no integer of 64 bits.
-    #[error("the double {0} is out of range for a bigint")]
+    #[error("double to int overflow for {0}")]
     DoubleOutOfRange(f64),
     /// The result of an operation is no integer of 64 bits.
-    #[error("bigint out of range in {0}")]
+    #[error("{0} out of range")]
     OutOfRange(&'static str),
     /// Division by the integer 0.
     #[error("division by zero")]
     DivisionByZero,
     /// The lower bound is above the upper one.
-    #[error("the range of a random function is empty")]
+    #[error("empty range given to random")]
     EmptyRange,
     /// The range has more than 2^63 integers.
-    #[error("the range of a random function is too large")]
+    #[error("random range is too large")]
     RangeTooLarge,
     /// A parameter of a random function is out of its range.
-    #[error("the parameter of {function}() must be {expected}, not {found}")]
+    #[error("{function} parameter must be {expected} (not {found})")]
     Parameter {
         /// Name of the function.
         function: &'static str,
@@ -54,20 +54,21 @@ pub enum EvaluateError {
         found: f64,
     },
     /// A permutation of no numbers.
-    #[error("the size of permute() must be above 0")]
+    #[error("permute size parameter must be greater than zero")]
     PermuteSize,
 }
 
 impl EvaluateError {
-    /// Returns the message with the name of the variable, if it is about one.
+    /// Returns the message with the name and the text of the variable, if it is about one.
     #[must_use]
-    pub fn describe(&self, names: &Names) -> String {
+    pub fn describe(&self, names: &Names, variables: &Variables) -> String {
         match self {
-            Self::Undefined(slot) => {
-                format!("the variable \"{}\" is not defined", names.name(*slot))
-            }
+            Self::Undefined(slot) => format!("undefined variable \"{}\"", names.name(*slot)),
             Self::Malformed(slot) => {
-                format!("the variable \"{}\" is not a number, boolean or null", names.name(*slot))
+                let mut text = Vec::new();
+                variables.append_to(*slot, &mut text);
+                let text = String::from_utf8_lossy(&text);
+                format!("malformed variable \"{}\" value: \"{text}\"", names.name(*slot))
             }
             Self::VariableOutOfRange(slot) => {
                 format!("the variable \"{}\" is out of range for a bigint", names.name(*slot))
@@ -298,17 +299,17 @@ impl Context<'_> {
         };
         Ok(Value::Int(match function {
             Function::RandomExponential => {
-                let parameter = require(|found| found > 0.0, "random_exponential", "above 0")?;
+                let parameter = require(|found| found > 0.0, "exponential", "greater than zero")?;
                 self.random.exponential(low, high, parameter)
             }
             Function::RandomGaussian => {
                 let valid = |found| found >= GAUSSIAN_MIN;
-                let parameter = require(valid, "random_gaussian", "at least 2")?;
+                let parameter = require(valid, "gaussian", "at least 2")?;
                 self.random.gaussian(low, high, parameter)
             }
             Function::RandomZipfian => {
                 let valid = |found| ZIPFIAN.contains(&found);
-                let parameter = require(valid, "random_zipfian", "between 1.001 and 1000")?;
+                let parameter = require(valid, "zipfian", "in range [1.001, 1000]")?;
                 self.random.zipfian(low, high, parameter)
             }
             _ => self.random.uniform(low, high),
@@ -353,11 +354,11 @@ fn double(value: Value) -> Result<f64, EvaluateError> {
 
 fn int_arithmetic(function: Function, left: i64, right: i64) -> Result<Value, EvaluateError> {
     let (result, name) = match function {
-        Function::Add => (left.checked_add(right), "addition"),
-        Function::Subtract => (left.checked_sub(right), "subtraction"),
-        Function::Multiply => (left.checked_mul(right), "multiplication"),
+        Function::Add => (left.checked_add(right), "int add"),
+        Function::Subtract => (left.checked_sub(right), "int sub"),
+        Function::Multiply => (left.checked_mul(right), "int mul"),
         _ if right == 0 => return Err(EvaluateError::DivisionByZero),
-        _ => (left.checked_div(right), "division"),
+        _ => (left.checked_div(right), "bigint div"),
     };
     result.map(Value::Int).ok_or(EvaluateError::OutOfRange(name))
 }

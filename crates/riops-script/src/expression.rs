@@ -49,26 +49,25 @@ const SIGN: u8 = 9;
 ///
 /// # Errors
 /// A [`Problem`] with the position in `text`.
-pub(crate) fn parse(
-    text: &str,
-    range: Range<usize>,
-    names: &mut Names,
-) -> Result<Expression, Problem> {
-    let mut parser = Parser { tokens: Tokens::new(text, range), names, depth: 0, parts: 0 };
+pub(crate) fn parse(text: &str, range: Range<usize>, names: &mut Names) -> Result<Parsed, Problem> {
+    let tokens = Tokens::new(text, range);
+    let mut parser = Parser { tokens, names, depth: 0, parts: 0, mismatches: Vec::new() };
     let expression = parser.expression(0)?.0;
     let rest = parser.tokens.next()?;
     match rest.kind {
-        Kind::End => Ok(expression),
+        Kind::End => Ok(Parsed { expression, mismatches: parser.mismatches }),
         _ => Err(unexpected(&rest)),
     }
 }
 
+/// An expression, and its operands that certainly have the wrong type: its evaluation fails.
+pub(crate) struct Parsed {
+    pub(crate) expression: Expression,
+    pub(crate) mismatches: Vec<Problem>,
+}
+
 fn unexpected(token: &Token<'_>) -> Problem {
-    let what = match token.kind {
-        Kind::End => "the expression is not complete".to_owned(),
-        _ => format!("unexpected \"{}\" in the expression", token.text),
-    };
-    Problem::new(token.start, what)
+    Problem::new(token.start, "syntax error")
 }
 
 /// A binary operator: how it binds, its function, and whether its arguments are exchanged.
@@ -113,6 +112,7 @@ struct Parser<'a> {
     names: &'a mut Names,
     depth: usize,
     parts: usize,
+    mismatches: Vec<Problem>,
 }
 
 impl Parser<'_> {
@@ -166,7 +166,7 @@ impl Parser<'_> {
             }
             self.tokens.next()?;
             let right = self.expression(strength + 1)?;
-            left = combined(token.start, operator, left, right)?;
+            left = self.combined(token.start, operator, left, right);
             is_comparison = strength == COMPARISON;
         }
     }
@@ -176,7 +176,7 @@ impl Parser<'_> {
         match token.kind {
             Kind::Int(value) => Ok(constant(Value::Int(value))),
             Kind::Double(value) => Ok(constant(Value::Double(value))),
-            Kind::IntAboveMax => Err(Problem::new(token.start, "an integer has at most 64 bits")),
+            Kind::IntAboveMax => Err(Problem::new(token.start, "bigint constant overflow")),
             Kind::Variable(name) => Ok((Expression::Variable(self.names.slot(name)), None)),
             Kind::Operator("(") => {
                 let inner = self.expression(0)?;
@@ -191,17 +191,17 @@ impl Parser<'_> {
                 }
                 let operand = self.expression(SIGN)?;
                 let operator = Operator::Call(Function::Subtract, false);
-                combined(token.start, operator, constant(Value::Int(0)), operand)
+                Ok(self.combined(token.start, operator, constant(Value::Int(0)), operand))
             }
             Kind::Operator("+") => self.expression(SIGN),
             Kind::Operator("~") => {
                 let operand = self.expression(BITS + 1)?;
                 let operator = Operator::Call(Function::BitXor, false);
-                combined(token.start, operator, constant(Value::Int(-1)), operand)
+                Ok(self.combined(token.start, operator, constant(Value::Int(-1)), operand))
             }
             Kind::Word("not") => {
                 let (operand, kind) = self.expression(NOT)?;
-                require_boolean(token.start, kind)?;
+                self.require_boolean(token.start, kind);
                 Ok((Expression::Not(Box::new(operand)), kind))
             }
             Kind::Word("null") => Ok(constant(Value::Null)),
@@ -272,7 +272,10 @@ impl Parser<'_> {
     fn call(&mut self, name: &Token<'_>) -> Result<Typed, Problem> {
         self.require(Kind::Operator("("))?;
         let Some(function) = Function::find(name.text) else {
-            return Err(Problem::new(name.start, format!("unknown function \"{}\"", name.text)));
+            return Err(Problem::new(
+                name.start,
+                format!("unexpected function name ({})", name.text),
+            ));
         };
         let (mut arguments, mut kinds) = (Vec::new(), Vec::new());
         if self.tokens.peek()?.kind == Kind::Operator(")") {
@@ -282,7 +285,7 @@ impl Parser<'_> {
                 let start = self.tokens.peek()?.start;
                 let (argument, kind) = self.expression(0)?;
                 if function.takes_numbers() {
-                    require_number(start, kind)?;
+                    self.require_number(start, kind);
                 }
                 arguments.push(argument);
                 kinds.push(kind);
@@ -294,9 +297,8 @@ impl Parser<'_> {
                 }
             }
         }
-        if let Err(expected) = function.accepts(arguments.len()) {
-            let found = arguments.len();
-            let text = format!("{}() has {expected}, not {found}", name.text.to_ascii_lowercase());
+        if let Err(what) = function.accepts(arguments.len()) {
+            let text = format!("{what} ({})", name.text.to_ascii_lowercase());
             return Err(Problem::new(name.start, text));
         }
         if function.has_default_seed(arguments.len()) {
@@ -311,44 +313,43 @@ fn constant(value: Value) -> Typed {
     (Expression::Constant(value), kind)
 }
 
-/// Applies an operator to its operands, unless one of them certainly has the wrong type.
-fn combined(
-    start: usize,
-    operator: Operator,
-    (left, left_kind): Typed,
-    (right, right_kind): Typed,
-) -> Result<Typed, Problem> {
-    match operator {
-        // The right side may never be evaluated.
-        Operator::Or | Operator::And => {
-            require_boolean(start, left_kind)?;
-            let kind = left_kind.and(right_kind).map(|_| Type::Boolean);
-            let sides = Box::new([left, right]);
-            let is_or = matches!(operator, Operator::Or);
-            Ok((if is_or { Expression::Or(sides) } else { Expression::And(sides) }, kind))
-        }
-        Operator::Call(function, is_exchanged) => {
-            require_number(start, left_kind)?;
-            require_number(start, right_kind)?;
-            let kind = function.kind(&[left_kind, right_kind]);
-            let arguments = if is_exchanged { vec![right, left] } else { vec![left, right] };
-            Ok((Expression::Call(function, arguments), kind))
+impl Parser<'_> {
+    /// Applies an operator to its operands.
+    fn combined(
+        &mut self,
+        start: usize,
+        operator: Operator,
+        (left, left_kind): Typed,
+        (right, right_kind): Typed,
+    ) -> Typed {
+        match operator {
+            // The right side may never be evaluated.
+            Operator::Or | Operator::And => {
+                self.require_boolean(start, left_kind);
+                let kind = left_kind.and(right_kind).map(|_| Type::Boolean);
+                let sides = Box::new([left, right]);
+                let is_or = matches!(operator, Operator::Or);
+                (if is_or { Expression::Or(sides) } else { Expression::And(sides) }, kind)
+            }
+            Operator::Call(function, is_exchanged) => {
+                self.require_number(start, left_kind);
+                self.require_number(start, right_kind);
+                let kind = function.kind(&[left_kind, right_kind]);
+                let arguments = if is_exchanged { vec![right, left] } else { vec![left, right] };
+                (Expression::Call(function, arguments), kind)
+            }
         }
     }
-}
 
-fn require_boolean(start: usize, kind: Option<Type>) -> Result<(), Problem> {
-    match kind {
-        Some(kind @ (Type::Int | Type::Double)) => {
-            Err(Problem::new(start, format!("cannot use a value of type {kind} as a boolean")))
+    fn require_boolean(&mut self, start: usize, kind: Option<Type>) {
+        if let Some(kind @ (Type::Int | Type::Double)) = kind {
+            self.mismatches.push(Problem::new(start, format!("cannot coerce {kind} to boolean")));
         }
-        _ => Ok(()),
     }
-}
 
-fn require_number(start: usize, kind: Option<Type>) -> Result<(), Problem> {
-    match kind {
-        Some(Type::Boolean) => Err(Problem::new(start, "cannot use a boolean as a number")),
-        _ => Ok(()),
+    fn require_number(&mut self, start: usize, kind: Option<Type>) {
+        if kind == Some(Type::Boolean) {
+            self.mismatches.push(Problem::new(start, "cannot coerce boolean to a number"));
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Function {
         found.map(|(_, function)| *function)
     }
 
-    /// Checks the number of arguments; returns the expected one if it differs.
+    /// Checks the number of arguments; returns what is wrong with it.
     pub(crate) fn accepts(self, count: usize) -> Result<(), String> {
         let (least, most) = match self {
             Self::Pi => (0, 0),
@@ -95,11 +95,10 @@ impl Function {
         if (least..=most).contains(&count) {
             return Ok(());
         }
-        let plural = if most == 1 { "" } else { "s" };
-        Err(if least == most {
-            format!("{least} argument{plural}")
-        } else {
-            format!("{least} to {most} arguments")
+        Err(match most {
+            ARGUMENTS_MAX if count == 0 => "at least one argument expected".to_owned(),
+            ARGUMENTS_MAX => format!("too many function arguments, maximum is {most}"),
+            _ => "unexpected number of arguments".to_owned(),
         })
     }
 

@@ -28,14 +28,16 @@ pub fn parse(name: &str, text: &str, names: &mut Names) -> Result<Script, Vec<Di
         problems: Vec::new(),
         branches: Vec::new(),
         uses: Vec::new(),
+        mismatches: Vec::new(),
     };
     parser.script();
-    let Parser { source, commands, mut problems, uses, .. } = parser;
+    let Parser { source, commands, mut problems, uses, mismatches, .. } = parser;
     if commands.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(0, "the script has no command"));
+        problems.push(Problem::new(0, "empty command list for script"));
     }
     if problems.is_empty() {
-        return Ok(Script { name: name.to_owned(), text: text.to_owned(), commands, uses });
+        let (name, text) = (name.to_owned(), text.to_owned());
+        return Ok(Script { name, commands, text, uses, mismatches });
     }
     problems.sort_by_key(|problem| problem.at);
     problems.truncate(DIAGNOSTICS_MAX);
@@ -60,6 +62,7 @@ struct Parser<'a> {
     problems: Vec<Problem>,
     branches: Vec<Branch>,
     uses: Vec<Use>,
+    mismatches: Vec<Problem>,
 }
 
 /// A meta command: its name, and the words after it. Words have no quotes.
@@ -100,7 +103,8 @@ impl<'a> Parser<'a> {
             }
         }
         let open = self.branches.iter().map(|branch| branch.start);
-        self.problems.extend(open.map(|start| Problem::new(start, "\\if without \\endif")));
+        self.problems
+            .extend(open.map(|start| Problem::new(start, "\\if without matching \\endif")));
     }
 
     fn push(&mut self, at: usize, title: &str, action: Action) {
@@ -155,7 +159,7 @@ impl<'a> Parser<'a> {
         let name = meta.name.to_ascii_lowercase();
         let has_expression = matches!(name.as_str(), "set" | "if" | "elif");
         if let Some((at, _)) = meta.words.get(WORDS_MAX).filter(|_| !has_expression) {
-            return Err(Problem::new(*at, format!("a command has at most {WORDS_MAX} words")));
+            return Err(Problem::new(*at, "too many arguments").in_command(&name));
         }
         let action = match name.as_str() {
             // The backslash only ends the SQL command before it.
@@ -181,7 +185,7 @@ impl<'a> Parser<'a> {
             "endif" => {
                 let branch = self.branches.pop();
                 let Some(branch) = branch else {
-                    return Err(Problem::new(meta.start, "\\endif without \\if"));
+                    return Err(Problem::new(meta.start, "\\endif without matching \\if"));
                 };
                 let end = self.commands.len();
                 self.link_condition(branch.condition, end);
@@ -192,12 +196,12 @@ impl<'a> Parser<'a> {
             "gset" | "aset" => return self.rows(meta),
             "sleep" => self.sleep(meta)?,
             "shell" => {
-                meta.require_word(0, "a command")?;
+                meta.require_word(0, "command")?;
                 Action::Shell(self.shell_words(&meta.words)?)
             }
             "setshell" => {
                 let variable = self.variable(meta)?;
-                meta.require_word(1, "a command")?;
+                meta.require_word(1, "argument")?;
                 Action::SetShell(
                     variable,
                     self.shell_words(meta.words.get(1..).unwrap_or_default())?,
@@ -206,7 +210,7 @@ impl<'a> Parser<'a> {
             "startpipeline" => meta.at_most(0).map(|()| Action::StartPipeline)?,
             "syncpipeline" => meta.at_most(0).map(|()| Action::SyncPipeline)?,
             "endpipeline" => meta.at_most(0).map(|()| Action::EndPipeline)?,
-            _ => return Err(Problem::new(meta.start, format!("unknown command \\{}", meta.name))),
+            _ => return Err(Problem::new(meta.start, "invalid command").in_command(meta.name)),
         };
         let title = self.source.text.get(meta.start..meta.end).unwrap_or_default();
         self.push(meta.start, title, action);
@@ -215,7 +219,7 @@ impl<'a> Parser<'a> {
 
     /// Returns the variable named by the first word.
     fn variable(&mut self, meta: &Meta<'_>) -> Result<Slot, Problem> {
-        let (at, name) = meta.require_word(0, "the name of a variable")?;
+        let (at, name) = meta.require_word(0, "argument")?;
         if !is_name(name) {
             return Err(invalid_name(at, name));
         }
@@ -228,12 +232,15 @@ impl<'a> Parser<'a> {
         meta: &Meta<'_>,
     ) -> Result<expression::Expression, Problem> {
         let range = start..meta.end;
-        let parsed = expression::parse(self.source.text, range.clone(), self.names)?;
+        let parsed = expression::parse(self.source.text, range.clone(), self.names)
+            .map_err(|problem| problem.in_command(meta.name))?;
+        let mismatches = parsed.mismatches.into_iter();
+        self.mismatches.extend(mismatches.map(|problem| problem.in_command(meta.name)));
         for (at, name) in token::variables(self.source.text, range) {
             let slot = self.names.slot(name);
             self.reads(at, slot, Place::Command);
         }
-        Ok(parsed)
+        Ok(parsed.expression)
     }
 
     /// Notes that a variable is read here.
@@ -271,7 +278,7 @@ impl<'a> Parser<'a> {
     fn next_branch(&mut self, meta: &Meta<'_>, has_condition: bool) -> Result<(), Problem> {
         let name = meta.name;
         let Some(mut branch) = self.branches.pop() else {
-            return Err(Problem::new(meta.start, format!("\\{name} without \\if")));
+            return Err(Problem::new(meta.start, format!("\\{name} without matching \\if")));
         };
         let had_else = branch.has_else;
         branch.has_else |= !has_condition;
@@ -318,7 +325,7 @@ impl<'a> Parser<'a> {
 
     fn sleep(&mut self, meta: &Meta<'_>) -> Result<Action, Problem> {
         meta.at_most(2)?;
-        let (at, time) = meta.require_word(0, "a time")?;
+        let (at, time) = meta.require_word(0, "argument")?;
         if let Some(name) = time.strip_prefix(':') {
             if !is_name(name) {
                 return Err(invalid_name(at, name));
@@ -363,7 +370,7 @@ impl<'a> Parser<'a> {
 }
 
 fn invalid_name(at: usize, name: &str) -> Problem {
-    Problem::new(at, format!("invalid name of a variable: \"{name}\""))
+    Problem::new(at, format!("invalid variable name: \"{name}\""))
 }
 
 impl<'a> Meta<'a> {
@@ -371,14 +378,15 @@ impl<'a> Meta<'a> {
     fn at_most(&self, most: usize) -> Result<(), Problem> {
         match self.words.get(most) {
             None => Ok(()),
-            Some((at, word)) => {
-                Err(Problem::new(*at, format!("unexpected \"{word}\" after \\{}", self.name)))
+            Some((at, _)) if most == 0 => {
+                Err(Problem::new(*at, "unexpected argument").in_command(self.name))
             }
+            Some((at, _)) => Err(Problem::new(*at, "too many arguments").in_command(self.name)),
         }
     }
 
     fn require_word(&self, number: usize, what: &str) -> Result<(usize, &'a str), Problem> {
-        let missing = || Problem::new(self.end, format!("\\{} needs {what}", self.name));
+        let missing = || Problem::new(self.end, format!("missing {what}")).in_command(self.name);
         self.words.get(number).copied().ok_or_else(missing)
     }
 }
@@ -388,7 +396,9 @@ fn unit(at: usize, word: &str) -> Result<Unit, Problem> {
         "us" => Ok(Unit::Microseconds),
         "ms" => Ok(Unit::Milliseconds),
         "s" => Ok(Unit::Seconds),
-        _ => Err(Problem::new(at, format!("unknown unit \"{word}\": expected us, ms or s"))),
+        _ => {
+            Err(Problem::new(at, format!("unrecognized time unit \"{word}\": must be us, ms or s")))
+        }
     }
 }
 

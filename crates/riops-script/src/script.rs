@@ -17,6 +17,8 @@ pub struct Script {
     pub(crate) text: String,
     /// Where it reads variables.
     pub(crate) uses: Vec<Use>,
+    /// Operands that certainly have the wrong type.
+    pub(crate) mismatches: Vec<Problem>,
 }
 
 impl Script {
@@ -61,6 +63,8 @@ pub struct Scope<'a> {
     /// Prefixes of `\gset` and `\aset`, whose columns may define every variable that begins with one.
     prefixes: Vec<&'a str>,
     is_simple: bool,
+    /// Whether an undefined variable and an operand of the wrong type are errors only when they are evaluated.
+    is_late: bool,
 }
 
 impl<'a> Scope<'a> {
@@ -79,7 +83,14 @@ impl<'a> Scope<'a> {
                 _ => {}
             }
         }
-        Self { names, defined, prefixes, is_simple }
+        Self { names, defined, prefixes, is_simple, is_late: false }
+    }
+
+    /// Returns the scope in which undefined variables and operands of the wrong type are errors only when they are
+    /// evaluated, as in pgbench.
+    #[must_use]
+    pub fn with_late_errors(self, is_late: bool) -> Self {
+        Self { is_late, ..self }
     }
 
     fn is_defined(&self, slot: Slot) -> bool {
@@ -110,15 +121,16 @@ impl<'a> Scope<'a> {
             })
             .map(|each| {
                 let name = self.names.name(each.slot);
-                Problem::new(each.at, format!("the variable \"{name}\" is not defined"))
+                Problem::new(each.at, format!("undefined variable \"{name}\""))
             });
+        let early = undefined.chain(script.mismatches.iter().cloned()).filter(|_| !self.is_late);
         let is_too_wide = |statement: &Statement| {
             let parameters = statement.references.iter().filter(|each| !each.is_quoted);
             !self.is_simple && parameters.count() > PARAMETERS_MAX
         };
         let too_wide = script.statements().filter(|(_, statement)| is_too_wide(statement));
         let too_wide = too_wide.map(|(_, statement)| {
-            let text = format!("a statement has at most {PARAMETERS_MAX} variables");
+            let text = format!("statement has too many arguments (maximum is {PARAMETERS_MAX})");
             Problem::new(statement.start, text)
         });
         // `t_$1` is a name, and `1$1` an error.
@@ -136,7 +148,7 @@ impl<'a> Scope<'a> {
             );
             Problem::new(each.at, text)
         });
-        let all = undefined.chain(too_wide).chain(glued);
+        let all = early.chain(too_wide).chain(glued);
         let mut problems: Vec<Problem> = all.take(DIAGNOSTICS_MAX).collect();
         problems.sort_by_key(|problem| problem.at);
         problems.into_iter().map(|problem| source.diagnostic(problem)).collect()

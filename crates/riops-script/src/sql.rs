@@ -78,7 +78,7 @@ pub(crate) fn read(script: &str, start: usize) -> Result<(Option<Sql>, End, usiz
     scanner.copy();
     let mut sql = scanner.sql;
     let last = sql.text.get(scanner.last_statement..).unwrap_or_default();
-    let is_last_empty = last.trim_end_matches(';').trim().is_empty();
+    let is_last_empty = is_empty(last.trim_end_matches(';'));
     sql.statements -= usize::from(sql.statements > 1 && is_last_empty);
     Ok(((!sql.text.is_empty()).then_some(sql), end, at))
 }
@@ -101,6 +101,11 @@ fn skip_blanks_and_comments(script: &str, start: usize) -> usize {
 /// Returns the number of bytes before the end of the line.
 fn line_length(rest: &[u8]) -> usize {
     rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())
+}
+
+/// Whether a statement has only blanks and `--` comments.
+fn is_empty(statement: &str) -> bool {
+    skip_blanks_and_comments(statement, 0) == statement.len()
 }
 
 struct Scanner<'a> {
@@ -150,7 +155,8 @@ impl Scanner<'_> {
                     self.copy();
                     self.sql.removed.push(self.sql.text.len());
                     if *escaped == b';' {
-                        self.sql.statements += 1;
+                        // The server does not answer an empty one.
+                        self.sql.statements += usize::from(!self.is_empty_statement());
                         self.last_statement = self.sql.text.len() + 1;
                         self.body.next_statement();
                     }
@@ -175,6 +181,11 @@ impl Scanner<'_> {
                 _ => self.at += 1,
             }
         }
+    }
+
+    /// Whether the statement that ends here is empty.
+    fn is_empty_statement(&self) -> bool {
+        self.sql.text.get(self.last_statement..).is_some_and(is_empty)
     }
 
     fn require_closed(&self) -> Result<(), Problem> {
@@ -372,6 +383,21 @@ mod tests {
                 return all;
             }
             at = rest;
+        }
+    }
+
+    #[test]
+    fn empty_statements_have_no_reply() {
+        for (text, statements) in [
+            ("\\; select 1;", 1),
+            ("select 1 \\; select 2;", 2),
+            ("select 1 \\;\\; select 2;", 2),
+            ("\\; \\; select 1 \\; ;", 1),
+            ("-- a\n\\; -- b\n \\; select 1;", 1),
+            ("\\;", 1),
+        ] {
+            let (sql, ..) = read(text, 0).unwrap();
+            assert_eq!(sql.unwrap().statements, statements, "{text}");
         }
     }
 

@@ -16,7 +16,15 @@ fn parsed(text: &str) -> (Script, Names) {
 
 /// Returns each error of a script as line, column and message.
 fn errors(text: &str) -> Vec<(usize, usize, String)> {
-    let errors = parse("a.sql", text, &mut Names::default()).err().unwrap_or_default();
+    let mut names = Names::default();
+    let errors = match parse("a.sql", text, &mut names) {
+        Ok(script) => {
+            let scripts = [script];
+            let scope = Scope::new(&scripts, &names, &[], true);
+            scope.errors(&scripts[0])
+        }
+        Err(errors) => errors,
+    };
     errors.into_iter().map(|error| (error.line, error.column, error.message)).collect()
 }
 
@@ -134,11 +142,11 @@ fn functions_have_the_values_of_pgbench() {
 fn an_expression_without_a_value_is_an_error() {
     use EvaluateError as E;
     for (expression, error) in [
-        ("9223372036854775807 + 1", E::OutOfRange("addition")),
-        ("-9223372036854775808 - 1", E::OutOfRange("subtraction")),
-        ("4611686018427387904 * 2", E::OutOfRange("multiplication")),
-        ("-9223372036854775808 / -1", E::OutOfRange("division")),
-        ("- (-9223372036854775808)", E::OutOfRange("subtraction")),
+        ("9223372036854775807 + 1", E::OutOfRange("int add")),
+        ("-9223372036854775808 - 1", E::OutOfRange("int sub")),
+        ("4611686018427387904 * 2", E::OutOfRange("int mul")),
+        ("-9223372036854775808 / -1", E::OutOfRange("bigint div")),
+        ("- (-9223372036854775808)", E::OutOfRange("int sub")),
         ("1 / 0", E::DivisionByZero),
         ("1 % 0", E::DivisionByZero),
         ("int(1e19)", E::DoubleOutOfRange(1e19)),
@@ -156,10 +164,10 @@ fn an_expression_without_a_value_is_an_error() {
         assert_eq!(evaluated(expression), Err(error), "{expression}");
     }
     for (expression, function) in [
-        ("random_exponential(1, 2, 0)", "random_exponential"),
-        ("random_gaussian(1, 2, 1.9)", "random_gaussian"),
-        ("random_zipfian(1, 2, 1)", "random_zipfian"),
-        ("random_exponential(1, 2, 0.0 / 0)", "random_exponential"),
+        ("random_exponential(1, 2, 0)", "exponential"),
+        ("random_gaussian(1, 2, 1.9)", "gaussian"),
+        ("random_zipfian(1, 2, 1)", "zipfian"),
+        ("random_exponential(1, 2, 0.0 / 0)", "exponential"),
     ] {
         let error = evaluated(expression);
         assert!(
@@ -304,16 +312,16 @@ fn all_errors_are_reported_with_their_positions() {
          \\sleep 1.5\n\\sleep 1 h\n\\gset",
     );
     let expected = [
-        (1, 11, "the expression is not complete"),
-        (2, 8, "unknown function \"foo\""),
-        (3, 11, "unknown command \\nope"),
-        (4, 1, "\\else without \\if"),
-        (5, 1, "\\if without \\endif"),
-        (6, 7, "unexpected \"1\" after \\else"),
+        (1, 11, "syntax error in command \"set\""),
+        (2, 8, "unexpected function name (foo) in command \"set\""),
+        (3, 11, "invalid command in command \"nope\""),
+        (4, 1, "\\else without matching \\if"),
+        (5, 1, "\\if without matching \\endif"),
+        (6, 7, "unexpected argument in command \"else\""),
         (7, 1, "\\elif after \\else"),
-        (8, 6, "invalid name of a variable: \"1a\""),
-        (9, 9, "unknown unit \".5\": expected us, ms or s"),
-        (10, 10, "unknown unit \"h\": expected us, ms or s"),
+        (8, 6, "invalid variable name: \"1a\""),
+        (9, 9, "unrecognized time unit \".5\": must be us, ms or s"),
+        (10, 10, "unrecognized time unit \"h\": must be us, ms or s"),
         (11, 1, "\\gset must follow an SQL command"),
     ];
     assert_eq!(found, expected.map(|(line, column, message)| (line, column, message.to_owned())));
@@ -324,37 +332,37 @@ fn each_mistake_is_found() {
     let chain = format!("\\set x 1{}", "+1".repeat(1000));
     let nested = format!("\\set x {}1", "(".repeat(300));
     for (script, line, column, message) in [
-        ("", 1, 1, "the script has no command"),
-        ("-- nothing", 1, 1, "the script has no command"),
+        ("", 1, 1, "empty command list for script"),
+        ("-- nothing", 1, 1, "empty command list for script"),
         ("select 'a;\n1", 1, 8, "the string is not closed"),
         ("select (1;\nselect 2;", 1, 8, "the parenthesis is not closed"),
-        ("\\set", 1, 5, "\\set needs the name of a variable"),
-        ("\\set x", 1, 7, "the expression is not complete"),
-        ("\\set x 1 2", 1, 10, "unexpected \"2\" in the expression"),
-        ("\\set x 9223372036854775808", 1, 8, "an integer has at most 64 bits"),
-        ("\\set x 99999999999999999999", 1, 8, "an integer has at most 64 bits"),
-        ("\\set x 1e999", 1, 8, "the number is out of range for a double"),
-        ("\\set x 1 < 2 < 3", 1, 14, "comparisons cannot be chained"),
-        ("\\set x 1;", 1, 9, "unexpected ';' in the expression"),
-        ("\\set x : + 1", 1, 8, "\":\" without the name of a variable"),
-        ("\\set x 1 and true", 1, 10, "cannot use a value of type int as a boolean"),
-        ("\\set x 1 + true", 1, 10, "cannot use a boolean as a number"),
-        ("\\set x not 1.5", 1, 8, "cannot use a value of type double as a boolean"),
-        ("\\set x -(1 = 2)", 1, 8, "cannot use a boolean as a number"),
-        ("\\set x abs(true)", 1, 12, "cannot use a boolean as a number"),
-        ("\\set x abs()", 1, 8, "abs() has 1 argument, not 0"),
-        ("\\set x least()", 1, 8, "least() has 1 to 16 arguments, not 0"),
-        ("\\set x HASH(1, 2, 3)", 1, 8, "hash() has 1 to 2 arguments, not 3"),
-        ("\\set x permute(1)", 1, 8, "permute() has 2 to 3 arguments, not 1"),
-        ("\\set x pi(1)", 1, 8, "pi() has 0 arguments, not 1"),
-        ("\\set x random(1)", 1, 8, "random() has 2 arguments, not 1"),
-        ("\\set x abs", 1, 11, "the expression is not complete"),
-        ("\\set x case end", 1, 13, "unexpected \"end\" in the expression"),
-        ("\\set x case when 1 then 2", 1, 26, "the expression is not complete"),
-        ("\\set x 1 is 2", 1, 13, "unexpected \"2\" in the expression"),
-        ("\\set x 'a'", 1, 8, "unexpected '\\'' in the expression"),
-        (&chain, 1, 2008, "more than 1000 operators and operands"),
-        (&nested, 1, 208, "more than 200 nested expressions"),
+        ("\\set", 1, 5, "missing argument in command \"set\""),
+        ("\\set x", 1, 7, "syntax error in command \"set\""),
+        ("\\set x 1 2", 1, 10, "syntax error in command \"set\""),
+        ("\\set x 9223372036854775808", 1, 8, "bigint constant overflow in command \"set\""),
+        ("\\set x 99999999999999999999", 1, 8, "bigint constant overflow in command \"set\""),
+        ("\\set x 1e999", 1, 8, "double constant overflow in command \"set\""),
+        ("\\set x 1 < 2 < 3", 1, 14, "comparisons cannot be chained in command \"set\""),
+        ("\\set x 1;", 1, 9, "unexpected character (;) in command \"set\""),
+        ("\\set x : + 1", 1, 8, "\":\" without the name of a variable in command \"set\""),
+        ("\\set x 1 and true", 1, 10, "cannot coerce int to boolean in command \"set\""),
+        ("\\set x 1 + true", 1, 10, "cannot coerce boolean to a number in command \"set\""),
+        ("\\set x not 1.5", 1, 8, "cannot coerce double to boolean in command \"set\""),
+        ("\\set x -(1 = 2)", 1, 8, "cannot coerce boolean to a number in command \"set\""),
+        ("\\set x abs(true)", 1, 12, "cannot coerce boolean to a number in command \"set\""),
+        ("\\set x abs()", 1, 8, "unexpected number of arguments (abs) in command \"set\""),
+        ("\\set x least()", 1, 8, "at least one argument expected (least) in command \"set\""),
+        ("\\set x HASH(1, 2, 3)", 1, 8, "unexpected number of arguments (hash) in command \"set\""),
+        ("\\set x permute(1)", 1, 8, "unexpected number of arguments (permute) in command \"set\""),
+        ("\\set x pi(1)", 1, 8, "unexpected number of arguments (pi) in command \"set\""),
+        ("\\set x random(1)", 1, 8, "unexpected number of arguments (random) in command \"set\""),
+        ("\\set x abs", 1, 11, "syntax error in command \"set\""),
+        ("\\set x case end", 1, 13, "syntax error in command \"set\""),
+        ("\\set x case when 1 then 2", 1, 26, "syntax error in command \"set\""),
+        ("\\set x 1 is 2", 1, 13, "syntax error in command \"set\""),
+        ("\\set x 'a'", 1, 8, "unexpected character (') in command \"set\""),
+        (&chain, 1, 2008, "more than 1000 operators and operands in command \"set\""),
+        (&nested, 1, 208, "more than 200 nested expressions in command \"set\""),
     ] {
         assert_error(script, (line, column, message));
     }
@@ -371,30 +379,30 @@ fn assert_error(script: &str, expected: (usize, usize, &str)) {
 fn each_mistake_in_a_command_is_found() {
     let words = format!("\\shell a {}", "b ".repeat(256));
     for (script, line, column, message) in [
-        ("\\if\n\\endif", 1, 4, "the expression is not complete"),
-        ("\\endif", 1, 1, "\\endif without \\if"),
-        ("\\elif true", 1, 1, "\\elif without \\if"),
+        ("\\if\n\\endif", 1, 4, "syntax error in command \"if\""),
+        ("\\endif", 1, 1, "\\endif without matching \\if"),
+        ("\\elif true", 1, 1, "\\elif without matching \\if"),
         ("\\if true\n\\else\n\\else\n\\endif", 3, 1, "\\else after \\else"),
-        ("\\if true\n\\endif true", 2, 8, "unexpected \"true\" after \\endif"),
-        ("select 1 \\gset a b", 1, 18, "unexpected \"b\" after \\gset"),
+        ("\\if true\n\\endif true", 2, 8, "unexpected argument in command \"endif\""),
+        ("select 1 \\gset a b", 1, 18, "too many arguments in command \"gset\""),
         ("select 1 \\gset a \n\\gset", 2, 1, "\\gset must follow an SQL command"),
         ("select 1 \\aset 1", 1, 16, "invalid prefix of variables: \"1\""),
-        ("\\sleep", 1, 7, "\\sleep needs a time"),
-        ("\\sleep :1", 1, 8, "invalid name of a variable: \"1\""),
+        ("\\sleep", 1, 7, "missing argument in command \"sleep\""),
+        ("\\sleep :1", 1, 8, "invalid variable name: \"1\""),
         ("\\sleep 1ms ms", 1, 12, "the time has a unit already"),
         ("\\sleep 9223372036854775807 s", 1, 8, "the time is too long"),
         ("\\sleep x", 1, 8, "invalid time \"x\": expected an integer"),
-        ("\\shell", 1, 7, "\\shell needs a command"),
-        ("\\shell a :x.log", 1, 10, "invalid name of a variable: \"x.log\""),
-        ("\\ nope", 1, 1, "unknown command \\nope"),
+        ("\\shell", 1, 7, "missing command in command \"shell\""),
+        ("\\shell a :x.log", 1, 10, "invalid variable name: \"x.log\""),
+        ("\\ nope", 1, 1, "invalid command in command \"nope\""),
         ("select (1 \\sleep 1", 1, 8, "the parenthesis is not closed"),
         ("select :{?x};", 1, 8, "\":{?name}\" is not supported: pgbench replaces it by FALSE"),
         ("\\if true\nselect 'a", 2, 8, "the string is not closed"),
-        ("\\set x 1e-400", 1, 8, "the number is out of range for a double"),
-        ("\\set x -09223372036854775808", 1, 9, "an integer has at most 64 bits"),
-        ("\\setshell x", 1, 12, "\\setshell needs a command"),
-        ("\\startpipeline x", 1, 16, "unexpected \"x\" after \\startpipeline"),
-        (&words, 1, 518, "a command has at most 255 words"),
+        ("\\set x 1e-400", 1, 8, "double constant overflow in command \"set\""),
+        ("\\set x -09223372036854775808", 1, 9, "bigint constant overflow in command \"set\""),
+        ("\\setshell x", 1, 12, "missing argument in command \"setshell\""),
+        ("\\startpipeline x", 1, 16, "unexpected argument in command \"startpipeline\""),
+        (&words, 1, 518, "too many arguments in command \"shell\""),
     ] {
         assert_error(script, (line, column, message));
     }
@@ -414,8 +422,7 @@ fn variables_that_nothing_defines_are_found() {
         let errors = scripts.iter().flat_map(|script| scope.errors(script));
         errors.map(|error| (error.line, error.column, error.message)).collect::<Vec<_>>()
     };
-    let missing =
-        |line, column, name| (line, column, format!("the variable \"{name}\" is not defined"));
+    let missing = |line, column, name| (line, column, format!("undefined variable \"{name}\""));
     assert_eq!(
         found(&scripts, false),
         [missing(2, 22, "e"), missing(3, 8, "f"), missing(4, 13, "g")]
@@ -423,6 +430,18 @@ fn variables_that_nothing_defines_are_found() {
     assert_eq!(found(&scripts, true), [missing(3, 8, "f"), missing(4, 13, "g")]);
     assert_eq!(found(&scripts[..1], true)[0], missing(1, 17, "b"));
     assert_eq!(found(&scripts[1..], false), []);
+}
+
+#[test]
+fn late_errors_are_found_when_they_are_evaluated() {
+    let mut names = Names::default();
+    let text = "\\if false\n\\set x 1 + true\n\\set y :nothing\nselect :nothing;\n\\endif";
+    let script = [parse("s", text, &mut names).unwrap()];
+    let scope = Scope::new(&script, &names, &[], false);
+    assert_eq!(scope.errors(&script[0]).len(), 3);
+    assert_eq!(scope.with_late_errors(true).errors(&script[0]), []);
+    // What never works is refused all the same.
+    assert!(parse("s", "\\set x 1 +", &mut names).is_err());
 }
 
 #[test]
@@ -472,7 +491,7 @@ fn an_error_shows_its_line_with_a_caret() {
         parse("dir/a.sql", "select 1;\n\t\\set é foo(1)\r\n", &mut Names::default()).unwrap_err();
     assert_eq!(
         error[0].to_string(),
-        "dir/a.sql:2:9: unknown function \"foo\"\n  \t\\set é foo(1)\n  \t       ^"
+        "dir/a.sql:2:9: unexpected function name (foo) in command \"set\"\n  \t\\set é foo(1)\n  \t       ^ error found here"
     );
 }
 

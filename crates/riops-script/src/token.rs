@@ -98,7 +98,7 @@ impl<'a> Tokens<'a> {
                 let operator = OPERATORS.iter().find(|operator| rest.starts_with(**operator));
                 let Some(operator) = operator else {
                     let character = rest.chars().next().unwrap_or_default();
-                    let text = format!("unexpected {character:?} in the expression");
+                    let text = format!("unexpected character ({character})");
                     return Err(Problem::new(start, text));
                 };
                 (Kind::Operator(operator), operator.len())
@@ -160,14 +160,14 @@ fn number(rest: &str, start: usize) -> Result<(Kind<'static>, usize), Problem> {
             Ok(_) if text == "9223372036854775808" => Kind::IntAboveMax,
             Ok(value) => match i64::try_from(value) {
                 Ok(value) => Kind::Int(value),
-                Err(_) => return Err(Problem::new(start, "an integer has at most 64 bits")),
+                Err(_) => return Err(Problem::new(start, "bigint constant overflow")),
             },
-            Err(_) => return Err(Problem::new(start, "an integer has at most 64 bits")),
+            Err(_) => return Err(Problem::new(start, "bigint constant overflow")),
         };
         return Ok((kind, length));
     }
     match decimal(text) {
         Some(value) => Ok((Kind::Double(value), length)),
-        None => Err(Problem::new(start, "the number is out of range for a double")),
+        None => Err(Problem::new(start, "double constant overflow")),
     }
 }

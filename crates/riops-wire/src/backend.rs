@@ -260,6 +260,22 @@ impl std::fmt::Display for ServerError {
     }
 }
 
+impl ServerError {
+    /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
+    /// their own.
+    #[must_use]
+    pub fn in_lines(&self) -> String {
+        let mut text = format!("{}:  {}", self.severity, self.message);
+        let context = self.others.iter().find(|(code, _)| *code == 'W').map(|(_, text)| text);
+        for (name, part) in [("DETAIL", &self.detail), ("HINT", &self.hint)] {
+            if let Some(part) = part {
+                text = format!("{text}\n{name}:  {part}");
+            }
+        }
+        context.map_or(text.clone(), |context| format!("{text}\nCONTEXT:  {context}"))
+    }
+}
+
 impl std::error::Error for ServerError {}
 
 /// Format and number of columns of a COPY.

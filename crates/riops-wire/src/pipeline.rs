@@ -43,6 +43,8 @@ pub enum Event<'a> {
     Ready(TransactionStatus),
     /// An asynchronous message: a notice, a changed setting, or a notification.
     Asynchronous,
+    /// A notice or a warning.
+    Notice(Fields<'a>),
     /// The columns of the result that follows, or of a described statement.
     Columns(Columns<'a>),
     /// The server waits for the data of a COPY FROM STDIN.
@@ -170,9 +172,10 @@ impl Pipeline {
                 Ok(Event::Failed { statement: self.answered, fields: *fields })
             }
             Message::ReadyForQuery(status) => self.ready(*status),
-            Message::NoticeResponse(_)
-            | Message::ParameterStatus { .. }
-            | Message::NotificationResponse => Ok(Event::Asynchronous),
+            Message::NoticeResponse(fields) => Ok(Event::Notice(*fields)),
+            Message::ParameterStatus { .. } | Message::NotificationResponse => {
+                Ok(Event::Asynchronous)
+            }
             Message::RowDescription(columns) if !self.is_idle() => Ok(Event::Columns(*columns)),
             Message::CopyInResponse(_) if !self.is_idle() => Ok(Event::CopyIn),
             Message::BindComplete

@@ -317,7 +317,7 @@ pub(crate) enum Cleanup {
     #[command(visible_alias = "point")]
     Load(TargetOptions),
     /// Drop the tables of the workload oltp
-    Oltp(TargetOptions),
+    Oltp(CleanupOltp),
     /// Drop the tables of pgbench that riops created
     Script(TargetOptions),
     /// Drop the table of the workload cbc, and its database
@@ -330,11 +330,21 @@ impl Cleanup {
         match self {
             Self::Rows(target) => ("rows", target),
             Self::Load(target) => ("load", target),
-            Self::Oltp(target) => ("oltp", target),
+            Self::Oltp(options) => ("oltp", &options.target),
             Self::Script(target) => ("script", target),
             Self::Cbc(target) => ("cbc", target),
         }
     }
+}
+
+/// The tables to drop
+#[derive(Debug, Args)]
+pub(crate) struct CleanupOltp {
+    /// Fail if this schema still has tables of sysbench, which riops did not create
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    #[command(flatten)]
+    target: TargetOptions,
 }
 
 /// Which runs, and the file to write

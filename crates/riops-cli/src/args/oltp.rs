@@ -33,6 +33,9 @@ pub(crate) struct OltpOptions {
     secondary: Option<Switch>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create an index on k", Switch(OltpDataset::default().create_secondary)))]
     create_secondary: Option<Switch>,
+    /// Text after CREATE TABLE (…), for example "WITH (fillfactor=70)"
+    #[arg(long, value_name = "SQL")]
+    create_table_options: Option<String>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Empty tables of two columns, for the test bulk-insert", Switch(OltpDataset::default().bulk_insert)))]
     bulk_insert: Option<Switch>,
     #[arg(
@@ -65,6 +68,7 @@ impl OltpOptions {
             ("range_key_partitioning", switch(self.range_key_partitioning)),
             ("manual_range_splitting", switch(self.manual_range_splitting)),
             ("num_table_splits", self.num_table_splits.map(Value::from)),
+            ("create_table_options", self.create_table_options.clone().map(Value::from)),
         ]);
         if self.bulk_insert.is_some_and(|switch| switch.0) {
             parameters.entry("table_size").or_insert(0.into());
@@ -120,7 +124,7 @@ impl PrepareWorkload for PrepareOltp {
 pub(crate) struct RunOltp {
     #[arg(
         value_name = "TEST",
-        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, bulk-insert; sysbench's names work too (oltp_read_write)", OltpTest::default())
+        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, simple-ranges, bulk-insert, select-one; sysbench's names work too (oltp_read_write)", OltpTest::default())
     )]
     test: Option<OltpTest>,
     /// Test, as an option

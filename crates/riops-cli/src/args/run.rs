@@ -120,7 +120,7 @@ impl RunOptions {
 
     /// Whether the run is printed as sysbench prints it, whose starts are exponentially distributed.
     fn is_as_sysbench(&self) -> bool {
-        self.keep.output.output == "sysbench"
+        self.keep.output.output.starts_with("sysbench")
     }
 
     /// The same with the options of session loops.
@@ -355,6 +355,7 @@ pub(super) fn output_of(workload: &str, output: Arg) -> Arg {
     let meaning = [
         ("pgio", "; pgio: text followed by PGIO's report"),
         ("sysbench", "; sysbench: its report"),
+        ("sysbench-1.1", "; sysbench-1.1: that of version 1.1"),
         ("ysql-bench", "; ysql-bench: its report"),
         ("cbc", "; cbc: lines for its collector"),
         ("pgbench", "; pgbench: its report"),

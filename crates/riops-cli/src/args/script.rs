@@ -296,9 +296,15 @@ struct ReportOptions {
     /// With --progress: print the time since 1970
     #[arg(long, requires = "progress")]
     progress_timestamp: bool,
-    /// With --output pgbench: accept a run without a successful transaction
+    /// With --output pgbench: accept a run without a successful transaction, and find errors of scripts when they are executed
     #[arg(long)]
     allow_no_success: bool,
+    /// With --output pgbench: print errors that repeat a transaction or end it after the last try
+    #[arg(long)]
+    verbose_errors: bool,
+    /// With --output pgbench: print each command of each client
+    #[arg(long)]
+    debug: bool,
 }
 
 impl ReportOptions {
@@ -307,6 +313,8 @@ impl ReportOptions {
             (self.report_per_command, "--report-per-command"),
             (self.progress, "--progress"),
             (self.allow_no_success, "--allow-no-success"),
+            (self.verbose_errors, "--verbose-errors"),
+            (self.debug, "--debug"),
         ];
         if let (true, Some((_, option))) =
             (output != "pgbench", only_there.iter().find(|(given, _)| *given))
@@ -319,6 +327,8 @@ impl ReportOptions {
             progress: self.progress,
             progress_timestamp: self.progress_timestamp,
             allows_no_success: self.allow_no_success,
+            verbose_errors: self.verbose_errors,
+            debug: self.debug,
         })
     }
 }

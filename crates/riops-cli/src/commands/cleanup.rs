@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use riops::dataset::cleanup;
+use anyhow::{Result, bail};
+use riops::dataset::{cleanup, sysbench};
 use riops::host::Interrupt;
 use riops::report;
 use riops::run::RunError;
@@ -19,6 +19,16 @@ pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     target.announce(ui);
     let dropped = cleanup(name, &target.server(), interrupt, &mut |text| ui.notice(text))
         .map_err(RunError::from)?;
+    let schema = match command {
+        Cleanup::Oltp(options) => options.schema.as_deref(),
+        _ => None,
+    };
+    let remaining = match schema {
+        Some(schema) => {
+            sysbench::foreign_tables(&target.server(), schema, interrupt).map_err(RunError::from)?
+        }
+        None => Vec::new(),
+    };
     target.close()?;
     for database in &dropped.foreign_databases {
         ui.notice(&format!(
@@ -26,5 +36,11 @@ pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         ));
     }
     crate::ui::print(&report::dropped_text(name, &dropped))?;
+    if !remaining.is_empty() {
+        bail!(
+            "riops did not create these tables and did not drop them: {}; drop them with the tool that created them",
+            remaining.join(", ")
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }

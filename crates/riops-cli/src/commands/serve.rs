@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use riops::host::Interrupt;
 use riops::serve::{Dashboard, Settings, Token};
 use riops::store;
@@ -17,6 +17,13 @@ use crate::ui::Ui;
 /// Serves the dashboard until Ctrl-C, which is the regular end: the exit code is 0.
 pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     let location = stored::location(&options.store, interrupt, ui)?;
+    // One that the environment names, or the default, appears with the first run.
+    let is_missing = matches!(store::open_existing(&location, interrupt), Ok(None));
+    let variable = std::env::var_os("RIOPS_STORE");
+    let typed = options.store.given().filter(|given| variable.as_deref() != Some(*given));
+    if is_missing && typed.is_some() {
+        bail!("there is no store: {location}; the first run creates it");
+    }
     let given = token(options.token.as_deref(), options.token_file.as_deref(), ui)?;
     // Other users of this machine can connect too.
     let is_required = options.allow_edit || !options.listen.is_local();
@@ -31,7 +38,7 @@ pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         live: source_of(&location, interrupt),
         location: location.to_string(),
     })?;
-    if matches!(store::open_existing(&location, interrupt), Ok(None)) {
+    if is_missing {
         ui.notice(&format!("there is no store yet: {location}"));
     }
     ui.notice(&format!("runs of {location}; stop with Ctrl-C"));

@@ -1,6 +1,7 @@
 //! The command lines of the tools that riops replaces. Each is translated into commands of riops.
 
 mod pgbench;
+pub(crate) mod pgbench_errors;
 mod pgbench_options;
 mod pgio;
 mod sysbench;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 pub(crate) use pgbench::CONNECTION as PGBENCH_CONNECTION;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+pub(crate) use sysbench::VERSION as SYSBENCH_VERSION;
 use translation::{Meaning, Outside, Secret, Translation};
 
 use crate::failure::{FAILED, INTERRUPTED};
@@ -29,7 +31,7 @@ pub(crate) enum Tool {
 }
 
 /// The names under which riops is the tool, and the arguments that a name implies.
-const NAMES: [(&str, &str, &[&str]); 7] = [
+const NAMES: [(&str, &str, &[&str]); 8] = [
     ("pgbench", "pgbench", &[]),
     ("sysbench", "sysbench", &[]),
     ("ysql-bench", "ysql-bench", &[]),
@@ -37,6 +39,7 @@ const NAMES: [(&str, &str, &[&str]); 7] = [
     ("pgio", "pgio", &[]),
     ("setup.sh", "pgio", &["setup"]),
     ("runit.sh", "pgio", &["run"]),
+    ("csv_generator", "generate", &["csv"]),
 ];
 
 /// Inserts the subcommand into the arguments if the program was called by the name of a tool, for example through a
@@ -76,6 +79,9 @@ pub(crate) fn run(
         return ExitCode::from(FAILED);
     };
     hide_password(tool, &arguments);
+    if tool == Tool::Pgbench {
+        pgbench_errors::begin();
+    }
     let outside = Outside {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| {
@@ -110,6 +116,10 @@ pub(crate) fn run(
                 ExitCode::from(FAILED)
             }
         },
+        Meaning::Silent(commands) => {
+            crate::ui::discard_results();
+            merged(execute_all(commands, execute))
+        }
         Meaning::Commands(commands) => {
             let code = execute_all(commands, execute);
             if tool == Tool::Pgbench { pgbench::exit_code(code) } else { merged(code) }
@@ -177,6 +187,7 @@ mod tests {
         assert_eq!(named("/bin/sysbench cpu run"), "/bin/sysbench sysbench cpu run");
         assert_eq!(named("ysql_bench -o insert"), "ysql_bench ysql-bench -o insert");
         assert_eq!(named("./runit.sh"), "./runit.sh pgio run");
+        assert_eq!(named("csv_generator -r 5"), "csv_generator generate csv -r 5");
         assert_eq!(named("/opt/riops run rows"), "/opt/riops run rows");
     }
 }

@@ -8,6 +8,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use riops::plan::script::Builtin;
 
+use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
 use super::pgbench_options::CommandLine;
 use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID};
@@ -125,8 +126,7 @@ pub(super) fn translate(
             return Ok(said(error.render().to_string()));
         }
         Err(error) => {
-            let text = error.render().to_string();
-            return Err(text.trim_start_matches("error: ").trim_end().to_owned());
+            return Err(as_pgbench(&error));
         }
     };
     if line.version {
@@ -172,22 +172,34 @@ impl CommandLine {
         if let (Some(each), Some(all)) = (self.aggregate_interval, self.time)
             && (each > all || all % each != 0)
         {
-            return refuse("the duration must be a multiple of the aggregation interval");
+            return refuse(&if each > all {
+                format!(
+                    "number of seconds for aggregation ({each}) must not be higher than test duration ({all})"
+                )
+            } else {
+                format!("duration ({all}) must be a multiple of aggregation interval ({each})")
+            });
         }
+        if let Some(pair) = self.define.iter().find(|pair| !pair.contains('=')) {
+            return refuse(&format!("invalid variable definition: \"{pair}\""));
+        }
+        // Those of -S and -N have the weight 1.
+        let others = usize::from(self.select_only) + usize::from(self.skip_some_updates);
+        check_scripts(&self.builtin, &self.file, others)?;
         if self.init_steps.as_deref().is_some_and(|steps| steps.trim().is_empty()) {
             return refuse("no initialization steps specified");
         }
         let steps = self.init_steps.as_deref().unwrap_or_default();
         match steps.chars().find(|step| !"dtgGvpf ".contains(*step)) {
             Some(step) => refuse(&format!(
-                "unrecognized initialization step \"{step}\": allowed step characters are \"dtgGvpf\""
+                "unrecognized initialization step \"{step}\": Allowed step characters are: \"dtgGvpf\"."
             )),
             None => Ok(()),
         }
     }
 
     /// Combinations of options, with the reason why they are refused.
-    fn conflicts(&self) -> [(bool, &'static str); 11] {
+    fn conflicts(&self) -> [(bool, &'static str); 12] {
         let is_limited = self.latency_limit.is_some() || self.time.is_some();
         [
             (
@@ -201,6 +213,10 @@ impl CommandLine {
             (
                 self.max_tries == 0 && !is_limited,
                 "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
+            ),
+            (
+                self.sampling_rate.is_some_and(|share| !(share > 0.0 && share <= 1.0)),
+                "invalid sampling rate",
             ),
             (
                 !self.log && self.sampling_rate.is_some(),
@@ -355,7 +371,7 @@ impl CommandLine {
             "time" | "rand" => riops::host::random_seed().map(Some).map_err(|e| e.to_string()),
             seed => seed.parse().map(Some).map_err(|_| {
                 format!(
-                    "unrecognized random seed option \"{seed}\": expecting an unsigned integer, \"time\" or \"rand\""
+                    "error while setting random seed from --random-seed option: unrecognized random seed option \"{seed}\": Expecting an unsigned integer, \"time\" or \"rand\"."
                 )
             }),
         }
@@ -390,7 +406,10 @@ impl CommandLine {
             (self.progress_timestamp, "--progress-timestamp"),
             (self.report_per_command, "--report-per-command"),
             (self.failures_detailed, "--failures-detailed"),
-            (self.allow_shell, "--allow-shell"),
+            // The script has the rights of the user who calls pgbench.
+            (true, "--allow-shell"),
+            (self.verbose_errors, "--verbose-errors"),
+            (self.debug, "--debug"),
         ];
         words.extend(flags.iter().filter(|(given, _)| *given).map(|(_, word)| (*word).to_owned()));
     }
@@ -424,153 +443,6 @@ impl CommandLine {
     }
 }
 
-fn refuse<T>(text: &str) -> Result<T, Refused> {
-    Err(text.to_owned())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn translated(line: &str) -> Result<String, String> {
-        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
-        translate(&arguments, &outside).map(|translation| match translation.meaning {
-            Meaning::Commands(commands) => commands[0].join(" "),
-            Meaning::Text(text) | Meaning::Message(text) => text,
-        })
-    }
-
-    #[test]
-    fn a_run_has_the_defaults_of_pgbench() {
-        assert_eq!(
-            translated("").unwrap(),
-            "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success --sessions=1 --workers=1 --protocol=simple --transactions-per-session=10 --max-retries=0 --on-error=end-session --vacuum-first=short"
-        );
-        let line = translated("-S -c 8 -j 4 -T 60 -M prepared -P 5 -r -n bench").unwrap();
-        for word in [
-            "--builtin=select-only",
-            "--sessions=8",
-            "--workers=4",
-            "--duration=60s",
-            "--interval=5s --progress",
-            "--report-per-command",
-            "--database=dbname=bench",
-        ] {
-            assert!(line.contains(word), "{word}: {line}");
-        }
-        assert!(!line.contains("--vacuum"), "{line}");
-    }
-
-    #[test]
-    fn scripts_keep_their_order() {
-        let line = translated("-f a.sql@2 -S -b tpcb@3 -f b.sql").unwrap();
-        let order = "--file=a.sql@2 --builtin=select-only --builtin=tpcb@3 --file=b.sql";
-        assert!(line.contains(order) && !line.contains("scale="), "{line}");
-        assert!(translated("-f a.sql").unwrap().contains("--define=scale=1"));
-        assert!(translated("-f a.sql -s 7").unwrap().contains("--define=scale=7"));
-        assert!(!translated("-f a.sql -D scale=2").unwrap().contains("scale=1"));
-    }
-
-    #[test]
-    fn connections_are_those_of_libpq() {
-        let database = |line: &str| {
-            let line = translated(line).unwrap();
-            line.split(" --").find_map(|word| word.strip_prefix("database=")).map(str::to_owned)
-        };
-        assert_eq!(database("-n").as_deref(), None);
-        assert_eq!(
-            database("-h db -p 5 -U me x").as_deref(),
-            Some("host=db port=5 user=me dbname=x")
-        );
-        assert_eq!(database("-p 5 host=db").as_deref(), Some("port=5 host=db"));
-        let uri = database("-U me postgres://db/x").unwrap();
-        assert_eq!(uri, "postgres://db/x?user=me");
-        let uri = database("-U a&b postgres://db/x?port=1").unwrap();
-        assert_eq!(uri, "postgres://db/x?port=1&user=a%26b");
-    }
-
-    #[test]
-    fn only_a_connection_string_can_have_a_password() {
-        let changed = |line: &str| {
-            let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let secret = connection_with_password(&arguments)?;
-            let [position] = secret.positions[..] else { panic!("{line}") };
-            arguments[position] = secret.replacement.unwrap();
-            Some((secret.value, arguments.join(" ")))
-        };
-        for (typed, shown) in [
-            ("-n -d password=x -S", "-n -d (hidden) -S"),
-            ("-dpassword=x -S", "-d(hidden) -S"),
-            ("-Snd password=x", "-Snd (hidden)"),
-            ("-Sndpassword=x", "-Snd(hidden)"),
-            ("-d=password=x", "-d=(hidden)"),
-            ("--dbn=password=x -S", "--dbn=(hidden) -S"),
-            ("-S --dbname password=x", "-S --dbname (hidden)"),
-            ("-D password=x password=x", "-D password=x (hidden)"),
-            ("-D a=password=x -dpassword=x", "-D a=password=x -d(hidden)"),
-        ] {
-            assert_eq!(changed(typed), Some(("password=x".to_owned(), shown.to_owned())));
-        }
-        let uri = "postgres://a:b@db/x";
-        let shown = Some((uri.to_owned(), "-S (hidden)".to_owned()));
-        assert_eq!(changed(&format!("-S {uri}")), shown);
-        assert_eq!(changed("-D password=x -f a.sql"), None);
-    }
-
-    #[test]
-    fn announces_a_given_seed_and_an_ignored_scale() {
-        let notices = |line: &str| {
-            let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
-            translate(&arguments, &outside).unwrap().notices
-        };
-        assert_eq!(notices("-n"), Vec::<String>::new());
-        assert_eq!(notices("-f a.sql -s 5 --random-seed=7"), ["setting random seed to 7"]);
-        assert!(notices("-S -s 5")[0].starts_with("scale option ignored"));
-        assert!(notices("--random-seed rand")[0].starts_with("setting random seed to "));
-    }
-
-    #[test]
-    fn initialization_has_the_steps_of_pgbench() {
-        assert_eq!(translated("-i").unwrap(), "script initialize --steps=dtgvp");
-        let line = translated("-i -s 10 -I dtpvGvv -n --foreign-keys --partitions 2").unwrap();
-        assert_eq!(line, "script initialize --steps=dtpGf --scale=10 --partitions=2");
-    }
-
-    #[test]
-    fn refuses_what_pgbench_refuses() {
-        for line in [
-            "-t 1 -T 1",
-            "-i -c 2",
-            "-F 50",
-            "--max-tries=0",
-            "--sampling-rate=0.1",
-            "-l --sampling-rate=0.1 --aggregate-interval=1",
-            "--progress-timestamp",
-            "-i -I x",
-            "-i --partition-method=hash",
-            "-c 0",
-            "-T 5 -l --aggregate-interval=2",
-            "a b",
-            "--random-seed=x",
-            "-M binary",
-            "--show-script=x",
-            "-L 0",
-            "--log-prefix=a",
-            "-i -I=",
-            "-i --verbose-errors",
-        ] {
-            assert!(translated(line).is_err(), "{line}");
-        }
-    }
-
-    #[test]
-    fn information_is_a_text() {
-        assert!(
-            translated("-b list").unwrap().contains("  tpcb-like: <builtin: TPC-B (sort of)>\n")
-        );
-        assert!(translated("--show-script=sel").unwrap().starts_with("-- select-only: <builtin"));
-        assert!(translated("-V").unwrap().starts_with("pgbench (PostgreSQL) 18"));
-    }
-}
+#[path = "pgbench_tests.rs"]
+mod tests;

@@ -53,7 +53,9 @@ mod tests {
         };
         let outside = Outside { variable: &|_| None, read: &read };
         match translate(&arguments, &outside)?.meaning {
-            Meaning::Commands(commands) => Ok(commands.concat().join(" ")),
+            Meaning::Commands(commands) | Meaning::Silent(commands) => {
+                Ok(commands.concat().join(" "))
+            }
             Meaning::Text(text) | Meaning::Message(text) => Ok(text),
         }
     }

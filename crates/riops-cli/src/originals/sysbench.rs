@@ -1,12 +1,12 @@
-//! The command line of sysbench 1.0, with sysbench's defaults.
+//! The command line of sysbench 1.0 and 1.1, with sysbench's defaults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use riops::plan::{OltpTest, SERIES_POINTS_MAX};
 
-use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_TESTS, OLTP, Use};
+use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
 use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
 
 /// The tests that measure no database.
@@ -18,6 +18,13 @@ const UNLIMITED_S: u64 = 30 * 86_400;
 
 /// Maximum number of configuration files: a file that names itself would never end.
 const CONFIG_FILES_MAX: usize = 100;
+
+/// Selects the format of the report: 1.0 or 1.1.
+pub(crate) const VERSION: &str = "RIOPS_SYSBENCH_VERSION";
+/// The directory of sysbench's own scripts.
+const OWN_SCRIPTS: &str = "share/sysbench";
+/// From this verbosity on, sysbench prints its report.
+const VERBOSITY_OF_REPORTS: u64 = 3;
 
 const USAGE: &str = "Usage: riops sysbench [OPTION]... TEST prepare|run|cleanup|prewarm|help\n";
 
@@ -47,23 +54,16 @@ pub(super) fn translate(
 ) -> Result<Translation, Refused> {
     let line = Line::read(arguments, outside)?;
     if line.is_on("version") {
-        let version = concat!("riops ", env!("CARGO_PKG_VERSION"), ", in place of sysbench 1.0\n");
+        let version = concat!("sysbench 1.0.20 (riops ", env!("CARGO_PKG_VERSION"), ")\n");
         return Ok(only(Meaning::Text(version.to_owned())));
     }
-    let Some(name) = line.test.clone() else {
+    let Some(typed) = line.test.clone() else {
         return Ok(only(Meaning::Text(
             USAGE.to_owned() + "\nGeneral options:\n" + &listed(GENERAL),
         )));
     };
-    let name =
-        Path::new(&name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(&name).to_owned();
-    if OTHER_TESTS.contains(&name.as_str()) {
-        return Err(format!(
-            "sysbench's test '{name}' is not supported: riops runs its OLTP tests"
-        ));
-    }
-    let test = name.parse::<OltpTest>().ok().filter(|test| test.sysbench_name() == name);
-    let test = test.ok_or_else(|| format!("cannot find benchmark '{name}': no such test"))?;
+    let (name, own_script) = named(&typed, outside)?;
+    let test = test_of(&name)?;
     let own = OF_TESTS.iter().find(|(test, _)| *test == name).map_or(&[][..], |(_, own)| *own);
     let is_bulk = test == OltpTest::BulkInsert;
     let common = if is_bulk { &[] } else { OLTP };
@@ -77,22 +77,84 @@ pub(super) fn translate(
         return Err("a command is required: prepare, prewarm, run, cleanup, help".to_owned());
     };
     let mut options = Options::check(&line, &known)?;
+    if own_script {
+        options.notices.push(format!("runs the built-in test {name}; {typed} is not read"));
+    }
+    let is_quiet = options.number("verbosity").is_some_and(|level| level < VERBOSITY_OF_REPORTS);
     let words = match command {
-        "help" | "prewarm" if is_bulk => {
+        "create" | "load" if !is_bulk => {
+            options.notices.push(
+                "create and load are one step: the first of them creates and fills the tables, the second keeps them"
+                    .to_owned(),
+            );
+            options.prepare()
+        }
+        "help" | "prewarm" | "warmup" if is_bulk => {
             return Err(format!("the test 'bulk_insert' has no command '{command}'"));
         }
         "prepare" if is_bulk => options.prepare_bulk(),
         "prepare" => options.prepare(),
-        "run" => options.run(test)?,
-        "cleanup" => options.on_server(&["cleanup", "oltp"]),
-        "prewarm" => {
+        "run" => options.run(test, outside)?,
+        "cleanup" => options.on_server(&["cleanup", "oltp", "--schema=public"]),
+        "prewarm" | "warmup" => {
             let mut words = options.on_server(&["warm", "oltp", "--schema=public"]);
             words.extend(options.part());
             words
         }
         other => return Err(format!("unknown command: {other}")),
     };
+    if is_quiet {
+        let quiet = std::iter::once("--quiet".to_owned()).chain(words).collect();
+        return Ok(only(Meaning::Silent(vec![quiet])));
+    }
     Ok(Translation { meaning: Meaning::Commands(vec![words]), notices: options.notices })
+}
+
+/// Returns the name of a test, and whether it was typed as the path of one of sysbench's own scripts. Any other script
+/// would be ignored in silence, because riops has no Lua.
+fn named(typed: &str, outside: &Outside<'_>) -> Result<(String, bool), Refused> {
+    let path = Path::new(typed);
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(typed);
+    let is_path = typed.contains('/');
+    let is_own = path.parent().is_some_and(|parent| parent.ends_with(OWN_SCRIPTS));
+    if is_path && is_own && stem.parse::<OltpTest>().is_ok_and(|test| test.sysbench_name() == stem)
+    {
+        return Ok((stem.to_owned(), true));
+    }
+    // sysbench looks for scripts in the working directory first.
+    let scripts = [typed.to_owned(), format!("{typed}.lua")];
+    if let Some(script) = scripts.iter().find(|path| (outside.read)(path).is_ok()) {
+        return Err(format!(
+            "Lua scripts are not supported: {script}; built-in tests: {}",
+            built_in()
+        ));
+    }
+    if is_path {
+        return Err(format!("cannot find benchmark '{typed}': no such file"));
+    }
+    Ok((stem.to_owned(), false))
+}
+
+fn built_in() -> String {
+    OltpTest::sysbench_names().collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the built-in test of this name.
+fn test_of(name: &str) -> Result<OltpTest, Refused> {
+    if OTHER_TESTS.contains(&name) {
+        return Err(format!(
+            "sysbench's test '{name}' is not supported: riops runs its OLTP tests"
+        ));
+    }
+    let advice = match name {
+        "oltp" => "its name is oltp_read_write since sysbench 1.0".to_owned(),
+        "idleconnection" => {
+            "it sends nothing to the server; riops measures only transactions".to_owned()
+        }
+        _ => format!("built-in tests: {}", built_in()),
+    };
+    let test = name.parse::<OltpTest>().ok().filter(|test| test.sysbench_name() == name);
+    test.ok_or_else(|| format!("cannot find benchmark '{name}': {advice}"))
 }
 
 fn only(meaning: Meaning) -> Translation {
@@ -183,12 +245,15 @@ impl Line {
 /// The options that were given, with checked values.
 struct Options {
     given: BTreeMap<&'static str, (Use, String)>,
+    /// The names of all of them, with those that have no effect.
+    all: BTreeSet<&'static str>,
     notices: Vec<String>,
 }
 
 impl Options {
     fn check(line: &Line, known: &[&Known]) -> Result<Self, Refused> {
-        let mut options = Self { given: BTreeMap::new(), notices: Vec::new() };
+        let mut options =
+            Self { given: BTreeMap::new(), all: BTreeSet::new(), notices: Vec::new() };
         for (name, value) in &line.given {
             let dashed = name.replace('_', "-");
             // The other options of MySQL, such as --mysql-host.
@@ -201,6 +266,7 @@ impl Options {
             let value = checked(found.kind, value.as_deref()).ok_or_else(|| {
                 format!("invalid value for --{dashed}: {}", value.as_deref().unwrap_or("none"))
             })?;
+            options.all.insert(found.name);
             match found.used {
                 Use::Ignored(why) => {
                     options.notices.push(format!("--{dashed} has no effect: {why}"));
@@ -266,6 +332,9 @@ impl Options {
             if let Some(password) = self.text("pgsql_password").filter(|text| !text.is_empty()) {
                 let _ = write!(database, " password={}", quoted(password));
             }
+            if let Some(mode) = self.text("pgsql_sslmode") {
+                let _ = write!(database, " sslmode={mode}");
+            }
             words.push(format!("--database={database}"));
         }
         words
@@ -297,8 +366,27 @@ impl Options {
         words
     }
 
-    fn run(&mut self, test: OltpTest) -> Result<Vec<String>, Refused> {
-        let mut words = self.on_server(&["run", "oltp", "--schema=public", "--output=sysbench"]);
+    /// The form of the report: the options that were given belong to a version.
+    fn form(&self, outside: &Outside<'_>) -> Result<&'static str, Refused> {
+        let is_newer = match (outside.variable)(VERSION).as_deref() {
+            Some("1.0") => false,
+            Some("1.1") => true,
+            Some(other) => {
+                return Err(format!("invalid value for {VERSION}: {other}: expected 1.0 or 1.1"));
+            }
+            None => OF_1_1.iter().any(|name| self.all.contains(name)),
+        };
+        Ok(if is_newer { "sysbench-1.1" } else { "sysbench" })
+    }
+
+    fn run(&mut self, test: OltpTest, outside: &Outside<'_>) -> Result<Vec<String>, Refused> {
+        let mut words = self.on_server(&["run", "oltp"]);
+        // This test has no tables.
+        let has_tables = test != OltpTest::SelectOne;
+        words.extend(has_tables.then(|| "--schema=public".to_owned()));
+        words.push(format!("--output={}", self.form(outside)?));
+        // sysbench starts a transaction again after these errors until it succeeds.
+        words.push(format!("--max-retries={}", u32::MAX));
         words.push(format!("--test={test}"));
         let is_used = |used| matches!(used, Use::Run | Use::Both);
         // Only inserts use sequences.
@@ -310,7 +398,9 @@ impl Options {
             words.push(format!("--batch-insert-count={rows}"));
             rows
         } else {
-            words.extend(self.part());
+            if has_tables {
+                words.extend(self.part());
+            }
             words.push(format!("--distribution={}", self.distribution()));
             1
         };

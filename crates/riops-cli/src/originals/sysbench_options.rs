@@ -87,7 +87,8 @@ pub(super) const GENERAL: &[Known] = &[
     known("rand_seed", Kind::Number, "0", Use::Translated, "random seed; 0: from the operating system"),
     known("rand_pareto_h", Kind::Text, "0.2", Use::Translated, "parameter h of pareto"),
     known("rand_zipfian_exp", Kind::Text, "0.8", Use::Translated, "exponent of zipfian"),
-    known("verbosity", Kind::OneOf(&["0", "1", "2", "3", "4", "5"]), "3", Use::Ignored("the report is always printed"), "no meaning"),
+    known("luajit_cmd", Kind::Text, "", Use::Ignored("riops has no Lua"), "no meaning"),
+    known("verbosity", Kind::OneOf(&["0", "1", "2", "3", "4", "5"]), "3", Use::Translated, "below 3: no report"),
     known("percentile", Kind::Number, "95", Use::Translated, "latency percentile; 0: none"),
     known("histogram", Kind::Switch, "off", Use::Translated, "print a latency histogram"),
     known("db_driver", Kind::Text, "pgsql", Use::Translated, "only pgsql"),
@@ -98,6 +99,7 @@ pub(super) const GENERAL: &[Known] = &[
     known("pgsql_user", Kind::Text, "sbtest", Use::Translated, "user"),
     known("pgsql_password", Kind::Text, "", Use::Translated, "password"),
     known("pgsql_db", Kind::Text, "sbtest", Use::Translated, "database"),
+    known("pgsql_sslmode", Kind::OneOf(&["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]), "prefer", Use::Translated, "whether connections use TLS"),
 ];
 
 /// The options of the OLTP tests.
@@ -126,6 +128,27 @@ pub(super) const OLTP: &[Known] = &[
     known("range_key_partitioning", Kind::Switch, "off", Use::Prepare, "YugabyteDB: shard by ranges of id"),
     known("manual_range_splitting", Kind::Switch, "on", Use::Prepare, "YugabyteDB: split at equal steps"),
     known("num_table_splits", Kind::Number, "24", Use::Prepare, "YugabyteDB: tablets per table"),
+    known("create_table_options", Kind::Text, "", Use::Prepare, "text after CREATE TABLE (...)"),
+    known("num_rows_in_insert", Kind::Number, "10", Use::Run, "oltp_multi_insert: inserts per transaction"),
+    known("batch_insert_count", Kind::Number, "4000", Use::Run, "oltp_multi_value_insert: rows per statement"),
+    known("start_id", Kind::OneOf(&["1"]), "1", Use::Ignored("ids begin at 1"), "no meaning: ids begin at 1"),
+];
+
+/// Options that sysbench 1.0 does not have: with one of them, the report has the format of 1.1.
+pub(super) const OF_1_1: [&str; 13] = [
+    "warmup_time",
+    "thread_init_timeout",
+    "luajit_cmd",
+    "rand_zipfian_exp",
+    "pgsql_sslmode",
+    "create_table_options",
+    "num_rows_in_insert",
+    "batch_insert_count",
+    "start_id",
+    "serial_cache_size",
+    "range_key_partitioning",
+    "manual_range_splitting",
+    "num_table_splits",
 ];
 
 /// The options of single tests, by the names of the tests.
@@ -136,6 +159,4 @@ pub(super) const OF_TESTS: &[(&str, &[Known])] = &[
         known("number_of_ranges", Kind::Number, "10", Use::Run, "ranges in the condition"),
         known("delta", Kind::Number, "5", Use::Run, "size of each range"),
     ]),
-    ("oltp_multi_insert", &[known("num_rows_in_insert", Kind::Number, "10", Use::Run, "inserts per transaction")]),
-    ("oltp_multi_value_insert", &[known("batch_insert_count", Kind::Number, "4000", Use::Run, "rows per statement")]),
 ];

@@ -5,11 +5,12 @@ fn translated(line: &str) -> Result<(String, Vec<String>), Refused> {
     let read = |path: &str| match path {
         "itself.conf" => Ok("--config-file=itself.conf\n".repeat(2)),
         "sb.conf" => Ok("# defaults\n--threads=7\ntables=3\n\n".to_owned()),
+        "./oltp_point_select.lua" | "oltp_join.lua" => Ok("-- a script of the user".to_owned()),
         _ => Err("No such file".to_owned()),
     };
     let translation = translate(&arguments, &Outside { variable: &|_| None, read: &read })?;
     let text = match translation.meaning {
-        Meaning::Commands(commands) => commands.concat().join("\n"),
+        Meaning::Commands(commands) | Meaning::Silent(commands) => commands.concat().join("\n"),
         Meaning::Text(text) | Meaning::Message(text) => text,
     };
     Ok((text, translation.notices))
@@ -39,7 +40,7 @@ fn every_option_is_translated() {
         words("oltp_insert --auto_inc=off --tables=2 --threads=2 --rand-type=pareto prepare")
             .join("\n")
     );
-    assert_eq!(words("oltp_delete cleanup"), ["cleanup", "oltp"]);
+    assert_eq!(words("oltp_insert cleanup"), ["cleanup", "oltp", "--schema=public"]);
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn options_without_meaning_are_accepted_with_a_notice() {
     let line = "oltp_read_only --debug --mysql-host=h --validate --verbosity=5 --forced-shutdown=3 \
         --thread-stack-size=1M --mysql_storage_engine=x --db-debug run";
     let (_, notices) = translated(line).unwrap();
-    assert_eq!(notices.len(), 8, "{notices:?}");
+    assert_eq!(notices.len(), 7, "{notices:?}");
     assert!(notices[1].contains("--mysql-host has no effect: it is an option of MySQL"));
 }
 
@@ -146,8 +147,85 @@ fn what_sysbench_refuses_is_refused() {
 }
 
 #[test]
+fn scripts_of_the_user_are_refused() {
+    for (line, text) in [
+        (
+            "./oltp_point_select.lua run",
+            "Lua scripts are not supported: ./oltp_point_select.lua; built-in tests: oltp_read_write, ",
+        ),
+        // sysbench looks in the working directory first.
+        ("oltp_join run", "Lua scripts are not supported: oltp_join.lua; built-in"),
+        ("--test=./oltp_point_select.lua run", "Lua scripts are not supported"),
+        ("./missing.lua run", "cannot find benchmark './missing.lua': no such file"),
+        ("/tmp/oltp_read_write.lua run", "cannot find benchmark '/tmp/oltp_read_write.lua'"),
+        ("--test=oltp run", "cannot find benchmark 'oltp': its name is oltp_read_write"),
+        ("idleconnection run", "cannot find benchmark 'idleconnection': it sends nothing"),
+    ] {
+        let error = translated(line).unwrap_err();
+        assert!(error.starts_with(text), "{line}: {error}");
+    }
+    let own = "/usr/local/share/sysbench/oltp_read_write.lua";
+    let (text, notices) = translated(&format!("{own} run")).unwrap();
+    assert!(text.contains("--test=read-write"), "{text}");
+    assert_eq!(notices, [format!("runs the built-in test oltp_read_write; {own} is not read")]);
+    assert!(has("oltp_read_write.lua run", "--test=read-write"));
+}
+
+#[test]
+fn options_of_version_1_1_select_the_format_of_its_report() {
+    for option in [
+        "--pgsql-sslmode=require",
+        "--luajit-cmd=off",
+        "--num_rows_in_insert=10",
+        "--batch_insert_count=100",
+        "--create_table_options=x",
+        "--start_id=1",
+        "--warmup-time=1",
+    ] {
+        assert!(has(&format!("oltp_read_only {option} run"), "--output=sysbench-1.1"), "{option}");
+    }
+    assert!(has("oltp_read_only run", "--output=sysbench"));
+    let arguments = ["oltp_read_only".to_owned(), "run".to_owned()];
+    let with = |version: &'static str| {
+        let variable = |name: &str| (name == VERSION).then(|| version.to_owned());
+        let read = |_: &str| Err(String::new());
+        translate(&arguments, &Outside { variable: &variable, read: &read })
+    };
+    assert!(format!("{:?}", with("1.1").unwrap()).contains("--output=sysbench-1.1"));
+    assert!(with("2").unwrap_err().contains("expected 1.0 or 1.1"));
+    let database = words("oltp_read_only --pgsql-sslmode=require run").join(" ");
+    assert!(database.contains("dbname=sbtest sslmode=require"), "{database}");
+    assert!(has("oltp_read_only --create_table_options=x prepare", "--create-table-options=x"));
+}
+
+#[test]
+fn create_and_load_prepare_the_tables() {
+    let prepare = words("oltp_read_only --tables=2 prepare");
+    for command in ["create", "load"] {
+        assert_eq!(words(&format!("oltp_read_only --tables=2 {command}")), prepare);
+    }
+    assert_eq!(words("oltp_read_only warmup"), words("oltp_read_only prewarm"));
+}
+
+#[test]
+fn a_low_verbosity_prints_no_report() {
+    let meaning = |line: &str| {
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let read = |_: &str| Err(String::new());
+        translate(&arguments, &Outside { variable: &|_| None, read: &read }).unwrap().meaning
+    };
+    for level in 0..=5 {
+        let silent = matches!(
+            meaning(&format!("oltp_read_only --verbosity={level} run")),
+            Meaning::Silent(commands) if commands[0][0] == "--quiet"
+        );
+        assert_eq!(silent, level < 3, "{level}");
+    }
+}
+
+#[test]
 fn help_and_version_need_no_command() {
-    assert!(translated("--version").unwrap().0.contains("in place of sysbench"));
+    assert!(translated("--version").unwrap().0.starts_with("sysbench 1.0.20 (riops "));
     assert!(translated("").unwrap().0.contains("--report_checkpoints=STRING"));
     let help = translated("select_random_ranges help").unwrap().0;
     assert!(help.contains("--number_of_ranges=N") && help.contains("--table_size=N"), "{help}");

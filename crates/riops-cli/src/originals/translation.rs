@@ -5,6 +5,8 @@
 pub(super) enum Meaning {
     /// Commands of riops, without its name, in order.
     Commands(Vec<Vec<String>>),
+    /// The same, without their results on standard output.
+    Silent(Vec<Vec<String>>),
     /// A text for standard output.
     Text(String),
     /// A text for standard error.

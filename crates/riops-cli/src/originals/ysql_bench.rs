@@ -221,7 +221,7 @@ mod tests {
             read: &|_| file.map(str::to_owned).ok_or_else(|| "missing".to_owned()),
         };
         match translate(&arguments, &outside)?.meaning {
-            Meaning::Commands(commands) => {
+            Meaning::Commands(commands) | Meaning::Silent(commands) => {
                 let lines: Vec<_> = commands.iter().map(|words| words.join(" ")).collect();
                 Ok(lines.join("\n"))
             }

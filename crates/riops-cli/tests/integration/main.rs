@@ -42,6 +42,7 @@ mod part;
 mod password;
 mod pgbench;
 mod pgbench_groups;
+mod pgbench_messages;
 mod pgio;
 mod ping;
 mod point;

@@ -99,7 +99,7 @@ fn pgio_runs_its_scripts_and_prints_its_report() {
 fn a_link_with_the_name_of_a_tool_behaves_as_the_tool() {
     let directory = folder("names");
     for (name, arguments, text) in [
-        ("sysbench", &["--version"][..], "in place of sysbench 1.0"),
+        ("sysbench", &["--version"][..], "sysbench 1.0.20 (riops "),
         ("ysql-bench", &["--help"], "--runtime-select"),
         ("pgio", &["help"], "Usage: riops pgio setup"),
     ] {

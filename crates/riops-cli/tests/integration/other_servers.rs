@@ -9,7 +9,7 @@ const UNKNOWN: [&str; 5] =
     ["pg_", "current_setting", "clock_timestamp", "format json", "to_regclass"];
 const UNKNOWN_STARTS: [&str; 4] = ["set ", "reset ", "show ", "prepare "];
 
-/// The reply of a server with SQLSTATEs of its own.
+/// The reply of a server with other SQLSTATEs than PostgreSQL.
 fn reply(sql: &str) -> Reply {
     let sql = sql.to_ascii_lowercase();
     if UNKNOWN.iter().any(|name| sql.contains(name))

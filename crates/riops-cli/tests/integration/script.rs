@@ -97,9 +97,9 @@ fn evaluated(expressions: &[String]) -> Result<Vec<String>, String> {
                 kind => format!("{kind} {value}"),
             });
         };
-        let mut context =
-            Context { variables: &mut variables, random: &mut random, debug: &mut debug };
-        let value = context.evaluate(expression).map_err(|error| error.describe(&names))?;
+        let context = Context { variables: &mut variables, random: &mut random, debug: &mut debug };
+        let value = { context }.evaluate(expression);
+        let value = value.map_err(|error| error.describe(&names, &variables))?;
         variables.set(*slot, value);
     }
     Ok(found)
@@ -166,9 +166,9 @@ fn check_reports_all_errors_of_all_scripts_without_a_server() {
     let checked = riops(&format!("script check {one} {two} -d host=/nowhere")).expect(2);
     let text = checked.stderr.replace(&one, "one.sql").replace(&two, "two.sql");
     for expected in [
-        "one.sql:1:8: unknown function \"foo\"\n  \\set x foo(1)\n         ^\n",
-        "one.sql:3:1: \\endif without \\if\n  \\endif\n  ^\n",
-        "two.sql:1:8: the string is not closed\n  select 'a;\n         ^\n",
+        "one.sql:1:8: unexpected function name (foo) in command \"set\"\n  \\set x foo(1)\n         ^ error found here\n",
+        "one.sql:3:1: \\endif without matching \\if\n  \\endif\n  ^ error found here\n",
+        "two.sql:1:8: the string is not closed\n  select 'a;\n         ^ error found here\n",
     ] {
         assert!(text.contains(expected), "{text}");
     }
@@ -177,12 +177,12 @@ fn check_reports_all_errors_of_all_scripts_without_a_server() {
     let offline = format!("script check --offline {undefined}");
     let checked = riops(&offline).expect(2);
     assert!(
-        checked.stderr.contains("undefined.sql:1:8: the variable \"a\" is not defined"),
+        checked.stderr.contains("undefined.sql:1:8: undefined variable \"a\""),
         "{}",
         checked.stderr
     );
     assert!(
-        checked.stderr.contains("undefined.sql:2:8: the variable \"b\" is not defined"),
+        checked.stderr.contains("undefined.sql:2:8: undefined variable \"b\""),
         "{}",
         checked.stderr
     );

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::fixture::{Database, command, database, folder, until};
+use crate::fixture::{CommandOutput, Database, command, database, folder, until};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
@@ -257,6 +257,15 @@ fn a_dashboard_without_a_store_shows_no_runs_and_finds_them_later() {
     assert!(!database.store.exists(), "reading does not create a store");
     stored(&database, "first");
     assert_eq!(dashboard.json("/api/runs").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_store_that_the_command_line_names_must_exist() {
+    let database = database("serve_missing");
+    let missing = database.store.with_extension("missing");
+    let line = format!("serve --listen 127.0.0.1:0 --store {}", missing.display());
+    let error = CommandOutput::of(&mut database.command(&line)).expect(1).stderr;
+    assert!(error.contains("there is no store: "), "{error}");
 }
 
 #[test]

@@ -45,6 +45,9 @@ impl Initialization<'_> {
             notice(&format!("{}...", step.action()));
             match init_work(*step, &dataset, connection.flavor()) {
                 InitWork::Statements(all) => {
+                    if *step == InitStep::Create && dataset.partitions > 0 {
+                        notice(&format!("creating {} partitions...", dataset.partitions));
+                    }
                     all.iter().try_for_each(|sql| connection.execute(sql))?;
                 }
                 InitWork::Load { before, tables } => {

@@ -217,6 +217,20 @@ fn rows_of_each(
     Ok(size)
 }
 
+/// Returns the names of the tables of sysbench in a schema that riops did not create.
+///
+/// # Errors
+/// [`DatasetError`] if the server cannot be asked.
+pub fn foreign_tables(
+    server: &Server,
+    schema: &str,
+    interrupt: &Interrupt,
+) -> Result<Vec<String>, DatasetError> {
+    let mut connection = Connection::open(&server.conninfo, interrupt)?;
+    let found = found(&mut Registry::new(&mut connection, NAME), schema)?;
+    Ok(found.iter().map(|table| format!("{schema}.sbtest{}", table.number)).collect())
+}
+
 /// Returns a hint if the dataset is missing but the schema public has sysbench tables.
 pub fn hint(registry: &mut Registry<'_>, error: &DatasetError) -> Option<&'static str> {
     let is_missing = matches!(error, DatasetError::Missing { workload, .. } if *workload == NAME);

@@ -73,6 +73,8 @@ pub struct StageResult {
     pub interrupted: bool,
     /// Sessions that an error has ended, up to a maximum.
     pub ended_sessions: Vec<EndedSession>,
+    /// Number of notices and warnings of the server.
+    pub notices: u64,
     /// Time in which all sessions connected.
     pub connecting: Nanos,
     /// Samples of individual transactions, if they were recorded.
@@ -126,6 +128,7 @@ pub(super) fn merge_reports(
         heatmap: None,
         failure: first.failure,
         ended_sessions: first.ended,
+        notices: 0,
         connecting: Nanos(0),
         interrupted: false,
         samples: None,

@@ -494,6 +494,9 @@ impl Session {
                         link.refuse_copy(flight.tx.protocol())?;
                     }
                 }
+                Event::Notice(fields) => {
+                    self.answers.generator.notice(&ServerError::from_fields(fields));
+                }
                 Event::Asynchronous | Event::Step => {}
             }
         }

@@ -2,7 +2,6 @@
 
 use super::counters::{Counter, Counters};
 use super::histogram::LatencySummary;
-use super::interval::IntervalPart;
 use super::queries::Queries;
 
 /// One interval of a run.
@@ -73,9 +72,9 @@ pub struct Checkpoint {
 
 impl Point {
     /// Adds the transactions of an interval, but not their latencies.
-    pub(super) fn count_part(&mut self, part: &IntervalPart) {
-        self.count(&part.counters);
-        for (mine, theirs) in self.nodes.iter_mut().zip(&part.nodes) {
+    pub(super) fn count_part(&mut self, counters: &Counters, nodes: &[u64]) {
+        self.count(counters);
+        for (mine, theirs) in self.nodes.iter_mut().zip(nodes) {
             *mine += theirs;
         }
     }

@@ -176,7 +176,7 @@ impl Timeline {
             sum.merge(part)?;
         }
         if let Some(point) = self.points.get_mut(part.index) {
-            point.count_part(part);
+            point.count_part(&part.counters, &part.nodes);
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Timeline {
                 }
                 // Transactions that ended exactly at the end of the measurement belong to the last
                 // point.
-                last.count_part(&open.sum);
+                last.count_part(&open.sum.counters, &open.sum.nodes);
             }
         }
         if let Some((segment, last)) = self.segment.as_mut().zip(self.points.last_mut()) {

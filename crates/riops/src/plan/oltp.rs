@@ -50,6 +50,8 @@ pub struct OltpDataset {
     pub manual_range_splitting: bool,
     /// Number of tablets of such a table (`YugabyteDB`).
     pub num_table_splits: u32,
+    /// Text after `create table (…)`, such as a storage parameter.
+    pub create_table_options: String,
     /// Whether the tables are those of `bulk-insert`: of two columns, and empty.
     pub bulk_insert: bool,
     /// Whether the tables were not created by riops. Such tables are never dropped.
@@ -72,6 +74,7 @@ impl Default for OltpDataset {
             range_key_partitioning: false,
             manual_range_splitting: true,
             num_table_splits: 24,
+            create_table_options: String::new(),
             bulk_insert: false,
             adopted: false,
             seed: 0,
@@ -256,6 +259,7 @@ impl OltpRun {
                 self.test,
                 OltpTest::SequentialScan
                     | OltpTest::PrimarykeyScan
+                    | OltpTest::SimpleRanges
                     | OltpTest::SumScan
                     | OltpTest::Join
             );
@@ -323,7 +327,9 @@ impl OltpRun {
             OltpTest::ReadWrite | OltpTest::ReadOnly => {
                 sum([self.point_selects, self.range_statements()])
             }
+            OltpTest::SimpleRanges => self.simple_ranges,
             OltpTest::PointSelect
+            | OltpTest::SelectOne
             | OltpTest::RandomPoints
             | OltpTest::RandomRanges
             | OltpTest::SequentialScan
@@ -410,7 +416,7 @@ impl Spec for OltpRun {
     }
 
     fn dataset(&self) -> Option<&'static str> {
-        Some(NAME)
+        (self.test != OltpTest::SelectOne).then_some(NAME)
     }
 
     fn distribution(&self) -> Option<Distribution> {

@@ -23,6 +23,7 @@ pub enum OltpTest {
     Delete,
     MultiInsert,
     MultiValueInsert,
+    SimpleRanges,
     RandomPoints,
     RandomRanges,
     SequentialScan,
@@ -31,10 +32,11 @@ pub enum OltpTest {
     SumScan,
     Join,
     BulkInsert,
+    SelectOne,
 }
 
 /// Each test, with its name and the name of its file in sysbench.
-const TESTS: [(OltpTest, &str, &str); 18] = [
+const TESTS: [(OltpTest, &str, &str); 20] = [
     (OltpTest::ReadWrite, "read-write", "oltp_read_write"),
     (OltpTest::ReadOnly, "read-only", "oltp_read_only"),
     (OltpTest::WriteOnly, "write-only", "oltp_write_only"),
@@ -45,6 +47,7 @@ const TESTS: [(OltpTest, &str, &str); 18] = [
     (OltpTest::Delete, "delete", "oltp_delete"),
     (OltpTest::MultiInsert, "multi-insert", "oltp_multi_insert"),
     (OltpTest::MultiValueInsert, "multi-value-insert", "oltp_multi_value_insert"),
+    (OltpTest::SimpleRanges, "simple-ranges", "oltp_simple_ranges"),
     (OltpTest::RandomPoints, "random-points", "select_random_points"),
     (OltpTest::RandomRanges, "random-ranges", "select_random_ranges"),
     (OltpTest::SequentialScan, "sequential-scan", "oltp_sequential_scan"),
@@ -53,9 +56,15 @@ const TESTS: [(OltpTest, &str, &str); 18] = [
     (OltpTest::SumScan, "sum-scan", "oltp_sum_scan"),
     (OltpTest::Join, "join", "oltp_join"),
     (OltpTest::BulkInsert, "bulk-insert", "bulk_insert"),
+    (OltpTest::SelectOne, "select-one", "select_one"),
 ];
 
 impl OltpTest {
+    /// Returns the names of the files in sysbench.
+    pub fn sysbench_names() -> impl Iterator<Item = &'static str> {
+        TESTS.iter().map(|(.., name)| *name)
+    }
+
     /// Returns the name on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {

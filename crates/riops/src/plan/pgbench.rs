@@ -48,8 +48,12 @@ pub struct PgbenchReport {
     pub progress: bool,
     /// Whether these have the time since 1970.
     pub progress_timestamp: bool,
-    /// Whether a run without a successful transaction is complete.
+    /// Whether a run without a successful transaction is complete, and errors of scripts are found when they are executed.
     pub allows_no_success: bool,
+    /// Whether errors are shown that repeat a transaction, or end it after the last try.
+    pub verbose_errors: bool,
+    /// Whether each command of each client is shown.
+    pub debug: bool,
 }
 
 impl PgbenchReport {

@@ -215,7 +215,8 @@ impl ScriptRun {
             }
         }
         let is_simple = protocol == Protocol::Simple;
-        let scope = Scope::new(&scripts, &names, &given, is_simple);
+        let scope = Scope::new(&scripts, &names, &given, is_simple)
+            .with_late_errors(self.report.allows_no_success);
         if errors.is_empty() {
             errors = scripts.iter().flat_map(|script| scope.errors(script)).collect();
         }
@@ -496,7 +497,7 @@ mod tests {
     fn refuses_what_would_fail_whenever_it_is_executed() {
         let prepared = Protocol::Prepared;
         for (text, protocol, expected) in [
-            ("select :x;", prepared, "a.sql:1:8: the variable \"x\" is not defined"),
+            ("select :x;", prepared, "a.sql:1:8: undefined variable \"x\""),
             ("\\shell ls", prepared, "a.sql:1: shell commands require --allow-shell"),
             ("select 1\\; select 2;", prepared, "require --protocol simple"),
             ("\\startpipeline\nselect 1;\n\\endpipeline", Protocol::Simple, "pipelines require"),

@@ -22,6 +22,8 @@ pub use super::sampled::{
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
+/// Keeps the queries of a session out of the statistics of statements.
+const NOT_TRACKED: &str = "set pg_stat_statements.track = none";
 /// Prepared once to avoid repeated parsing and planning.
 const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
@@ -116,6 +118,11 @@ impl Sampler {
         let mut connection = Connection::open(conninfo, interrupt)?;
         // An interruption applies to the watched statement, not to this connection.
         connection.set_interrupt(&Interrupt::new());
+        // Its queries do not belong to the load. Without the extension or the privilege, the setting is refused.
+        match connection.execute(NOT_TRACKED) {
+            Ok(()) | Err(ConnectionError::Server(_)) => {}
+            Err(error) => return Err(error),
+        }
         connection.execute(PREPARE_WAIT_SAMPLE)?;
         connection.execute(PREPARE_SESSIONS_SAMPLE)?;
         let own_process = is_local.then_some(connection.session_info().process);

@@ -1,5 +1,6 @@
 //! Whether the server was available: the longest outage of a stage, and whether the stage ended in one.
 
+use super::ErrorEntry;
 use super::stage::StageRecord;
 
 /// A shorter time without success at the end may be that of one slow transaction, in seconds.
@@ -15,8 +16,8 @@ impl StageRecord {
         outages.max_by(f64::total_cmp)
     }
 
-    /// Whether the measurement ended in an outage: an error, and from its interval on at least one second of
-    /// intervals without a successful transaction. An earlier outage from which the server recovered does not
+    /// Whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
+    /// interval on at least one second of intervals without a successful transaction. An earlier outage from which the server recovered does not
     /// count, nor does a slow transaction at the end.
     #[must_use]
     pub fn ended_in_an_outage(&self) -> bool {
@@ -26,20 +27,25 @@ impl StageRecord {
         // `fold` from 0.0: the sum of an empty iterator is a negative zero.
         let without_success_s = trailing.iter().fold(0.0, |sum, point| sum + point.seconds);
         let has_failed = before.last().into_iter().chain(trailing).any(|point| point.errors > 0);
-        has_failed && without_success_s + ROUNDING_S >= OUTAGE_S_MIN
+        let is_lost = |error: &ErrorEntry| {
+            let sqlstate = error.sqlstate.as_str();
+            sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "53300"
+        };
+        let was_lost = self.session_loop.errors.iter().any(is_lost);
+        was_lost && has_failed && without_success_s + ROUNDING_S >= OUTAGE_S_MIN
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ErrorEntry, Point};
+    use crate::record::Point;
 
     /// A stage with an outage of 2.5 s somewhere, and points of a length, transactions and errors.
     fn stage(points: &[(f64, u64, u64)]) -> StageRecord {
         let mut stage = StageRecord::default();
         stage.session_loop.errors =
-            vec![ErrorEntry { without_success_s: Some(2.5), ..ErrorEntry::default() }];
+            vec![ErrorEntry { without_success_s: Some(2.5), ..entry("08006") }];
         let points = points.iter().map(|&(seconds, transactions, errors)| Point {
             seconds,
             transactions,
@@ -60,6 +66,24 @@ mod tests {
         short.extend([(0.1, 0, 0); 10]);
         assert!(ended(&short));
         assert!(!ended(&short[..10]));
+    }
+
+    fn entry(sqlstate: &str) -> ErrorEntry {
+        ErrorEntry { sqlstate: sqlstate.to_owned(), ..ErrorEntry::default() }
+    }
+
+    #[test]
+    fn waits_for_locks_after_a_deadlock_are_no_outage() {
+        let mut waiting = stage(&[(1.0, 50, 1), (1.0, 0, 0), (1.0, 0, 0)]);
+        assert!(waiting.ended_in_an_outage());
+        for sqlstate in ["40P01", "22012", "55P03", "57014"] {
+            waiting.session_loop.errors = vec![entry(sqlstate)];
+            assert!(!waiting.ended_in_an_outage(), "{sqlstate}");
+        }
+        for sqlstate in ["57P01", "53300", "08001"] {
+            waiting.session_loop.errors = vec![entry("40P01"), entry(sqlstate)];
+            assert!(waiting.ended_in_an_outage(), "{sqlstate}");
+        }
     }
 
     #[test]

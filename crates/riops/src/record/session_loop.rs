@@ -35,6 +35,9 @@ pub struct EndedSessionRecord {
     pub command: Option<usize>,
     /// Message of the error.
     pub message: String,
+    /// The message of the server in lines, as libpq prints it; none for an error of the script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
 }
 
 /// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
@@ -85,6 +88,9 @@ pub struct LoopRecord {
     /// Sessions that an error has ended; at most 1,000.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended_sessions: Vec<EndedSessionRecord>,
+    /// Number of notices and warnings of the server during the stage.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub notices: u64,
     /// Broken connections that were replaced.
     pub reconnects: u64,
     /// Statements of the transactions that ended within the measurement, by kind.

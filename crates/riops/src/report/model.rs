@@ -463,7 +463,7 @@ mod tests {
             })
         };
         assert_eq!(contended(true), Bottleneck::SharedCpu);
-        // On a machine of its own, riops is the bottleneck, which its record says.
+        // On a separate machine, riops is the bottleneck, which its record says.
         assert_eq!(contended(false), Bottleneck::ServerOrNetwork);
     }
 

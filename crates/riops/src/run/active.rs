@@ -1,5 +1,7 @@
 //! The shared state of a run in progress.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -11,8 +13,11 @@ use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, LiveStart, RunContext};
-use crate::server::{Connection, Flavor, Nodes, Server};
+use crate::server::{Connection, ConnectionError, Flavor, Nodes, Server};
 use crate::workload::access::Access;
+
+/// Pause between two attempts to connect to a server that is recovering.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Open files besides those of sessions and workers.
 const OTHER_FILES: u64 = 64;
@@ -152,4 +157,14 @@ pub fn allow_sessions(sessions: u32, workers: u32) -> Result<(), RunError> {
             "{sessions} sessions require {files} open files, but the limit is {highest}: raise it with ulimit -n"
         ))
     })
+}
+
+/// Opens a connection to a server that may still be recovering. The timeout is that of the sessions of the
+/// run.
+pub(super) fn connect_with_retries(
+    server: &Server,
+    plan: &Plan,
+) -> Result<Connection, ConnectionError> {
+    let timeout = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
+    server.connect_within(timeout, PAUSE, &Interrupt::new())
 }

@@ -127,6 +127,10 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         self.is_maintained = !sql.is_empty();
+        if self.is_maintained && active.plan.work.spec().allows_no_transactions() {
+            // What pgbench prints.
+            (active.observer.messages())("starting vacuum...end.");
+        }
         self.forget_baseline(active)
     }
 

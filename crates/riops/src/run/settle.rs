@@ -1,9 +1,7 @@
 //! Ledger and verification after a run that changed rows. Also completes the ledger entries of earlier runs
 //! that could not report their changes because the server failed.
 
-use std::time::Duration;
-
-use super::active::ActiveRun;
+use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
 use super::observer::History;
 use super::resolve::{FinishedLoop, resolve};
@@ -11,15 +9,12 @@ use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
 use crate::engine::StageResult;
 use crate::host::Interrupt;
-use crate::plan::{Plan, Spec};
+use crate::plan::Spec;
 use crate::record::{Ending, Measured, OperationRecord, Part, Record, effects_by_table};
-use crate::server::{Connection, ConnectionError, Server};
+use crate::server::Connection;
 use crate::workload::check::Check;
 use crate::workload::effects::{Effects, UNATTRIBUTED};
 use crate::workload::unknown::{Outcome, Outcomes};
-
-/// Pause between two attempts to connect to a server that is recovering.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// What the settlement of a run needs to know about it.
 pub(super) struct Settlement<'a> {
@@ -163,16 +158,6 @@ pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
         all.batches_unknown = marks.map(|mark| (mark.first, mark.last)).collect();
     }
     all
-}
-
-/// Opens a connection to a server that may still be recovering. The timeout is that of the sessions of the
-/// run.
-pub(super) fn connect_with_retries(
-    server: &Server,
-    plan: &Plan,
-) -> Result<Connection, ConnectionError> {
-    let timeout = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
-    server.connect_within(timeout, PAUSE, &Interrupt::new())
 }
 
 /// Completes the ledger entries of runs that could not report their changes because the server failed, from

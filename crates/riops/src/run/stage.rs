@@ -1,10 +1,11 @@
 //! A stage whose sessions repeat transactions: sets up caches and probes, and runs the engine.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::active::ActiveRun;
+use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
-use super::settle::connect_with_retries;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::Probe;
@@ -14,7 +15,10 @@ use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::record::Measured;
 use crate::server::{ConnectionError, Flavor};
-use crate::workload::{Stage, Work, Workload};
+use crate::workload::{OnMessage, Stage, Work, Workload};
+
+/// Number of notices of the server that are shown.
+const NOTICES_SHOWN: u64 = 20;
 
 /// A stage to be run.
 pub(super) struct LoopStage {
@@ -144,9 +148,13 @@ impl ActiveRun<'_> {
         }
         let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
         let on_message = self.observer.messages();
+        let notices = Arc::new(AtomicU64::new(0));
+        let shows_all = self.plan.work.spec().allows_no_transactions();
+        let on_notice = counted(&notices, &on_message, shows_all);
         for session in &mut stage.sessions {
             if let Work::Client(generator) = &mut session.work {
                 generator.show_with(&on_message);
+                generator.notify_with(&on_notice);
             }
         }
         self.observer.stage(&stage.name, &self.plan);
@@ -162,14 +170,23 @@ impl ActiveRun<'_> {
         let usage = probe.usage();
         drop(probe);
         if is_closed {
-            match connect_with_retries(&self.server, &self.plan) {
-                Ok(control) => self.control = control,
-                Err(error) => self.observer.notice(&format!("warning: {error}")),
-            }
+            self.reopen_control();
         }
-        let result = result?;
+        let mut result = result?;
+        result.notices = notices.load(Ordering::Relaxed);
+        if result.notices > NOTICES_SHOWN && !shows_all {
+            let count = crate::units::count(result.notices);
+            self.observer.notice(&format!("{count} notices and warnings of the server"));
+        }
         let row_bytes = if self.plan.row_size { self.row_bytes(workload.as_ref()) } else { None };
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
+    }
+
+    fn reopen_control(&mut self) {
+        match connect_with_retries(&self.server, &self.plan) {
+            Ok(control) => self.control = control,
+            Err(error) => self.observer.notice(&format!("warning: {error}")),
+        }
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
@@ -255,4 +272,14 @@ impl ActiveRun<'_> {
         let sql = workload.row_size_sql()?;
         self.control.query_value(&sql).ok().flatten()?.parse().ok()
     }
+}
+
+/// Returns the callback that counts the notices of the server and shows the first, or all of them as pgbench does.
+fn counted(count: &Arc<AtomicU64>, on_message: &OnMessage, shows_all: bool) -> OnMessage {
+    let (count, on_message) = (Arc::clone(count), Arc::clone(on_message));
+    Arc::new(move |text| {
+        if count.fetch_add(1, Ordering::Relaxed) < NOTICES_SHOWN || shows_all {
+            on_message(text);
+        }
+    })
 }

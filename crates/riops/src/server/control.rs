@@ -18,8 +18,7 @@ impl Connection {
         let path = match self.query_value(&pin(self.session_info().process)) {
             Ok(Some(_)) => SearchPath::Session,
             Ok(None) => SearchPath::Transaction,
-            // Not PostgreSQL: the server does not have these functions, or cannot parse this. It may have SQLSTATEs of
-            // its own.
+            // Not PostgreSQL: the server does not have these functions, or cannot parse this. Its SQLSTATEs may be others.
             Err(ConnectionError::Server(error)) if !error.sqlstate.is_transient() => {
                 SearchPath::Unsupported
             }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 pub use statement::Statement;
 
-use riops_wire::backend::Columns;
+use riops_wire::backend::{Columns, ServerError};
 use riops_wire::sqlstate::SqlState;
 
 pub use build::{Build, BuildFor, Describe, on};
@@ -409,6 +409,15 @@ pub trait Generator: Send {
 
     /// Sets the callback for the output of `debug()` in its scripts.
     fn show_with(&mut self, _on_message: &OnMessage) {}
+
+    /// Sets the callback for notices and warnings of the server.
+    fn notify_with(&mut self, _on_notice: &OnMessage) {}
+
+    /// Processes a notice or a warning of the server.
+    fn notice(&mut self, _notice: &ServerError) {}
+
+    /// Processes an error of the server in an attempt, which is repeated or not.
+    fn failed(&mut self, _tx: &Transaction, _error: &ServerError, _is_repeated: bool) {}
 }
 
 /// Replaces `{name}` in the text of an SQL file by its value and removes comment lines.

@@ -1,5 +1,7 @@
 //! Interactive transactions of a session, turn by turn.
 
+use riops_wire::backend::ServerError;
+
 use super::{Session, SessionError};
 use crate::engine::continued::Continued;
 use crate::engine::in_flight::InFlight;
@@ -56,6 +58,16 @@ impl Session {
         flight.start_attempt(now);
         self.answers.generator.restart(&mut flight.tx);
         self.proceed(flight, now, None)
+    }
+
+    /// Passes an error of an attempt to the generator.
+    pub(in crate::engine) fn note_error(
+        &mut self,
+        flight: &InFlight,
+        error: &ServerError,
+        is_repeated: bool,
+    ) {
+        self.answers.generator.failed(&flight.tx, error, is_repeated);
     }
 
     /// Returns the number of the transaction that is paused.

@@ -216,7 +216,7 @@ fn a_parameter_without_a_value_is_an_error() {
     let result = run_script(text, &plan, server.folder()).unwrap();
     let entry = &result.recorder.errors().entries()[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("42704", 4));
-    assert!(entry.sample.contains("the variable \"other\" is not defined"), "{}", entry.sample);
+    assert!(entry.sample.contains("undefined variable \"other\""), "{}", entry.sample);
 }
 
 #[test]

@@ -128,6 +128,9 @@ impl<C: Clock> Worker<C> {
         if flight.tx.is_autocommit() && self.rules.retried.contains(&error.sqlstate) {
             return self.skip_statement(number, flight, &error, now);
         }
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.note_error(&flight, &error, retry);
+        }
         // An error that stops the run counts even during the warm-up. Errors during its drain do not count.
         if (stop || self.limit.is_measured(now)) && !self.limit.has_failed() {
             let attempt = now.since(flight.attempt_started);
@@ -143,7 +146,9 @@ impl<C: Clock> Worker<C> {
             return self.postpone(number, flight, now);
         }
         self.count_lost(number, &flight, unknown, now);
-        if self.limit.is_measured(now) {
+        // As in pgbench, the log has no line for the transaction in which a client is aborted.
+        let is_aborted = !retryable && self.rules.errors.on_error != OnError::Continue;
+        if self.limit.is_measured(now) && !is_aborted {
             self.log_failure(number, &flight, error.sqlstate, now);
         }
         let operation = flight.tx.operation();
@@ -172,7 +177,9 @@ impl<C: Clock> Worker<C> {
         if self.report.ended.len() < ENDED_MAX {
             let session = self.share.number(number as u64);
             let message = error.to_string();
-            self.report.ended.push(EndedSession { session, operation, command, message });
+            // Errors of a script have no severity.
+            let lines = (!error.severity.is_empty()).then(|| error.in_lines());
+            self.report.ended.push(EndedSession { session, operation, command, message, lines });
         }
         self.lose_in_flight(number, now);
         self.note_finished(number);

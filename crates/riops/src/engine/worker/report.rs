@@ -94,6 +94,8 @@ pub struct EndedSession {
     pub command: Option<usize>,
     /// Message of the error.
     pub message: String,
+    /// The message of the server in lines, as libpq prints it; `None` for an error of the script.
+    pub lines: Option<String>,
 }
 
 #[derive(Debug)]

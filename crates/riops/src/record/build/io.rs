@@ -178,7 +178,7 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
                 (found - read_share).abs() > FOREIGN_SHARE_MAX
             };
             let is_foreign = differs(usage.seconds) && differs(work.seconds);
-            // Read-ahead: the device also reads blocks that nobody requests.
+            // Read-ahead: the device also reads blocks that no session requests.
             let of_device = read.device.min(read.all) as f64 / read.all.max(1) as f64;
             (!is_foreign).then_some(read_share * of_device)
         }

@@ -116,6 +116,7 @@ fn session_loop(
         retries,
         retried: counters.get(Counter::Retried),
         connecting_s: Some(result.connecting.as_seconds()).filter(|_| !facts.in_server),
+        notices: result.notices,
         ended_sessions: result.ended_sessions.iter().map(ended_session).collect(),
         reconnects: counters.get(Counter::Reconnects),
         queries: Queries::from(&counters).into(),
@@ -153,12 +154,13 @@ fn session_loop(
 }
 
 fn ended_session(ended: &EndedSession) -> EndedSessionRecord {
-    let EndedSession { session, operation, command, message } = ended;
+    let EndedSession { session, operation, command, message, lines } = ended;
     EndedSessionRecord {
         session: *session,
         script: operation + 1,
         command: *command,
         message: message.clone(),
+        lines: lines.clone(),
     }
 }
 

@@ -16,11 +16,12 @@ pub(super) use text::{rate_verdicts, thresholds, verdict};
 pub use text::{run_text, threshold_text};
 
 /// All forms; the first is the default.
-pub const FORMS: [&dyn Form; 7] = [
+pub const FORMS: [&dyn Form; 8] = [
     &text::Text,
     &json::Json,
     &pgio::Pgio,
-    &sysbench::Sysbench,
+    &sysbench::Sysbench::V1_0,
+    &sysbench::Sysbench::V1_1,
     &ysql_bench::YsqlBench,
     &cbc::Cbc,
     &pgbench::Pgbench,

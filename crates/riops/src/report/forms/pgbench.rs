@@ -14,6 +14,8 @@ use crate::units::text::one_line;
 
 /// Version of pgbench whose format it is.
 const VERSION: &str = "18";
+/// Beginning of the errors that no command has.
+const END_OF_SCRIPT: &str = "end of script reached";
 /// Maximum length of a command, in bytes.
 const TITLE_BYTES: usize = 127;
 
@@ -41,7 +43,8 @@ impl Form for Pgbench {
     fn errors(&self, record: &Record) -> Option<Vec<String>> {
         let run = record.plan.work.get::<ScriptRun>()?;
         let stage = &record.stages.first()?.session_loop;
-        let mut lines: Vec<String> = stage.ended_sessions.iter().map(aborted).collect();
+        let aborted = |ended: &EndedSessionRecord| aborted(ended, &stage.commands);
+        let mut lines: Vec<String> = stage.ended_sessions.iter().flat_map(aborted).collect();
         let is_aborted = !lines.is_empty() || record.status == Status::Failed;
         // The first reason repeats the error of the first client.
         let reasons = record.verdict.reasons.iter().skip(usize::from(!lines.is_empty()));
@@ -108,12 +111,35 @@ impl Stream for Pgbench {
     }
 }
 
-/// Returns the line about a client that an error has ended.
-fn aborted(ended: &EndedSessionRecord) -> String {
-    let EndedSessionRecord { session, script, command, message } = ended;
+/// Returns the lines about a client that an error has ended.
+fn aborted(ended: &EndedSessionRecord, commands: &[CommandRecord]) -> Vec<String> {
+    let EndedSessionRecord { session, script, command, message, lines } = ended;
+    let number = command.map_or(0, |command| command.saturating_sub(1));
+    let found =
+        commands.iter().find(|each| each.script == *script && Some(each.number) == *command);
     let script = script.saturating_sub(1);
-    let command = command.map_or(0, |command| command.saturating_sub(1));
-    format!("client {session} script {script} aborted in command {command} query 0: {message}")
+    let meta = found.and_then(|command| command.title.strip_prefix('\\'));
+    let name = meta.and_then(|title| title.split_whitespace().next());
+    if message.starts_with(END_OF_SCRIPT) {
+        let (text, _) = message.split_once(" (SQLSTATE").unwrap_or((message, ""));
+        return vec![format!("client {session} aborted: {text}")];
+    }
+    match (lines, name) {
+        (None, Some(name)) => {
+            let kind =
+                if matches!(name, "set" | "if" | "elif") { "evaluation" } else { "execution" };
+            let what = format!("client {session} aborted in command {number} ({name})");
+            vec![
+                message.clone(),
+                format!("{what} of script {script}; {kind} of meta-command failed"),
+            ]
+        }
+        (lines, _) => {
+            let text = lines.as_ref().unwrap_or(message);
+            let what = format!("client {session} script {script} aborted in command {number}");
+            vec![format!("{what} query 0: {text}")]
+        }
+    }
 }
 
 /// Whether pgbench retries a transaction after this error.

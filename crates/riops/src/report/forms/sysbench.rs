@@ -1,4 +1,4 @@
-//! The report of an `oltp` run in the format of sysbench 1.0, for scripts that parse it.
+//! The report of an `oltp` run in the formats of sysbench 1.0 and 1.1, for scripts that parse it.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,20 @@ use super::form::{Extras, Form, FormError, Stream};
 use crate::plan::{OltpRun, Plan};
 use crate::record::{Checkpoint, LatencySummary, Point, Queries, Record};
 
-/// Only sysbench's report.
-pub(super) struct Sysbench;
+/// Only sysbench's report, in the format of one of its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sysbench {
+    V1_0,
+    /// With the events per second, as the YugabyteDB variant has it.
+    V1_1,
+}
 
 impl Form for Sysbench {
     fn name(&self) -> &'static str {
-        "sysbench"
+        match self {
+            Self::V1_0 => "sysbench",
+            Self::V1_1 => "sysbench-1.1",
+        }
     }
 
     fn fits(&self, plan: &Plan) -> bool {
@@ -27,7 +35,10 @@ impl Form for Sysbench {
     }
 
     fn stream(&self) -> Option<&'static dyn Stream> {
-        Some(&Self)
+        Some(match self {
+            Self::V1_0 => &Self::V1_0,
+            Self::V1_1 => &Self::V1_1,
+        })
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
@@ -55,7 +66,12 @@ impl Stream for Sysbench {
             ""
         };
         let version = env!("CARGO_PKG_VERSION");
-        line(&format!("riops {version} (in the format of sysbench 1.0{pipelined})\n"));
+        let format = match self {
+            Self::V1_0 => "1.0.20",
+            Self::V1_1 => "1.1.0",
+        };
+        // Parsers look for the name and the version at the beginning.
+        line(&format!("sysbench {format} (riops {version}{pipelined})\n"));
         line("Running the test with following options:");
         line(&format!("Number of threads: {}", plan.sessions));
         if let Some(per_s) = plan.schedule.per_s() {
@@ -86,7 +102,7 @@ impl Stream for Sysbench {
         let is_checkpoint = plan.checkpoints_s().any(|t_s| (t_s - point.t_s).abs() < 1e-6);
         if let Some(checkpoint) = point.checkpoint.as_ref().filter(|_| is_checkpoint) {
             let _ = writeln!(text, "[ {:.0}s ] Checkpoint report:", point.t_s);
-            text += &since_checkpoint(checkpoint, point.t_s, plan);
+            text += &since_checkpoint(*self, checkpoint, point.t_s, plan);
         }
         // sysbench has no shorter interval at the end.
         if intervals && point.seconds > plan.interval_s - 1e-6 {
@@ -110,7 +126,7 @@ impl Stream for Sysbench {
             stage.session_loop.series.iter().rev().filter_map(|point| point.checkpoint.as_ref());
         // As in sysbench, a checkpoint has reset all counts. The end of the run is the last one.
         if let (Some(last), Some(_)) = (checkpoints.next(), checkpoints.next()) {
-            return text + &since_checkpoint(last, stage.seconds, plan);
+            return text + &since_checkpoint(*self, last, stage.seconds, plan);
         }
         let (found, sum_s) = latency(stage).unzip();
         let counts = Statistics {
@@ -125,7 +141,7 @@ impl Stream for Sysbench {
         let execution =
             stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
         let each = events_per_transaction(plan) as f64;
-        text + &statistics(&counts)
+        text + &statistics(&counts, *self)
             + &latencies(found, stage.session_loop.percentile_us, sum_s, plan)
             + &fairness((events.mean * each, events.stdev * each), execution)
     }
@@ -133,20 +149,27 @@ impl Stream for Sysbench {
 
 /// The report of the time since the previous checkpoint, `total_s` after the start. How evenly the sessions ran in
 /// that time is not known.
-fn since_checkpoint(checkpoint: &Checkpoint, total_s: f64, plan: &Plan) -> String {
+fn since_checkpoint(
+    format: Sysbench,
+    checkpoint: &Checkpoint,
+    total_s: f64,
+    plan: &Plan,
+) -> String {
     let Checkpoint { point, latency } = checkpoint;
     let latency = latency.as_ref();
     let sessions = f64::from(plan.sessions.max(1));
     let busy_s = latency.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6);
     let events = point.transactions * events_per_transaction(plan);
-    statistics(&Statistics {
+    let counts = Statistics {
         queries: point.queries,
         events,
         errors: point.errors,
         reconnects: point.reconnects,
         seconds: point.seconds,
         total_s,
-    }) + &latencies(latency, point.percentile_us, None, plan)
+    };
+    statistics(&counts, format)
+        + &latencies(latency, point.percentile_us, None, plan)
         + &fairness((events as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
 }
 
@@ -175,7 +198,7 @@ struct Statistics {
     total_s: f64,
 }
 
-fn statistics(counts: &Statistics) -> String {
+fn statistics(counts: &Statistics, format: Sysbench) -> String {
     let mut text = String::new();
     let queries = counts.queries;
     let _ = writeln!(text, "SQL statistics:\n    queries performed:");
@@ -197,8 +220,15 @@ fn statistics(counts: &Statistics) -> String {
         let per_s = number as f64 / seconds;
         let _ = writeln!(text, "    {name:<36} {number:<6} ({per_s:.2} per sec.)");
     }
-    let _ = writeln!(text, "\nGeneral statistics:");
-    let _ = writeln!(text, "    total time:                          {:.4}s", counts.total_s);
+    if format == Sysbench::V1_1 {
+        let per_s = counts.events as f64 / seconds;
+        let _ = writeln!(text, "\nThroughput:");
+        let _ = writeln!(text, "    events/s (eps):                      {per_s:.4}");
+        let _ = writeln!(text, "    time elapsed:                        {:.4}s", counts.total_s);
+    } else {
+        let _ = writeln!(text, "\nGeneral statistics:");
+        let _ = writeln!(text, "    total time:                          {:.4}s", counts.total_s);
+    }
     let _ = writeln!(text, "    total number of events:              {}\n", counts.events);
     text
 }
@@ -236,7 +266,7 @@ mod tests {
     use crate::units::Nanos;
 
     fn printed(record: &Record) -> String {
-        Sysbench.print(record, &Extras::new("", 80)).unwrap()
+        Sysbench::V1_0.print(record, &Extras::new("", 80)).unwrap()
     }
 
     #[test]
@@ -284,7 +314,7 @@ mod tests {
         }
         record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Log, 20)));
-        insta::assert_snapshot!(Sysbench.print(&record, &extras).unwrap());
+        insta::assert_snapshot!(Sysbench::V1_0.print(&record, &extras).unwrap());
         let none = Plan { percentile: 0.0, ..record.plan };
         let text = latencies(None, None, None, &none);
         assert!(text.contains("percentile stats:               disabled"), "{text}");
@@ -294,6 +324,23 @@ mod tests {
     fn the_report_has_the_lines_of_sysbench() {
         let record = example_oltp();
         insta::assert_snapshot!(printed(&record));
+    }
+
+    #[test]
+    fn version_1_1_prints_the_events_per_second() {
+        let record = example_oltp();
+        let text = Sysbench::V1_1.print(&record, &Extras::new("", 80)).unwrap();
+        assert!(text.starts_with("sysbench 1.1.0 (riops "), "{text}");
+        let old = printed(&record);
+        let tps = old.split_once("transactions: ").and_then(|(_, rest)| {
+            rest.split_once('(').and_then(|(_, rest)| rest.split_once(" per sec."))
+        });
+        let (tps, _) = tps.unwrap();
+        let eps = format!("\n\nThroughput:\n    events/s (eps):                      {tps}");
+        assert!(text.contains(&eps), "{eps}: {text}");
+        assert!(text.contains("\n    time elapsed:                        "), "{text}");
+        assert!(!text.contains("General statistics"), "{text}");
+        assert!(old.starts_with("sysbench 1.0.20 (riops ") && !old.contains("eps"), "{old}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ const LOST_SHARE: f64 = 0.05;
 impl Words for OltpRun {
     fn work(&self) -> String {
         let keys = match self.test {
-            OltpTest::BulkInsert => String::new(),
+            OltpTest::BulkInsert | OltpTest::SelectOne => String::new(),
             _ => keys_text(self.distribution),
         };
         statements(self) + &keys
@@ -187,6 +187,7 @@ fn statements(run: &OltpRun) -> String {
     match run.test {
         OltpTest::MultiInsert => part(run.num_rows_in_insert, "INSERT"),
         OltpTest::MultiValueInsert | OltpTest::BulkInsert => part(run.batch_insert_count, "row"),
+        OltpTest::SimpleRanges => part(run.simple_ranges, "simple range"),
         OltpTest::RandomPoints => part(run.random_points, "point"),
         OltpTest::RandomRanges => part(run.number_of_ranges, "range"),
         OltpTest::SequentialScan

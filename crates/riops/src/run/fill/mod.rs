@@ -2,12 +2,10 @@
 
 mod preconditions;
 
-use super::active::ActiveRun;
+use super::active::{ActiveRun, connect_with_retries};
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
-use super::settle::{
-    changes, checks_or_reason, connect_with_retries, interrupt_after, not_verified,
-};
+use super::settle::{changes, checks_or_reason, interrupt_after, not_verified};
 use super::stage::LoopStage;
 use crate::dataset::{DatasetError, Entry, Holders, Registry};
 use crate::engine::SessionError;

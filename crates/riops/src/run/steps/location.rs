@@ -1,9 +1,8 @@
 //! The location of the table of `cbc`: creates and drops it, and checks its disk space.
 
-use super::super::active::ActiveRun;
+use super::super::active::{ActiveRun, connect_with_retries};
 use super::super::environment::Environment;
 use super::super::error::RunError;
-use super::super::settle::connect_with_retries;
 use crate::dataset::database::{self, create_database, drop_leftovers, drop_own};
 use crate::dataset::{DatasetError, Registry};
 use crate::host::{Interrupt, machine};

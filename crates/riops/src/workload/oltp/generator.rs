@@ -199,6 +199,10 @@ impl OltpGenerator {
                 let rows = u64::from(self.run.range_size).min(self.table_size);
                 ExpectedReply::Rows { least: rows, most: rows, c: true }
             }
+            Kind::SelectOne => {
+                tx.execute(statement, &[]);
+                ONE_ROW
+            }
             Kind::IndexScan => {
                 let ends = self.ends();
                 tx.execute_with(statement, 2, |values| {

@@ -34,7 +34,8 @@ const WHOLE_UNTIL: &str = include_str!("../../../../../sql/oltp/whole_until.sql"
 const LOWEST_ID: &str = include_str!("../../../../../sql/oltp/lowest_id.sql");
 const WRITERS: &str = include_str!("../../../../../sql/oltp/writers.sql");
 
-/// Two sessions may replace the same row concurrently. As in sysbench, the transaction that fails is retried.
+/// Two sessions may replace the same row concurrently, or insert the same id. As in sysbench, the transaction that fails
+/// is retried.
 const UNIQUE_VIOLATION: &str = "23505";
 
 /// The workload with all its parameters.
@@ -181,6 +182,9 @@ impl Oltp {
 
 impl Build for OltpRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        if self.test == OltpTest::SelectOne {
+            return Ok(Box::new(Oltp::new(OltpDataset::default(), self.clone()).on(found.flavor)));
+        }
         let (dataset, used): (&OltpDataset, &OltpDataset) = (found.dataset()?, found.used()?);
         self.validate_for(used, found.protocol)?;
         let workload = Oltp::new(dataset.clone(), self.clone()).on(found.flavor);
@@ -270,7 +274,8 @@ impl Workload for Oltp {
     }
 
     fn stages(&self, plan: &Plan) -> Vec<Stage> {
-        let retried = self.run.replaces().then(|| SqlState::parse(UNIQUE_VIOLATION));
+        let retried =
+            (self.run.replaces() || self.run.inserts()).then(|| SqlState::parse(UNIQUE_VIOLATION));
         vec![Stage {
             name: format!("{NAME}, {}", self.run.test),
             operations: vec![self.run.test.as_str().into()],

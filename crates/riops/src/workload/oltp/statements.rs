@@ -21,6 +21,7 @@ const INSERT: &str = include_str!("../../../../../sql/oltp/insert.sql");
 const INSERT_AUTO: &str = include_str!("../../../../../sql/oltp/insert_auto.sql");
 const SEQUENTIAL_SCAN: &str = include_str!("../../../../../sql/oltp/sequential_scan.sql");
 const INDEX_SCAN: &str = include_str!("../../../../../sql/oltp/index_scan.sql");
+const SELECT_ONE: &str = include_str!("../../../../../sql/oltp/select_one.sql");
 const JOIN: &str = include_str!("../../../../../sql/oltp/join.sql");
 
 /// A kind of statement.
@@ -47,6 +48,8 @@ pub(super) enum Kind {
     SequentialScan,
     IndexScan,
     Join,
+    /// Reads no table.
+    SelectOne,
 }
 
 impl Kind {
@@ -69,6 +72,7 @@ impl Kind {
             Self::SequentialScan => "sequential_scan",
             Self::IndexScan => "index_scan",
             Self::Join => "join",
+            Self::SelectOne => "select_one",
         }
     }
 
@@ -123,6 +127,7 @@ pub(super) fn recipe(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u3
         OltpTest::Delete => vec![one(Kind::Delete, 1)],
         OltpTest::MultiInsert => vec![one(insert, run.num_rows_in_insert)],
         OltpTest::MultiValueInsert => vec![one(Kind::InsertMany, 1)],
+        OltpTest::SimpleRanges => vec![one(Kind::SimpleRange, run.simple_ranges)],
         OltpTest::RandomPoints => vec![one(Kind::RandomPoints, 1)],
         OltpTest::RandomRanges => vec![one(Kind::RandomRanges, 1)],
         OltpTest::SequentialScan => vec![one(Kind::SequentialScan, 1)],
@@ -131,6 +136,7 @@ pub(super) fn recipe(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u3
         OltpTest::SumScan => vec![one(Kind::SumRange, 1)],
         OltpTest::Join => vec![one(Kind::Join, 1)],
         OltpTest::BulkInsert => vec![one(Kind::InsertBulk, 1)],
+        OltpTest::SelectOne => vec![one(Kind::SelectOne, 1)],
     };
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
@@ -204,6 +210,7 @@ impl TableContext<'_> {
                 (fill(SEQUENTIAL_SCAN), vec![crate::workload::values::BIGINT_OID])
             }
             Kind::IndexScan => (fill(INDEX_SCAN), vec![INT_OID; 2]),
+            Kind::SelectOne => (SELECT_ONE.to_owned(), Vec::new()),
             Kind::Join => {
                 let other = format!("{}.sbtest{}", self.dataset.schema, self.other());
                 let values = [("table", table.as_str()), ("other", other.as_str())];
@@ -269,6 +276,7 @@ impl TableContext<'_> {
             Kind::RandomRanges => {
                 AccessPath::BitmapScan { table, index: format!("k_{}", self.number) }
             }
+            Kind::SelectOne => return None,
             Kind::SequentialScan => AccessPath::SeqScan { table },
             Kind::IndexScan if on_yugabytedb => AccessPath::SeqScan { table },
             Kind::IndexScan => AccessPath::IndexScan { table, index: format!("k_{}", self.number) },

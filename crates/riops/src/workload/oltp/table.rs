@@ -103,7 +103,17 @@ fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String>
         Flavor::PostgreSql => CREATE_TABLE,
         Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
     };
-    let values = [("table", table.as_str()), ("id", id), ("key", key), ("split", &split(dataset))];
+    let options = match dataset.create_table_options.trim() {
+        "" => String::new(),
+        options => format!("\n  {options}"),
+    };
+    let values = [
+        ("table", table.as_str()),
+        ("id", id),
+        ("key", key),
+        ("split", &split(dataset)),
+        ("options", &options),
+    ];
     let mut sql = vec![fill(template, &values)];
     let cache = dataset.serial_cache_size;
     if dataset.auto_inc && cache > 0 {

@@ -11,7 +11,7 @@ use crate::workload::effects::{Effects, EffectsByTable, TableEffects, UNATTRIBUT
 use crate::workload::tables::Job;
 use crate::workload::transaction::{Outcome, Statements, Transaction};
 
-const TESTS: [OltpTest; 18] = [
+const TESTS: [OltpTest; 20] = [
     OltpTest::ReadWrite,
     OltpTest::ReadOnly,
     OltpTest::WriteOnly,
@@ -22,6 +22,7 @@ const TESTS: [OltpTest; 18] = [
     OltpTest::Delete,
     OltpTest::MultiInsert,
     OltpTest::MultiValueInsert,
+    OltpTest::SimpleRanges,
     OltpTest::RandomPoints,
     OltpTest::RandomRanges,
     OltpTest::SequentialScan,
@@ -30,6 +31,7 @@ const TESTS: [OltpTest; 18] = [
     OltpTest::SumScan,
     OltpTest::Join,
     OltpTest::BulkInsert,
+    OltpTest::SelectOne,
 ];
 
 fn small(test: OltpTest) -> OltpRun {

@@ -10,14 +10,14 @@ use riops_script::{
 };
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
-use riops_wire::sqlstate::SqlState;
 
 use super::error::ScriptError;
 use super::noted::Noted;
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
+use super::shown::Shown;
 use super::table::effects_of;
-use super::values::{debug_text, leading_integer};
+use super::values::leading_integer;
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
@@ -78,7 +78,7 @@ struct State {
     /// Number of transactions that it may still start; `None` for any number.
     transactions_left: Option<u64>,
     noted: Option<Noted>,
-    on_message: OnMessage,
+    shown: Shown,
 }
 
 impl Client {
@@ -86,7 +86,7 @@ impl Client {
         program: Arc<Program>,
         variables: Variables,
         (random, choice): (Random, Random),
-        transactions: Option<u64>,
+        (number, transactions): (u32, Option<u64>),
         (prepares_first, notes_executions): (bool, bool),
     ) -> Self {
         let state = State {
@@ -106,7 +106,7 @@ impl Client {
             received: Received::default(),
             transactions_left: transactions,
             noted: notes_executions.then(|| Noted::new(program.statements)),
-            on_message: Arc::new(|_| {}),
+            shown: Shown::new(number),
         };
         Self { program, state }
     }
@@ -151,9 +151,9 @@ impl State {
     ) -> Result<Value, ScriptError> {
         let (script, command) = (self.script, self.at);
         let (variables, random) = (&mut self.variables, &mut self.random);
-        let mut debug = |value: Value| (self.on_message)(&debug_text((script, command), value));
+        let mut debug = |value: Value| self.shown.debug((script, command), value);
         let value = Context { variables, random, debug: &mut debug }.evaluate(expression);
-        value.map_err(|error| ScriptError::of(&error, &program.names))
+        value.map_err(|error| ScriptError::of(&error, &program.names, &self.variables))
     }
 
     /// Returns an error if a variable has no value: it is a column of `\gset` or `\aset` that was not received.
@@ -161,11 +161,13 @@ impl State {
         &self,
         program: &Program,
         mut slots: impl Iterator<Item = Slot>,
+        (command, sign): (&'static str, &str),
     ) -> Result<(), ScriptError> {
         let is_undefined = |slot: &Slot| matches!(self.variables.get(*slot), Content::Undefined);
         slots
             .find(is_undefined)
-            .map_or(Ok(()), |slot| Err(ScriptError::Undefined(program.names.name(slot).to_owned())))
+            .map(|slot| format!("{sign}{}", program.names.name(slot)))
+            .map_or(Ok(()), |name| Err(ScriptError::Undefined(command, name)))
     }
 
     /// Appends a statement to the current turn.
@@ -222,7 +224,13 @@ impl State {
         tx: &mut Transaction,
         in_block: bool,
     ) -> Turn {
+        if program.is_traced && self.at > 0 {
+            self.shown.reply();
+        }
         while let Some(command) = script.script.commands.get(self.at) {
+            if program.is_traced {
+                self.shown.command(command, &self.variables);
+            }
             let at = self.at;
             self.at += 1;
             match self.execute(program, tx, (script, at, &command.action), in_block) {
@@ -231,18 +239,18 @@ impl State {
                 Err(error) => {
                     // The error belongs to this command, not to the one that sent the last turn.
                     tx.set_command(script.first_command + at);
-                    return Turn::Fail(self.failure(program, &error));
+                    return Turn::Fail(program.failure((self.script, self.at), &error));
                 }
             }
         }
         let open = if self.in_pipeline {
-            "the script ended with an open pipeline"
+            "end of script reached with pipeline open"
         } else if in_block {
-            "the script ended within a transaction block"
+            "end of script reached without completing the last transaction"
         } else {
             return Turn::End;
         };
-        Turn::Fail(self.failure(program, &ScriptError::State(open)))
+        Turn::Fail(program.failure((self.script, self.at), &ScriptError::State(open)))
     }
 
     /// Executes one command. Returns what it waits for, if it does.
@@ -312,12 +320,17 @@ impl State {
         (sql, encoded): (&Sql, &Encoded),
         in_block: bool,
     ) -> Result<Option<Turn>, ScriptError> {
-        if program.protocol != Protocol::Simple {
-            self.require(program, encoded.parameters.iter().copied())?;
+        // pgbench sends NULL.
+        if program.protocol != Protocol::Simple && !program.is_as_pgbench {
+            self.require(program, encoded.parameters.iter().copied(), ("", ""))?;
         }
         if self.in_pipeline {
             if sql.rows != Rows::Discard {
-                return Err(ScriptError::State("\\gset and \\aset are not allowed in a pipeline"));
+                let text = match sql.rows {
+                    Rows::Each(_) => "\\aset is not allowed in pipeline mode",
+                    _ => "\\gset is not allowed in pipeline mode",
+                };
+                return Err(ScriptError::State(text));
             }
             self.append(tx, program.protocol, (sql, encoded));
             return Ok(None);
@@ -384,7 +397,7 @@ impl State {
         let amount = match operand {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
-                self.require(program, std::iter::once(slot))?;
+                self.require(program, std::iter::once(slot), ("sleep: ", ""))?;
                 if let Content::Value(Value::Int(amount)) = self.variables.get(slot) {
                     *amount
                 } else {
@@ -408,7 +421,7 @@ impl State {
             match word {
                 Word::Text(word) => text.extend_from_slice(word.as_bytes()),
                 Word::Variable(slot) => {
-                    self.require(program, std::iter::once(*slot))?;
+                    self.require(program, std::iter::once(*slot), ("", ":"))?;
                     self.variables.append_to(*slot, &mut text);
                 }
             }
@@ -423,6 +436,9 @@ impl State {
         let command = script.zip(before).and_then(|(script, at)| script.script.commands.get(at));
         match (output, command.map(|command| &command.action)) {
             (Err(error), _) => Err(ScriptError::Shell(error.clone())),
+            (Ok(text), Some(Action::SetShell(..))) if text.trim().is_empty() => {
+                Err(ScriptError::Shell("could not read result of shell command".to_owned()))
+            }
             (Ok(text), Some(Action::SetShell(slot, _))) => {
                 let number = text.trim().parse();
                 let number = number.map_err(|_| ScriptError::NotAnInteger(text.clone()))?;
@@ -442,43 +458,12 @@ impl State {
         effects_of(builtin, delta)
     }
 
-    /// Returns an error of the script, with its position.
-    #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
-    fn failure(&self, program: &Program, error: &ScriptError) -> Box<ServerError> {
-        let script = program.scripts.get(self.script).map(|script| &script.script);
-        let place = script.map_or_else(String::new, |script| {
-            let at = self.at.saturating_sub(1);
-            let line = script.commands.get(at).map_or(0, |command| command.line);
-            format!("{}:{line}: ", script.name)
-        });
-        Box::new(ServerError {
-            severity: "ERROR".to_owned(),
-            sqlstate: SqlState::parse(error.sqlstate()),
-            message: format!("{place}{error}"),
-            detail: None,
-            hint: None,
-            others: Vec::new(),
-        })
-    }
-
     /// Forgets what the last turn prepared, if it has not succeeded.
     fn forget_prepared(&mut self) {
         for number in self.preparing.drain(..) {
             if let Some(prepared) = self.prepared.get_mut(number) {
                 *prepared = Prepared::Unknown;
             }
-        }
-    }
-}
-
-impl Program {
-    /// Returns the statement of a script whose reply is read.
-    fn answered(&self, script: usize, tx: &Transaction) -> Option<&Sql> {
-        let script = self.scripts.get(script)?;
-        let command = tx.command().checked_sub(script.first_command)?;
-        match &script.script.commands.get(command)?.action {
-            Action::Sql(sql) => Some(sql),
-            _ => None,
         }
     }
 }
@@ -560,7 +545,7 @@ impl Generator for Client {
         }
         match ended {
             Ok(()) => state.advance(program, script, tx, in_block),
-            Err(error) => Turn::Fail(state.failure(program, &error)),
+            Err(error) => Turn::Fail(program.failure((state.script, state.at), &error)),
         }
     }
 
@@ -577,7 +562,23 @@ impl Generator for Client {
     }
 
     fn show_with(&mut self, on_message: &OnMessage) {
-        self.state.on_message = Arc::clone(on_message);
+        self.state.shown.on_message = Arc::clone(on_message);
+    }
+
+    fn notify_with(&mut self, on_notice: &OnMessage) {
+        self.state.shown.on_notice = Arc::clone(on_notice);
+    }
+
+    fn notice(&mut self, notice: &ServerError) {
+        (self.state.shown.on_notice)(&notice.in_lines());
+    }
+
+    fn failed(&mut self, tx: &Transaction, error: &ServerError, is_repeated: bool) {
+        let Self { program, state } = self;
+        if program.is_verbose && error.is_retryable() {
+            let command = program.command_in_script(state.script, tx);
+            state.shown.error((state.script, command), error, is_repeated);
+        }
     }
 
     fn notes_executions(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Errors of a script that are found while it is executed.
 
+use riops_script::Variables;
 use riops_script::evaluate::EvaluateError;
 
 /// An error of a script. Each has the SQLSTATE that the server has for the same error.
@@ -17,25 +18,29 @@ pub(super) enum ScriptError {
     #[error("{0}")]
     State(&'static str),
     /// A variable has no value.
-    #[error("the variable \"{0}\" is not defined")]
-    Undefined(String),
+    #[error("{0}undefined variable \"{1}\"")]
+    Undefined(&'static str, String),
     /// A column of `\gset` or `\aset` cannot be a variable.
-    #[error("the column \"{0}\" is not a name of a variable")]
+    #[error("error storing into variable {0}")]
     Column(String),
     /// `\gset` got another number of rows.
-    #[error("\\gset requires one row, not {0}")]
+    #[error("expected one row, got {0}")]
     Rows(u64),
     /// A command of the shell failed.
-    #[error("the command failed: {0}")]
+    #[error("execution of meta-command failed: {0}")]
     Shell(String),
     /// The output of a command of the shell is not an integer.
-    #[error("\\setshell requires an integer, not \"{0}\"")]
+    #[error("shell command must return an integer (not \"{0}\")")]
     NotAnInteger(String),
 }
 
 impl ScriptError {
     /// Returns the error of an expression, described with the names of its variables.
-    pub(super) fn of(error: &EvaluateError, names: &riops_script::Names) -> Self {
+    pub(super) fn of(
+        error: &EvaluateError,
+        names: &riops_script::Names,
+        variables: &Variables,
+    ) -> Self {
         let sqlstate = match error {
             EvaluateError::DivisionByZero => "22012",
             EvaluateError::OutOfRange(_)
@@ -45,14 +50,14 @@ impl ScriptError {
             EvaluateError::Malformed(_) => "22P02",
             _ => "22023",
         };
-        Self::Evaluation { sqlstate, text: error.describe(names) }
+        Self::Evaluation { sqlstate, text: error.describe(names, variables) }
     }
 
     pub(super) fn sqlstate(&self) -> &'static str {
         match self {
             Self::Evaluation { sqlstate, .. } => sqlstate,
             Self::State(_) => "55000",
-            Self::Undefined(_) => "42704",
+            Self::Undefined(..) => "42704",
             Self::Column(_) => "42602",
             Self::Rows(_) => "21000",
             Self::Shell(_) => "38000",

@@ -6,6 +6,7 @@ mod initialize;
 mod noted;
 mod program;
 mod received;
+mod shown;
 mod table;
 mod values;
 
@@ -238,7 +239,7 @@ impl Workload for ScriptWorkload {
             // The plans of one session are those of all.
             let notes_executions = session == 0;
             let flags = (prepares_first, notes_executions);
-            let client = Client::new(shared, variables, streams, transactions, flags);
+            let client = Client::new(shared, variables, streams, (session, transactions), flags);
             let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
                 settings: self.trial_settings(),

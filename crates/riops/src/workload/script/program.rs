@@ -1,16 +1,21 @@
 //! Scripts compiled for a run: statements encoded except for the values of their variables.
 
 use riops_script::{Action, Names, Rows, Script, Slot, Statement as Sql};
+use riops_wire::backend::ServerError;
 use riops_wire::execution::Execution;
 use riops_wire::frontend::EncodeError;
 use riops_wire::pipeline::ANY_STATEMENTS;
+use riops_wire::sqlstate::SqlState;
 
+use super::error::ScriptError;
 use crate::plan::script::{Builtin, Parsed};
 use crate::plan::{PlanError, Protocol, ScriptRun};
+use crate::workload::transaction::Transaction;
 use crate::workload::{ScriptCommand, Statement};
 
 /// The scripts of a run. All sessions share them.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(super) struct Program {
     pub(super) scripts: Vec<CompiledScript>,
     pub(super) names: Names,
@@ -21,6 +26,12 @@ pub(super) struct Program {
     pub(super) statements: usize,
     /// Whether a script uses the variable `scale`.
     pub(super) uses_scale: bool,
+    /// Whether undefined variables and operands of the wrong type are treated as by pgbench.
+    pub(super) is_as_pgbench: bool,
+    /// Whether errors are shown that repeat a transaction, or end it after the last try.
+    pub(super) is_verbose: bool,
+    /// Whether each command is shown.
+    pub(super) is_traced: bool,
 }
 
 /// A script and its statements.
@@ -114,7 +125,10 @@ fn first_word(sql: &str) -> String {
 fn without_comments(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {
-        rest = if let Some(comment) = rest.strip_prefix("--") {
+        rest = if let Some(next) = rest.strip_prefix(';') {
+            // An empty statement before `\;`.
+            next
+        } else if let Some(comment) = rest.strip_prefix("--") {
             comment.split_once('\n').map_or("", |(_, rest)| rest)
         } else if rest.starts_with("/*") {
             after_comment(rest)
@@ -214,7 +228,17 @@ impl Program {
             bound
         });
         let bounds = bounds.collect();
-        Ok(Self { scripts: compiled, names, bounds, protocol, statements, uses_scale })
+        Ok(Self {
+            scripts: compiled,
+            names,
+            bounds,
+            protocol,
+            statements,
+            uses_scale,
+            is_as_pgbench: run.report.allows_no_success,
+            is_verbose: run.report.verbose_errors,
+            is_traced: run.report.debug,
+        })
     }
 
     /// Returns all statements, in order.
@@ -250,6 +274,49 @@ impl Program {
             (1..).zip(&script.script.commands).map(command).collect::<Vec<_>>()
         };
         self.scripts.iter().enumerate().flat_map(of_script).collect()
+    }
+}
+
+impl Program {
+    /// Returns an error of a script, with the position of the command before `next`.
+    #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
+    pub(super) fn failure(
+        &self,
+        (script, next): (usize, usize),
+        error: &ScriptError,
+    ) -> Box<ServerError> {
+        let script = self.scripts.get(script).map(|script| &script.script);
+        let place = script.map_or_else(String::new, |script| {
+            let at = next.saturating_sub(1);
+            let line = script.commands.get(at).map_or(0, |command| command.line);
+            // The end of the script has no line.
+            let is_end = matches!(error, ScriptError::State(text) if text.starts_with("end of"));
+            if is_end { String::new() } else { format!("{}:{line}: ", script.name) }
+        });
+        Box::new(ServerError {
+            severity: String::new(),
+            sqlstate: SqlState::parse(error.sqlstate()),
+            message: format!("{place}{error}"),
+            detail: None,
+            hint: None,
+            others: Vec::new(),
+        })
+    }
+
+    /// Returns the number of the command that a transaction executes in its script, from 0.
+    pub(super) fn command_in_script(&self, script: usize, tx: &Transaction) -> usize {
+        let first = self.scripts.get(script).map_or(0, |script| script.first_command);
+        tx.command().saturating_sub(first)
+    }
+
+    /// Returns the statement of a script whose reply is read.
+    pub(super) fn answered(&self, script: usize, tx: &Transaction) -> Option<&Sql> {
+        let script = self.scripts.get(script)?;
+        let command = tx.command().checked_sub(script.first_command)?;
+        match &script.script.commands.get(command)?.action {
+            Action::Sql(sql) => Some(sql),
+            _ => None,
+        }
     }
 }
 

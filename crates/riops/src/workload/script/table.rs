@@ -140,8 +140,9 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
     let on_postgresql = flavor == Flavor::PostgreSql;
     let aid = if dataset.scale >= BIGINT_SCALE { "bigint" } else { "int" };
     let values = [
-        // A partitioned table cannot be unlogged.
-        ("unlogged", if is_partitioned { "" } else { unlogged }),
+        // A partitioned table cannot be unlogged, and a permanent table cannot refer to one that is: as in pgbench 18, only
+        // the partitions are.
+        ("unlogged", if dataset.partitions > 0 { "" } else { unlogged }),
         ("schema", &sql::name(&dataset.schema)),
         ("aid", aid),
         ("partitions", if is_partitioned { &partitions } else { "" }),

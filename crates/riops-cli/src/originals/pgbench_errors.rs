@@ -1,0 +1,143 @@
+//! Errors in the words of pgbench, which scripts around it search for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::error::{ContextKind, ContextValue};
+use riops::plan::script::Builtin;
+
+use super::translation::Refused;
+
+/// The number of scripts that pgbench refuses.
+const SCRIPTS_BEYOND: usize = 129;
+
+/// Whether the command line is that of pgbench.
+static IS_PGBENCH: AtomicBool = AtomicBool::new(false);
+
+/// Notes that the command line is that of pgbench.
+pub(super) fn begin() {
+    IS_PGBENCH.store(true, Ordering::Relaxed);
+}
+
+pub(super) fn refuse<T>(text: &str) -> Result<T, Refused> {
+    Err(text.to_owned())
+}
+
+/// Returns what pgbench says about an error of riops, if it has other words that scripts search for.
+pub(crate) fn as_pgbench_says(text: &str) -> Option<String> {
+    if IS_PGBENCH.load(Ordering::Relaxed) { in_its_words(text) } else { None }
+}
+
+fn in_its_words(text: &str) -> Option<String> {
+    if text.contains("no dataset for the workload script") {
+        return Some("Perhaps you need to do initialization (\"pgbench -i\")".to_owned());
+    }
+    let (_, rejected) = text.split_once("connection rejected by ")?;
+    let (address, rest) = rejected.split_once(" for user ")?;
+    let (_, rest) = rest.split_once(", database ")?;
+    let (_, message) = rest.split_once(": ")?;
+    let message = message.split_once(" (SQLSTATE").map_or(message, |(message, _)| message);
+    Some(format!("connection to server at {address} failed: FATAL:  {message}"))
+}
+
+/// Options whose short form pgbench names in errors.
+const SHORT: [(&str, &str); 7] = [
+    ("--client", "-c/--clients"),
+    ("--jobs", "-j/--jobs"),
+    ("--scale", "-s/--scale"),
+    ("--transactions", "-t/--transactions"),
+    ("--time", "-T/--time"),
+    ("--progress", "-P/--progress"),
+    ("--fillfactor", "-F/--fillfactor"),
+];
+
+/// Returns an error of the command line in the words of pgbench, which scripts may search for.
+pub(super) fn as_pgbench(error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (Some(option), Some(value)) =
+        (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue))
+    else {
+        let text = error.render().to_string();
+        let help =
+            ("For more information, try '--help'.", "Try \"pgbench --help\" for more information.");
+        return text.trim_start_matches("error: ").trim_end().replace(help.0, help.1);
+    };
+    let name = option.split([' ', '=']).next().unwrap_or(option);
+    let shown = SHORT.iter().find(|(long, _)| *long == name).map_or(name, |(_, shown)| shown);
+    match name {
+        _ if value.is_empty() => format!("option {shown} requires an argument"),
+        "--protocol" => format!("invalid query mode (-M): \"{value}\""),
+        "--max-tries" => format!("invalid number of maximum tries: \"{value}\""),
+        "--partition-method" => {
+            format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\"")
+        }
+        "--sampling-rate" => format!("invalid sampling rate: \"{value}\""),
+        _ if value.parse::<i64>().is_ok() => {
+            let whole = error.render().to_string();
+            let range = whole.split_once(" is not in ").and_then(|(_, rest)| rest.lines().next());
+            format!("{shown} must be in range {}", range.unwrap_or_default().replace("..=", ".."))
+        }
+        _ => format!("invalid value \"{value}\" for option {shown}"),
+    }
+}
+
+/// Refuses scripts that pgbench refuses. The others are read by the command.
+pub(super) fn check_scripts(
+    builtin: &[String],
+    files: &[String],
+    others: usize,
+) -> Result<(), Refused> {
+    let mut weights = i64::try_from(others).unwrap_or(i64::MAX);
+    for (spec, is_builtin) in
+        builtin.iter().map(|spec| (spec, true)).chain(files.iter().map(|spec| (spec, false)))
+    {
+        let (name, weight) = match spec.rsplit_once('@') {
+            None => (spec.as_str(), "1"),
+            Some(parts) => parts,
+        };
+        match weight.parse::<i64>() {
+            Err(_) => return refuse(&format!("invalid weight specification: @{weight}")),
+            Ok(weight) if !(0..=i64::from(i32::MAX)).contains(&weight) => {
+                let most = i32::MAX;
+                return refuse(&format!(
+                    "weight specification out of range (0 .. {most}): {weight}"
+                ));
+            }
+            Ok(weight) => weights += weight,
+        }
+        if is_builtin && name.parse::<Builtin>().is_err() {
+            let found = Builtin::ALL.iter().filter(|each| each.name().starts_with(name)).count();
+            return refuse(&match found {
+                0 => format!("no builtin script found for name \"{name}\""),
+                _ => format!(
+                    "ambiguous builtin name: {found} builtin scripts found for prefix \"{name}\""
+                ),
+            });
+        }
+    }
+    match builtin.len() + files.len() + others {
+        0 => Ok(()),
+        SCRIPTS_BEYOND.. => refuse("at most 128 SQL scripts are allowed"),
+        _ if weights == 0 => refuse("total script weight must not be zero"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_the_words_that_scripts_search_for() {
+        let rejected = "connection rejected by /tmp/s for user \"me\", database \"x\": database \"x\" does not exist (SQLSTATE 3D000); create it";
+        assert_eq!(
+            in_its_words(rejected).as_deref(),
+            Some("connection to server at /tmp/s failed: FATAL:  database \"x\" does not exist")
+        );
+        let missing = in_its_words("no dataset for the workload script in database x");
+        assert!(missing.unwrap().contains("pgbench -i"));
+        assert_eq!(in_its_words("cannot read a.sql"), None);
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+
+fn translated(line: &str) -> Result<String, String> {
+    let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
+    translate(&arguments, &outside).map(|translation| match translation.meaning {
+        Meaning::Commands(commands) | Meaning::Silent(commands) => commands[0].join(" "),
+        Meaning::Text(text) | Meaning::Message(text) => text,
+    })
+}
+
+#[test]
+fn refusals_have_the_words_of_pgbench() {
+    for (line, text) in [
+        ("-c three", "invalid value \"three\" for option -c/--clients"),
+        ("-j 0", "-j/--jobs must be in range 1.."),
+        ("-F 3", "-F/--fillfactor must be in range 10..100"),
+        ("-P 0", "-P/--progress must be in range"),
+        ("-i --partitions=-1", "--partitions must be in range"),
+        ("--max-tries=-10", "invalid number of maximum tries: \"-10\""),
+        ("-M binary", "invalid query mode (-M): \"binary\""),
+        ("-i --partition-method=BAD", "expecting \"range\" or \"hash\", got: \"BAD\""),
+        ("-l --sampling-rate=0", "invalid sampling rate"),
+        ("-T 5 -l --aggregate-interval=9", "aggregation (9) must not be higher than"),
+        ("-D foobla", "invalid variable definition: \"foobla\""),
+        ("-b sel@one", "invalid weight specification: @one"),
+        ("-b sel@-1", "weight specification out of range"),
+        ("-b s", "ambiguous builtin name: 2 builtin scripts found for prefix \"s\""),
+        ("-b nosuch", "no builtin script found for name \"nosuch\""),
+        ("-b sel@0", "total script weight must not be zero"),
+        ("--nosuch", "Try \"pgbench --help\" for more information."),
+    ] {
+        let error = translated(line).unwrap_err();
+        assert!(error.contains(text), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_run_has_the_defaults_of_pgbench() {
+    assert_eq!(
+        translated("").unwrap(),
+        "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success --sessions=1 --workers=1 --protocol=simple --transactions-per-session=10 --max-retries=0 --on-error=end-session --allow-shell --vacuum-first=short"
+    );
+    let line = translated("-S -c 8 -j 4 -T 60 -M prepared -P 5 -r -n bench").unwrap();
+    for word in [
+        "--builtin=select-only",
+        "--sessions=8",
+        "--workers=4",
+        "--duration=60s",
+        "--interval=5s --progress",
+        "--report-per-command",
+        "--database=dbname=bench",
+    ] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
+    assert!(!line.contains("--vacuum"), "{line}");
+}
+
+#[test]
+fn scripts_keep_their_order() {
+    let line = translated("-f a.sql@2 -S -b tpcb@3 -f b.sql").unwrap();
+    let order = "--file=a.sql@2 --builtin=select-only --builtin=tpcb@3 --file=b.sql";
+    assert!(line.contains(order) && !line.contains("scale="), "{line}");
+    assert!(translated("-f a.sql").unwrap().contains("--define=scale=1"));
+    assert!(translated("-f a.sql -s 7").unwrap().contains("--define=scale=7"));
+    assert!(!translated("-f a.sql -D scale=2").unwrap().contains("scale=1"));
+}
+
+#[test]
+fn connections_are_those_of_libpq() {
+    let database = |line: &str| {
+        let line = translated(line).unwrap();
+        line.split(" --").find_map(|word| word.strip_prefix("database=")).map(str::to_owned)
+    };
+    assert_eq!(database("-n").as_deref(), None);
+    assert_eq!(database("-h db -p 5 -U me x").as_deref(), Some("host=db port=5 user=me dbname=x"));
+    assert_eq!(database("-p 5 host=db").as_deref(), Some("port=5 host=db"));
+    let uri = database("-U me postgres://db/x").unwrap();
+    assert_eq!(uri, "postgres://db/x?user=me");
+    let uri = database("-U a&b postgres://db/x?port=1").unwrap();
+    assert_eq!(uri, "postgres://db/x?port=1&user=a%26b");
+}
+
+#[test]
+fn only_a_connection_string_can_have_a_password() {
+    let changed = |line: &str| {
+        let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let secret = connection_with_password(&arguments)?;
+        let [position] = secret.positions[..] else { panic!("{line}") };
+        arguments[position] = secret.replacement.unwrap();
+        Some((secret.value, arguments.join(" ")))
+    };
+    for (typed, shown) in [
+        ("-n -d password=x -S", "-n -d (hidden) -S"),
+        ("-dpassword=x -S", "-d(hidden) -S"),
+        ("-Snd password=x", "-Snd (hidden)"),
+        ("-Sndpassword=x", "-Snd(hidden)"),
+        ("-d=password=x", "-d=(hidden)"),
+        ("--dbn=password=x -S", "--dbn=(hidden) -S"),
+        ("-S --dbname password=x", "-S --dbname (hidden)"),
+        ("-D password=x password=x", "-D password=x (hidden)"),
+        ("-D a=password=x -dpassword=x", "-D a=password=x -d(hidden)"),
+    ] {
+        assert_eq!(changed(typed), Some(("password=x".to_owned(), shown.to_owned())));
+    }
+    let uri = "postgres://a:b@db/x";
+    let shown = Some((uri.to_owned(), "-S (hidden)".to_owned()));
+    assert_eq!(changed(&format!("-S {uri}")), shown);
+    assert_eq!(changed("-D password=x -f a.sql"), None);
+}
+
+#[test]
+fn announces_a_given_seed_and_an_ignored_scale() {
+    let notices = |line: &str| {
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let outside = Outside { variable: &|_| None, read: &|_| Err(String::new()) };
+        translate(&arguments, &outside).unwrap().notices
+    };
+    assert_eq!(notices("-n"), Vec::<String>::new());
+    assert_eq!(notices("-f a.sql -s 5 --random-seed=7"), ["setting random seed to 7"]);
+    assert!(notices("-S -s 5")[0].starts_with("scale option ignored"));
+    assert!(notices("--random-seed rand")[0].starts_with("setting random seed to "));
+}
+
+#[test]
+fn initialization_has_the_steps_of_pgbench() {
+    assert_eq!(translated("-i").unwrap(), "script initialize --steps=dtgvp");
+    let line = translated("-i -s 10 -I dtpvGvv -n --foreign-keys --partitions 2").unwrap();
+    assert_eq!(line, "script initialize --steps=dtpGf --scale=10 --partitions=2");
+}
+
+#[test]
+fn refuses_what_pgbench_refuses() {
+    for line in [
+        "-t 1 -T 1",
+        "-i -c 2",
+        "-F 50",
+        "--max-tries=0",
+        "--sampling-rate=0.1",
+        "-l --sampling-rate=0.1 --aggregate-interval=1",
+        "--progress-timestamp",
+        "-i -I x",
+        "-i --partition-method=hash",
+        "-c 0",
+        "-T 5 -l --aggregate-interval=2",
+        "a b",
+        "--random-seed=x",
+        "-M binary",
+        "--show-script=x",
+        "-L 0",
+        "--log-prefix=a",
+        "-i -I=",
+        "-i --verbose-errors",
+    ] {
+        assert!(translated(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn information_is_a_text() {
+    assert!(translated("-b list").unwrap().contains("  tpcb-like: <builtin: TPC-B (sort of)>\n"));
+    assert!(translated("--show-script=sel").unwrap().starts_with("-- select-only: <builtin"));
+    assert!(translated("-V").unwrap().starts_with("pgbench (PostgreSQL) 18"));
+}

@@ -1,0 +1,2 @@
+-- The smallest query that returns a row.
+select 1
