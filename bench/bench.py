@@ -11,6 +11,8 @@ Cases:
   floor       --batch 1, 8 and 32 sessions, unix socket and TCP, each driver, against a loop that does nothing else
   few         1 and 2 sessions, each on its own worker, in a loop that does nothing else: a receive that waits,
               against epoll
+  drivers     --batch 1, 1 to 128 sessions, unix socket and TCP: io_uring against epoll, and each against its loop that
+              does nothing else
   workers     64 sessions on 64 workers, against pgbench with 64 threads, and against 2 workers
   overhead    all measurements (open loop, histograms, series, probes), against the closed loop of riops
   instructions
@@ -198,6 +200,39 @@ def few(server, report, arguments):
             for position, what in enumerate(["CPU µs/transaction", "transactions/s"]):
                 values = [(run[position] for run in runs) for runs in (mine, plain)]
                 report.line(f"waiting receive, {name}, {sessions} session(s): {what}", *values, None, True)
+
+
+def drivers(server, report, arguments):
+    """What `--driver auto` is chosen by. All four loops of a case are in each round, in another order each time."""
+    for name, url in [("socket", server.socket), ("tcp", server.tcp)]:
+        for sessions in (1, 2, 4, 8, 16, 32, 128):
+            common = ["--batch", "1", "-c", str(sessions), "-j", "2", "-t", str(arguments.seconds), "--warmup", "0"]
+
+            def ours(driver):
+                stage = record_of(url, *common, "--driver", driver)["stages"][0]
+                return stage["client_cpu"]["us_per_transaction"], stage["throughput"]["transactions_per_s"]
+
+            def loop(driver):
+                # As riops, which has at most one worker for each session.
+                words = [url, str(sessions), str(min(sessions, 2)), str(arguments.seconds), "rows"]
+                done, cpu = timed([BARE, driver, *words])[0].split()
+                return float(cpu), int(done) / arguments.seconds
+
+            runs = [(ours, "epoll"), (ours, "io-uring"), (loop, "epoll"), (loop, "io-uring")]
+            results = {run: [] for run in runs}
+            for number in range(arguments.rounds):
+                turn = number % len(runs)
+                for kind, driver in runs[turn:] + runs[:turn]:
+                    results[kind, driver].append(kind(driver))
+            case = f"drivers, {name}, {sessions} session(s)"
+            for position, what in enumerate(["CPU µs/transaction", "transactions/s"]):
+                of = lambda run: (result[position] for result in results[run])
+                is_cpu = position == 0
+                pair = of((ours, "io-uring")), of((ours, "epoll"))
+                report.line(f"{case}: {what}, io-uring against epoll", *pair, None, is_cpu)
+                for driver in ("epoll", "io-uring"):
+                    pair = of((ours, driver)), of((loop, driver))
+                    report.line(f"{case}: {what}, {driver} against its loop", *pair, None, is_cpu)
 
 
 def workers(server, report, arguments):
@@ -1004,7 +1039,7 @@ def require_programs(wanted):
         for (program, package), cases in PROGRAMS.items()
         if wanted & (cases | {"all"}) and shutil.which(program) is None
     ]
-    examples = [(BARE, {"floor", "few", "script"}), (BARE_LOAD, {"bulk"}), (FILL_STORE, {"store"}), (RIOPS, wanted)]
+    examples = [(BARE, {"floor", "few", "drivers", "script"}), (BARE_LOAD, {"bulk"}), (FILL_STORE, {"store"}), (RIOPS, wanted)]
     examples = [path for path, cases in examples if wanted & (cases | {"all"}) and not os.path.exists(path)]
     missing += [f"{path} (cargo build --release --bins --examples)" for path in examples]
     if missing:
@@ -1013,7 +1048,7 @@ def require_programs(wanted):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "workers", "overhead", "instructions", "parse", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "script", "oltp", "cbc", "store", "peers", "all"])
+    parser.add_argument("case", nargs="+", choices=["socket", "tcp", "batch1000", "load", "floor", "few", "drivers", "workers", "overhead", "instructions", "parse", "stall", "many", "loops", "ybio", "bulk", "point", "pipeline", "script", "oltp", "cbc", "store", "peers", "all"])
     parser.add_argument("--size", default="1", help="size for cbc, in GB")
     parser.add_argument("--scale", type=int, default=50, help="scale of the tables for script")
     parser.add_argument("--runs", type=int, default=10_000, help="stored runs for store")
@@ -1034,7 +1069,7 @@ def main():
             batch1000(server, report, arguments)
         if wanted & {"load", "all"}:
             load(server, report, arguments)
-        for name, case in [("floor", floor), ("few", few), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("parse", parse), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("script", script), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
+        for name, case in [("floor", floor), ("few", few), ("drivers", drivers), ("workers", workers), ("overhead", overhead), ("instructions", instructions), ("parse", parse), ("stall", stall), ("many", many), ("loops", loops), ("ybio", ybio), ("bulk", bulk), ("point", point), ("pipeline", pipeline), ("script", script), ("oltp", oltp), ("cbc", cbc), ("store", store)]:
             if wanted & {name, "all"}:
                 case(server, report, arguments)
     report.table()

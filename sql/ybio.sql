@@ -495,7 +495,8 @@ begin
   -- On YugabyteDB, each DROP changes the version of the catalog and interrupts the other sessions. The view ends with
   -- its session.
   if prepared and version() not like '%-YB-%' then
-    drop view pg_temp.ybio_rows;
+    -- Temporary relations come first. With the name of their schema, the statement fails on Citus.
+    drop view ybio_rows;
   end if;
   perform set_config('ybio.state', '', false);
   result := ybio_report(call_id, intervals, measure_s, ended, histogram,

@@ -251,20 +251,16 @@ fn rebase(
     Ok(registry.reset_baseline(entry, &stage.workload.contents_sql())?)
 }
 
-/// Returns whether a statement can be prepared now, with these settings. It gets no name, and the settings are rolled
-/// back, so that nothing is left in the session or behind a pooler.
+/// Returns whether a statement can be prepared now. It gets no name, so that nothing of it is left behind a pooler.
 fn can_be_prepared(
     connection: &mut Connection,
     settings: &[String],
     statement: &Statement,
 ) -> Result<bool, ConnectionError> {
-    connection.execute("begin")?;
-    if connection.has_catalogs() {
-        connection.execute(&settings.join("; "))?;
-    }
-    let prepared = connection.prepare("", &statement.sql, &statement.parameter_types);
-    connection.execute("rollback")?;
-    optional(prepared).map(|prepared| prepared.is_some())
+    connection.with_path(settings, |connection| {
+        let prepared = connection.prepare("", &statement.sql, &statement.parameter_types);
+        Ok(optional(prepared)?.is_some())
+    })
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {

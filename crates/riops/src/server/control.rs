@@ -52,6 +52,35 @@ impl Connection {
         Ok(found?.into_iter().flatten().flatten().collect())
     }
 
+    /// Calls `check` with these settings of the search path, of which nothing is left: it is pinned again, or the settings
+    /// are rolled back if a pooler would pass them to other clients.
+    ///
+    /// # Errors
+    /// As [`Self::query`], and those of `check`.
+    pub fn with_path<T>(
+        &mut self,
+        settings: &[String],
+        check: impl FnOnce(&mut Self) -> Result<T, ConnectionError>,
+    ) -> Result<T, ConnectionError> {
+        let settings = settings.join("; ");
+        match self.search_path() {
+            SearchPath::Session => {
+                self.execute(&settings)?;
+                let found = check(self);
+                self.execute(PINNED)?;
+                found
+            }
+            SearchPath::Transaction => {
+                self.execute("begin")?;
+                self.execute(&settings)?;
+                let found = check(self);
+                self.execute("rollback")?;
+                found
+            }
+            SearchPath::Unpinned | SearchPath::Unsupported => check(self),
+        }
+    }
+
     /// Returns whether a schema exists and, if a superuser would use objects of a role with fewer rights, the name of its
     /// owner: triggers and rules are executed with the rights of the role that uses the table.
     ///

@@ -386,21 +386,51 @@ pub(super) fn outline(root: &Value) -> String {
 struct Node<'a> {
     depth: usize,
     fields: &'a Value,
+    /// Whether it is a part of a task of Citus: its tables and indexes are those of a shard.
+    of_shard: bool,
 }
 
 fn collect<'a>(fields: &'a Value, depth: usize, nodes: &mut Vec<Node<'a>>) {
+    collect_nodes(fields, (depth, false), nodes);
+}
+
+fn collect_nodes<'a>(
+    fields: &'a Value,
+    (depth, of_shard): (usize, bool),
+    nodes: &mut Vec<Node<'a>>,
+) {
     if !fields.is_object() || depth > DEPTH_MAX {
         return;
     }
-    nodes.push(Node { depth, fields });
-    for child in fields.get("Plans").and_then(Value::as_array).into_iter().flatten() {
-        collect(child, depth + 1, nodes);
+    let list = |fields: &'a Value, name: &str| {
+        fields.get(name).and_then(Value::as_array).into_iter().flatten()
+    };
+    // Citus executes a task on the node of a shard. The plan of a single one is that of the statement.
+    let job = fields.pointer("/Distributed Query/Job").unwrap_or(&Value::Null);
+    let is_single = job.get("Task Count").and_then(Value::as_u64) == Some(1);
+    if !is_single {
+        nodes.push(Node { depth, fields, of_shard });
+    }
+    for task in list(job, "Tasks") {
+        let plans = list(task, "Remote Plan").filter_map(Value::as_array).flatten();
+        for plan in plans.filter_map(|plan| plan.get("Plan")) {
+            collect_nodes(plan, (depth + usize::from(!is_single), true), nodes);
+        }
+    }
+    for child in list(fields, "Plans") {
+        collect_nodes(child, (depth + 1, of_shard), nodes);
     }
 }
 
 impl<'a> Node<'a> {
     fn text(&self, field: &str) -> &'a str {
-        self.fields.get(field).and_then(Value::as_str).unwrap_or("")
+        let text = self.fields.get(field).and_then(Value::as_str).unwrap_or("");
+        if self.of_shard && field.ends_with(" Name") {
+            // `accounts_102008` is a shard of `accounts`.
+            let name = text.trim_end_matches(|last: char| last.is_ascii_digit());
+            return name.strip_suffix('_').unwrap_or(text);
+        }
+        text
     }
 
     /// Returns the node type. Older releases of YugabyteDB name a scan of the whole table differently.

@@ -252,3 +252,34 @@ fn yugabytedb_changes_a_row_with_a_known_primary_key_without_a_scan() {
     let whole = access(AccessPath::SeqScan { table: "t".to_owned() });
     assert!(whole.judge(&json!([{ "Plan": seq }]).to_string()).held);
 }
+
+/// The plan of a job of Citus with these plans of its tasks, the first of which is shown.
+fn citus(tasks: u64, shown: &Value) -> String {
+    json!([{"Plan": {"Node Type": "Custom Scan", "Custom Plan Provider": "Citus Adaptive",
+        "Distributed Query": {"Job": {"Task Count": tasks, "Tasks Shown": "All",
+            "Tasks": [{"Node": "host=a", "Remote Plan": [[{"Plan": shown}]]}]}}}}])
+    .to_string()
+}
+
+#[test]
+fn the_plan_of_a_task_of_citus_is_that_of_the_statement() {
+    let mut shard = scan("Index Scan");
+    shard["Relation Name"] = json!("rows_0001_102008");
+    shard["Index Name"] = json!("rows_0001_asc_mykey_102008");
+    let found = index_scan().judge(&citus(1, &shard));
+    assert!(found.held, "{}", found.outline);
+    assert_eq!(
+        found.outline,
+        "Index Scan using rows_0001_asc_mykey on rows_0001, ((mykey >= $1) AND (mykey <= $2))"
+    );
+    // Several tasks are not the statement of one shard, and are shown as such.
+    let found = index_scan().judge(&citus(32, &shard));
+    assert!(found.outline.starts_with("Custom Scan\n  Index Scan using"), "{}", found.outline);
+    let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001_102008"});
+    assert!(!index_scan().judge(&citus(1, &seq)).held);
+    let (table, index) = ("rows_0001".to_owned(), "rows_0001_asc_mykey".to_owned());
+    let update = access(AccessPath::UpdateByIndex { table, index });
+    let node = json!({"Node Type": "ModifyTable", "Operation": "Update",
+        "Relation Name": "rows_0001_102008", "Plans": [shard]});
+    assert!(update.judge(&citus(1, &node)).held);
+}
