@@ -18,8 +18,8 @@ impl Connection {
         let path = match self.query_value(&pin(self.session_info().process)) {
             Ok(Some(_)) => SearchPath::Session,
             Ok(None) => SearchPath::Transaction,
-            // Not PostgreSQL: the server does not have these functions, or cannot parse this. Its SQLSTATEs may be others.
-            Err(ConnectionError::Server(error)) if !error.sqlstate.is_transient() => {
+            // Not PostgreSQL: the server does not have these functions, or cannot parse this.
+            Err(ConnectionError::Server(error)) if is_unsupported(error.sqlstate.as_str()) => {
                 SearchPath::Unsupported
             }
             Err(error) => return Err(error),
@@ -123,12 +123,15 @@ impl Connection {
     /// Fails if the server does not respond on another connection, or its process has completed the statement.
     fn responds(&self) -> Result<(), ConnectionError> {
         // A pooler may have no other connection to the server, and its process id is not that of a server process.
-        if self.search_path() != SearchPath::Session {
+        if matches!(self.search_path(), SearchPath::Transaction | SearchPath::Unpinned) {
             return self.second_connection().map(drop);
         }
         let mut info = self.info().clone();
         info.servers = vec![self.server().clone()];
         let mut connection = Self::open(&info, self.interrupt())?;
+        if !connection.has_catalogs() {
+            return Ok(());
+        }
         connection.silence().allow();
         connection.set_deadline(Some(Instant::now() + info.connect_timeout));
         let sql = format!(
@@ -140,4 +143,10 @@ impl Connection {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a server that is not PostgreSQL answers a statement that it does not support with this SQLSTATE: a syntax
+/// error or an unknown name, or those of H2 (`9…`), `QuestDB` (`00000`) and `DataFusion` (`XX000`).
+fn is_unsupported(sqlstate: &str) -> bool {
+    ["42", "0A", "3F", "9", "00", "XX000"].iter().any(|start| sqlstate.starts_with(start))
 }

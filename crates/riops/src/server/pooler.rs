@@ -1,5 +1,7 @@
 //! Detects connection poolers between riops and the server by their behavior, not by their name.
 
+use std::time::Instant;
+
 use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
@@ -53,6 +55,18 @@ impl Pooler {
         target: &ConnInfo,
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
+        // A pool without a free connection lets them wait, and what the server process is doing is not known.
+        connection.set_deadline(Some(Instant::now() + target.connect_timeout));
+        let found = Self::compare(connection, target, interrupt);
+        connection.set_deadline(None);
+        found
+    }
+
+    fn compare(
+        connection: &mut Connection,
+        target: &ConnInfo,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Self>, ConnectionError> {
         // A pooler forwards to PostgreSQL. Other servers may have one process for all sessions.
         if !connection.has_catalogs() {
             return Ok(None);
@@ -69,6 +83,9 @@ impl Pooler {
             }
             opened => opened?,
         };
+        let deadline = Some(Instant::now() + target.connect_timeout);
+        connection.set_deadline(deadline);
+        second.set_deadline(deadline);
         let mut by_transaction = false;
         let first = server_process(connection)?;
         for _ in 0..COMPARISONS {
