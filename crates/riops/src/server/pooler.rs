@@ -6,11 +6,14 @@ use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
+use super::search_path::SearchPath;
 use crate::host::Interrupt;
 
 /// How often the backends of two sessions are compared. A busy pool may assign different backends by
 /// chance.
 const COMPARISONS: usize = 8;
+/// The detection may take this many times the connect timeout.
+const CONNECT_TIMEOUTS: u32 = 6;
 /// Name of a prepared statement that no other program uses.
 const PROBE_NAME: &str = "riops_probe";
 
@@ -55,8 +58,11 @@ impl Pooler {
         target: &ConnInfo,
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
-        // A pool without a free connection lets them wait, and what the server process is doing is not known.
-        connection.set_deadline(Some(Instant::now() + target.connect_timeout));
+        // Behind a pooler, nothing tells a lost reply from one that takes long.
+        if connection.search_path() == SearchPath::Transaction {
+            let limit = CONNECT_TIMEOUTS * target.connect_timeout;
+            connection.set_deadline(Some(Instant::now() + limit));
+        }
         let found = Self::compare(connection, target, interrupt);
         connection.set_deadline(None);
         found
@@ -83,9 +89,7 @@ impl Pooler {
             }
             opened => opened?,
         };
-        let deadline = Some(Instant::now() + target.connect_timeout);
-        connection.set_deadline(deadline);
-        second.set_deadline(deadline);
+        second.set_deadline(Some(Instant::now() + CONNECT_TIMEOUTS * target.connect_timeout));
         let mut by_transaction = false;
         let first = server_process(connection)?;
         for _ in 0..COMPARISONS {
