@@ -43,25 +43,19 @@ enum Connections {
 }
 
 impl Connections {
-    /// Returns the next smaller number, if there is one. `may_close` is whether no lock depends on the first connection.
-    fn fewer(self, may_close: bool) -> Option<Self> {
+    /// Returns the next smaller number and what is missing with it, if there is one. `may_close` is whether no lock
+    /// depends on the first connection.
+    fn fewer(self, may_close: bool) -> Option<(Self, &'static str)> {
         match self {
-            Self::All => Some(Self::WithoutSampler),
-            Self::WithoutSampler => may_close.then_some(Self::OfSessions),
-            Self::OfSessions => None,
-        }
-    }
-
-    /// What is missing with this number.
-    fn text(self) -> &'static str {
-        match self {
-            Self::All => "",
-            Self::WithoutSampler => {
-                "the sessions need the connection that samples wait events: they are not sampled"
-            }
-            Self::OfSessions => {
-                "the sessions need all connections: the counters of the database are not read"
-            }
+            Self::All => Some((
+                Self::WithoutSampler,
+                "the sessions need the connection that samples wait events: they are not sampled",
+            )),
+            Self::WithoutSampler if may_close => Some((
+                Self::OfSessions,
+                "the sessions need all connections: the counters of the database are not read",
+            )),
+            _ => None,
         }
     }
 }
@@ -96,12 +90,12 @@ impl ActiveRun<'_> {
                 Err(error) if error.is_for_want_of_connections() => {
                     // The lock on a dataset needs the control connection.
                     let may_close = self.plan.work.spec().dataset().is_none();
-                    connections = connections.fewer(may_close).ok_or_else(|| {
+                    let (fewer, missing) = connections.fewer(may_close).ok_or_else(|| {
                         let needed = u64::from(self.plan.sessions) + u64::from(!may_close);
                         RunError::TooFewConnections { needed, source: Box::new(error) }
                     })?;
-                    since = Instant::now();
-                    self.observer.notice(connections.text());
+                    (connections, since) = (fewer, Instant::now());
+                    self.observer.notice(missing);
                 }
                 Err(error) => return Err(error),
             }
@@ -222,7 +216,7 @@ impl ActiveRun<'_> {
 
     /// Whether the sessions have settings: a pooler would leak them to other sessions, and a server that is not
     /// PostgreSQL does not have them.
-    pub(super) fn sets_up_sessions(&self) -> bool {
+    fn sets_up_sessions(&self) -> bool {
         !self.environment.is_transaction_pooled() && self.control.has_catalogs()
     }
 

@@ -36,7 +36,7 @@ impl std::fmt::Display for Lack {
     }
 }
 
-/// Returns what the server lacks; nothing without a look for one that has the catalogs of PostgreSQL.
+/// Returns what the server lacks. A server with the catalogs of PostgreSQL lacks nothing, and is not asked.
 ///
 /// # Errors
 /// [`ConnectionError`] if the connection fails.
