@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use riops::units::conninfo;
+
 use crate::scan::CommandLine;
 
 /// Options whose names differ: the name in sysbench and the name in riops.
@@ -67,8 +69,7 @@ pub(crate) fn options(
     }
     for (variable, setting) in TARGET {
         if let Some(value) = set.get(variable) {
-            let quoted = value.replace('\\', "\\\\").replace('\'', "\\'");
-            target.push(format!("{setting}='{quoted}'"));
+            target.push(conninfo::pair(setting, value));
         }
     }
     // A password or a port alone does not select a server.
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!((value("duration"), value("warmup")), (Some("300"), Some("60")));
         assert_eq!((value("tables"), value("table-size")), (Some("10"), Some("100000")));
         assert_eq!((value("range-selects"), value("empty")), (Some("false"), None));
-        assert_eq!(value("database"), Some("host='yb-tserver' port='5433' password='it\\'s'"));
+        assert_eq!(value("database"), Some("host=yb-tserver port=5433 password='it\\'s'"));
         assert_eq!(value("test"), Some("oltp_write_only"));
         assert_eq!(value("num-rows-in-insert"), Some("5"));
         assert_eq!(found.len(), 10);

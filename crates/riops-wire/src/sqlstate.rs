@@ -29,6 +29,8 @@ impl SqlState {
     pub const DEADLOCK_DETECTED: Self = Self(*b"40P01");
     /// The connection failed.
     pub const CONNECTION_FAILURE: Self = Self(*b"08006");
+    /// A prepared statement of this name exists.
+    pub const DUPLICATE_STATEMENT_NAME: Self = Self(*b"42P05");
     /// A prepared statement does not exist.
     pub const INVALID_STATEMENT_NAME: Self = Self(*b"26000");
     /// The connection could not be established.

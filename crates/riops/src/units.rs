@@ -2,6 +2,7 @@
 //!
 //! Independent of what is counted or timed.
 
+pub mod conninfo;
 pub mod sql;
 pub mod text;
 

@@ -1,5 +1,6 @@
 //! Options of `rows`.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -195,6 +196,9 @@ pub(crate) struct RunRows {
     /// Update without distributed transactions
     #[arg(long, help_heading = "YugabyteDB")]
     non_transactional_writes: bool,
+    /// Write the table of the sessions to FILE, as PGIO does
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "repeat")]
+    session_detail: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     #[command(flatten)]
@@ -276,5 +280,9 @@ impl RunWorkload for RunRows {
 
     fn target(&self) -> &TargetOptions {
         &self.target
+    }
+
+    fn session_detail(&self) -> Option<&Path> {
+        self.session_detail.as_deref()
     }
 }

@@ -1,6 +1,7 @@
 //! Options of `riops run` that workloads share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -11,7 +12,7 @@ use riops::plan::{
     WorkPlan,
 };
 use riops::report::{self, Scale};
-use riops::units::{Count, Span};
+use riops::units::{Count, Span, UnitError};
 
 use super::live::LiveOptions;
 use super::parsers::{
@@ -33,6 +34,16 @@ pub(crate) trait RunWorkload {
 
     /// The server.
     fn target(&self) -> &TargetOptions;
+
+    /// The file for the table of the sessions.
+    fn session_detail(&self) -> Option<&Path> {
+        None
+    }
+
+    /// How an option was understood, if it has another meaning in the original tool.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Number of processors.
@@ -271,7 +282,7 @@ pub(crate) struct LoopOptions {
         group = "stop",
         help = or_default("Duration of the measurement", span_of(default_duration_s()))
     )]
-    pub(crate) duration: Option<Span>,
+    duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
     #[arg(long, visible_alias = "events", value_name = "N", group = "stop")]
     pub(crate) transactions: Option<Count>,
@@ -321,12 +332,35 @@ pub(crate) struct LoopOptions {
     warmup: Option<Span>,
 }
 
+/// A duration as it was given.
+#[derive(Debug, Clone, Copy)]
+struct GivenSpan {
+    span: Span,
+    has_unit: bool,
+}
+
+impl FromStr for GivenSpan {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+        Ok(Self { span: text.parse()?, has_unit })
+    }
+}
+
 impl LoopOptions {
+    /// The duration, if it was given as a number without a unit.
+    pub(crate) fn bare_duration(&self) -> Option<Span> {
+        self.duration.filter(|duration| !duration.has_unit).map(|duration| duration.span)
+    }
+
     fn stop(&self) -> Stop {
         match (self.duration, self.transactions, self.total_rows) {
             (_, Some(count), _) => Stop::Transactions(count.0),
             (_, _, Some(count)) => Stop::Rows(count.0),
-            (duration, _, _) => Stop::DurationS(duration.map_or_else(default_duration_s, seconds)),
+            (duration, _, _) => Stop::DurationS(
+                duration.map_or_else(default_duration_s, |given| seconds(given.span)),
+            ),
         }
     }
 }

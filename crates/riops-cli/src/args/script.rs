@@ -252,6 +252,13 @@ impl RunWorkload for RunScript {
     fn target(&self) -> &TargetOptions {
         &self.target
     }
+
+    fn notice(&self) -> Option<String> {
+        let number = self.drive.bare_duration()?.0.as_secs_f64();
+        Some(format!(
+            "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
+        ))
+    }
 }
 
 /// The log of single transactions

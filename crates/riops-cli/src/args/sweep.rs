@@ -188,12 +188,13 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 11] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 12] = [
     "dump-plan",
     "no-store",
     "settle",
     "graph",
     "graph-scale",
+    "session-detail",
     "print-histogram",
     "histogram-buckets",
     "metrics-listen",

@@ -1,11 +1,12 @@
 //! `riops run`: executes a plan from options or a file, and stores and prints the record.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use riops::host::Interrupt;
+use anyhow::{Context as _, Result};
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use riops::host::{Interrupt, OutputFile};
 use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::Record;
 use riops::units::text::json_text;
@@ -37,8 +38,12 @@ pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<
                 graph_options,
                 target: options.target(),
                 before: None,
+                session_detail: options.session_detail(),
             };
             let plan = Plan { trust: Trust(true), ..options.plan()? };
+            if let Some(notice) = options.notice() {
+                ui.notice(&notice);
+            }
             perform(&plan, &command_options, (interrupt, ui)).map(|(code, _)| code)
         }
         (None, Some(file)) => {
@@ -66,7 +71,9 @@ pub(crate) fn run_existing_plan(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    perform(&plan, &CommandOptions { keep, graph_options, target, before }, environment)
+    let command_options =
+        CommandOptions { keep, graph_options, target, before, session_detail: None };
+    perform(&plan, &command_options, environment)
 }
 
 /// Reads a plan from a file.
@@ -84,6 +91,8 @@ struct CommandOptions<'a> {
     target: &'a TargetOptions,
     /// The stored run that is repeated.
     before: Option<&'a Record>,
+    /// The file for the table of the sessions.
+    session_detail: Option<&'a Path>,
 }
 
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
@@ -93,7 +102,8 @@ fn perform(
     command_options: &CommandOptions<'_>,
     (interrupt, ui): (&Interrupt, Ui),
 ) -> Result<(ExitCode, Option<Record>)> {
-    let CommandOptions { keep, graph_options, target: target_options, before } = command_options;
+    let CommandOptions { keep, graph_options, target: target_options, before, session_detail } =
+        command_options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&json_text(plan)?)?;
@@ -103,6 +113,7 @@ fn perform(
     let repeats = Repeats::of(&keep.repeat, graph_options)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
+    let session_detail = session_detail.map(SessionDetail::open).transpose()?;
     let runs = StoredRuns::open(keep, (interrupt, ui))?;
     let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
@@ -136,17 +147,36 @@ fn perform(
     let (record, published) = runner.measure(plan, &as_in_form)?;
     drop(runner);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
+    let drawn = drawn.and(session_detail.map_or(Ok(()), |detail| detail.write(&record)));
     target.close()?;
     published?;
     let code = ExitCode::from(exit_code_in(form, &record));
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {
-            // The exit code of the run takes precedence over the failure of the graph.
+            // The exit code of the run takes precedence over the failure of a file.
             if let Err(error) = drawn {
                 ui.notice(&format!("{error:#}"));
             }
             Ok((code, Some(record)))
         }
+    }
+}
+
+/// The table of the sessions, which is written after the run. The file is opened before the run, so that a path that
+/// cannot be written fails early.
+struct SessionDetail<'a>(&'a Path, OutputFile);
+
+impl<'a> SessionDetail<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        let file = OutputFile::create(path)
+            .with_context(|| format!("cannot write --session-detail {}", path.display()))?;
+        Ok(Self(path, file))
+    }
+
+    fn write(mut self, record: &Record) -> Result<()> {
+        let text = report::pgio_sessions(record);
+        let written = self.1.write_all(text.as_bytes()).and_then(|()| self.1.complete());
+        written.with_context(|| format!("cannot write {}", self.0.display()))
     }
 }

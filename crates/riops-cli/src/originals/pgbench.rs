@@ -7,10 +7,11 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use riops::plan::script::Builtin;
+use riops::units::conninfo;
 
 use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
 use super::pgbench_options::CommandLine;
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
+use super::translation::{Meaning, Outside, Refused, Secret, Translation};
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID};
 
 /// The variable with the random seed.
@@ -260,7 +261,7 @@ impl CommandLine {
         let options: Vec<(&str, &String)> =
             options.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?))).collect();
         let mut parts: Vec<String> =
-            options.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+            options.iter().map(|(name, value)| conninfo::pair(name, value)).collect();
         match named {
             Some(uri) if uri.contains("://") => {
                 let pair = |(name, value): &(&str, &String)| {
@@ -273,8 +274,7 @@ impl CommandLine {
                     query => format!("{uri}{separator}{}", query.join("&")),
                 });
             }
-            Some(conninfo) if conninfo.contains('=') => parts.push(conninfo.clone()),
-            Some(name) => parts.push(format!("dbname={}", quoted(name))),
+            Some(name) => parts.push(conninfo::pair("dbname", name)),
             None if parts.is_empty() => return None,
             None => {}
         }

@@ -33,7 +33,9 @@ pub(super) fn translate(
     let command: &[&str] = match script {
         // The script drops the tables of an earlier setup.
         "setup" | "setup.sh" => &["prepare", "rows", "--recreate"],
-        "run" | "runit" | "runit.sh" => &["run", "rows", "--output=pgio"],
+        "run" | "runit" | "runit.sh" => {
+            &["run", "rows", "--output=pgio", "--session-detail=pgio_session_detail.out"]
+        }
         other => return Err(format!("unknown script: {other}\n{USAGE}")),
     };
     let mut command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
@@ -65,7 +67,10 @@ mod tests {
         let setup = "prepare rows --recreate --config=pgio.conf";
         assert_eq!(commands("setup").unwrap(), setup);
         assert_eq!(commands("setup.sh").unwrap(), setup);
-        assert_eq!(commands("run a.conf").unwrap(), "run rows --output=pgio --config=a.conf");
+        assert_eq!(
+            commands("run a.conf").unwrap(),
+            "run rows --output=pgio --session-detail=pgio_session_detail.out --config=a.conf"
+        );
         assert!(commands("").unwrap().starts_with("Usage: riops pgio"));
         for (line, text) in [
             ("run missing.conf", "cannot read missing.conf: No such file"),

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use riops::plan::{OltpTest, SERIES_POINTS_MAX};
+use riops::units::conninfo;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
+use super::translation::{Meaning, Outside, Refused, Secret, Translation};
 
 /// The tests that measure no database.
 const OTHER_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
@@ -149,7 +150,8 @@ fn test_of(name: &str) -> Result<OltpTest, Refused> {
     let advice = match name {
         "oltp" => "its name is oltp_read_write since sysbench 1.0".to_owned(),
         "idleconnection" => {
-            "it sends nothing to the server; riops measures only transactions".to_owned()
+            r"it sends nothing; for idle connections: echo '\sleep 1 s' | riops run script -f - -c N -t TIME -d …"
+                .to_owned()
         }
         _ => format!("built-in tests: {}", built_in()),
     };
@@ -321,20 +323,19 @@ impl Options {
         let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
         if any {
-            let or = |name: &str, default: &str| quoted(self.text(name).unwrap_or(default));
-            let mut database = format!(
-                "host={} port={} user={} dbname={}",
-                or("pgsql_host", "localhost"),
-                or("pgsql_port", "5432"),
-                or("pgsql_user", "sbtest"),
-                or("pgsql_db", "sbtest"),
-            );
-            if let Some(password) = self.text("pgsql_password").filter(|text| !text.is_empty()) {
-                let _ = write!(database, " password={}", quoted(password));
-            }
-            if let Some(mode) = self.text("pgsql_sslmode") {
-                let _ = write!(database, " sslmode={mode}");
-            }
+            let defaults = [
+                ("dbname", "pgsql_db", Some("sbtest")),
+                ("host", "pgsql_host", Some("localhost")),
+                ("port", "pgsql_port", Some("5432")),
+                ("user", "pgsql_user", Some("sbtest")),
+                ("password", "pgsql_password", None),
+                ("sslmode", "pgsql_sslmode", None),
+            ];
+            let pair = |(setting, option, default): (&str, &str, Option<&str>)| {
+                let value = self.text(option).or(default).filter(|value| !value.is_empty())?;
+                Some(conninfo::pair(setting, value))
+            };
+            let database = defaults.into_iter().filter_map(pair).collect::<Vec<_>>().join(" ");
             words.push(format!("--database={database}"));
         }
         words

@@ -41,23 +41,3 @@ pub(super) struct Secret {
     /// The argument that takes the place of the last one.
     pub(super) replacement: Option<String>,
 }
-
-/// Quotes a value of a connection string where necessary.
-pub(super) fn quoted(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
-    if !value.is_empty() && value.chars().all(is_plain) {
-        return value.to_owned();
-    }
-    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_a_connection_string_are_quoted() {
-        assert_eq!(quoted(r"a 'b\"), r"'a \'b\\'");
-        assert_eq!((quoted(""), quoted("db.example")), ("''".to_owned(), "db.example".to_owned()));
-    }
-}

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use riops::units::conninfo;
 
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, quoted};
+use super::translation::{Meaning, Outside, Refused, Secret, Translation};
 
 /// The variable with the connection string, in the environment or in the file `.env`.
 const URL: &str = "YSQLBENCH_URL";
@@ -152,7 +153,7 @@ impl CommandLine {
         Some(match url.split_once("://") {
             Some((_, rest)) if rest.contains('?') => format!("{url}&sslrootcert={file}"),
             Some(_) => format!("{url}?sslrootcert={file}"),
-            None => format!("{url} sslrootcert={}", quoted(&file)),
+            None => format!("{url} sslrootcert={}", conninfo::quoted(&file)),
         })
     }
 

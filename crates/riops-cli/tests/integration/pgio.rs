@@ -38,7 +38,11 @@ fn report_is_complete_and_its_block_counts_match_pg_stat_io() {
     let database = prepared("pgio_report");
     for update_pct in [0, 20, 70, 100] {
         let conf = conf("pgio_report", update_pct, "");
-        let run = database.riops(&format!("run rows --config {conf} --output pgio")).expect(0);
+        let detail = folder("pgio-detail").join("pgio_session_detail.out");
+        let files = format!("--config {conf} --session-detail {}", detail.display());
+        let run = database.riops(&format!("run rows {files} --output pgio")).expect(0);
+        let detail = std::fs::read_to_string(detail).unwrap();
+        assert!(run.stdout.contains(&detail) && detail.lines().count() == 6, "{detail}");
         let lines: Vec<_> = run.stdout.lines().collect();
         let header = lines.iter().position(|line| line.contains("loop_iterations")).unwrap();
         let mut touched = 0.0;

@@ -28,6 +28,20 @@ fn thresholds_apply_to_scripts_and_commands() {
     run(&format!("{both} --threshold errors{{script=2,command=1}}=0"), 99);
 }
 
+#[test]
+fn a_number_without_a_unit_is_named_as_a_duration() {
+    let database = database("script_duration");
+    let plan = |time: &str| {
+        database
+            .riops(&format!("run script -b select-only --seed 1 -t {time} --dump-plan"))
+            .expect(0)
+    };
+    let bare = plan("1000").stderr_contains("measures for 1000 s");
+    assert!(bare.stderr.contains("--transactions-per-session 1000"), "{}", bare.stderr);
+    let with_unit = plan("1000s");
+    assert_eq!((with_unit.stdout, with_unit.stderr), (bare.stdout, String::new()));
+}
+
 /// A script whose second statement gets another plan in the middle of the run.
 fn changing(database: &Database) -> String {
     let sql = "create table big as select n as a, n % 10 as b from generate_series(1, 20000) as n; analyze big; create sequence turns";

@@ -1,5 +1,7 @@
 //! Errors of a stage without a result.
 
+use riops_wire::sqlstate::SqlState;
+
 use crate::metrics::HistogramError;
 use crate::server::ConnectionError;
 
@@ -7,7 +9,7 @@ use crate::server::ConnectionError;
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// A session could not be opened or set up.
-    #[error("cannot open session {session} of {sessions}: {source}")]
+    #[error("cannot open session {session} of {sessions}: {source}{}", advice(source))]
     Connect {
         /// Number of the session, from 1.
         session: usize,
@@ -55,6 +57,17 @@ pub enum EngineError {
     WorkerLost,
 }
 
+/// Names of statements belong to one connection, except on servers such as `PGlite` and behind poolers that do not track
+/// them.
+fn advice(source: &ConnectionError) -> &'static str {
+    match source {
+        ConnectionError::Server(error) if error.sqlstate == SqlState::DUPLICATE_STATEMENT_NAME => {
+            "; connections to this server share their prepared statements: use --protocol extended"
+        }
+        _ => "",
+    }
+}
+
 /// Why a session with this number in the stage could not be started.
 #[derive(Debug)]
 pub(super) enum StartError {
@@ -82,5 +95,31 @@ impl StartError {
             Self::Ring(error) => EngineError::Worker(error),
             Self::Log(error) => EngineError::Log(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use riops_wire::backend::ServerError;
+
+    use super::*;
+
+    #[test]
+    fn a_shared_prepared_statement_has_advice() {
+        let error = |sqlstate| {
+            let error = ServerError {
+                severity: "ERROR".to_owned(),
+                sqlstate,
+                message: "prepared statement".to_owned(),
+                detail: None,
+                hint: None,
+                others: Vec::new(),
+            };
+            let source = ConnectionError::Server(Box::new(error));
+            EngineError::Connect { session: 2, sessions: 2, source }.to_string()
+        };
+        let advice = "use --protocol extended";
+        assert!(error(SqlState::DUPLICATE_STATEMENT_NAME).ends_with(advice));
+        assert!(!error(SqlState::INVALID_STATEMENT_NAME).contains(advice));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{PlanError, refuse};
-use crate::units::Size;
+use crate::units::{Size, conninfo};
 
 /// Variables with a number, and the value that PGIO uses if a file does not set them.
 const NUMBERS: [(&str, u32); 6] = [
@@ -181,7 +181,7 @@ impl PgioConf {
     /// name of the database.
     fn database(&self) -> Result<Option<String>, PlanError> {
         let Some(text) = self.values.get("CONNECT_STRING") else {
-            return Ok(self.database_name().map(|name| format!("dbname={}", quoted(name))));
+            return Ok(self.database_name().map(|name| conninfo::pair("dbname", name)));
         };
         let refused = || {
             PlanError(
@@ -223,7 +223,7 @@ impl PgioConf {
             settings.push((setting, value));
         }
         let written: Vec<_> =
-            settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+            settings.iter().map(|(name, value)| conninfo::pair(name, value)).collect();
         Ok((!written.is_empty()).then(|| written.join(" ")))
     }
 }
@@ -232,11 +232,6 @@ impl PgioConf {
 fn is_in_range(name: &str, value: &str) -> bool {
     let range = if name == "UPDATE_PCT" { 0..=100 } else { 1..=u32::MAX };
     value.parse().is_ok_and(|number| range.contains(&number))
-}
-
-/// Quotes a value of a connection string.
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// Splits a line of shell into words, without its comment. Returns `None` if it is not literal text: a
@@ -286,7 +281,7 @@ mod tests {
         assert_eq!(
             options(FILE, Purpose::Run),
             [
-                "--database=dbname='pg10'",
+                "--database=dbname=pg10",
                 "--layout=block",
                 "--tables=2",
                 "--size=256M",
@@ -303,14 +298,14 @@ mod tests {
         assert_eq!(
             options(FILE, Purpose::Prepare),
             [
-                "--database=dbname='pg10'",
+                "--database=dbname=pg10",
                 "--layout=block",
                 "--tables=2",
                 "--size=256M",
                 "--connections=4"
             ]
         );
-        assert_eq!(options(FILE, Purpose::Other), ["--database=dbname='pg10'"]);
+        assert_eq!(options(FILE, Purpose::Other), ["--database=dbname=pg10"]);
     }
 
     #[test]
@@ -367,9 +362,9 @@ mod tests {
         for (text, database) in [
             ("postgresql://a@b/c?x=y", "postgresql://a@b/c?x=y"),
             ("host=h dbname=d", "host=h dbname=d"),
-            ("-h h -p 5433 -U me bench", "host='h' port='5433' user='me' dbname='bench'"),
-            ("--host=h -Ume bench", "host='h' user='me' dbname='bench'"),
-            ("bench me", "dbname='bench' user='me'"),
+            ("-h h -p 5433 -U me bench", "host=h port=5433 user=me dbname=bench"),
+            ("--host=h -Ume bench", "host=h user=me dbname=bench"),
+            ("bench me", "dbname=bench user=me"),
             ("postgresql:///b?host=/s&port=1", "postgresql:///b?host=/s&port=1"),
         ] {
             let read = options(&format!("CONNECT_STRING=\"{text}\""), Purpose::Other);

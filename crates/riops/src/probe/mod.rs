@@ -78,6 +78,8 @@ pub struct Probe<'a> {
     /// First process of the server, if it is local.
     server: Option<i32>,
     cgroup: Cgroup,
+    /// Whether the processes of this machine are read.
+    reads_processes: bool,
     /// Processes of this machine at the start and at the end.
     tables: (Option<ProcessTable>, Option<ProcessTable>),
     /// I/O workers of the server.
@@ -154,11 +156,19 @@ impl<'a> Probe<'a> {
             processes_known: false,
             server: None,
             cgroup: Cgroup::own(),
+            reads_processes: true,
             tables: (None, None),
             io_workers: Vec::new(),
             start: None,
             end: None,
         }
+    }
+
+    /// Creates a probe that does not read the processes of this machine: tests of the engine repeat a stage thousands of
+    /// times, and would spend most of their time there.
+    #[cfg(test)]
+    pub(crate) fn without_processes() -> Self {
+        Self { reads_processes: false, ..Self::machine(None) }
     }
 
     /// Sets the devices of the server, with their roles.
@@ -230,9 +240,13 @@ impl<'a> Probe<'a> {
         if let Some(database) = &mut self.database {
             database.start();
         }
-        self.tables = (ProcessTable::read(self.server), None);
+        self.tables = (self.process_table(), None);
         // Last, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
+    }
+
+    fn process_table(&self) -> Option<ProcessTable> {
+        self.reads_processes.then(|| ProcessTable::read(self.server))?
     }
 
     /// Returns whether a session can flush its pending statistics on request.
@@ -247,7 +261,7 @@ impl<'a> Probe<'a> {
         // when they do.
         let processes_io = ProcessesIo::read(&self.processes);
         let io_workers_io = ProcessesIo::read(&self.io_workers);
-        self.tables.1 = ProcessTable::read(self.server);
+        self.tables.1 = self.process_table();
         let mut end = Sample { processes_io, io_workers_io, ..self.sample() };
         if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
             && database.io_workers() != self.io_workers

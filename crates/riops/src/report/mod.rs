@@ -39,7 +39,8 @@ pub use experiments::{experiments_text, plan_text, start_line, time_left};
 pub use fill::{fit, wrapped};
 pub use format::{count, duration_us, percent, rate, short_id, to_the_minute};
 pub use forms::{
-    Extras, FORMS, Form, FormError, Stream, form, forms_for, run_text, threshold_text,
+    Extras, FORMS, Form, FormError, Stream, form, forms_for, pgio_sessions, run_text,
+    threshold_text,
 };
 pub use histogram::Scale;
 pub use history::{

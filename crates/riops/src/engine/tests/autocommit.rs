@@ -66,7 +66,7 @@ fn run_inserts(reply: Reply, on_error: OnError, retried: Vec<SqlState>) -> Stage
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut RecordingObserver::default(),
     )
     .unwrap()

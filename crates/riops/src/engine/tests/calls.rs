@@ -135,7 +135,7 @@ fn try_calls(
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut RecordingObserver::default(),
     )
 }

@@ -5,7 +5,7 @@ use riops_testkit::{Fault, Proxy};
 
 use super::*;
 
-const TRANSACTIONS: u64 = 12;
+const TRANSACTIONS: u64 = 6;
 
 /// Runs `plan` through a proxy that injects `fault` into the first connection only.
 fn run_through(fault: Fault, plan: &Plan) -> (Result<StageResult, EngineError>, (u64, u64)) {

@@ -159,7 +159,7 @@ fn run_stage_on(
         plan,
         &Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test")),
         &Interrupt::new(),
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut RecordingObserver::default(),
     )
 }
@@ -329,7 +329,7 @@ fn interrupt_stops_the_run_cleanly() {
         &plan,
         &target,
         &interrupt,
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut observer,
     )
     .unwrap();

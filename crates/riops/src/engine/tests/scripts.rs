@@ -62,7 +62,15 @@ fn run_script(
     let nodes = Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test"));
     let (stage, interrupt) = (script(text, plan), Interrupt::new());
     let observer = &mut RecordingObserver::default();
-    run_stage(stage, Vec::new(), plan, &nodes, &interrupt, &mut Probe::machine(None), observer)
+    run_stage(
+        stage,
+        Vec::new(),
+        plan,
+        &nodes,
+        &interrupt,
+        &mut Probe::without_processes(),
+        observer,
+    )
 }
 
 /// Runs the script through a proxy that injects `fault` into the first connection only.
@@ -93,14 +101,14 @@ fn assert_accounted(result: Result<StageResult, EngineError>, transactions: u64,
 #[test]
 fn each_transaction_of_a_script_has_one_outcome_after_a_cut_at_any_byte() {
     for (protocol, least) in [(Protocol::Prepared, 400), (Protocol::Simple, 300)] {
-        let plan = Plan { protocol, ..plan(Stop::Transactions(3), 1, 1) };
+        let plan = Plan { protocol, ..plan(Stop::Transactions(2), 1, 1) };
         let (whole, (to_server, to_client)) = run_through(Fault::None, &plan);
-        assert_accounted(whole, 3, Fault::None);
+        assert_accounted(whole, 2, Fault::None);
         assert!(to_server > least && to_client > 500, "{protocol:?}: {to_server} {to_client}");
         let to_client = (0..=to_client).map(Fault::CutToClient);
         let to_server = (0..=to_server).map(Fault::CutToServer);
         for fault in to_client.chain(to_server).chain([Fault::Drip]) {
-            assert_accounted(run_through(fault, &plan).0, 3, fault);
+            assert_accounted(run_through(fault, &plan).0, 2, fault);
         }
     }
 }

@@ -50,7 +50,7 @@ fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut observer,
     )
     .unwrap();
@@ -151,7 +151,7 @@ fn run_with_probe(
     let conninfo = ConnInfo::unix(server.folder(), PORT, "riops", "test");
     let mut control = Connection::open(&conninfo, &Interrupt::new()).unwrap();
     let database = DatabaseProbe::new(&mut control, &["t".to_owned()]).unwrap();
-    let mut probe = Probe::machine(None).with_database(database.with_timeout(timeout));
+    let mut probe = Probe::without_processes().with_database(database.with_timeout(timeout));
     let result = run_stage(
         stage(1, false),
         vec![access()],

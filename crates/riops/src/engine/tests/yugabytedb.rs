@@ -49,7 +49,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
         &Interrupt::new(),
-        &mut Probe::machine(None),
+        &mut Probe::without_processes(),
         &mut RecordingObserver::default(),
     )
     .unwrap();

@@ -12,6 +12,7 @@ mod ysql_bench;
 use crate::plan::Plan;
 
 pub use form::{Extras, Form, FormError, Stream};
+pub use pgio::pgio_sessions;
 pub(super) use text::{rate_verdicts, thresholds, verdict};
 pub use text::{run_text, threshold_text};
 

@@ -51,10 +51,11 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
     let tables = used.as_ref().map_or(1, |used| words::of_dataset(used).tables());
     let threads = stage.sessions / tables.max(1);
     let mut text = settings(record, stage, (tables, threads), used.as_ref());
-    if stage.session_loop.session_details.is_empty() {
-        text.push_str("too many sessions to list\n");
-    } else {
-        text.push_str(&sessions(stage));
+    let (sessions, count) = sessions(stage);
+    text += &sessions;
+    if count > 0 {
+        let plural = if count == 1 { "" } else { "s" };
+        let _ = writeln!(text, "({count} row{plural})");
     }
     text.push('\n');
     let counters = stage.database.as_ref().and_then(|database| database.before.zip(database.after));
@@ -117,7 +118,14 @@ fn measured_share(stage: &StageRecord) -> f64 {
     stage.transactions as f64 / all.max(1) as f64
 }
 
-fn sessions(stage: &StageRecord) -> String {
+/// Returns the tables of the sessions, which PGIO writes to `pgio_session_detail.out`.
+#[must_use]
+pub fn pgio_sessions(record: &Record) -> String {
+    record.stages.iter().map(|stage| sessions(stage).0).collect()
+}
+
+/// Returns the table of the sessions, and their number; 0 if they are too many to list.
+fn sessions(stage: &StageRecord) -> (String, usize) {
     let mut rows = Vec::new();
     for session in &stage.session_loop.session_details {
         let of = |name: &str| operation(stage, session, name);
@@ -137,7 +145,9 @@ fn sessions(stage: &StageRecord) -> String {
             blocks(update_blocks),
         ]);
     }
-    as_psql(&rows)
+    let text =
+        if rows.is_empty() { "too many sessions to list\n".to_owned() } else { as_psql(&rows) };
+    (text, rows.len())
 }
 
 /// Returns the rows as psql prints them.
@@ -156,8 +166,6 @@ fn as_psql(rows: &[[String; 8]]) -> String {
         let cells = row.iter().zip(&widths);
         text += &joined(cells.map(|(cell, &width)| format!(" {cell:>width$} ")).collect(), "|");
     }
-    let plural = if rows.len() == 1 { "" } else { "s" };
-    let _ = writeln!(text, "({} row{plural})", rows.len());
     text
 }
 
@@ -250,5 +258,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("could not be read") && !text.contains("RIOPS >"));
+        let sessions = pgio_sessions(&record);
+        assert!(text.contains(&format!("{sessions}(2 rows)\n")) && !sessions.contains("rows)"));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use text::is_mistyped_url;
 use super::tls::{self, SslMode};
 use files::PasswordFile;
 use options::{ChannelBinding, NO_KEEPALIVE};
-use sources::{fill_in, password_of};
+use sources::{fill_in, password_of, session_settings};
 use text::Settings;
 use values::{
     CONNECT_TIMEOUT, channel_binding, connect_timeout, keepalive, load_balance, reject_unsupported,
@@ -48,6 +48,8 @@ pub struct ConnInfo {
     /// `application_name`, if the user set it.
     pub application_name: Option<String>,
     options: Option<String>,
+    /// Session settings of the environment, by name.
+    session_settings: Vec<(&'static str, String)>,
     /// Timeout for connecting to one server.
     pub connect_timeout: Duration,
     /// `sslmode`.
@@ -140,6 +142,7 @@ impl ConnInfo {
             database: database.to_owned(),
             application_name: None,
             options: None,
+            session_settings: Vec::new(),
             connect_timeout: CONNECT_TIMEOUT,
             ssl_mode: SslMode::Disable,
             tls: None,
@@ -189,6 +192,8 @@ impl ConnInfo {
     ) -> Credentials {
         let program = self.application_name.clone().unwrap_or_else(|| "riops".to_owned());
         let mut settings = vec![("application_name".to_owned(), program)];
+        let of_environment = self.session_settings.iter();
+        settings.extend(of_environment.map(|(name, value)| ((*name).to_owned(), value.clone())));
         if let Some(options) = &self.options {
             settings.push(("options".to_owned(), options.clone()));
         }
@@ -212,14 +217,6 @@ impl ConnInfo {
         mut settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConnInfoError> {
-        if let Some(inner) =
-            settings.get("dbname").filter(|name| text::is_connection_string(name)).cloned()
-        {
-            settings.remove("dbname");
-            for (name, value) in text::parse(&inner)? {
-                settings.insert(name, value);
-            }
-        }
         fill_in(&mut settings, environment)?;
         let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
         let user = take("user").unwrap_or_else(|| files::user(environment));
@@ -255,6 +252,7 @@ impl ConnInfo {
                 take("application_name").or(fallback)
             },
             options: take("options"),
+            session_settings: session_settings(environment),
             connect_timeout: connect_timeout(take("connect_timeout"))?,
             tls: wants_tls.then(|| tls::Tls::new(&tls).map(Arc::new)).transpose()?,
             ssl_mode: tls_mode,

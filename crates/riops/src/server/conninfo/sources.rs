@@ -42,6 +42,19 @@ const VARIABLES: [(&str, &str); 29] = [
     ("servicefile", "PGSERVICEFILE"),
 ];
 
+/// Session settings that libpq takes from the environment.
+const SESSION_SETTINGS: [(&str, &str); 3] =
+    [("datestyle", "PGDATESTYLE"), ("timezone", "PGTZ"), ("geqo", "PGGEQO")];
+
+/// Returns the session settings of the environment. As in libpq, `default` leaves the choice to the server.
+pub(super) fn session_settings(
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Vec<(&'static str, String)> {
+    let is_set = |value: &String| !value.is_empty() && !value.eq_ignore_ascii_case("default");
+    let value = |name| environment(name).filter(is_set);
+    SESSION_SETTINGS.iter().filter_map(|(setting, name)| Some((*setting, value(name)?))).collect()
+}
+
 /// Adds settings that the connection string omits: first from the service, then from the variables.
 pub(super) fn fill_in(
     settings: &mut Settings,

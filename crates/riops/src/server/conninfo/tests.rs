@@ -66,7 +66,10 @@ fn parses_the_examples_of_the_manual() {
         ("postgresql://%2Fvar%2Flib%2Fpostgresql/dbname", "/var/lib/postgresql:5432 dbname tester"),
         ("host=localhost,localhost port=1,2", "localhost:1,localhost:2 tester tester"),
         ("mydb", "socket:5432 mydb tester"),
-        ("dbname='host=inner port=7 dbname=x' user=u", "inner:7 x u"),
+        // libpq expands only the text as a whole.
+        ("dbname='a=b' user=u", "socket:5432 a=b u"),
+        ("postgresql://h/user%3Dme", "h:5432 user=me tester"),
+        ("My DB", "socket:5432 My DB tester"),
         ("", "socket:5432 tester tester"),
     ];
     for (text, expected) in cases {
@@ -89,6 +92,11 @@ fn parses_all_parts_of_a_url() {
     assert_eq!(info.password.as_deref(), Some("s@cret"));
     assert_eq!(info.application_name.as_deref(), Some("me"));
     assert_eq!(info.connect_timeout, Duration::from_secs(3));
+    assert_eq!(parse("connect_timeout=86400").unwrap().connect_timeout, Duration::from_hours(24));
+    for name in ["auto", "UTF8", "Unicode", "utf-8", "UTF_8"] {
+        assert!(parse(&format!("client_encoding={name}")).is_ok(), "{name}");
+    }
+    assert!(parse("client_encoding=LATIN1").is_err());
     assert_eq!(info.to_string(), "database shop on db.example:5433");
     let info = parse("postgresql://a:1,[::1]:2,%2Ftmp/x?ssl=true").unwrap();
     assert_eq!(info.address(), "a:1, [::1]:2, /tmp/.s.PGSQL.5432");
@@ -137,6 +145,17 @@ fn takes_missing_settings_from_the_environment() {
         assert!(!ConnInfo::is_in_environment(with(&[(name, "")])), "{name}");
     }
     assert!(!ConnInfo::is_in_environment(with(&[("PGPASSWORD", "x"), ("PGSSLMODE", "disable")])));
+    let environment = with(&[
+        ("PGTZ", "Asia/Tokyo"),
+        ("PGDATESTYLE", "SQL, DMY"),
+        ("PGGEQO", "Default"),
+        ("PGPORT", "7"),
+        ("PGHOST", "10.0.0.1"),
+    ]);
+    let info = ConnInfo::from_environment(&environment).unwrap();
+    let settings = info.credentials(&info.servers[0], false, None).settings;
+    let settings: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(settings, ["application_name=riops", "datestyle=SQL, DMY", "timezone=Asia/Tokyo"]);
     // The connection string takes precedence.
     let info = ConnInfo::parse("host=h port=8", &environment).unwrap();
     assert_eq!(info.address(), "h:8");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::error::ConnInfoError;
+use crate::units::conninfo::quoted;
 
 /// Shown instead of a password.
 const HIDDEN: &str = "***";
@@ -34,9 +35,6 @@ pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
             other => other,
         });
     }
-    if text.contains(char::is_whitespace) {
-        return Err(ConnInfoError::Syntax("the beginning".to_owned()));
-    }
     if is_mistyped_url(text) {
         return Err(ConnInfoError::MistypedUrl);
     }
@@ -56,10 +54,7 @@ pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
     for (name, value) in settings {
         let hidden = hidden_value(&name, &value);
         is_changed |= hidden.is_some();
-        let value = hidden.unwrap_or(value).replace('\\', "\\\\").replace('\'', "\\'");
-        let ends = |c: char| c.is_whitespace() || c == '\\';
-        let is_plain = !value.is_empty() && !value.contains(ends);
-        shown.push(if is_plain { format!("{name}={value}") } else { format!("{name}='{value}'") });
+        shown.push(format!("{name}={}", quoted(&hidden.unwrap_or(value))));
     }
     Ok(if is_changed { shown.join(" ") } else { text.to_owned() })
 }
@@ -68,7 +63,7 @@ pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
 fn hidden_value(name: &str, value: &str) -> Option<String> {
     match name {
         "password" | "sslpassword" if !value.is_empty() => Some(HIDDEN.to_owned()),
-        // The name of the database may be a connection string.
+        // The name of the database may be meant as a connection string.
         "dbname" if is_connection_string(value) => {
             let shown = without_password(value).unwrap_or_else(|_| HIDDEN.to_owned());
             Some(shown).filter(|shown| shown != value)
@@ -138,7 +133,7 @@ fn without_scheme(text: &str) -> Option<&str> {
 }
 
 /// Returns whether a database name is itself a connection string.
-pub(super) fn is_connection_string(name: &str) -> bool {
+fn is_connection_string(name: &str) -> bool {
     without_scheme(name).is_some() || name.contains('=')
 }
 

@@ -108,15 +108,13 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
 /// Returns the connection timeout. In libpq, zero, a negative value and no value mean no timeout;
 /// here they mean the default.
 pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInfoError> {
-    match value.as_deref().map(|text| text.trim().parse::<i64>()) {
+    match value.as_deref().map(|text| text.trim().parse::<i32>()) {
         None => Ok(CONNECT_TIMEOUT),
         Some(Ok(seconds)) if seconds <= 0 => Ok(CONNECT_TIMEOUT),
-        Some(Ok(seconds)) if seconds <= 3600 => Ok(Duration::from_secs(seconds.unsigned_abs())),
-        Some(_) => bad(
-            "connect_timeout",
-            value.unwrap_or_default(),
-            "expected a number of seconds from 1 to 3600",
-        ),
+        Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.unsigned_abs().into())),
+        Some(Err(_)) => {
+            bad("connect_timeout", value.unwrap_or_default(), "expected a number of seconds")
+        }
     }
 }
 
@@ -329,10 +327,9 @@ pub(super) fn keepalive(
 pub(super) fn reject_unsupported(
     take: &mut dyn FnMut(&str) -> Option<String>,
 ) -> Result<(), ConnInfoError> {
-    const NEUTRAL: [(&str, &[&str]); 4] = [
+    const NEUTRAL: [(&str, &[&str]); 3] = [
         ("gssencmode", &["disable", "prefer"]),
         ("sslcompression", &["0"]),
-        ("client_encoding", &["auto", "UTF8", "utf8", "UTF-8", "utf-8"]),
         ("requiressl", &["0"]),
     ];
     for (name, neutral) in NEUTRAL {
@@ -340,6 +337,14 @@ pub(super) fn reject_unsupported(
             && !neutral.contains(&value.as_str())
         {
             return bad(name, value, "not supported by riops");
+        }
+    }
+    if let Some(value) = take("client_encoding") {
+        // PostgreSQL ignores case and punctuation in the name of an encoding.
+        let letters = value.chars().filter(char::is_ascii_alphanumeric);
+        let name = letters.collect::<String>().to_ascii_lowercase();
+        if !matches!(name.as_str(), "auto" | "utf8" | "unicode") {
+            return bad("client_encoding", value, "not supported by riops, which uses UTF8");
         }
     }
     Ok(())
