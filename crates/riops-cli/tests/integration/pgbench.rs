@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::fixture::{self, CommandOutput, Database, database, folder, program};
+use crate::crash::kill;
+use crate::fixture::{self, CommandOutput, Database, database, folder, program, until};
 
 /// A database that both programs use, in turns.
 pub(crate) struct Both {
@@ -471,6 +472,12 @@ fn the_tables_are_those_of_pgbench() {
     both.original("-i -q -s 2").expect(0);
     let run = both.database.riops("run script -b simple-update --transactions 20 --warmup 0s");
     assert!(run.expect(0).stdout.contains("created by another program"));
+    let simple_update = "run script -b simple-update --warmup 0s";
+    let hour = format!("{simple_update} --duration 1h --interval 100ms");
+    let mut first = until(&mut both.database.command(&hour), "tx/s");
+    both.database.riops(&format!("{simple_update} --transactions 20")).expect(0);
+    kill(first.id(), "-INT");
+    assert_eq!(first.wait().unwrap().code(), Some(130));
     both.database.riops("verify script").expect(0);
     let cleaned = both.database.riops("cleanup script").expect(0);
     assert!(cleaned.stdout.contains("did not drop"), "{}", cleaned.stdout);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, Database, database, program, sysbench_server};
+use crate::crash::kill;
+use crate::fixture::{CommandOutput, Database, database, program, sysbench_server, until};
 use crate::oltp::{reset_statements, statements, sysbench};
 
 /// The values of `k` in sbtest1: their number, mean and standard deviation, and the share of the rows that have one of
@@ -440,6 +441,28 @@ fn cleanup_fails_on_tables_that_riops_did_not_create() {
     }
     assert_eq!(both.original(&format!("{line} cleanup")).code, Some(0));
     both.riops(&format!("{line} cleanup")).expect(0);
+}
+
+#[test]
+fn several_processes_use_the_same_tables_at_once() {
+    let Some(path) = program("sysbench") else {
+        return;
+    };
+    for (name, by_riops) in [("sysbench_own", true), ("sysbench_adopted", false)] {
+        let both = Both::new(database(name), path.clone());
+        let line = "oltp_insert --tables=2 --table-size=1000";
+        if by_riops {
+            both.riops(&format!("{line} prepare")).expect(0);
+        } else {
+            both.prepare();
+        }
+        let hour = format!("{line} --time=3600 run");
+        let mut first = until(&mut both.command(&hour), "measuring");
+        both.riops(&format!("{line} --threads=2 --events=20 run")).expect(0);
+        kill(first.id(), "-INT");
+        assert!(first.wait().unwrap().code().is_some());
+        both.database.riops("verify oltp").expect(0);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
+use serde_json::Value;
 
 use super::error::DatasetError;
 use super::holders::{Holders, LOCK_SPACE};
@@ -143,6 +144,24 @@ impl Registry<'_> {
             }
             waiting.wait(self, on_wait)?;
         }
+    }
+
+    /// Takes the exclusive lock to examine and register tables of this schema that riops did not create. Returns false if
+    /// other runs use them, which have registered them.
+    ///
+    /// # Errors
+    /// [`DatasetError::InUse`] as in [`Self::lock_to_prepare`].
+    pub(super) fn lock_to_adopt(
+        &mut self,
+        schema: &str,
+        interrupt: &Interrupt,
+        on_wait: OnWait<'_>,
+    ) -> Result<bool, DatasetError> {
+        let is_registered = |entry: &Entry| {
+            let found = entry.parameters.get("schema").and_then(Value::as_str);
+            entry.is_adopted() && found == Some(schema)
+        };
+        self.lock_to_prepare(is_registered, interrupt, on_wait)
     }
 }
 

@@ -89,7 +89,9 @@ pub fn adopt_where_needed(
     // The lock below is a session-level lock.
     server.require_dedicated_sessions(interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
-    registry.lock(true, notice)?;
+    if !registry.lock_to_adopt(&wanted.schema, interrupt, notice)? {
+        return Ok(());
+    }
     let scale = scale_of(registry.connection(), &wanted.schema, given)?;
     let dataset = ScriptDataset { scale, ..found };
     let plan = DatasetPlan::from(dataset);

@@ -42,8 +42,11 @@ pub fn adopt_where_needed(
     server.require_dedicated_sessions(interrupt)?;
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let mut registry = Registry::new(&mut connection, NAME);
-    registry.lock(true, notice)?;
-    if created_by_riops(&mut registry, schema)? {
+    // Looked up again under the lock, which tables of riops do not need.
+    if created_by_riops(&mut registry, schema)?
+        || !registry.lock_to_adopt(schema, interrupt, notice)?
+        || created_by_riops(&mut registry, schema)?
+    {
         return Ok(());
     }
     let found = found(&mut registry, schema)?;
