@@ -29,7 +29,7 @@ fn without_rings(database: &Database, line: &str) -> CommandOutput {
 #[test]
 fn falls_back_to_epoll_and_says_so() {
     let database = database("driver_forbidden");
-    let line = "run ping -c 2 --warmup 0 --transactions 100 --output json";
+    let line = "run ping -c 8 -j 2 --warmup 0 --transactions 100 --output json";
     let ran = without_rings(&database, line).expect(0);
     let ran = ran.stderr_contains("epoll is used, because io_uring is not available");
     let record = ran.json();

@@ -14,6 +14,8 @@ use crate::server::ConnectionError;
 /// Timeout for a lock. The server ends the sessions of a killed riops, with their locks, within this time.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Shorter waits are not reported: the session of an earlier command may be about to exit.
+const REPORT_AFTER: Duration = Duration::from_millis(500);
 
 /// Receives a notice that names the sessions for which a lock has to wait.
 pub type OnWait<'a> = &'a mut dyn FnMut(&str);
@@ -168,12 +170,14 @@ impl Registry<'_> {
 /// The wait for a lock.
 struct Waiting {
     deadline: Instant,
-    is_reported: bool,
+    /// When the wait is reported; `None` if it was.
+    report_at: Option<Instant>,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { deadline: Instant::now() + LOCK_TIMEOUT, is_reported: false }
+        let now = Instant::now();
+        Self { deadline: now + LOCK_TIMEOUT, report_at: Some(now + REPORT_AFTER) }
     }
 }
 
@@ -182,7 +186,7 @@ impl Waiting {
         self.deadline = Instant::now() + LOCK_TIMEOUT;
     }
 
-    /// Waits until the next attempt. Reports the first wait, and fails after the deadline; both with the
+    /// Waits until the next attempt. Reports a wait that is not short, and fails after the deadline; both with the
     /// sessions that hold the lock.
     fn wait(
         &mut self,
@@ -194,8 +198,8 @@ impl Waiting {
             let holders = Holders::of_lock(registry.connection(), workload);
             return Err(DatasetError::InUse { workload, holders });
         }
-        if !self.is_reported {
-            self.is_reported = true;
+        if self.report_at.is_some_and(|at| Instant::now() >= at) {
+            self.report_at = None;
             let holders = Holders::of_lock(registry.connection(), workload);
             on_wait(&format!(
                 "waiting for the lock on the dataset for the workload {workload}{holders}"

@@ -94,7 +94,7 @@ pub fn run_stage(
     // Cancels connection attempts that are still in progress when the stage ends.
     let shutdown = Interrupt::new();
     let _shutdown_guard = RequestOnDrop(shutdown.clone());
-    let driver = choose_driver(plan.driver)?.driver;
+    let driver = choose_driver(plan.driver, total_sessions, workers)?.driver;
     let shared = Arc::new(Shared {
         driver,
         connectors: Connectors::new(nodes, &shutdown, plan.seed),

@@ -203,7 +203,7 @@ fn driver(
     control: &Connection,
     observer: &mut dyn Observer,
 ) -> Result<Driver, RunError> {
-    let chosen = choose_driver(plan.driver)?;
+    let chosen = choose_driver(plan.driver, plan.sessions as usize, plan.workers as usize)?;
     if let Some(reason) = chosen.refused {
         observer.notice(&format!("epoll is used, because io_uring is not available: {reason}"));
     }

@@ -52,7 +52,7 @@ impl Generator for Reads {
 /// The driver that these tests use: they are compiled for both.
 fn driver() -> Driver {
     let wanted = if module_path!().contains("epoll") { Driver::Epoll } else { Driver::Auto };
-    choose_driver(wanted).unwrap().driver
+    choose_driver(wanted, usize::MAX, 1).unwrap().driver
 }
 
 fn plan(stop: Stop, sessions: u32, workers: u32) -> Plan {
