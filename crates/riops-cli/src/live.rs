@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use riops::dataset::prepare::Progress;
 use riops::engine;
-use riops::metrics::Point;
 use riops::plan::Plan;
-use riops::probe::sampler::{OnPoint, ProbePoint};
-use riops::record::{LiveEvent, LiveRun, LiveStart, Record};
+use riops::probe::sampler::OnPoint;
+use riops::record::{LiveEvent, LiveRun, LiveStart, Point, ProbePoint, Record};
 use riops::run::{Observer, OnLoaded};
 use riops::serve::MetricsServer;
 use riops::store::live::{OpenSink, Publisher};
@@ -88,7 +87,7 @@ impl engine::Observer for Live {
     }
 
     fn point(&mut self, point: &Point) {
-        self.send(&LiveEvent::Point(Box::new(point.clone().into())));
+        self.send(&LiveEvent::Point(Box::new(point.clone())));
     }
 
     fn draining(&mut self) {

@@ -4,8 +4,8 @@ use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
 use riops::engine;
 use riops::host::Interrupt;
-use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy};
+use riops::record::Point;
 use riops::record::{Record, Status};
 use riops::report::{self, Extras, Form, FormError, Stream};
 use riops::run::{self, Observer};
@@ -110,11 +110,10 @@ impl engine::Observer for Streamed<'_> {
     fn measuring(&mut self) {}
 
     fn point(&mut self, point: &Point) {
-        let point = point.clone().into();
         let Some(stream) = self.stream else {
             return;
         };
-        let text = stream.interval(&point, self.plan, self.intervals);
+        let text = stream.interval(point, self.plan, self.intervals);
         if stream.has_intervals_on_standard_error() {
             crate::ui::print_error(&text);
         } else {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use riops::dataset::prepare::Prepared;
 use riops::engine;
-use riops::metrics::Point;
 use riops::plan::Plan;
-use riops::probe::sampler::{OnPoint, ProbePoint};
-use riops::record::Record;
+use riops::probe::sampler::OnPoint;
+use riops::record::{Point, ProbePoint, Record};
 use riops::report;
 use riops::run::{History, Observer, OnLoaded, OnMessage};
 use riops::units::text::lines;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use riops::dataset::prepare::{Prepared, Progress};
 use riops::engine;
-use riops::metrics::Point;
 use riops::plan::Plan;
-use riops::probe::sampler::{OnPoint, ProbePoint};
-use riops::record::{LiveStart, Record};
+use riops::probe::sampler::OnPoint;
+use riops::record::{LiveStart, Point, ProbePoint, Record};
 use riops::run::{History, Observer, OnLoaded, OnMessage};
 
 /// Passes each event to two observers, one after the other. The history comes from the first one.

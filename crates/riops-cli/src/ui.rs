@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::dataset::prepare::Progress;
-use riops::metrics::Point;
 use riops::plan::{Plan, Stop};
-use riops::probe::sampler::ProbePoint;
+use riops::record::Point;
+use riops::record::ProbePoint;
 use riops::report;
 use riops::units::Span;
 use riops::units::text::{json, lines, one_line};
@@ -463,12 +463,11 @@ impl RunProgress {
     }
 
     pub(crate) fn point(&mut self, point: &Point) {
-        let interval = point.clone().into();
         if !self.ui.intervals {
             return;
         }
         if !self.ui.terminal {
-            return self.ui.notice(&report::interval_line(&interval, &self.plan));
+            return self.ui.notice(&report::interval_line(point, &self.plan));
         }
         self.done += match self.plan.stop {
             #[expect(
@@ -489,7 +488,7 @@ impl RunProgress {
             }
         };
         let columns = self.bar.message_columns();
-        let line = report::live_line(&interval, &self.plan, &progress, columns);
+        let line = report::live_line(point, &self.plan, &progress, columns);
         self.bar.show(self.done, &line);
     }
 }

@@ -8,6 +8,8 @@ pub mod units;
 
 pub mod plan;
 
+pub mod record;
+
 pub mod metrics;
 
 pub mod host;
@@ -23,8 +25,6 @@ pub mod workload;
 pub mod dataset;
 
 pub mod engine;
-
-pub mod record;
 
 pub mod run;
 

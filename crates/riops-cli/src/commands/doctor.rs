@@ -7,10 +7,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::dataset::Registry;
 use riops::engine::calibrate;
-use riops::host::machine::MachineFacts;
 use riops::host::{Interrupt, machine};
 use riops::probe::disk::{DiskError, measure};
-use riops::record::DiskLimit;
+use riops::record::MachineFacts;
 use riops::report;
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
@@ -126,7 +125,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     if matches!(limit, Err(DiskError::Interrupted)) {
         return Err(ConnectionError::Interrupted.into());
     }
-    let limit = DiskLimit::from(limit?);
+    let limit = limit?;
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
     let server_options = &ui.given().server;

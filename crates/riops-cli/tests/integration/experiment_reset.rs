@@ -19,7 +19,7 @@ struct Silent;
 impl engine::Observer for Silent {
     fn connected(&mut self, _: usize) {}
     fn measuring(&mut self) {}
-    fn point(&mut self, _: &riops::metrics::Point) {}
+    fn point(&mut self, _: &riops::record::Point) {}
 }
 impl Observer for Silent {}
 

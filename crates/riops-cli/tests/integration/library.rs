@@ -1,8 +1,8 @@
 //! Runs through the library API, with a plan and a server.
 
 use riops::host::Interrupt;
-use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
+use riops::record::Point;
 use riops::record::{Record, Status};
 use riops::run::{self, ErrorKind, NoHistory, Observer};
 use riops::server::Server;

@@ -450,7 +450,7 @@ struct Quiet;
 impl riops::engine::Observer for Quiet {
     fn connected(&mut self, _: usize) {}
     fn measuring(&mut self) {}
-    fn point(&mut self, _: &riops::metrics::Point) {}
+    fn point(&mut self, _: &riops::record::Point) {}
 }
 
 impl riops::run::Observer for Quiet {}

@@ -3,8 +3,8 @@
 
 use riops::engine::Backend;
 use riops::host::Interrupt;
-use riops::metrics::Point;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
+use riops::record::Point;
 use riops::record::{Record, Status};
 use riops::run::{self, NoHistory, Observer};
 use riops::server::{Connection, Server};

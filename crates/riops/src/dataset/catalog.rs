@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::record::Flavor;
+use crate::server::{Connection, ConnectionError};
 
 /// Maximum number of attempts of a statement on YugabyteDB.
 const ATTEMPTS_MAX: u32 = 10;

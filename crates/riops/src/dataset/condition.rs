@@ -4,10 +4,9 @@
 //! would change what is measured. So the rows of a few hundred keys are located through the index. This reads as
 //! many blocks of the table, which a run with the caches as found then has in shared buffers.
 
-use serde::{Deserialize, Serialize};
-
 use super::error::DatasetError;
 use super::registry::Registry;
+use crate::record::{ConditionRecord, FreshCondition};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::{KeyColumn, Workload, fill};
 
@@ -22,49 +21,14 @@ const TABLES_MAX: usize = 8;
 /// Maximum duration of the sampling, over all tables. A slow device gives no sample.
 const TIMEOUT_MS: usize = 5_000;
 
-/// The physical order of the rows, and the size of the dataset.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Extent {
-    /// Rank correlation of the keys and the places of their rows, −1 to 1.
-    pub order_correlation: Option<f64>,
-    /// Share of the keys whose row is in the same block as the row of the next key, 0 to 1.
-    pub neighbors_share: Option<f64>,
-    /// Size of the tables and their indexes, in bytes.
-    pub bytes: Option<u64>,
-}
-
-/// The state of a dataset before a run. Values that cannot be read are absent.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Condition {
-    /// Number of keys whose rows were located.
-    pub sampled_keys: u64,
-    /// Order and size now.
-    pub now: Extent,
-    /// Order and size directly after the preparation.
-    pub fresh: Option<Extent>,
-    /// Live rows, as estimated by the server.
-    pub live_rows: u64,
-    /// Dead row versions, as estimated by the server.
-    pub dead_rows: u64,
-    /// Updated rows since the statistics began.
-    pub updated_rows: u64,
-    /// HOT updates among them.
-    pub hot_updated_rows: u64,
-    /// Earliest of the last vacuums of the tables, in UTC (RFC 3339).
-    pub vacuumed_at: Option<String>,
-    /// Earliest of the last ANALYZE of the tables.
-    pub analyzed_at: Option<String>,
-}
-
 impl Registry<'_> {
     /// Returns the state of the dataset now and after its preparation.
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost. Values that the server refuses are absent.
-    pub fn condition(&mut self, workload: &dyn Workload) -> Result<Condition, DatasetError> {
+    pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord, DatasetError> {
         let fresh = self.fresh()?;
-        Ok(Condition { fresh, ..examine(self.connection(), workload)? })
+        Ok(ConditionRecord { fresh, ..examine(self.connection(), workload)? })
     }
 
     /// Stores order and size of a dataset directly after its preparation.
@@ -72,7 +36,9 @@ impl Registry<'_> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<(), DatasetError> {
-        let fresh = examine(self.connection(), workload)?.now;
+        let ConditionRecord { order_correlation, neighbors_share, bytes, .. } =
+            examine(self.connection(), workload)?;
+        let fresh = FreshCondition { order_correlation, neighbors_share, bytes };
         let json = serde_json::to_string(&fresh).unwrap_or_default();
         self.connection().query_with(
             "update riops.dataset set fresh = $2 where id = $1",
@@ -82,7 +48,7 @@ impl Registry<'_> {
     }
 
     /// Returns what [`Self::note_fresh`] stored.
-    fn fresh(&mut self) -> Result<Option<Extent>, DatasetError> {
+    fn fresh(&mut self) -> Result<Option<FreshCondition>, DatasetError> {
         // Tables of other programs are used without a registry too.
         if !self.exists()? {
             return Ok(None);
@@ -100,7 +66,7 @@ impl Registry<'_> {
 fn examine(
     connection: &mut Connection,
     workload: &dyn Workload,
-) -> Result<Condition, ConnectionError> {
+) -> Result<ConditionRecord, ConnectionError> {
     let tables = workload.table_names();
     let state = refusal_as_none(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
     let mut condition = state.and_then(|rows| parsed_state(rows.first()?)).unwrap_or_default();
@@ -111,8 +77,8 @@ fn examine(
         connection.execute("rollback")?;
         let order = mean_order(&sampled?.unwrap_or_default());
         condition.sampled_keys = order.keys;
-        condition.now.order_correlation = order.correlation;
-        condition.now.neighbors_share = order.neighbors_share;
+        condition.order_correlation = order.correlation;
+        condition.neighbors_share = order.neighbors_share;
     }
     Ok(condition)
 }
@@ -126,21 +92,21 @@ fn refusal_as_none<T>(result: Result<T, ConnectionError>) -> Result<Option<T>, C
     }
 }
 
-fn parsed_state(row: &[Option<String>]) -> Option<Condition> {
+fn parsed_state(row: &[Option<String>]) -> Option<ConditionRecord> {
     let [bytes, live, dead, updated, hot, vacuumed_at, analyzed_at] = row else {
         return None;
     };
     let number = |value: &Option<String>| value.as_ref()?.parse().ok();
-    let bytes = number(bytes).filter(|&bytes| bytes > 0);
-    Some(Condition {
-        now: Extent { bytes, ..Extent::default() },
+    let time = |value: &Option<String>| value.as_ref()?.parse().ok();
+    Some(ConditionRecord {
+        bytes: number(bytes).filter(|&bytes| bytes > 0),
         live_rows: number(live)?,
         dead_rows: number(dead)?,
-        updated_rows: number(updated)?,
-        hot_updated_rows: number(hot)?,
-        vacuumed_at: vacuumed_at.clone(),
-        analyzed_at: analyzed_at.clone(),
-        ..Condition::default()
+        updated_rows: Some(number(updated)?),
+        hot_updated_rows: Some(number(hot)?),
+        vacuumed_at: time(vacuumed_at),
+        analyzed_at: time(analyzed_at),
+        ..ConditionRecord::default()
     })
 }
 
@@ -254,9 +220,12 @@ mod tests {
         let row = ["8192", "10", "2", "5", "1", "2026-11-22T09:00:00Z"].map(|v| Some(v.to_owned()));
         let row = [&row[..], &[None]].concat();
         let state = parsed_state(&row).unwrap();
-        assert_eq!((state.now.bytes, state.live_rows, state.dead_rows), (Some(8192), 10, 2));
-        assert_eq!((state.updated_rows, state.hot_updated_rows), (5, 1));
-        assert_eq!(state.vacuumed_at.as_deref(), Some("2026-11-22T09:00:00Z"));
+        assert_eq!((state.bytes, state.live_rows, state.dead_rows), (Some(8192), 10, 2));
+        assert_eq!((state.updated_rows, state.hot_updated_rows), (Some(5), Some(1)));
+        assert_eq!(
+            state.vacuumed_at.map(|at| at.to_string()).as_deref(),
+            Some("2026-11-22T09:00:00Z")
+        );
         assert_eq!(state.analyzed_at, None);
         assert_eq!(parsed_state(&row[1..]), None);
     }

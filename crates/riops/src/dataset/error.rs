@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::holders::Holders;
-use crate::server::{ConnectionError, Flavor, ServerError};
+use crate::record::Flavor;
+use crate::server::{ConnectionError, ServerError};
 
 /// The error of preparing, using or dropping a dataset.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::catalog::change;
 use super::error::DatasetError;
 use super::registry::Registry;
+use crate::record::Effects;
 use crate::server::ConnectionError;
 use crate::workload::check::Ledger;
-use crate::workload::effects::{Effects, EffectsByTable, UNATTRIBUTED};
+use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
 use crate::workload::unknown::{Outcome, Unknown};
 
 /// Columns that the registries of older versions of riops lack.

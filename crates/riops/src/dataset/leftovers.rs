@@ -3,7 +3,8 @@
 //! Only routines with the comment of riops are dropped or, by name, those that the caller has recognized.
 
 use super::catalog::change;
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::record::Flavor;
+use crate::server::{Connection, ConnectionError};
 use crate::workload::routines::ROUTINE_MARK;
 
 /// Drops the temporary views on a table that server-side loops left when their server was killed. They would

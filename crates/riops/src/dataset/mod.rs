@@ -26,7 +26,6 @@ mod verify;
 
 pub use adopted::Unreported;
 pub use cleanup::{Dropped, cleanup};
-pub use condition::{Condition, Extent};
 pub use error::DatasetError;
 pub use holders::Holders;
 pub use initialize::Initialization;

@@ -15,10 +15,11 @@ use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters};
+use crate::record::{Check, Flavor};
 use crate::server::connection::TextRow;
-use crate::server::{ConnInfo, Connection, ConnectionError, Flavor};
+use crate::server::{ConnInfo, Connection, ConnectionError};
 use crate::workload::Workload;
-use crate::workload::check::{Check, Ledger};
+use crate::workload::check::Ledger;
 use crate::workload::tables::{Dataset, Job, Table, Zero};
 
 /// With a table for each connection, parallel processes for each index would only compete.

@@ -10,8 +10,9 @@ use super::error::DatasetError;
 use super::holders::Holders;
 use super::leftovers::{drop_leftover_views, drop_routines};
 use crate::plan::{DatasetPlan, PlanError};
+use crate::record::Flavor;
 use crate::server::fit::DatasetFit;
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::server::{Connection, ConnectionError};
 use crate::workload;
 use crate::workload::tables::Dataset;
 
@@ -21,7 +22,6 @@ const OWN_TABLES: &str = include_str!("../../../../sql/dataset/own_tables.sql");
 const ATTACHED: &str = include_str!("../../../../sql/dataset/attached.sql");
 const PARTITIONS: &str = include_str!("../../../../sql/dataset/partitions.sql");
 const SCHEMA_MARK: &str = "made by riops";
-
 const REGISTRY_MARK: &str = "riops registry 1";
 
 /// The tables of the registry with their columns.

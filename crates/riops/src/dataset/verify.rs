@@ -2,8 +2,8 @@
 
 use super::error::DatasetError;
 use super::registry::{Entry, Registry, State};
+use crate::record::Check;
 use crate::workload::Workload;
-use crate::workload::check::Check;
 
 /// Reads the data and compares them with all changes acknowledged since the load.
 ///

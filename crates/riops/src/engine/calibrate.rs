@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::{EngineError, NullServer, Observer, StageResult, run_stage};
 use crate::host::Interrupt;
-use crate::metrics::{Counter, LatencySummary, Point};
+use crate::metrics::Counter;
 use crate::plan::{Plan, Stop};
 use crate::probe::Probe;
+use crate::record::{LatencySummary, Point};
 use crate::server::{ConnInfo, ConnectionError, Nodes};
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::values::BIGINT_OID;

@@ -1,6 +1,6 @@
 //! A transaction in flight.
 
-use crate::metrics::Queries;
+use crate::record::Queries;
 use crate::units::Nanos;
 use crate::workload::effects::TableEffects;
 use crate::workload::transaction::{Outcome, Transaction};

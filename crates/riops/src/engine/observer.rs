@@ -1,6 +1,6 @@
 //! The interface through which a running stage reports its progress.
 
-use crate::metrics::Point;
+use crate::record::Point;
 
 /// Receives the progress of a running stage.
 pub trait Observer {

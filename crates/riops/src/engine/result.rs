@@ -9,10 +9,9 @@ use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
 use super::worker::{Acknowledged, EndedSession, Starts, WarmupInFlight, WorkerReport};
-use crate::metrics::{
-    Heatmap, HistogramError, Outage, Point, Recorder, SampleSet, Samples, outage, rates,
-};
+use crate::metrics::{Heatmap, HistogramError, Outage, Recorder, Samples, outage, rates};
 use crate::plan::Threshold;
+use crate::record::{Point, SampleSet};
 use crate::server::nodes::Node;
 use crate::units::Nanos;
 use crate::workload::ScriptCommand;

@@ -22,7 +22,7 @@ use super::opening::{Opened, Recipe};
 use super::queue::Queue;
 pub use super::session_error::SessionError;
 use super::tally::Tally;
-use crate::server::Flavor;
+use crate::record::Flavor;
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::{Executed, Finding};

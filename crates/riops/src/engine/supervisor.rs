@@ -14,9 +14,10 @@ use super::observer::Observer;
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::worker::{WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
-use crate::metrics::{Figures, Point, Timeline};
+use crate::metrics::{Figures, Timeline};
 use crate::plan::{Plan, Threshold};
 use crate::probe::Probe;
+use crate::record::Point;
 use crate::units::Nanos;
 
 /// Maximum time between two checks for an interrupt by the user.

@@ -8,7 +8,8 @@ use super::pause::pause;
 use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};
-use crate::server::{Connection, ConnectionError, Flavor, Server};
+use crate::record::Flavor;
+use crate::server::{Connection, ConnectionError, Server};
 use crate::units::sql::identifier;
 use crate::workload;
 

@@ -10,7 +10,8 @@ use super::pause::pause;
 use super::reset_error::ResetError;
 use crate::dataset::Holders;
 use crate::host::Interrupt;
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::record::Flavor;
+use crate::server::{Connection, ConnectionError};
 use crate::units::sql::{identifier, literal};
 
 /// How long sessions of a killed process, and its statements in progress, may delay this one.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::host::Interrupt;
-use crate::host::machine::MachineFacts;
+use crate::record::MachineFacts;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, ConnectionError, Server};
 

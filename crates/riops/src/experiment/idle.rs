@@ -10,7 +10,8 @@ use crate::host::Interrupt;
 use crate::probe::device::{Device, DeviceCounters};
 use crate::probe::locations::Locations;
 use crate::probe::topology::Topology;
-use crate::server::{Connection, ConnectionError, Flavor, local_server};
+use crate::record::Flavor;
+use crate::server::{Connection, ConnectionError, local_server};
 
 /// A device is idle if it is busy for at most this share of the time …
 const BUSY_SHARE_MAX: f64 = 0.05;

@@ -2,8 +2,9 @@
 
 use crate::dataset::{DatasetError, Holders};
 use crate::plan::PlanError;
+use crate::record::Flavor;
 use crate::run::RunError;
-use crate::server::{ConnectionError, Flavor};
+use crate::server::ConnectionError;
 
 /// Why a dataset could not be brought into its defined state.
 #[derive(Debug, thiserror::Error)]

@@ -4,40 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
 
 use super::cgroup::Cgroup;
-
-/// Facts about the client machine in the record. Unknown values are absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct MachineFacts {
-    /// Host name.
-    pub host: String,
-    /// Operating system, release and architecture.
-    pub kernel: String,
-    /// Number of processors available to riops.
-    pub cpus: usize,
-    /// Number of processors of the whole machine. Affinity or a CPU quota can make it larger than `cpus`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine_cpus: Option<usize>,
-    /// Memory available to riops, in bytes.
-    pub memory_bytes: u64,
-    /// Processor model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_model: Option<String>,
-    /// CPU frequency governor: `performance`, `powersave`, …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_governor: Option<String>,
-    /// CPU limit of the control group, in processors.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup_cpus: Option<f64>,
-    /// Memory limit of the control group, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup_memory_bytes: Option<u64>,
-    /// Virtualization: hypervisor or container runtime.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub virtualization: Option<String>,
-}
+use crate::record::MachineFacts;
 
 impl MachineFacts {
     /// Reads the facts from the operating system.

@@ -12,10 +12,9 @@ use super::settings::Settings;
 use crate::metrics::steadiness;
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
-    ClientRecord, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource, Status,
-    SteadinessRecord, TargetRecord, Throughput, Verdict,
+    ClientRecord, Flavor, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource,
+    Status, SteadinessRecord, TargetRecord, Throughput, Verdict,
 };
-use crate::server::Flavor;
 use crate::units::text::is_unprintable;
 
 /// Where results come from.

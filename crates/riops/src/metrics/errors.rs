@@ -2,6 +2,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
+use crate::record::ErrorEntry;
 use crate::units::Nanos;
 
 /// Maximum number of distinct SQLSTATEs; further ones are added to the last entry.
@@ -9,31 +10,6 @@ const ERRORS_MAX: usize = 64;
 
 /// Maximum number of sample messages per SQLSTATE, besides the first.
 const SAMPLES_MAX: usize = 4;
-
-/// Count and sample messages of one SQLSTATE.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ErrorEntry {
-    /// SQLSTATE, five characters.
-    pub sqlstate: String,
-    /// Number of errors.
-    pub count: u64,
-    /// Number of errors after which the transaction was retried.
-    pub retried: u64,
-    /// Total time of failed attempts in all sessions, in seconds.
-    pub attempts_s: f64,
-    /// First message of this kind.
-    pub sample: String,
-    /// Up to four other messages.
-    pub more_samples: Vec<String>,
-    /// Longest period without a successful transaction that overlaps such an error, in seconds.
-    pub without_success_s: Option<f64>,
-    /// Total length of the intervals with less than 90 % of the previous rate around that period, in
-    /// seconds.
-    pub below_90_percent_s: Option<f64>,
-    /// Time from the last success before that period to the end of the first interval with 90 % of the
-    /// previous rate, in seconds; absent if no interval reached it.
-    pub until_90_percent_s: Option<f64>,
-}
 
 impl ErrorEntry {
     fn add_sample(&mut self, sample: &str) {

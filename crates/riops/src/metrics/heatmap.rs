@@ -4,22 +4,14 @@
 //! twice the length. Written when an interval is complete, never in the loop of a worker.
 
 use super::histogram::Histogram;
+use crate::record::{HeatmapRecord, HeatmapSlot};
 
 /// Maximum number of time slots: about as many as a chart shows side by side.
 const SLOTS_MAX: usize = 240;
 
 /// Latency classes per decade. Their bounds are powers of 10^(1/10), so that each is 26 % longer than the previous
 /// one.
-pub const CLASSES_PER_DECADE: u32 = 10;
-
-/// Counts of one time slot.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HeatmapSlot {
-    /// Number of the first class that is not empty. Class k starts at 10^(k/10) microseconds.
-    pub first_class: i32,
-    /// Number of latencies in this class and the following ones.
-    pub counts: Vec<u64>,
-}
+const CLASSES_PER_DECADE: u32 = 10;
 
 impl HeatmapSlot {
     fn add(&mut self, class: i32, count: u64) {
@@ -95,6 +87,12 @@ impl Heatmap {
         self.slots = pairs.collect();
         self.slot_s *= 2.0;
         self.intervals *= 2;
+    }
+}
+
+impl From<Heatmap> for HeatmapRecord {
+    fn from(Heatmap { slot_s, slots, .. }: Heatmap) -> Self {
+        Self { slot_s, classes_per_decade: CLASSES_PER_DECADE, slots }
     }
 }
 

@@ -4,9 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use serde::Serialize;
 
 use crate::plan::Quantity;
+use crate::record::LatencySummary;
 use crate::units::Nanos;
 
 /// Longest distinguishable latency, in nanoseconds: one hour. Longer latencies are recorded as one
@@ -234,22 +234,6 @@ impl Histogram {
         let min = if hdr.is_empty() { Nanos::MAX } else { Nanos(hdr.min()) };
         Ok(Self { min, max: Nanos(hdr.max()), total_ns, hdr })
     }
-}
-
-/// Summary statistics of a histogram, in microseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "self-explanatory names: count, moments and percentiles")]
-pub struct LatencySummary {
-    pub count: u64,
-    pub min: f64,
-    pub mean: f64,
-    pub stdev: f64,
-    pub p50: f64,
-    pub p90: f64,
-    pub p95: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub max: f64,
 }
 
 #[cfg(test)]

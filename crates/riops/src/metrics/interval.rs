@@ -2,7 +2,7 @@
 
 use super::counters::Counters;
 use super::histogram::{Histogram, HistogramError};
-use super::point::{Checkpoint, Point};
+use crate::record::{Checkpoint, Point};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
-use super::point::Point;
+use crate::record::Point;
 use crate::units::Nanos;
 
 /// Minimum length of a gap. Shorter gaps cannot be distinguished from transaction durations.

@@ -1,17 +1,7 @@
 //! Statements by kind, derived from the command tag as in sysbench.
 
 use super::counters::{Counter, Counters};
-
-/// Answered statements, regardless of the outcome of their transaction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Queries {
-    /// Number of statements that return rows.
-    pub read: u64,
-    /// Number of statements that changed at least one row.
-    pub write: u64,
-    /// Number of other statements: BEGIN, COMMIT, and data changes that affected no row.
-    pub other: u64,
-}
+use crate::record::Queries;
 
 impl Queries {
     /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
@@ -34,12 +24,6 @@ impl Queries {
             (Counter::WriteQueries, self.write),
             (Counter::OtherQueries, self.other),
         ]
-    }
-
-    /// Returns the total number of statements.
-    #[must_use]
-    pub fn total(self) -> u64 {
-        self.read + self.write + self.other
     }
 }
 

@@ -9,8 +9,8 @@ use super::histogram::{Histogram, HistogramError};
 use super::interval::IntervalPart;
 use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
-use super::queries::Queries;
 use super::samples::Samples;
+use crate::record::Queries;
 use crate::units::Nanos;
 
 /// Measurements of one operation of a workload.

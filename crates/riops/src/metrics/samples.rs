@@ -5,6 +5,7 @@
 //! shortest transactions of each time slot; slots double in length whenever there are too many, so no
 //! outlier is lost.
 
+use crate::record::{SamplePoint, SampleSet};
 use crate::units::Nanos;
 
 /// Maximum number of transactions in the n-th selection, over all workers.
@@ -186,36 +187,6 @@ impl Samples {
             points,
         }
     }
-}
-
-/// One sampled transaction of a plot.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SamplePoint {
-    /// End of the transaction, in seconds since the measurement started.
-    pub t_s: f64,
-    /// Latency, in microseconds.
-    pub latency_us: f64,
-    /// Session, from 0.
-    pub session: u32,
-    /// Whether it was selected only as one of the longest or the shortest of its slot.
-    pub extreme: bool,
-}
-
-/// Sampled transactions of a stage.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SampleSet {
-    /// Total number of transactions.
-    pub transactions: u64,
-    /// Sampling interval n: every n-th transaction is included.
-    pub every: u64,
-    /// Length of the slots with extremes, in seconds.
-    pub slot_s: f64,
-    /// Number of the longest transactions per slot, besides the shortest.
-    pub longest: usize,
-    /// Length of the measurement, in seconds.
-    pub seconds: f64,
-    /// Sampled transactions.
-    pub points: Vec<SamplePoint>,
 }
 
 #[cfg(test)]

@@ -9,21 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
 
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::record::{CacheState, Flavor};
+use crate::server::{Connection, ConnectionError};
 use crate::units::sql::literal;
-
-/// State of the caches, as text for reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheState {
-    /// Requested state: `cold` or `warm`.
-    pub wanted: String,
-    /// Result for shared buffers.
-    pub shared_buffers: String,
-    /// Result for the operating system's page cache.
-    pub page_cache: String,
-    /// Whether both are in the requested state.
-    pub reached: bool,
-}
 
 /// Evicts these tables of the schema `riops` and their indexes from shared buffers and, if the server's
 /// data directory is on this machine and readable, from the page cache.

@@ -8,7 +8,10 @@
 use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
-use super::scans::{self, Scans, TableScans};
+use super::scans::{self, Scans};
+use crate::record::{
+    Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, RowVersions, Sizes, TableBlocks, Wal,
+};
 use crate::server::{Connection, ConnectionError};
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
@@ -33,27 +36,11 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 const STATISTICS_DELAY: Duration = Duration::from_millis(1_600);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Block accesses in the dataset's tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
-pub struct TableBlocks {
-    pub heap_blks_hit: u64,
-    pub heap_blks_read: u64,
-    pub idx_blks_hit: u64,
-    pub idx_blks_read: u64,
-}
-
 impl TableBlocks {
     /// Returns the number of all accesses, to tables and indexes.
     #[must_use]
     pub fn accesses(self) -> u64 {
         self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
-    }
-
-    /// Returns the number of accesses that did not find their block in shared buffers.
-    #[must_use]
-    pub fn reads(self) -> u64 {
-        self.heap_blks_read + self.idx_blks_read
     }
 
     fn since(self, earlier: Self) -> Self {
@@ -64,22 +51,6 @@ impl TableBlocks {
             idx_blks_read: self.idx_blks_read.saturating_sub(earlier.idx_blks_read),
         }
     }
-}
-
-/// The row of `pg_stat_database` of the measured database.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of pg_stat_database")]
-pub struct DatabaseCounters {
-    pub blks_hit: u64,
-    pub blks_read: u64,
-    pub tup_returned: u64,
-    pub tup_fetched: u64,
-    pub tup_updated: u64,
-    pub xact_commit: u64,
-    pub xact_rollback: u64,
-    pub deadlocks: u64,
-    pub temp_files: u64,
-    pub temp_bytes: u64,
 }
 
 impl DatabaseCounters {
@@ -112,99 +83,12 @@ impl DatabaseCounters {
     }
 }
 
-/// I/O of all client sessions of the server and their parallel workers, from `pg_stat_io`. Before
-/// PostgreSQL 18, one operation is one block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of pg_stat_io")]
-pub struct ClientIo {
-    pub hits: u64,
-    pub reads: u64,
-    pub writes: u64,
-    pub extends: u64,
-    pub evictions: u64,
-    pub read_bytes: u64,
-    pub write_bytes: u64,
-    pub extend_bytes: u64,
-}
-
 impl ClientIo {
     /// Creates the counters from the columns of the query, in its order.
     fn of(row: [u64; 8]) -> Self {
         let [hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes] = row;
         Self { hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes }
     }
-}
-
-/// Write-ahead log of the whole server, from `pg_stat_wal`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "self-explanatory names")]
-pub struct Wal {
-    pub records: u64,
-    pub full_page_images: u64,
-    pub bytes: u64,
-}
-
-/// Checkpoints of the whole server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "self-explanatory names")]
-pub struct Checkpoints {
-    pub timed: u64,
-    pub requested: u64,
-    pub buffers_written: u64,
-}
-
-/// Row versions in the dataset's tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RowVersions {
-    /// Number of rows updated during the stage.
-    pub updated: u64,
-    /// Number of HOT updates: the new version stayed in the block and no index changed.
-    pub hot_updated: u64,
-    /// Number of dead row versions at the end, as estimated by the server.
-    pub dead: u64,
-    /// Number of vacuums during the stage.
-    pub vacuums: u64,
-    /// Number of runs of ANALYZE during the stage.
-    pub analyzes: u64,
-}
-
-/// Sizes of tables and indexes, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "self-explanatory names")]
-pub struct Sizes {
-    pub table_bytes: u64,
-    pub index_bytes: u64,
-}
-
-/// Changes of the database's counters over a stage. Unavailable counters are absent.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct DatabaseUse {
-    /// Block accesses from before the sessions connected until after they disconnected: exact.
-    pub blocks: Option<TableBlocks>,
-    /// Block accesses between both ends of the measurement, each up to one second late.
-    pub blocks_measured: Option<TableBlocks>,
-    /// `pg_stat_database` before the sessions connected.
-    pub before: Option<DatabaseCounters>,
-    /// `pg_stat_database` after they disconnected.
-    pub after: Option<DatabaseCounters>,
-    /// I/O of all client sessions of the server, from PostgreSQL 16 on.
-    pub client_io: Option<ClientIo>,
-    /// Write-ahead log, from PostgreSQL 14 on.
-    pub wal: Option<Wal>,
-    /// Write-ahead log per second of the measurement, from log positions, in bytes.
-    pub wal_bytes_per_s: Option<f64>,
-    /// Checkpoints.
-    pub checkpoints: Option<Checkpoints>,
-    /// Row versions.
-    pub row_versions: Option<RowVersions>,
-    /// Sizes before the stage.
-    pub sizes_before: Option<Sizes>,
-    /// Sizes after the stage.
-    pub sizes_after: Option<Sizes>,
-    /// Blocks accessed by one read transaction, measured after the stage.
-    pub blocks_per_read: Option<f64>,
-    /// Scans of tables, the most scanned first, if they were counted.
-    pub scans: Vec<TableScans>,
 }
 
 /// All counters at one point in time.

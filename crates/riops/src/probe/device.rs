@@ -5,9 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use super::topology::{Block, Topology};
+use crate::record::DeviceUse;
 
 /// Unit of the sector counters, independent of the device's own sector size.
 const SECTOR_BYTES: f64 = 512.0;
@@ -33,26 +32,6 @@ struct BlockCounters {
     busy_ms: u64,
     /// Time of all requests from start to completion, added up.
     request_ms: u64,
-}
-
-/// Activity of a block device. With several members: the sum of their rates.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DeviceUse {
-    /// Name of the device: `nvme0n1`.
-    pub name: String,
-    /// Reads per second.
-    pub reads_per_s: f64,
-    /// Writes per second.
-    pub writes_per_s: f64,
-    /// Read rate, in MB (10^6 bytes) per second.
-    pub read_mb_s: f64,
-    /// Write rate, in MB per second.
-    pub write_mb_s: f64,
-    /// Share of the time with at least one request in flight, 0 to 1; of the busiest member.
-    pub busy_share: f64,
-    /// Mean number of requests in flight.
-    #[serde(default)]
-    pub queue_depth: Option<f64>,
 }
 
 impl Device {

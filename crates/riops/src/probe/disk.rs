@@ -7,42 +7,18 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-pub use super::fio::{DiskError, DiskRate};
+pub use super::fio::DiskError;
 use super::fio::{Fio, Job};
 use super::topology::Topology;
 use crate::host::Interrupt;
 use crate::host::machine::{cpus, free_bytes};
+use crate::record::{DiskLimit, DiskRate};
 
 /// Number of fio jobs, each a thread with its own queue, grows until the throughput grows by less than this
 /// share. Less than the variation between two measurements would add jobs that change nothing.
 const GAIN_MIN: f64 = 0.05;
 /// Maximum length of a measurement that searches for the number of jobs, in seconds.
 const SEARCH_S_MAX: f64 = 5.0;
-
-/// Measured limits of a device.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DiskLimit {
-    /// Name of the device: `nvme0n1`.
-    pub device: String,
-    /// Identity of the device.
-    pub identity: Option<String>,
-    /// Time of the measurement.
-    pub measured_at: Timestamp,
-    /// Name and version of the tool.
-    pub tool: String,
-    /// Size of the test file, in bytes.
-    pub file_bytes: u64,
-    /// Length of each of the four measurements, in seconds.
-    pub seconds: f64,
-    /// Sequential reads of 1 MiB at queue depth 16 per job.
-    pub sequential_read: DiskRate,
-    /// Sequential writes of 1 MiB at queue depth 16 per job.
-    pub sequential_write: DiskRate,
-    /// Random reads of one database block at queue depth 64 per job.
-    pub random_read: DiskRate,
-    /// Random writes of one database block at queue depth 64 per job.
-    pub random_write: DiskRate,
-}
 
 /// The four jobs, in order: the file is written before it is read.
 const JOBS: [(&str, &str); 4] = [
@@ -117,19 +93,19 @@ fn highest(
 ) -> Result<DiskRate, DiskError> {
     let search_s = seconds.min(SEARCH_S_MAX);
     let mut jobs = 1;
-    let mut best = measure(jobs, search_s)?;
+    let (mut best, mut best_jobs) = (measure(jobs, search_s)?, jobs);
     while jobs < most_jobs {
         jobs = jobs.saturating_mul(2).min(most_jobs);
         let rate = measure(jobs, search_s)?;
         let has_grown = rate.requests_per_s >= best.requests_per_s * (1.0 + GAIN_MIN);
         if rate.requests_per_s > best.requests_per_s {
-            best = rate;
+            (best, best_jobs) = (rate, jobs);
         }
         if !has_grown {
             break;
         }
     }
-    if search_s < seconds { measure(best.jobs, seconds) } else { Ok(best) }
+    if search_s < seconds { measure(best_jobs, seconds) } else { Ok(best) }
 }
 
 /// Prefix of the name of the scratch directory; the process id follows.
@@ -208,7 +184,12 @@ mod tests {
         let best = highest(most_jobs, seconds, |jobs, seconds| {
             measured.push((jobs, seconds));
             let position = usize::try_from(jobs.next_power_of_two().ilog2()).unwrap();
-            Ok(DiskRate { mb_s: 1.0, requests_per_s: rates[position], p99_us: None, jobs })
+            Ok(DiskRate {
+                mb_s: 1.0,
+                requests_per_s: rates[position],
+                p99_us: None,
+                jobs: Some(jobs),
+            })
         });
         (best.unwrap(), measured)
     }
@@ -216,16 +197,16 @@ mod tests {
     #[test]
     fn adds_jobs_until_the_throughput_no_longer_grows() {
         let (best, measured) = highest_of(64, 5.0, &[100.0, 180.0, 300.0, 310.0, 900.0]);
-        assert_eq!((best.jobs, best.requests_per_s), (8, 310.0));
+        assert_eq!((best.jobs, best.requests_per_s), (Some(8), 310.0));
         assert_eq!(measured, [(1, 5.0), (2, 5.0), (4, 5.0), (8, 5.0)]);
         let (best, measured) = highest_of(64, 5.0, &[100.0, 99.0, 500.0]);
-        assert_eq!((best.jobs, measured.len()), (1, 2));
+        assert_eq!((best.jobs, measured.len()), (Some(1), 2));
     }
 
     #[test]
     fn uses_at_most_one_job_per_core() {
         let (best, measured) = highest_of(6, 1.0, &[100.0, 200.0, 400.0, 800.0]);
-        assert_eq!((best.jobs, measured.len()), (6, 4));
+        assert_eq!((best.jobs, measured.len()), (Some(6), 4));
         assert_eq!(highest_of(1, 1.0, &[100.0]).1, [(1, 1.0)]);
     }
 
@@ -233,7 +214,7 @@ mod tests {
     fn a_long_measurement_runs_once_with_the_number_of_jobs_that_was_found() {
         let (best, measured) = highest_of(4, 60.0, &[100.0, 200.0, 201.0]);
         assert_eq!(measured, [(1, 5.0), (2, 5.0), (4, 5.0), (4, 60.0)]);
-        assert_eq!(best.jobs, 4);
+        assert_eq!(best.jobs, Some(4));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::host::Interrupt;
 use crate::host::files::text_limited;
+use crate::record::DiskRate;
 use crate::units::{BLOCK_BYTES, Span};
 
 /// Queue depths, deeper than those of any single database session: the result is a maximum.
@@ -74,19 +75,6 @@ pub enum DiskError {
     /// Interrupted by the user.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// One measured rate of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DiskRate {
-    /// Throughput, in MB (10^6 bytes) per second.
-    pub mb_s: f64,
-    /// Requests per second.
-    pub requests_per_s: f64,
-    /// 99th percentile of the request latency, in microseconds.
-    pub p99_us: Option<f64>,
-    /// Number of fio jobs, each with its own queue.
-    pub jobs: u32,
 }
 
 /// A file that fio reads and writes.
@@ -166,7 +154,7 @@ impl Fio<'_> {
         let text =
             text_limited(&output, OUTPUT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let side = if job.kind.ends_with("write") { "write" } else { "read" };
-        let rate = parse(&text, side).map(|rate| DiskRate { jobs: job.threads, ..rate });
+        let rate = parse(&text, side).map(|rate| DiskRate { jobs: Some(job.threads), ..rate });
         rate.ok_or_else(|| failed("its output contains no results".to_owned()))
     }
 
@@ -234,7 +222,7 @@ fn parse(text: &str, side: &str) -> Option<DiskRate> {
         mb_s: number("bw_bytes")? / 1e6,
         requests_per_s: number("iops")?,
         p99_us: p99_ns().map(|ns| ns / 1e3),
-        jobs: 1,
+        jobs: None,
     })
 }
 
@@ -275,7 +263,7 @@ mod tests {
             for argument; do case $argument in --output=*) output=${argument#--output=};; esac; done
             echo '{"jobs": [{"read": {"bw_bytes": 8000000, "iops": 1000}}]}' > "$output""#;
         let rate = run_script(folder.path(), script).unwrap();
-        assert_eq!((rate.mb_s, rate.requests_per_s, rate.jobs), (8.0, 1000.0, 3));
+        assert_eq!((rate.mb_s, rate.requests_per_s, rate.jobs), (8.0, 1000.0, Some(3)));
     }
 
     #[test]

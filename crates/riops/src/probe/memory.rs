@@ -1,16 +1,7 @@
 //! Memory of this machine, and the share of the time in which tasks waited for CPU, memory or I/O.
 
+use crate::record::{Memory, Pressure};
 use std::fs;
-
-/// Memory, from /proc/meminfo, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of /proc/meminfo")]
-pub struct Memory {
-    pub total_bytes: u64,
-    pub available_bytes: u64,
-    pub cached_bytes: u64,
-    pub dirty_bytes: u64,
-}
 
 impl Memory {
     /// Reads the current values.
@@ -39,16 +30,6 @@ pub(super) struct PressureTotals {
     cpu: u64,
     memory: u64,
     io: u64,
-}
-
-/// Shares of the time in which at least one task of the machine waited, 0 to 1. Source: Linux kernel,
-/// Documentation/accounting/psi.rst.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[expect(missing_docs, reason = "self-explanatory names: the three resources")]
-pub struct Pressure {
-    pub cpu_share: f64,
-    pub memory_share: f64,
-    pub io_share: f64,
 }
 
 impl PressureTotals {

@@ -15,7 +15,6 @@ pub mod memory;
 pub mod process;
 pub mod processes;
 mod profile;
-mod sampled;
 pub mod sampler;
 pub mod scans;
 pub mod storage;
@@ -28,21 +27,22 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-pub use device::DeviceUse;
-
 use crate::host::cgroup::{Cgroup, Throttling};
 
+use crate::record::{
+    DatabaseUse, DeviceUse, DiskUse, Memory, NodeUse, Pressure, ReadBytes, Sampled,
+};
 use async_io::AsyncIo;
 use cpu::MachineCpu;
-use database::{DatabaseProbe, DatabaseUse};
+use database::DatabaseProbe;
 use device::{Device, DeviceCounters};
 use locations::{Devices, Role};
-use memory::{Memory, Pressure, PressureTotals};
-use process::{ProcessesIo, ReadBytes};
+use memory::PressureTotals;
+use process::ProcessesIo;
 use processes::{ProcessTable, ProcessesUse};
-use sampler::{Sampled, Sampler};
+use sampler::Sampler;
 use threads::{Threads, ThreadsUse};
-use yugabytedb::{ClusterProbe, NodeUse};
+use yugabytedb::ClusterProbe;
 
 /// All counters at one point in time.
 #[derive(Debug, Clone)]
@@ -130,15 +130,6 @@ pub struct MachineUse {
     pub processes_cpu_s: Option<f64>,
     /// Counters over time, if sampled.
     pub sampled: Option<Sampled>,
-}
-
-/// Activity of a disk.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DiskUse {
-    /// What the server stores on it.
-    pub roles: Vec<Role>,
-    /// Its counters.
-    pub usage: DeviceUse,
 }
 
 impl<'a> Probe<'a> {
@@ -335,7 +326,8 @@ impl<'a> Probe<'a> {
         let counters = start.disks.iter().zip(&end.disks);
         let usage =
             |(disk, roles): &(Device, Vec<Role>), start: &DeviceCounters, end: &DeviceCounters| {
-                DiskUse { roles: roles.clone(), usage: disk.usage(&end.since(start), seconds) }
+                let roles = roles.iter().map(ToString::to_string).collect();
+                DiskUse { roles, usage: disk.usage(&end.since(start), seconds) }
             };
         self.disks
             .iter()

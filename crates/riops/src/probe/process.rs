@@ -1,21 +1,11 @@
 //! Bytes read by server processes, from the kernel's per-process counters: independent of the counters
 //! of the device and of the database, so that the three can be compared.
 
+use crate::record::ReadBytes;
 use std::fs;
 
 /// Maximum number of processes to read.
 const PROCESSES_MAX: usize = 1_000;
-
-/// Bytes read and written by processes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadBytes {
-    /// Read by system calls, from the page cache or a device.
-    pub all: u64,
-    /// Read from a device, including read-ahead.
-    pub device: u64,
-    /// Written by system calls, to the page cache or a device.
-    pub written: u64,
-}
 
 /// I/O counters of several processes at one point in time, in the order of the processes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::sampled::{LockWaits, OtherSessions, WaitShare};
+use crate::record::{LockWaits, OtherSessions, WaitShare};
 
 /// Interval between two samples.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);

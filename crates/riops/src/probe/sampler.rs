@@ -13,13 +13,10 @@ use std::time::{Duration, Instant};
 use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
-use super::memory::Memory;
 pub use super::profile::AUTOVACUUM;
 use super::profile::{self, Profile, RUNNING, Watched};
-pub use super::sampled::{
-    LockWaits, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare,
-};
 use crate::host::Interrupt;
+use crate::record::{Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// Keeps the queries of a session out of the statistics of statements.

@@ -2,22 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::TableScans;
 use crate::server::Connection;
 
 const SCANS: &str = include_str!("../../../../sql/probe/scans.sql");
 /// Maximum number of tables in the result, the most scanned first.
 const TABLES_MAX: usize = 20;
-
-/// Scans of a table during a stage, by all sessions of the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableScans {
-    /// Name of the table, without its schema.
-    pub table: String,
-    /// Number of sequential scans.
-    pub sequential: u64,
-    /// Number of index scans.
-    pub index: u64,
-}
 
 /// Numbers of sequential scans and of index scans by table.
 pub(super) type Scans = BTreeMap<String, (u64, u64)>;

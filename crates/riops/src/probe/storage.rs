@@ -3,23 +3,7 @@
 use std::path::Path;
 
 use super::topology::{Block, Topology};
-
-/// Storage of a path. Unknown values are absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Storage {
-    /// File system: `ext4`, `xfs`, `tmpfs`, …
-    pub file_system: Option<String>,
-    /// Mount options.
-    pub mount_options: Option<String>,
-    /// Block device.
-    pub device: Option<String>,
-    /// Model of the device.
-    pub model: Option<String>,
-    /// Whether the device is rotational, as reported by the kernel.
-    pub rotational: Option<bool>,
-    /// I/O scheduler: `none`, `mq-deadline`, …
-    pub scheduler: Option<String>,
-}
+use crate::record::Storage;
 
 impl Storage {
     /// Reads the storage of `path` from the operating system.

@@ -3,6 +3,7 @@
 //!
 //! The values of a node that does not respond are absent. Not yet tested against a live server.
 
+use crate::record::NodeUse;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,23 +25,6 @@ struct Counters {
     cache_hits: Option<f64>,
     cache_misses: Option<f64>,
     conflicts: Option<f64>,
-}
-
-/// Activity of one node, from its own metrics.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct NodeUse {
-    /// Processors used by its tserver, on average.
-    pub cpu_cores: Option<f64>,
-    /// Read requests to its storage per second.
-    pub storage_reads_per_s: Option<f64>,
-    /// Write requests to its storage per second.
-    pub storage_writes_per_s: Option<f64>,
-    /// `RocksDB` seeks per second.
-    pub seeks_per_s: Option<f64>,
-    /// Share of block reads that hit the block cache, 0 to 1.
-    pub block_cache_hit_share: Option<f64>,
-    /// Transaction conflicts per second.
-    pub conflicts_per_s: Option<f64>,
 }
 
 type Reading = Option<(Instant, Counters)>;

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::workload::access;
-
 /// Storage requests (`YugabyteDB`) of one execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageRequests {
@@ -16,8 +13,6 @@ pub struct StorageRequests {
     /// Rows that the statement reads or updates.
     pub rows: u64,
 }
-
-from_measured!(StorageRequests from access::StorageRequests { reads, rows_scanned, rows });
 
 /// The access path of a statement at one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

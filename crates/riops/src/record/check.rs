@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
 use crate::plan::Threshold;
-use crate::workload::check;
 
 /// One check of the data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Name of the check.
     pub name: String,
@@ -34,8 +32,6 @@ fn is_zero(number: &u64) -> bool {
 fn is_false(value: &bool) -> bool {
     !*value
 }
-
-from_measured!(Check from check::Check { name, expected, found, held, unresolved, unknown });
 
 /// A threshold and the measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

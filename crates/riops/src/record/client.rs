@@ -25,7 +25,7 @@ pub struct ClientRecord {
 
 impl ClientRecord {
     /// Whether the server is on the same machine, and riops may use all its processors.
-    pub(super) fn shares_processors(&self) -> bool {
+    pub(crate) fn shares_processors(&self) -> bool {
         let machine = &self.machine;
         self.shares_machine_with_server && machine.counted_cpus() == machine.cpus
     }

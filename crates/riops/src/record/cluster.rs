@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
 use super::latency::LatencySummary;
-use crate::probe::yugabytedb;
-use crate::server::nodes::Role;
 
 /// The counters of one node of `YugabyteDB`. Values are absent if the node did not respond.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -30,10 +27,17 @@ pub struct NodeUse {
     pub conflicts_per_s: Option<f64>,
 }
 
-from_measured!(NodeUse from yugabytedb::NodeUse {
-    cpu_cores, storage_reads_per_s, storage_writes_per_s,
-    seeks_per_s, block_cache_hit_share, conflicts_per_s,
-});
+/// Role of a node.
+// Records store the serialized names, so they are independent of the variant names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Accepts writes.
+    #[serde(rename = "primary")]
+    Primary,
+    /// Read-only: a standby or a read replica.
+    #[serde(rename = "replica")]
+    Replica,
+}
 
 /// One node of the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +45,6 @@ pub struct NodeRecord {
     /// Host and port.
     pub node: String,
     /// Primary or replica.
-    // The enum of `server`, not a copy: every variant fixes its stored spelling with `serde(rename)`.
     pub role: Role,
     /// `cloud.region.zone`, if the cluster reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,9 +3,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::dataset;
-
 /// The state of the tables of a dataset before a run. Values are absent if they are not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -55,38 +52,6 @@ pub struct FreshCondition {
     /// Size of the tables and their indexes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-}
-
-from_measured!(FreshCondition from dataset::Extent { order_correlation, neighbors_share, bytes });
-
-impl From<dataset::Condition> for ConditionRecord {
-    fn from(measured: dataset::Condition) -> Self {
-        let dataset::Condition {
-            sampled_keys,
-            now: dataset::Extent { order_correlation, neighbors_share, bytes },
-            fresh,
-            live_rows,
-            dead_rows,
-            updated_rows,
-            hot_updated_rows,
-            vacuumed_at,
-            analyzed_at,
-        } = measured;
-        let time = |text: Option<String>| text?.parse().ok();
-        Self {
-            sampled_keys,
-            order_correlation,
-            neighbors_share,
-            bytes,
-            live_rows,
-            dead_rows,
-            updated_rows: Some(updated_rows),
-            hot_updated_rows: Some(hot_updated_rows),
-            vacuumed_at: time(vacuumed_at),
-            analyzed_at: time(analyzed_at),
-            fresh: fresh.map(Into::into),
-        }
-    }
 }
 
 impl ConditionRecord {

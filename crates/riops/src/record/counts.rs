@@ -2,10 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::metrics;
-use crate::workload::unknown;
-
 /// Statements that received a reply, by kind, regardless of the outcome of their transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,8 +13,6 @@ pub struct Queries {
     /// Other statements: BEGIN, COMMIT, and changes that matched no row.
     pub other: u64,
 }
-
-from_measured!(Queries from metrics::Queries { read, write, other });
 
 impl Queries {
     /// Returns the number of statements of all kinds.
@@ -66,11 +60,6 @@ pub struct ErrorEntry {
     pub until_90_percent_s: Option<f64>,
 }
 
-from_measured!(ErrorEntry from metrics::ErrorEntry {
-    sqlstate, count, retried, attempts_s, sample, more_samples,
-    without_success_s, below_90_percent_s, until_90_percent_s,
-});
-
 /// Outcomes of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
@@ -95,8 +84,6 @@ pub struct UnknownOutcomes {
     /// Transactions whose outcome remains unknown.
     pub unresolved: u64,
 }
-
-from_measured!(UnknownOutcomes from unknown::Outcomes { applied, not_applied, unresolved });
 
 /// Transactions that ended after the measurement. They are not included in any other figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

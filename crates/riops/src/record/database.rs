@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::probe::{caches, database, sampler, scans};
-
 /// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheState {
@@ -18,8 +15,6 @@ pub struct CacheState {
     pub reached: bool,
 }
 
-from_measured!(CacheState from caches::CacheState { wanted, shared_buffers, page_cache, reached });
-
 /// Block accesses in the tables of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]
@@ -29,10 +24,6 @@ pub struct TableBlocks {
     pub idx_blks_hit: u64,
     pub idx_blks_read: u64,
 }
-
-from_measured!(TableBlocks from database::TableBlocks {
-    heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read,
-});
 
 impl TableBlocks {
     /// Returns the number of accesses to blocks that were not in shared buffers.
@@ -60,11 +51,6 @@ pub struct DatabaseCounters {
     pub temp_bytes: u64,
 }
 
-from_measured!(DatabaseCounters from database::DatabaseCounters {
-    blks_hit, blks_read, tup_returned, tup_fetched, tup_updated,
-    xact_commit, xact_rollback, deadlocks, temp_files, temp_bytes,
-});
-
 /// I/O of all client backends of the server and their parallel workers, from `pg_stat_io`. Before
 /// PostgreSQL 18 each operation is one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,10 +69,6 @@ pub struct ClientIo {
     pub extend_bytes: u64,
 }
 
-from_measured!(ClientIo from database::ClientIo {
-    hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes,
-});
-
 /// Write-ahead log of the whole server, from `pg_stat_wal`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_wal")]
@@ -95,8 +77,6 @@ pub struct Wal {
     pub full_page_images: u64,
     pub bytes: u64,
 }
-
-from_measured!(Wal from database::Wal { records, full_page_images, bytes });
 
 /// Checkpoints of the whole server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,8 +88,6 @@ pub struct Checkpoints {
     /// Buffers that checkpoints wrote.
     pub buffers_written: u64,
 }
-
-from_measured!(Checkpoints from database::Checkpoints { timed, requested, buffers_written });
 
 /// Row versions in the tables of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,10 +105,6 @@ pub struct RowVersions {
     pub analyzes: u64,
 }
 
-from_measured!(RowVersions from database::RowVersions {
-    updated, hot_updated, dead, vacuums, analyzes,
-});
-
 /// Sizes of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
@@ -139,8 +113,6 @@ pub struct Sizes {
     /// Indexes, in bytes.
     pub index_bytes: u64,
 }
-
-from_measured!(Sizes from database::Sizes { table_bytes, index_bytes });
 
 /// Database counters over a stage. Values are absent if they were not counted or are not visible to the
 /// role.
@@ -200,43 +172,6 @@ pub struct TableScans {
     pub index: u64,
 }
 
-from_measured!(TableScans from scans::TableScans { table, sequential, index });
-
-impl From<database::DatabaseUse> for DatabaseUse {
-    fn from(measured: database::DatabaseUse) -> Self {
-        let database::DatabaseUse {
-            blocks,
-            blocks_measured,
-            before,
-            after,
-            client_io,
-            wal,
-            wal_bytes_per_s,
-            checkpoints,
-            row_versions,
-            sizes_before,
-            sizes_after,
-            blocks_per_read,
-            scans,
-        } = measured;
-        Self {
-            blocks: blocks.map(Into::into),
-            blocks_measured: blocks_measured.map(Into::into),
-            before: before.map(Into::into),
-            after: after.map(Into::into),
-            client_io: client_io.map(Into::into),
-            wal: wal.map(Into::into),
-            wal_bytes_per_s,
-            checkpoints: checkpoints.map(Into::into),
-            row_versions: row_versions.map(Into::into),
-            sizes_before: sizes_before.map(Into::into),
-            sizes_after: sizes_after.map(Into::into),
-            blocks_per_read,
-            scans: scans.into_iter().map(Into::into).collect(),
-        }
-    }
-}
-
 /// Sessions that waited for locks, sampled from `pg_stat_activity`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockWaits {
@@ -245,5 +180,3 @@ pub struct LockWaits {
     /// Sessions that waited for a lock, summed over all samples.
     pub waiting: u64,
 }
-
-from_measured!(LockWaits from sampler::LockWaits { samples, waiting });

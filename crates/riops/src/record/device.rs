@@ -3,9 +3,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::probe;
-
 /// Rates of a block device over a stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
@@ -26,10 +23,6 @@ pub struct DeviceUse {
     pub queue_depth: Option<f64>,
 }
 
-from_measured!(DeviceUse from probe::DeviceUse {
-    name, reads_per_s, writes_per_s, read_mb_s, write_mb_s, busy_share, queue_depth,
-});
-
 /// Rates of a disk over a stage, and what the server stores on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskUse {
@@ -38,13 +31,6 @@ pub struct DiskUse {
     /// Name and rates.
     #[serde(flatten)]
     pub usage: DeviceUse,
-}
-
-impl From<probe::DiskUse> for DiskUse {
-    fn from(measured: probe::DiskUse) -> Self {
-        let probe::DiskUse { roles, usage } = measured;
-        Self { roles: roles.iter().map(ToString::to_string).collect(), usage: usage.into() }
-    }
 }
 
 /// A disk of the server. Unknown values are absent.
@@ -88,10 +74,6 @@ pub struct Storage {
     pub scheduler: Option<String>,
 }
 
-from_measured!(Storage from probe::storage::Storage {
-    file_system, mount_options, device, model, rotational, scheduler,
-});
-
 /// One measurement of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiskRate {
@@ -105,13 +87,6 @@ pub struct DiskRate {
     /// Number of fio jobs, each with its own queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-}
-
-impl From<probe::disk::DiskRate> for DiskRate {
-    fn from(measured: probe::disk::DiskRate) -> Self {
-        let probe::disk::DiskRate { mb_s, requests_per_s, p99_us, jobs } = measured;
-        Self { mb_s, requests_per_s, p99_us, jobs: Some(jobs) }
-    }
 }
 
 /// Maximum rates of a device, measured with fio. Also the format of the run store and of `doctor --disk`.
@@ -138,33 +113,4 @@ pub struct DiskLimit {
     pub random_read: DiskRate,
     /// Random writes of one database block, 64 in flight per job.
     pub random_write: DiskRate,
-}
-
-impl From<probe::disk::DiskLimit> for DiskLimit {
-    fn from(measured: probe::disk::DiskLimit) -> Self {
-        let probe::disk::DiskLimit {
-            device,
-            identity,
-            measured_at,
-            tool,
-            file_bytes,
-            seconds,
-            sequential_read,
-            sequential_write,
-            random_read,
-            random_write,
-        } = measured;
-        Self {
-            device,
-            identity,
-            measured_at,
-            tool,
-            file_bytes,
-            seconds,
-            sequential_read: sequential_read.into(),
-            sequential_write: sequential_write.into(),
-            random_read: random_read.into(),
-            random_write: random_write.into(),
-        }
-    }
 }

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::metrics;
-
 /// Counts of latencies by time slot and latency class: of the response times with a rate, otherwise of the service
 /// times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,16 +21,4 @@ pub struct HeatmapSlot {
     pub first_class: i32,
     /// Number of latencies in this class and the following ones.
     pub counts: Vec<u64>,
-}
-
-from_measured!(HeatmapSlot from metrics::HeatmapSlot { first_class, counts });
-
-impl From<metrics::Heatmap> for HeatmapRecord {
-    fn from(measured: metrics::Heatmap) -> Self {
-        Self {
-            slot_s: measured.slot_s,
-            classes_per_decade: metrics::CLASSES_PER_DECADE,
-            slots: measured.slots.into_iter().map(Into::into).collect(),
-        }
-    }
 }

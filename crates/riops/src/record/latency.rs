@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::metrics;
-
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
@@ -48,7 +45,3 @@ impl LatencySummary {
         }
     }
 }
-
-from_measured!(LatencySummary from metrics::LatencySummary {
-    count, min, mean, stdev, p50, p90, p95, p99, p999, max,
-});

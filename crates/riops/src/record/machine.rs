@@ -2,10 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::host::machine;
-use crate::probe;
-
 /// The machine of the client. Unknown values are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
@@ -37,11 +33,6 @@ pub struct MachineFacts {
     pub virtualization: Option<String>,
 }
 
-from_measured!(MachineFacts from machine::MachineFacts {
-    host, kernel, cpus, machine_cpus, memory_bytes, cpu_model, cpu_governor,
-    cgroup_cpus, cgroup_memory_bytes, virtualization,
-});
-
 impl MachineFacts {
     /// Returns the number of processors to which the CPU counters of the machine and of its processes refer.
     /// Records of earlier releases have only that of the processors available to riops.
@@ -61,10 +52,6 @@ pub struct Memory {
     pub dirty_bytes: u64,
 }
 
-from_measured!(Memory from probe::memory::Memory {
-    total_bytes, available_bytes, cached_bytes, dirty_bytes,
-});
-
 /// Pressure stall information: share of the time during which at least one task of the machine waited, from 0
 /// to 1. Source: Documentation/accounting/psi.rst of the Linux kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -77,8 +64,6 @@ pub struct Pressure {
     pub io_share: f64,
 }
 
-from_measured!(Pressure from probe::memory::Pressure { cpu_share, memory_share, io_share });
-
 /// Bytes that processes read and wrote, from /proc/PID/io.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBytes {
@@ -90,5 +75,3 @@ pub struct ReadBytes {
     #[serde(default)]
     pub written: u64,
 }
-
-from_measured!(ReadBytes from probe::process::ReadBytes { all, device, written });

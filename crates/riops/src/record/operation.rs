@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
 use super::latency::LatencySummary;
-use crate::workload::effects::{self, EffectsByTable};
 
 /// Totals of changes, which can be verified in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,21 +18,11 @@ pub struct Effects {
     pub added: u64,
 }
 
-from_measured!(Effects from effects::Effects { inserted, reinserted, deleted, added });
-
 impl Effects {
     /// Returns whether nothing changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// Settles the ledger from the record, if the run itself could not report its changes.
-impl From<Effects> for effects::Effects {
-    fn from(recorded: Effects) -> Self {
-        let Effects { inserted, reinserted, deleted, added } = recorded;
-        Self { inserted, reinserted, deleted, added }
     }
 }
 
@@ -52,29 +40,6 @@ pub struct TableEffects {
     pub deleted: u64,
     /// Growth of the sum of a column, from increments and from inserted rows.
     pub added: u64,
-}
-
-/// Returns the effects of each table for the record.
-pub(super) fn by_table(all: &EffectsByTable) -> Vec<TableEffects> {
-    let entry = |(table, effects): (u32, effects::Effects)| {
-        let effects::Effects { inserted, reinserted, deleted, added } = effects;
-        TableEffects { table, inserted, reinserted, deleted, added }
-    };
-    all.iter().map(entry).collect()
-}
-
-/// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then
-/// not attributed to a table.
-#[must_use]
-pub fn effects_by_table(recorded: &[TableEffects], total: Effects) -> EffectsByTable {
-    let mut all = EffectsByTable::default();
-    if recorded.is_empty() {
-        all.add_to(effects::UNATTRIBUTED, total.into());
-    }
-    for &TableEffects { table, inserted, reinserted, deleted, added } in recorded {
-        all.add_to(table, effects::Effects { inserted, reinserted, deleted, added });
-    }
-    all
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::probe::sampler;
+use super::database::LockWaits;
 
 /// All counters over one interval. Values that were not measured are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -53,41 +52,18 @@ pub struct ProbePoint {
     pub progress: Option<ServerProgress>,
 }
 
-impl From<sampler::ProbePoint> for ProbePoint {
-    fn from(measured: sampler::ProbePoint) -> Self {
-        let sampler::ProbePoint {
-            t_s,
-            seconds,
-            read_mb_s,
-            write_mb_s,
-            reads_per_s,
-            writes_per_s,
-            busy_share,
-            machine_busy_share,
-            server_cpus,
-            dirty_bytes,
-            wal_mb_s,
-            checkpoints,
-            checkpoint_mb_s,
-            database_bytes,
-            progress,
-        } = measured;
-        Self {
-            t_s,
-            seconds,
-            read_mb_s,
-            write_mb_s,
-            reads_per_s,
-            writes_per_s,
-            busy_share,
-            machine_busy_share,
-            server_cpus,
-            dirty_bytes,
-            wal_mb_s,
-            checkpoints,
-            checkpoint_mb_s,
-            database_bytes,
-            progress: progress.map(Into::into),
+impl ProbePoint {
+    /// Returns the share of the current phase of a statement that is done, 0 to 1: as reported by the server, or else
+    /// from the size of the database before the statement and its expected growth, in bytes.
+    #[must_use]
+    pub fn share_done(&self, growth: Option<(u64, u64)>) -> Option<f64> {
+        let of = |done: u64, total: u64| {
+            (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
+        };
+        match (&self.progress, growth, self.database_bytes) {
+            (Some(progress), ..) => of(progress.done, progress.total),
+            (None, Some((before, growth)), Some(now)) => of(now.saturating_sub(before), growth),
+            _ => None,
         }
     }
 }
@@ -101,8 +77,6 @@ pub struct ServerProgress {
     pub total: u64,
 }
 
-from_measured!(ServerProgress from sampler::ServerProgress { phase, done, total });
-
 /// One wait event of the server process, or of the sessions of a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitShare {
@@ -113,8 +87,6 @@ pub struct WaitShare {
     pub share: f64,
 }
 
-from_measured!(WaitShare from sampler::WaitShare { event, share });
-
 /// Other active sessions of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherSessions {
@@ -123,8 +95,6 @@ pub struct OtherSessions {
     /// Mean number of active sessions.
     pub active: f64,
 }
-
-from_measured!(OtherSessions from sampler::OtherSessions { name, active });
 
 /// The counters of a stage over time, and the wait events of the server process or of the sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -140,18 +110,7 @@ pub struct Sampled {
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.
     pub cpu_s: f64,
-}
-
-impl From<sampler::Sampled> for Sampled {
-    fn from(measured: sampler::Sampled) -> Self {
-        // Lock waits are stored with the loop.
-        let sampler::Sampled { points, waits, others, looks, cpu_s, lock_waits: _ } = measured;
-        Self {
-            points: points.into_iter().map(Into::into).collect(),
-            waits: waits.into_iter().map(Into::into).collect(),
-            others: others.into_iter().map(Into::into).collect(),
-            looks,
-            cpu_s,
-        }
-    }
+    /// Sessions that waited for locks, which are stored with the loop.
+    #[serde(skip)]
+    pub lock_waits: LockWaits,
 }

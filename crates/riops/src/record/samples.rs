@@ -4,9 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::metrics;
-
 /// One sampled transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplePoint {
@@ -19,8 +16,6 @@ pub struct SamplePoint {
     /// Whether it was selected only because it is among the longest, or the shortest, of its time slot.
     pub extreme: bool,
 }
-
-from_measured!(SamplePoint from metrics::SamplePoint { t_s, latency_us, session, extreme });
 
 /// The sampled transactions of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,14 +33,6 @@ pub struct SampleSet {
     pub seconds: f64,
     /// The sampled transactions.
     pub points: Vec<SamplePoint>,
-}
-
-impl From<metrics::SampleSet> for SampleSet {
-    fn from(measured: metrics::SampleSet) -> Self {
-        let metrics::SampleSet { transactions, every, slot_s, longest, seconds, points } = measured;
-        let points = points.into_iter().map(Into::into).collect();
-        Self { transactions, every, slot_s, longest, seconds, points }
-    }
 }
 
 /// The JSON form of a sample: 10 bytes per transaction, in base64.

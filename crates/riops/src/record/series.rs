@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Queries;
 use super::latency::LatencySummary;
-use crate::metrics;
 
 /// One interval of a stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -90,69 +89,4 @@ pub struct Checkpoint {
     /// Response times with a rate, otherwise service times, in microseconds; absent if no transaction ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencySummary>,
-}
-
-impl From<metrics::Checkpoint> for Checkpoint {
-    fn from(measured: metrics::Checkpoint) -> Self {
-        Self { point: measured.point.into(), latency: measured.latency.map(Into::into) }
-    }
-}
-
-impl From<metrics::Point> for Point {
-    fn from(measured: metrics::Point) -> Self {
-        let metrics::Point {
-            t_s,
-            seconds,
-            transactions,
-            rows,
-            errors,
-            failed,
-            late,
-            skipped,
-            retries,
-            backlog,
-            busy,
-            reconnects,
-            queries,
-            nodes,
-            percentile_us,
-            p50_us,
-            p99_us,
-            max_us,
-            response_p50_us,
-            response_p99_us,
-            response_max_us,
-            retried,
-            mean_stdev_us,
-            lag_us,
-            checkpoint,
-        } = measured;
-        Self {
-            t_s,
-            seconds,
-            transactions,
-            rows,
-            errors,
-            failed,
-            late,
-            skipped,
-            retries,
-            backlog,
-            busy,
-            reconnects,
-            queries: queries.into(),
-            nodes,
-            percentile_us,
-            p50_us,
-            p99_us,
-            max_us,
-            response_p50_us,
-            response_p99_us,
-            response_max_us,
-            retried,
-            mean_stdev_us,
-            lag_us,
-            checkpoint: checkpoint.map(|each| Box::new((*each).into())),
-        }
-    }
 }

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::convert::from_measured;
-use crate::workload::cbc;
-
 /// Blocks that a statement accessed, including its parallel workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of EXPLAIN")]
@@ -16,10 +13,6 @@ pub struct StatementBuffers {
     pub temp_read: u64,
     pub temp_written: u64,
 }
-
-from_measured!(StatementBuffers from cbc::StatementBuffers {
-    shared_hit, shared_read, shared_dirtied, shared_written, temp_read, temp_written,
-});
 
 impl StatementBuffers {
     /// Returns the share of the accessed blocks that were not in shared buffers, 0 to 1.
@@ -48,15 +41,6 @@ pub struct StatementPlan {
     pub scans: f64,
 }
 
-impl From<cbc::StatementPlan> for StatementPlan {
-    fn from(measured: cbc::StatementPlan) -> Self {
-        let cbc::StatementPlan { outline, execution_ms, buffers, rows_found, rows_left_out, scans } =
-            measured;
-        let buffers = buffers.into();
-        Self { outline, execution_ms, buffers, rows_found, rows_left_out, scans }
-    }
-}
-
 /// The rates reported by VACUUM VERBOSE, in MiB (2^20 bytes) per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VacuumRates {
@@ -65,8 +49,6 @@ pub struct VacuumRates {
     /// Write rate: blocks that VACUUM dirtied.
     pub write_mib_s: f64,
 }
-
-from_measured!(VacuumRates from cbc::VacuumRates { read_mib_s, write_mib_s });
 
 /// A statement that ran once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

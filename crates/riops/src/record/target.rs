@@ -6,14 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::ConditionRecord;
 use super::device::{Disk, DiskLimit, Storage};
+use super::flavor::Flavor;
 use crate::plan::DatasetPlan;
-use crate::server::Flavor;
 
 /// The database under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
     /// Flavor of the database.
-    // The enum of `server`, not a copy: every variant fixes its stored spelling with `serde(rename)`.
     #[serde(rename = "flavour")]
     pub flavor: Flavor,
     /// The setting `server_version`.

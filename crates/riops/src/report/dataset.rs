@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::format::{count, number_of, rate};
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
+use crate::record::Check;
 use crate::run::Warmed;
 use crate::units::text::one_line;
-use crate::workload::check::Check;
 
 /// The result of a preparation.
 #[must_use]

@@ -172,8 +172,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::host::machine::MachineFacts;
-    use crate::server::Flavor;
+    use crate::record::{Flavor, MachineFacts};
     use crate::server::examine::{ClientLimits, Finding};
     use crate::server::facts::ServerFacts;
 

@@ -7,8 +7,7 @@ use crate::plan::{
     RowsDataset, Stop,
 };
 use crate::record::*;
-use crate::server::Flavor;
-use crate::server::nodes::Role;
+use crate::record::{Flavor, Role};
 use crate::workload::cbc::{Step, sql_of};
 
 fn latency(count: u64) -> LatencySummary {
@@ -384,6 +383,7 @@ fn cbc_step(step: Step, seconds: f64, rates: [f64; 3]) -> StageRecord {
             waits: vec![wait("CPU", 0.5), wait("IO:WalSync", 0.3), wait("IO:DataFileExtend", 0.2)],
             looks: 40,
             cpu_s: seconds * 0.004,
+            ..Sampled::default()
         }),
         io: Some(IoRecord {
             wal_mb_s: Some(wal_mb_s),

@@ -193,7 +193,7 @@ mod tests {
         latencies.push(10_100);
         let histogram = histogram(&latencies);
         let mut record = example_record();
-        record.stages[0].session_loop.service_us = histogram.summary().map(Into::into);
+        record.stages[0].session_loop.service_us = histogram.summary();
         record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
         insta::assert_snapshot!(histogram_text(&record, Scale::Linear, 10));
         insta::assert_snapshot!("log", histogram_text(&record, Scale::Log, 5));
@@ -204,9 +204,9 @@ mod tests {
         let mut record = example_record();
         let each = &mut record.stages[0].session_loop;
         let (service, response) = (histogram(&[7_800; 10]), histogram(&[2_850_000; 10]));
-        each.service_us = service.summary().map(Into::into);
+        each.service_us = service.summary();
         each.histogram = Some(service.to_base64().unwrap());
-        each.response_us = response.summary().map(Into::into);
+        each.response_us = response.summary();
         each.response_histogram = Some(response.to_base64().unwrap());
         let text = histogram_text(&record, Scale::Linear, 2);
         let lines: Vec<_> = text.lines().filter(|line| line.contains("µs")).collect();

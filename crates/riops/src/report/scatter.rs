@@ -398,7 +398,7 @@ mod tests {
             }
         }
         let mut record = example_record();
-        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0).into());
+        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0));
         record
     }
 
@@ -448,7 +448,7 @@ mod tests {
             samples.record((number % 3) as u32, Nanos(number * 10_000), Nanos(latency));
         }
         let mut record = example_record();
-        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0).into());
+        record.stages[0].session_loop.samples = Some(Samples::merge(vec![samples], 10.0));
         assert!(record.stages[0].session_loop.samples.as_ref().unwrap().every > 1);
         assert!(colored_pixels(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
         assert_eq!(colored_pixels(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);

@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use super::interval::seconds;
 use crate::metrics::Histogram;
 use crate::plan::{OltpRun, OltpTest, Plan};
-use crate::record::StageRecord;
-use crate::record::{LatencySummary, Point};
+use crate::record::{LatencySummary, Point, StageRecord};
 
 /// Returns the latency as defined by sysbench, and its sum in seconds. With a rate this is the response time,
 /// because sysbench includes the time in its queue.

@@ -12,8 +12,9 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
-use crate::record::{DatasetRecord, LiveStart, RunContext};
-use crate::server::{Connection, ConnectionError, Flavor, Nodes, Server};
+use crate::record::{DatasetRecord, Flavor, LiveStart};
+use crate::run::build::RunContext;
+use crate::server::{Connection, ConnectionError, Nodes, Server};
 use crate::workload::access::Access;
 
 /// Pause between two attempts to connect to a server that is recovering.

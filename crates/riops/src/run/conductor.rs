@@ -4,9 +4,9 @@ use super::active::ActiveRun;
 use super::error::RunError;
 use super::observer::Observer;
 use crate::plan::Plan;
-use crate::record::{DatasetRecord, Ending, Part, Record, build};
+use crate::record::{Check, DatasetRecord, Record};
+use crate::run::build::{Ending, Part, build};
 use crate::workload::access::Access;
-use crate::workload::check::Check;
 
 /// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single
 /// statements.

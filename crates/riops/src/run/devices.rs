@@ -2,9 +2,8 @@
 
 use super::observer::History;
 use crate::probe::locations::{Locations, RoleDisk};
-use crate::probe::storage::Storage;
 use crate::probe::topology::{Topology, Volume};
-use crate::record::{Disk, DiskLimit};
+use crate::record::{Disk, DiskLimit, Storage};
 
 /// What the record has about the devices of the server. Empty if the server is on another machine.
 #[derive(Default)]

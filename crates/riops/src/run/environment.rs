@@ -7,13 +7,12 @@ use super::error::RunError;
 use super::observer::{History, Observer};
 use crate::engine::choose_driver;
 use crate::host::Interrupt;
-use crate::host::machine::MachineFacts;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::locations::Locations;
-use crate::record::{ClientRecord, DatasetRecord, TargetRecord};
+use crate::record::{ClientRecord, DatasetRecord, Flavor, MachineFacts, TargetRecord};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
-use crate::server::{Connection, Flavor, LocalServer, Nodes, Pooler, Server, local_server};
+use crate::server::{Connection, LocalServer, Nodes, Pooler, Server, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -136,7 +135,7 @@ impl Environment {
     pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
         ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: self.client.clone().into(),
+            machine: self.client.clone(),
             workers: plan.workers,
             driver: Some(self.driver),
             shares_machine_with_server: self.local.is_some(),
@@ -168,7 +167,7 @@ impl Environment {
             pooler: self.pooler.as_ref().map(ToString::to_string),
             disk_limit,
             devices: disks,
-            storage: storage.map(Into::into),
+            storage,
             address: server.conninfo.address(),
             database: server.conninfo.database.clone(),
             settings: facts.settings.clone(),

@@ -3,6 +3,7 @@
 //! Prints nothing and reads no options. Progress and notices are sent to an [`Observer`].
 
 mod active;
+mod build;
 mod conductor;
 mod devices;
 mod environment;

@@ -7,16 +7,14 @@ use super::find::{self, Found};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{
-    Changes, Condition, DatasetError, Entry, Holders, Registry, Unreported, verify,
-};
+use crate::dataset::{Changes, DatasetError, Entry, Holders, Registry, Unreported, verify};
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
-use crate::record::{DatasetRecord, Ending, Part};
+use crate::record::{Check, ConditionRecord, DatasetRecord, Flavor};
+use crate::run::build::{Ending, Part};
 use crate::server::capabilities::optional;
-use crate::server::{Connection, ConnectionError, Flavor};
+use crate::server::{Connection, ConnectionError};
 use crate::workload::access::Access;
-use crate::workload::check::Check;
 use crate::workload::{Build, BuildFor, Statement};
 
 /// A run whose stages are loops of sessions.
@@ -41,7 +39,7 @@ struct OwnDataset {
     name: &'static str,
     found: Found,
     /// State of the tables before the run.
-    condition: Option<Condition>,
+    condition: Option<ConditionRecord>,
 }
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
@@ -344,7 +342,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         Some(DatasetRecord {
             id: found.entry.id.clone(),
             other_users: self.other_users.clone().into_list(),
-            condition: condition.clone().map(Into::into),
+            condition: condition.clone(),
             parameters: found.dataset.clone(),
         })
     }

@@ -10,11 +10,11 @@ use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
 use crate::engine::StageResult;
 use crate::host::Interrupt;
 use crate::plan::Spec;
-use crate::record::{Ending, Measured, OperationRecord, Part, Record, effects_by_table};
+use crate::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
+use crate::run::build::{Ending, Measured, Part};
 use crate::server::Connection;
-use crate::workload::check::Check;
-use crate::workload::effects::{Effects, UNATTRIBUTED};
-use crate::workload::unknown::{Outcome, Outcomes};
+use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
+use crate::workload::unknown::Outcome;
 
 /// What the settlement of a run needs to know about it.
 pub(super) struct Settlement<'a> {
@@ -75,7 +75,7 @@ fn resolve_unknown(
     settlement: &Settlement<'_>,
     loops: &[FinishedLoop<'_>],
     changed: &mut Changes,
-) -> Option<Outcomes> {
+) -> Option<UnknownOutcomes> {
     let acknowledged = loops.iter().flat_map(|(_, measured)| &measured.result.acknowledged);
     let all: u64 = acknowledged.map(|each| each.transactions_unknown).sum();
     if all == 0 {
@@ -85,7 +85,7 @@ fn resolve_unknown(
     // Without an answer they remain unresolved.
     let resolved =
         resolve(connection, active, dataset, loops, settlement.first_xid).unwrap_or_default();
-    let mut outcomes = Outcomes::default();
+    let mut outcomes = UnknownOutcomes::default();
     for (transaction, outcome) in &resolved {
         let operations =
             loops.get(transaction.origin.stage).map(|(_, each)| &each.result.operations);
@@ -200,8 +200,8 @@ fn recorded_changes_of(each: &OperationRecord, counts_rows: bool) -> Changes {
     let mut changes = Changes {
         rows,
         rows_unknown,
-        effects: effects_by_table(&each.tables, each.effects),
-        effects_unknown: effects_by_table(&each.unknown_tables, each.unknown_effects),
+        effects: EffectsByTable::of_record(&each.tables, each.effects),
+        effects_unknown: EffectsByTable::of_record(&each.unknown_tables, each.unknown_effects),
         batches_unknown: Vec::new(),
     };
     // Records of earlier versions contain only the number of increments.

@@ -9,12 +9,13 @@ use super::error::RunError;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::Probe;
-use crate::probe::caches::{self, CacheState};
+use crate::probe::caches;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
-use crate::record::Measured;
-use crate::server::{ConnectionError, Flavor};
+use crate::record::{CacheState, Flavor};
+use crate::run::build::Measured;
+use crate::server::ConnectionError;
 use crate::workload::{OnMessage, Stage, Work, Workload};
 
 /// Number of notices of the server that are shown.

@@ -6,8 +6,8 @@ use super::observer::History;
 use super::settle::settle_open_runs;
 use crate::dataset::{DatasetError, OnWait, Registry};
 use crate::host::Interrupt;
+use crate::record::Check;
 use crate::server::{Connection, Server};
-use crate::workload::check::Check;
 use crate::{dataset, workload};
 
 /// Reads the dataset with this name in the registry, and compares it with all changes acknowledged since it

@@ -6,7 +6,8 @@ use crate::dataset::sysbench::adopt_where_needed;
 use crate::dataset::{DatasetError, OnWait, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters, Plan};
-use crate::probe::caches::{self, CacheState};
+use crate::probe::caches;
+use crate::record::CacheState;
 use crate::server::{Connection, Server};
 use crate::workload;
 

@@ -12,12 +12,12 @@ use riops_wire::startup::SessionInfo;
 
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
-use super::flavor::Flavor;
 use super::search_path::SearchPath;
 use super::silence::Silence;
 use super::socket::second_stream;
 use super::stream::{NearEnd, Place, Stream, is_wait};
 use crate::host::Interrupt;
+use crate::record::Flavor;
 
 /// Maximum number of rows of a result: settings, plans, registry entries.
 const ROWS_MAX: usize = 100_000;

@@ -13,7 +13,8 @@ use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
 use super::fit::DatasetFit;
 use super::pooler::Pooler;
-use crate::host::machine::{self, MachineFacts};
+use crate::host::machine;
+use crate::record::MachineFacts;
 
 const SETTINGS_SQL: &str = include_str!("../../../../sql/target/doctor.sql");
 /// Number of statements that measure the round-trip time.

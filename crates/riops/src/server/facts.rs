@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::capabilities::optional;
 use super::connection::{Connection, ConnectionError};
-use super::flavor::Flavor;
+use crate::record::Flavor;
 
 /// Facts about a server, as reported by the server.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -15,7 +15,7 @@ pub mod embedded;
 pub mod examine;
 pub mod facts;
 pub mod fit;
-pub mod flavor;
+mod flavor;
 mod local;
 pub mod nodes;
 pub mod pooler;
@@ -28,7 +28,6 @@ mod under_test;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
-pub use flavor::Flavor;
 pub use local::{LocalServer, local_server};
 pub use nodes::Nodes;
 pub use pooler::Pooler;

@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::transaction::with_literals;
-use crate::server::Flavor;
+use crate::record::{Flavor, StorageRequests};
 
 /// The expected access path of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,17 +150,6 @@ pub struct Access {
     /// Whether the server may execute the statement with parallel workers. They would do work that no session
     /// of the run accounts for.
     pub parallel_allowed: bool,
-}
-
-/// Requests to the storage nodes of `YugabyteDB` by one execution of a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StorageRequests {
-    /// Read requests.
-    pub reads: u64,
-    /// Rows scanned by these requests, if the server counts them.
-    pub rows_scanned: Option<u64>,
-    /// Rows that the statement reads.
-    pub rows: u64,
 }
 
 /// Result of comparing a plan with the expected access path.

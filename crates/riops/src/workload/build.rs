@@ -3,7 +3,7 @@
 use super::Workload;
 use crate::plan::work::dispatch_dataset;
 use crate::plan::{DatasetPlan, Member, PlanError, Protocol};
-use crate::server::Flavor;
+use crate::record::Flavor;
 
 /// Context in which a workload is built.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Checks of the data after a run against the acknowledged changes. Pure.
 
-use super::effects::{Effects, EffectsByTable, UNATTRIBUTED};
+use super::effects::{EffectsByTable, UNATTRIBUTED};
+use crate::record::{Check, Effects};
 
 /// Stands for an unbounded number of rows with an unknown outcome: a loop in the server may have continued
 /// after its connection was lost.
@@ -88,24 +89,6 @@ impl Bounds {
     pub fn without_least_if_open(self) -> Self {
         Self { least: self.least.filter(|_| self.open != Open::Runs), ..self }
     }
-}
-
-/// One check of the data.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Check {
-    /// Description of the checked number.
-    pub name: String,
-    /// Expected value.
-    pub expected: String,
-    /// Value found in the database.
-    pub found: String,
-    /// Whether the value found is as expected.
-    pub held: bool,
-    /// Changes with an unknown outcome that remain unresolved: the value may differ by up to this number.
-    pub unresolved: u64,
-    /// Whether nothing contradicts the value, but it cannot be verified, because a run did not report its
-    /// changes.
-    pub unknown: bool,
 }
 
 impl Check {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::{self, Effects};
 use serde::{Deserialize, Serialize};
 
 /// Number of tables that one transaction may change: each of the three kinds of changes of sysbench picks its
@@ -11,27 +12,7 @@ const TABLES_MAX: usize = 4;
 /// Table number of changes that are not attributed to a table.
 pub const UNATTRIBUTED: u32 = 0;
 
-/// Effects of changes of one table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Effects {
-    /// Inserted rows.
-    pub inserted: u64,
-    /// Loaded rows that were deleted and inserted again.
-    pub reinserted: u64,
-    /// Deleted rows.
-    pub deleted: u64,
-    /// Increase of the sum of a column, by increments and inserts.
-    pub added: u64,
-}
-
 impl Effects {
-    /// Returns whether nothing changed.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Returns the effects multiplied by `count`.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
@@ -210,6 +191,31 @@ impl EffectsByTable {
     #[must_use]
     pub fn total(&self) -> Effects {
         self.iter().map(|(_, effects)| effects).fold(Effects::default(), Effects::and)
+    }
+}
+
+impl EffectsByTable {
+    /// Returns the effects of each table for the record.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<record::TableEffects> {
+        let entry = |(table, Effects { inserted, reinserted, deleted, added })| {
+            record::TableEffects { table, inserted, reinserted, deleted, added }
+        };
+        self.iter().map(entry).collect()
+    }
+
+    /// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then not
+    /// attributed to a table.
+    #[must_use]
+    pub fn of_record(recorded: &[record::TableEffects], total: Effects) -> Self {
+        let mut all = Self::default();
+        if recorded.is_empty() {
+            all.add_to(UNATTRIBUTED, total);
+        }
+        for &record::TableEffects { table, inserted, reinserted, deleted, added } in recorded {
+            all.add_to(table, Effects { inserted, reinserted, deleted, added });
+        }
+        all
     }
 }
 

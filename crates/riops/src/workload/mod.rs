@@ -38,10 +38,10 @@ use riops_wire::sqlstate::SqlState;
 pub use build::{Build, BuildFor, Describe, on};
 
 use crate::plan::{DatasetPlan, Plan};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use crate::units::Nanos;
 use access::{Access, Executed};
-use check::{Check, Ledger};
+use check::Ledger;
 use effects::TableEffects;
 use routines::Routines;
 use tables::Dataset;

@@ -82,17 +82,6 @@ pub enum Outcome {
     Unresolved,
 }
 
-/// Numbers of transactions by outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outcomes {
-    /// Transactions that were committed.
-    pub applied: u64,
-    /// Transactions that were not committed.
-    pub not_applied: u64,
-    /// Transactions whose outcome remains unknown.
-    pub unresolved: u64,
-}
-
 /// Versions of the rows of one transaction that only it may have written.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {

@@ -3,7 +3,8 @@
 use riops_wire::backend::{Message, error_response};
 
 use super::*;
-use crate::workload::effects::{Effects, TableEffects};
+use crate::record::Effects;
+use crate::workload::effects::TableEffects;
 
 const ONE_ROW: Effects = Effects { inserted: 1, reinserted: 0, deleted: 0, added: 0 };
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::metrics::ErrorEntry;
+use crate::record::ErrorEntry;
 
 /// Returns the succeeded, failed and unknown transactions within the measurement.
 fn outcomes(result: &StageResult) -> (u64, u64, u64) {

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use riops_testkit::{FakeServer, PORT, Reply, Request};
 
 use super::*;
-use crate::metrics::{Counter, Point};
+use crate::metrics::Counter;
 use crate::plan::{Driver, ErrorPolicy, OnError, Protocol, Stop};
-use crate::server::{ConnInfo, Flavor};
+use crate::record::{Flavor, Point};
+use crate::server::ConnInfo;
 use crate::units::Nanos;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};

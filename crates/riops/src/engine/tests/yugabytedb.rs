@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::plan::{RowsDataset, RowsRun};
+use crate::record::StorageRequests;
 use crate::workload::Workload;
-use crate::workload::access::StorageRequests;
 use crate::workload::rows::Rows;
 
 /// EXPLAIN (ANALYZE, DIST, FORMAT JSON) of a range of ten keys: one request to the index, one to the

@@ -311,7 +311,7 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
     let response = with_lag.then_some(&sums.times.all);
     let succeeded = sums.times.all.count();
     let failed: u64 = sums.failures.values().sum();
-    let summary = |histogram: &Histogram| histogram.summary().map(Into::into);
+    let summary = |histogram: &Histogram| histogram.summary();
     let encoded =
         |histogram: &Histogram| (histogram.count() > 0).then(|| histogram.to_base64()).transpose();
     let session_loop = LoopRecord {
@@ -354,8 +354,8 @@ fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, Histo
             name: format!("script {number}"),
             transactions: all.count(),
             failed: script.failed,
-            service_us: service.summary().map(Into::into),
-            response_us: all.summary().filter(|_| with_lag).map(Into::into),
+            service_us: service.summary(),
+            response_us: all.summary().filter(|_| with_lag),
             histogram: (service.count() > 0).then(|| service.to_base64()).transpose()?,
             ..OperationRecord::default()
         })

@@ -111,7 +111,7 @@ impl Totals {
 
 /// The figures of the histogram, but minimum, mean and maximum as sysbench measured them.
 fn summary(histogram: &Histogram, exact: &ReportedLatency) -> Option<LatencySummary> {
-    let found: LatencySummary = histogram.summary()?.into();
+    let found: LatencySummary = histogram.summary()?;
     let max = exact.max_us.unwrap_or(found.max);
     let at_most = |us: f64| us.min(max);
     Some(LatencySummary {

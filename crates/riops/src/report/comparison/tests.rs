@@ -23,7 +23,7 @@ fn run(number: u32, thousands: f64, us: u64) -> Record {
     }
     let each = &mut stage.session_loop;
     each.histogram = Some(histogram.to_base64().unwrap());
-    each.service_us = Some(histogram.summary().unwrap().into());
+    each.service_us = Some(histogram.summary().unwrap());
     record
 }
 
@@ -172,7 +172,7 @@ fn a_percentile_with_too_few_samples_is_not_shown() {
         }
         let each = &mut record.stages[0].session_loop;
         each.histogram = Some(histogram.to_base64().unwrap());
-        each.service_us = Some(histogram.summary().unwrap().into());
+        each.service_us = Some(histogram.summary().unwrap());
         record
     };
     let found = compared(&[few(1)], &[few(2)]);

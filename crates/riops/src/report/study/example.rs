@@ -34,7 +34,7 @@ pub(super) fn with_latency(record: &mut Record, median_us: f64) {
     }
     let each = &mut record.stages[0].session_loop;
     each.histogram = Some(histogram.to_base64().unwrap());
-    each.service_us = Some(histogram.summary().unwrap().into());
+    each.service_us = Some(histogram.summary().unwrap());
     each.series.clear();
 }
 

@@ -9,8 +9,7 @@ use super::super::sysbench::{latency, percentile_name, sysbench_interval};
 use super::common::keys_text;
 use super::{DatasetWords, Words};
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
-use crate::record::Point;
-use crate::record::{Record, StageRecord};
+use crate::record::{Point, Record, StageRecord};
 
 /// Lost time is reported from this share of the session time on.
 const LOST_SHARE: f64 = 0.05;

@@ -11,11 +11,12 @@ use crate::dataset::{DatasetError, Entry, Holders, Registry};
 use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError};
-use crate::record::{DatasetRecord, Ending, Measured, Part};
-use crate::server::{Connection, Flavor, Server};
+use crate::record::{Check, DatasetRecord, Flavor};
+use crate::run::build::{Ending, Measured, Part};
+use crate::server::{Connection, Server};
 use crate::workload::Workload;
 use crate::workload::access::Access;
-use crate::workload::check::{Check, Ledger};
+use crate::workload::check::Ledger;
 use crate::workload::load::{Load, NAME};
 use preconditions::{missing_file, require_files, require_no_loaded_table};
 

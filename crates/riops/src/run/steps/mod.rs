@@ -15,12 +15,12 @@ use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::probe::Probe;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
-use crate::record::{DatasetRecord, Ending, Measured, Part};
-use crate::server::{Connection, ConnectionError, Flavor, Nodes};
+use crate::record::{Check, DatasetRecord, Flavor};
+use crate::run::build::{Ending, Measured, Part};
+use crate::server::{Connection, ConnectionError, Nodes};
 use crate::units::Span;
 use crate::workload::access::Access;
 use crate::workload::cbc::{self, NAME, Query, Step, TABLE};
-use crate::workload::check::Check;
 use location::{TableLocation, auto_size, copy_bytes, require_space};
 
 /// A planned stage of the run.

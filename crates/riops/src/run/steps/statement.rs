@@ -8,13 +8,14 @@ use super::super::error::{Context as _, RunError};
 use super::location::copy_bytes;
 use super::{Open, Steps};
 use crate::engine::{OnceResult, run_once};
-use crate::probe::caches::{self, CacheState};
+use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
 use crate::probe::{MachineUse, Probe};
-use crate::record::{MeasuredStatement, Part};
+use crate::record::{CacheState, StatementPlan, VacuumRates};
+use crate::run::build::{MeasuredStatement, Part};
 use crate::server::Connection;
-use crate::workload::cbc::{self, StatementPlan, Step, TABLE, VacuumRates};
+use crate::workload::cbc::{self, Step, TABLE};
 
 impl Steps {
     /// Runs one statement.

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::look::{listed, open_to_probe, probe};
-use super::{Entry, Nodes, RETRY_AFTER, Role};
+use super::{Entry, Nodes, RETRY_AFTER};
 use crate::host::Interrupt;
 use crate::plan::Spread;
+use crate::record::Role;
 use crate::server::conninfo::ConnInfo;
 
 /// How often the list of nodes is read again.

@@ -3,9 +3,10 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use super::{Node, Nodes, Role};
+use super::{Node, Nodes};
 use crate::host::Interrupt;
 use crate::plan::Spread;
+use crate::record::Role;
 use crate::server::connection::{Connection, ConnectionError};
 use crate::server::conninfo::{ConnInfo, Host, Server};
 

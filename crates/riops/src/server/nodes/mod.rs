@@ -14,11 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::{ConnInfo, Host};
 use crate::plan::Spread;
+use crate::record::Role;
 pub use look::Discovery;
 
 /// An unavailable node is excluded for this time, as in Yugabyte's smart drivers.
@@ -27,18 +26,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub const UNKNOWN_NODE: usize = usize::MAX;
 /// Maximum number of nodes that join during a stage and are still counted.
 const JOINING_MAX: usize = 4;
-
-/// Role of a node.
-// Records store the serialized names, so they are independent of the variant names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Role {
-    /// Accepts writes.
-    #[serde(rename = "primary")]
-    Primary,
-    /// Read-only: a standby or a read replica.
-    #[serde(rename = "replica")]
-    Replica,
-}
 
 /// One node.
 #[derive(Debug, Clone)]

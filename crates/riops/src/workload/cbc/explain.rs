@@ -3,40 +3,11 @@
 use serde_json::Value;
 
 use super::step::Step;
-use crate::server::Flavor;
+use crate::record::{Flavor, StatementBuffers, StatementPlan};
 use crate::workload::access::{Access, AccessPath, Finding, outline};
 
 /// Maximum depth of a plan, greater than that of any of these statements.
 const DEPTH_MAX: usize = 32;
-
-/// Blocks accessed by a statement, including its parallel workers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of EXPLAIN")]
-pub struct StatementBuffers {
-    pub shared_hit: u64,
-    pub shared_read: u64,
-    pub shared_dirtied: u64,
-    pub shared_written: u64,
-    pub temp_read: u64,
-    pub temp_written: u64,
-}
-
-/// The executed plan of a statement.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StatementPlan {
-    /// The plan, one node per line.
-    pub outline: String,
-    /// Execution time measured by the server, without the transfer to the client, in milliseconds.
-    pub execution_ms: Option<f64>,
-    /// Blocks accessed by the statement.
-    pub buffers: StatementBuffers,
-    /// Rows returned by the scan of the table.
-    pub rows_found: f64,
-    /// Rows removed by the filter of this scan.
-    pub rows_left_out: f64,
-    /// Number of executions of the scan: one per participating process.
-    pub scans: f64,
-}
 
 impl StatementPlan {
     /// Returns the number of rows read by the scan of the table.

@@ -11,15 +11,13 @@ mod space;
 mod step;
 mod vacuum;
 
-use super::check::Check;
 use super::{Describe, Workload, fill};
 use crate::plan::CbcDataset;
-pub use explain::{StatementBuffers, StatementPlan};
+use crate::record::{Check, StatementPlan};
 pub use queries::Query;
 pub use script::psql_script;
 pub use space::{Space, size_for_memory};
 pub use step::Step;
-pub use vacuum::VacuumRates;
 
 /// Name of the workload.
 pub const NAME: &str = "cbc";
@@ -157,7 +155,7 @@ mod tests {
         let plan = |rows_found, rows_left_out, scans| StatementPlan {
             outline: String::new(),
             execution_ms: None,
-            buffers: StatementBuffers::default(),
+            buffers: crate::record::StatementBuffers::default(),
             rows_found,
             rows_left_out,
             scans,

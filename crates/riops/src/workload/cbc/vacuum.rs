@@ -1,13 +1,6 @@
 //! Parses the rates printed by VACUUM VERBOSE. Pure.
 
-/// Rates of one VACUUM, as printed by the server, whose MB are 2^20 bytes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VacuumRates {
-    /// Read rate of blocks that were not in shared buffers, in MiB/s.
-    pub read_mib_s: f64,
-    /// Rate at which blocks were dirtied, in MiB/s.
-    pub write_mib_s: f64,
-}
+use crate::record::VacuumRates;
 
 impl VacuumRates {
     /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::access::{Access, AccessPath};
-use super::check::{Check, Ledger};
+use super::check::Ledger;
 use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
@@ -24,7 +24,7 @@ use super::{
     SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use crate::units::sql::literal;
 pub(super) use generator::rows_in_tag;
 use generator::{LoadGenerator, Share};

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::OltpDataset;
-use crate::server::Flavor;
-use crate::workload::effects::Effects;
+use crate::record::{Effects, Flavor};
 use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
 use crate::workload::values::{INT_OID, Values};

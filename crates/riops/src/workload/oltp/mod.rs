@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use riops_wire::sqlstate::SqlState;
 
 use super::access::Access;
-use super::check::{Check, Ledger};
+use super::check::Ledger;
 use super::keys::{Purpose, RangePicker, stream};
 use super::tables::Dataset;
 use super::unknown::Mark;
@@ -21,7 +21,7 @@ use super::{
     Statement, Work, Workload,
 };
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use generator::{OltpGenerator, Parts};
 use statements::{Kind, TableContext};
 

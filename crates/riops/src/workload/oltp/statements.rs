@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{OltpDataset, OltpRun, bulk};
 use crate::plan::OltpTest;
-use crate::server::Flavor;
+use crate::record::Flavor;
 use crate::workload::access::AccessPath;
 use crate::workload::values::{BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};

@@ -7,7 +7,8 @@ use riops_wire::frame::{self, FRAME_BYTES_MAX};
 use riops_wire::frontend::Message as Sent;
 
 use super::*;
-use crate::workload::effects::{Effects, EffectsByTable, TableEffects, UNATTRIBUTED};
+use crate::record::Effects;
+use crate::workload::effects::{EffectsByTable, TableEffects, UNATTRIBUTED};
 use crate::workload::tables::Job;
 use crate::workload::transaction::{Outcome, Statements, Transaction};
 

@@ -97,7 +97,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::server::Flavor;
+    use crate::record::Flavor;
     use crate::workload::transaction::Statements;
 
     /// Returns the bytes of the first transaction of a session.

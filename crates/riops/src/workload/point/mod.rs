@@ -3,7 +3,7 @@
 mod generator;
 
 use super::access::{Access, AccessPath};
-use super::check::{Check, Ledger};
+use super::check::Ledger;
 use super::keys::{Purpose, RangePicker, stream};
 use super::load::LoadTable;
 use super::tables::Dataset;
@@ -14,7 +14,7 @@ use super::{
     SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use generator::PointGenerator;
 
 /// The workload's name.

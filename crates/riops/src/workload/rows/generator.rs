@@ -4,8 +4,9 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::plan::{RowsRun, UpdateShare};
+use crate::record::Effects;
 use crate::workload::Generator;
-use crate::workload::effects::{Effects, TableEffects};
+use crate::workload::effects::TableEffects;
 use crate::workload::keys::RangePicker;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
 use crate::workload::unknown::Mark;

@@ -5,7 +5,7 @@ use rand::RngExt;
 use riops_wire::copy;
 
 use crate::plan::{Order, RowsDataset};
-use crate::server::Flavor;
+use crate::record::Flavor;
 use crate::workload::fill;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
 use crate::workload::tables::{CopySource, Job};

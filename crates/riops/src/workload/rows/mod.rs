@@ -9,7 +9,7 @@ mod load;
 mod server_loop;
 
 use super::access::{Access, AccessPath};
-use super::check::{Bounds, Check, Ledger};
+use super::check::{Bounds, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::routines::Routines;
 use super::tables::{Dataset, Footprint, Table, Zero};
@@ -21,7 +21,7 @@ use super::{
     PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use crate::units::BLOCK_BYTES;
 use generator::{RowsGenerator, TableStatements};
 use load::table_name;

@@ -2,7 +2,7 @@
 
 use super::table::{TABLES, create_sql, filled, foreign_keys, key_of, primary_key};
 use crate::plan::script::ScriptDataset;
-use crate::server::Flavor;
+use crate::record::Flavor;
 use crate::units::sql;
 use crate::workload::tables::Table;
 

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
-use super::check::{Check, Ledger};
+use super::check::Ledger;
 use super::tables::Dataset;
 use super::{Build, BuildFor, Describe, SessionPlan, Stage, Statement, Work, Workload, fill};
 use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
-use crate::server::Flavor;
+use crate::record::{Check, Flavor};
 use crate::units::sql;
 use client::Client;
 pub use initialize::{InitStep, InitWork, init_work};

@@ -3,10 +3,10 @@
 use riops_wire::copy;
 
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset};
-use crate::server::Flavor;
+use crate::record::{Check, Effects, Flavor};
 use crate::units::sql::{self, identifier};
-use crate::workload::check::{Bounds, Check, Ledger};
-use crate::workload::effects::{Effects, TableEffects};
+use crate::workload::check::{Bounds, Ledger};
+use crate::workload::effects::TableEffects;
 use crate::workload::fill;
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 

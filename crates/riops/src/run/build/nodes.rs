@@ -2,8 +2,7 @@
 
 use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, imbalance};
-use crate::probe::yugabytedb::NodeUse;
-use crate::record::cluster::{NodeRecord, OutageRecord};
+use crate::record::{NodeRecord, NodeUse, OutageRecord};
 use crate::server::nodes::Node;
 
 /// Returns the nodes of the target. A single node gets the totals of the stage.
@@ -43,7 +42,7 @@ pub(super) fn nodes(
             transactions,
             transactions_per_s: transactions as f64 / seconds,
             share: transactions as f64 / all.max(1) as f64,
-            service_us: totals.and_then(|totals| Some(totals.service.summary()?.into())),
+            service_us: totals.and_then(|totals| totals.service.summary()),
             errors: count(Counter::Errors),
             retries: count(Counter::Retries),
             failed: count(Counter::Failed),
@@ -61,7 +60,7 @@ pub(super) fn nodes(
                     until_90_percent_s: outage.until_90_percent_s,
                 })
                 .collect(),
-            usage: usage.get(number).copied().flatten().map(Into::into),
+            usage: usage.get(number).copied().flatten(),
         }
     };
     // A node that --spread excludes is left out, unless it was used earlier in the run.

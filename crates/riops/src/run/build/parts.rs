@@ -6,16 +6,14 @@ use uuid::Uuid;
 use crate::engine::{OnceResult, StageResult};
 use crate::plan::{Plan, WorkPlan};
 use crate::probe::MachineUse;
-use crate::probe::caches::CacheState;
-use crate::record::client::ClientRecord;
-use crate::record::target::TargetRecord;
+use crate::record::{
+    CacheState, ClientRecord, StatementPlan, TargetRecord, UnknownOutcomes, VacuumRates,
+};
 use crate::workload::access::{Access, Finding};
-use crate::workload::cbc::{StatementPlan, VacuumRates};
-use crate::workload::unknown::Outcomes;
 
 /// Facts about a run that do not depend on its measurements.
 #[derive(Debug, Clone)]
-pub struct RunContext {
+pub(crate) struct RunContext {
     /// Id of the run.
     pub id: Uuid,
     /// Start of the run.
@@ -34,7 +32,7 @@ pub struct RunContext {
 
 /// A session loop: its part of the plan and its measurements.
 #[derive(Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The part of the plan that belongs to this stage.
     pub work: WorkPlan,
     /// The result of the engine.
@@ -49,7 +47,7 @@ pub struct Measured {
 
 /// A statement that ran once, and its measurements.
 #[derive(Debug)]
-pub struct MeasuredStatement {
+pub(crate) struct MeasuredStatement {
     /// Name of the stage.
     pub name: String,
     /// The statement.
@@ -72,7 +70,7 @@ pub struct MeasuredStatement {
 
 /// A part of a run with one result.
 #[derive(Debug)]
-pub enum Part {
+pub(crate) enum Part {
     /// Sessions that repeat transactions.
     Loop(Box<Measured>),
     /// A statement that ran once.
@@ -82,7 +80,7 @@ pub enum Part {
 impl Part {
     /// Returns whether the run ends with this part, even if the plan has more parts.
     #[must_use]
-    pub fn ended_early(&self) -> bool {
+    pub(crate) fn ended_early(&self) -> bool {
         match self {
             Self::Loop(measured) => {
                 let result = &measured.result;
@@ -95,11 +93,11 @@ impl Part {
 
 /// How a run ended, if the end is not recorded in one of its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// Reason why the next part failed to start.
     pub failure: Option<String>,
     /// Whether the user interrupted the run.
     pub interrupted: bool,
     /// Outcomes of the transactions that lost their connection; `None` if there were none.
-    pub unknown: Option<Outcomes>,
+    pub unknown: Option<UnknownOutcomes>,
 }

@@ -1,7 +1,7 @@
 //! Judges the time series of a stage.
 
-use crate::metrics::{Point, steadiness};
-use crate::record::steadiness::SteadinessRecord;
+use crate::metrics::steadiness;
+use crate::record::{Point, SteadinessRecord};
 
 /// Returns how the rate changed over the series: by rows if the transactions have rows, otherwise by transactions.
 /// `None` for a series that is too short.

@@ -3,9 +3,7 @@
 use super::latencies::summary;
 use crate::engine::StageResult;
 use crate::metrics::{Counter, Counters, HistogramError};
-use crate::probe::database::DatabaseUse;
-use crate::record::counts::Outcomes;
-use crate::record::operation::{OperationRecord, by_table};
+use crate::record::{DatabaseUse, OperationRecord, Outcomes};
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
     let succeeded = counters.get(Counter::Transactions);
@@ -66,10 +64,10 @@ pub(super) fn operations(
                 acknowledged_transactions: acknowledged.transactions,
                 acknowledged_rows: acknowledged.rows,
                 unknown_rows: acknowledged.rows_unknown,
-                effects: acknowledged.effects.total().into(),
-                unknown_effects: acknowledged.effects_unknown.total().into(),
-                tables: by_table(&acknowledged.effects),
-                unknown_tables: by_table(&acknowledged.effects_unknown),
+                effects: acknowledged.effects.total(),
+                unknown_effects: acknowledged.effects_unknown.total(),
+                tables: acknowledged.effects.recorded(),
+                unknown_tables: acknowledged.effects_unknown.recorded(),
                 failed: totals.counters.get(Counter::Failed),
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),

@@ -1,8 +1,7 @@
 //! Compares the executed mix of transactions with the requested one.
 
 use crate::plan::Mix;
-use crate::record::mix::MixRecord;
-use crate::record::operation::OperationRecord;
+use crate::record::{MixRecord, OperationRecord};
 
 /// Number of standard errors that chance does not exceed: in 1 of 16,000 stages.
 const STANDARD_ERRORS: f64 = 4.0;

@@ -2,9 +2,7 @@
 
 use crate::plan::Plan;
 use crate::probe::MachineUse;
-use crate::record::client::{ClientCpu, ClientLimit};
-use crate::record::latency::LatencySummary;
-use crate::record::stage::counters_cover;
+use crate::record::{ClientCpu, ClientLimit, LatencySummary, counters_cover};
 
 /// From this share of one processor on, a thread has no idle time left.
 const BUSY_SHARE: f64 = 0.9;

@@ -20,5 +20,5 @@ mod steadiness;
 mod thresholds;
 mod warnings;
 
-pub use parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
-pub use run::build;
+pub(super) use parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
+pub(super) use run::build;

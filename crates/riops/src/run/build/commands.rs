@@ -3,7 +3,7 @@
 use super::latencies::summary;
 use crate::engine::StageResult;
 use crate::metrics::{CommandTotals, HistogramError};
-use crate::record::command::CommandRecord;
+use crate::record::CommandRecord;
 use crate::workload::ScriptCommand;
 
 /// Returns the results of each command.

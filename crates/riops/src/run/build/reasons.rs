@@ -1,7 +1,7 @@
 //! Reasons for an invalid run that follow from the record of a stage.
 
 use crate::plan::Spec;
-use crate::record::stage::StageRecord;
+use crate::record::StageRecord;
 
 /// Returns why the stage is not the one that the plan asked for.
 pub(super) fn unlike_planned(stage: &StageRecord, spec: &dyn Spec) -> Vec<String> {

@@ -1,8 +1,7 @@
 //! The access paths of a stage, compared with the expected ones.
 
 use crate::engine::{AccessFinding, Moment, StageResult};
-use crate::record::access::{AccessRecord, moment_text};
-use crate::record::database::TableScans;
+use crate::record::{AccessRecord, TableScans, moment_text};
 use crate::units;
 use crate::workload::access::{Access, Finding};
 
@@ -43,7 +42,7 @@ pub(super) fn accesses_of(
             expected: found.finding.first.clone().unwrap_or(known.expected),
             found: found.finding.outline.clone(),
             held: found.finding.held,
-            storage: found.finding.storage.map(Into::into),
+            storage: found.finding.storage,
             ..known
         }
     });

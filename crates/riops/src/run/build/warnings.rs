@@ -4,8 +4,7 @@
 
 use super::client::loops_are_shared;
 use crate::plan::Plan;
-use crate::record::check::{Warning, WarningKind};
-use crate::record::stage::StageRecord;
+use crate::record::{StageRecord, Warning, WarningKind};
 use crate::units::percent;
 
 /// Smallest share of foreign load that matters. It changes a result that depends on the same resource by about
@@ -133,13 +132,10 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::client::ClientCpu;
-    use crate::record::counts::ErrorEntry;
-    use crate::record::device::DeviceUse;
-    use crate::record::io::IoRecord;
-    use crate::record::latency::LatencySummary;
-    use crate::record::neighbors::{NeighborProcess, Neighbors};
-    use crate::record::probes::OtherSessions;
+    use crate::record::{
+        ClientCpu, DeviceUse, ErrorEntry, IoRecord, LatencySummary, NeighborProcess, Neighbors,
+        OtherSessions,
+    };
 
     fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
         let mut stage = StageRecord { sessions: 8, ..StageRecord::default() };

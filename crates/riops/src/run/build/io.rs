@@ -2,12 +2,9 @@
 
 use crate::engine::AccessFinding;
 use crate::probe::MachineUse;
-use crate::probe::database::{DatabaseUse, TableBlocks};
-use crate::probe::process::ReadBytes;
 use crate::probe::sampler::AUTOVACUUM;
-use crate::record::io::{IoRecord, Sources};
+use crate::record::{DatabaseUse, IoRecord, ReadBytes, Sources, StorageRequests, TableBlocks};
 use crate::units::{self, BLOCK_BYTES};
-use crate::workload::access::StorageRequests;
 
 /// The counters of the measurement are used only if they include at least this share of the accesses that
 /// the rows require. The counters of a loop in the server are published only after it ends.
@@ -74,8 +71,8 @@ pub(super) fn io(
         sources: blocks.map(|blocks| sources(blocks, usage, work)),
         wal_mb_s: wal_bytes_per_s.map(|bytes| bytes / 1e6),
         storage_requests_per_row,
-        device: device.map(Into::into),
-        devices: usage.disks.iter().cloned().map(Into::into).collect(),
+        device,
+        devices: usage.disks.clone(),
     })
 }
 
@@ -199,10 +196,8 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
 mod tests {
     use super::*;
     use crate::engine::Moment;
-    use crate::probe::DeviceUse;
     use crate::probe::async_io::AsyncIo;
-    use crate::probe::database::RowVersions;
-    use crate::probe::sampler::{OtherSessions, Sampled};
+    use crate::record::{DeviceUse, OtherSessions, RowVersions, Sampled};
     use crate::workload::access::Finding;
 
     fn work() -> Work {

@@ -12,14 +12,11 @@ use super::warnings::warnings;
 use crate::engine::{SessionError, StageResult};
 use crate::metrics::HistogramError;
 use crate::plan::{Plan, Stop};
-use crate::record::SCHEMA;
-use crate::record::access::AccessRecord;
-use crate::record::check::{ThresholdRecord, Verdict, Warning, WarningKind};
-use crate::record::rate::RateVerdict;
-use crate::record::run::{Record, Status};
-use crate::record::stage::StageRecord;
+use crate::record::{
+    AccessRecord, Check, RateVerdict, Record, SCHEMA, StageRecord, Status, ThresholdRecord,
+    Verdict, Warning, WarningKind,
+};
 use crate::units;
-use crate::workload::check::Check;
 
 /// A step of the server's clock by more than this share of the measurement changes the rate of a server-side
 /// loop by more than repeated runs differ.
@@ -29,7 +26,7 @@ const CLOCK_STEP_SHARE: f64 = 0.01;
 ///
 /// # Errors
 /// Returns [`HistogramError`] if a histogram cannot be merged or serialized.
-pub fn build(
+pub(crate) fn build(
     context: RunContext,
     parts: Vec<Part>,
     checks: Vec<Check>,
@@ -90,8 +87,8 @@ pub fn build(
         client: context.client,
         stages,
         accesses,
-        unknown_outcomes: ending.unknown.map(Into::into),
-        checks: checks.into_iter().map(Into::into).collect(),
+        unknown_outcomes: ending.unknown,
+        checks,
         thresholds,
         verdict: Verdict { valid: reasons.is_empty(), reasons, warnings },
     })

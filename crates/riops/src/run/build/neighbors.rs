@@ -1,7 +1,7 @@
 //! Load that neither riops nor the server caused.
 
 use crate::probe::MachineUse;
-use crate::record::neighbors::{NeighborProcess, Neighbors};
+use crate::record::{NeighborProcess, Neighbors};
 
 /// The kernel counts CPU time of processes in ticks of 10 ms. From this CPU time on, one tick is at most 1%.
 const CPU_S_MIN: f64 = 1.0;
@@ -37,15 +37,15 @@ pub(super) fn neighbors(usage: &MachineUse, cpus: usize) -> Option<Neighbors> {
         steal_share: usage.steal_share,
         device_read_mb_s: read,
         device_write_mb_s: write,
-        sessions: sessions.iter().cloned().map(Into::into).collect(),
+        sessions: sessions.to_vec(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::DeviceUse;
     use crate::probe::processes::ProcessesUse;
+    use crate::record::DeviceUse;
 
     #[test]
     fn device_traffic_of_the_neighbors_is_what_server_and_client_did_not_request() {

@@ -6,10 +6,7 @@ use super::parts::MeasuredStatement;
 use super::sessions::fairness;
 use super::stage::{throughput, with_counters};
 use crate::plan::Plan;
-use crate::record::client::ClientRecord;
-use crate::record::session_loop::LoopRecord;
-use crate::record::stage::StageRecord;
-use crate::record::statement::StatementRecord;
+use crate::record::{ClientRecord, LoopRecord, StageRecord, StatementRecord};
 
 /// Returns the stage of a statement that ran once: one transaction of one session.
 pub(super) fn statement(
@@ -53,8 +50,8 @@ pub(super) fn statement(
         statement: Some(StatementRecord {
             sql,
             tag: result.answer.tags.into_iter().next().unwrap_or_default(),
-            plan: found.map(Into::into),
-            vacuum: vacuum.map(Into::into),
+            plan: found,
+            vacuum,
             process_cpu_share,
         }),
         database_s: Some(seconds),

@@ -4,7 +4,7 @@ use super::latencies::merged;
 use crate::engine::StageResult;
 use crate::metrics::{Figures, HistogramError};
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
-use crate::record::check::ThresholdRecord;
+use crate::record::ThresholdRecord;
 
 /// Returns each threshold with its measured value.
 pub(super) fn thresholds_of(

@@ -1,7 +1,7 @@
 //! Per-session results, and the fairness among sessions.
 
 use crate::engine::{SessionTally, StageResult};
-use crate::record::session::{Execution, Fairness, SessionOperation, SessionRecord};
+use crate::record::{Execution, Fairness, SessionOperation, SessionRecord};
 
 /// Maximum number of sessions for which per-session results are stored.
 const SESSIONS_STORED_MAX: usize = 1_000;

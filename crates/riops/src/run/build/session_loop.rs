@@ -12,15 +12,13 @@ use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use super::steadiness::steadiness_of;
 use crate::engine::{EndedSession, SessionTally, StageResult};
-use crate::metrics::{Counter, Counters, Histogram, HistogramError, Queries};
+use crate::metrics::{Counter, Counters, Histogram, HistogramError};
 use crate::plan::{Mix, Plan, StageFacts};
 use crate::probe::MachineUse;
-use crate::record::client::ClientRecord;
-use crate::record::counts::{DrainedRecord, WarmupRecord};
-use crate::record::database::LockWaits;
-use crate::record::schedule::{LateRecord, ScheduleRecord};
-use crate::record::session_loop::{EndedSessionRecord, LoopRecord};
-use crate::record::stage::StageRecord;
+use crate::record::{
+    ClientRecord, DrainedRecord, EndedSessionRecord, LateRecord, LockWaits, LoopRecord, Queries,
+    ScheduleRecord, StageRecord, WarmupRecord,
+};
 
 pub(super) fn stage(
     measured: Measured,
@@ -119,7 +117,7 @@ fn session_loop(
         notices: result.notices,
         ended_sessions: result.ended_sessions.iter().map(ended_session).collect(),
         reconnects: counters.get(Counter::Reconnects),
-        queries: Queries::from(&counters).into(),
+        queries: Queries::from(&counters),
         attempt_us: (retries > 0).then(|| summary(&recorder.attempts)).flatten(),
         percentile_us: [&response, service]
             .into_iter()
@@ -142,14 +140,14 @@ fn session_loop(
         steadiness: steadiness_of(&result.series),
         operations,
         commands: commands(&result)?,
-        errors: recorder.errors().entries().iter().cloned().map(Into::into).collect(),
+        errors: recorder.errors().entries().to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: drained(&result),
         sessions_fairness: fairness(&transactions_each),
         session_details: session_details(&result),
-        samples: result.samples.map(Into::into),
+        samples: result.samples,
         latency_heatmap: result.heatmap.map(Into::into),
-        series: result.series.into_iter().map(Into::into).collect(),
+        series: result.series,
     })
 }
 
@@ -175,7 +173,7 @@ fn late(plan: &Plan, counters: &Counters) -> Option<LateRecord> {
 /// Lock waits, if the wait events of the sessions were sampled.
 fn lock_waits(usage: &MachineUse) -> Option<LockWaits> {
     let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0)?;
-    Some(sampled.lock_waits.into())
+    Some(sampled.lock_waits)
 }
 
 fn drained(result: &StageResult) -> DrainedRecord {

@@ -2,11 +2,7 @@
 
 use super::neighbors::neighbors;
 use crate::probe::MachineUse;
-use crate::probe::caches::CacheState;
-use crate::probe::sampler;
-use crate::record::client::ClientRecord;
-use crate::record::probes::Sampled;
-use crate::record::stage::{StageRecord, Throughput};
+use crate::record::{CacheState, ClientRecord, Sampled, StageRecord, Throughput};
 
 /// Returns the rates over `seconds`.
 pub(super) fn throughput(
@@ -55,25 +51,25 @@ pub(super) fn with_counters(
         processes_cpu_s: _,
     } = usage;
     StageRecord {
-        caches: caches.map(Into::into),
+        caches,
         started_at,
         counters_s: (seconds > 0.0).then_some(seconds),
-        database: database.map(Into::into),
-        memory: memory.filter(|_| is_local).map(Into::into),
-        pressure: pressure.filter(|_| is_local).map(Into::into),
+        database,
+        memory: memory.filter(|_| is_local),
+        pressure: pressure.filter(|_| is_local),
         server_cpu_s: processes.and_then(|processes| processes.server_cpu_s),
         neighbors,
         machine_busy_share,
-        process_io: session_reads.map(Into::into),
-        io_worker_io: io_worker_reads.map(Into::into),
+        process_io: session_reads,
+        io_worker_io: io_worker_reads,
         probes: probes(sampled, is_local),
         ..StageRecord::default()
     }
 }
 
 /// Converts the samples. Counters of this machine are left out if the server runs on another one.
-fn probes(sampled: Option<sampler::Sampled>, is_local: bool) -> Option<Sampled> {
-    let mut sampled = Sampled::from(sampled?);
+fn probes(sampled: Option<Sampled>, is_local: bool) -> Option<Sampled> {
+    let mut sampled = sampled?;
     for point in sampled.points.iter_mut().filter(|_| !is_local) {
         (point.machine_busy_share, point.dirty_bytes) = (None, None);
     }

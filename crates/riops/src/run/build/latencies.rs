@@ -1,10 +1,10 @@
 //! Histograms and their summaries.
 
 use crate::metrics::{Histogram, HistogramError, OperationTotals};
-use crate::record::latency::LatencySummary;
+use crate::record::LatencySummary;
 
 pub(super) fn summary(histogram: &Histogram) -> Option<LatencySummary> {
-    histogram.summary().map(Into::into)
+    histogram.summary()
 }
 
 /// Returns one histogram of all kinds of transactions.
