@@ -32,6 +32,8 @@ pub mod store;
 
 pub mod stats;
 
+pub mod figure;
+
 pub mod experiment;
 
 pub mod import;

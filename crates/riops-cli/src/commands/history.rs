@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::figure::Figure;
 use riops::host::Interrupt;
-use riops::report::{self, HistoryFigure, HistorySeries};
+use riops::report::{self, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
 use riops::units::text::json_text;
@@ -31,10 +32,10 @@ pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     let figure = options.figure.map(|figure| match figure {
-        Named::Rows => HistoryFigure::RowsPerS,
-        Named::Transactions => HistoryFigure::TransactionsPerS,
-        Named::P50 => HistoryFigure::P50Us,
-        Named::P99 => HistoryFigure::P99Us,
+        Named::Rows => Figure::RowsPerS,
+        Named::Transactions => Figure::TransactionsPerS,
+        Named::P50 => Figure::P50Us,
+        Named::P99 => Figure::P99Us,
     });
     let series = report::history(&runs, &store.stages(&ids)?, figure, options.effect.0);
     let text = match options.output {

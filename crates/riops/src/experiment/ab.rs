@@ -3,8 +3,9 @@
 use super::definition::AbSettings;
 use super::order;
 use super::task::{Finished, Study, Task};
-use crate::record::{LatencySummary, Record, StageRecord};
-use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look, percentile_shown};
+use crate::figure::Figure;
+use crate::record::{Record, StageRecord};
+use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look};
 
 /// Returns the next run, if any.
 pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
@@ -63,11 +64,15 @@ fn figures(study: &Study, settings: &AbSettings, blocks: u32) -> Vec<(Direction,
     figures.into_iter().map(|figure| (figure.direction(), values(study, blocks, figure))).collect()
 }
 
-fn values(study: &Study, blocks: u32, figure: AbFigure) -> Vec<Block> {
+fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
     let of_cell = |block: u32, cell: usize| {
         let runs = study.finished.iter();
         let runs = runs.filter(|run| run.task.block == block && run.task.cell == cell);
-        runs.filter_map(|run| figure.of(run.usable()?)).collect()
+        runs.filter_map(|run| {
+            let record = run.usable()?;
+            figure.of(record, main_stage(record)?)
+        })
+        .collect()
     };
     (1..=blocks).map(|block| Block { a: of_cell(block, 0), b: of_cell(block, 1) }).collect()
 }
@@ -75,18 +80,18 @@ fn values(study: &Study, blocks: u32, figure: AbFigure) -> Vec<Block> {
 /// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is
 /// given, and a statement that runs once has only a duration.
 #[must_use]
-pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<AbFigure> {
+pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
     let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
         return Vec::new();
     };
     let throughput =
-        if settings.counts_transactions { AbFigure::TransactionsPerS } else { AbFigure::RowsPerS };
+        if settings.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
     if stage.statement.is_some() {
-        vec![AbFigure::Seconds]
+        vec![Figure::Seconds]
     } else if stage.session_loop.response_us.is_some() {
-        vec![AbFigure::P50, AbFigure::P99]
+        vec![Figure::P50Us, Figure::P99Us]
     } else {
-        vec![throughput, AbFigure::P50, AbFigure::P99]
+        vec![throughput, Figure::P50Us, Figure::P99Us]
     }
 }
 
@@ -94,61 +99,6 @@ pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<AbFigure> {
 fn main_stage(record: &Record) -> Option<&StageRecord> {
     let is_loop = |stage: &&StageRecord| stage.statement.is_none();
     record.stages.iter().find(is_loop).or(record.stages.first())
-}
-
-/// A figure of an A/B test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AbFigure {
-    /// Rows per second.
-    RowsPerS,
-    /// Transactions per second.
-    TransactionsPerS,
-    /// Duration of a statement, in seconds.
-    Seconds,
-    /// Median of the response time with a rate, otherwise of the service time.
-    P50,
-    /// 99th percentile of the same.
-    P99,
-}
-
-impl AbFigure {
-    /// Which direction is better.
-    #[must_use]
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
-            Self::Seconds | Self::P50 | Self::P99 => Direction::LowerIsBetter,
-        }
-    }
-
-    /// Its name, with the unit of a rate.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RowsPerS => "rows/s",
-            Self::TransactionsPerS => "transactions/s",
-            Self::Seconds => "duration",
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-        }
-    }
-
-    /// Its value in one run; `None` with too few samples.
-    fn of(self, record: &Record) -> Option<f64> {
-        let stage = main_stage(record)?;
-        let percentile = |percent, value: fn(&LatencySummary) -> f64| {
-            let each = &stage.session_loop;
-            let latency = each.response_us.as_ref().or(each.service_us.as_ref())?;
-            percentile_shown(latency.count, percent, 1.0).then(|| value(latency))
-        };
-        match self {
-            Self::RowsPerS => Some(stage.throughput.rows_per_s),
-            Self::TransactionsPerS => Some(stage.throughput.transactions_per_s),
-            Self::Seconds => Some(stage.seconds),
-            Self::P50 => percentile(50.0, |latency| latency.p50),
-            Self::P99 => percentile(99.0, |latency| latency.p99),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -185,7 +135,7 @@ mod tests {
             assert!(blocks < SETTINGS.blocks_max, "{blocks}");
             let look = last_look(&study, &SETTINGS).unwrap();
             assert_eq!(look.decision, Decision::Stop(outcome));
-            assert_eq!(figures_of(&study, &SETTINGS)[0], AbFigure::RowsPerS);
+            assert_eq!(figures_of(&study, &SETTINGS)[0], Figure::RowsPerS);
         }
     }
 

@@ -23,7 +23,7 @@ pub mod search;
 mod strategy;
 mod task;
 
-pub use ab::{AbFigure, blocks, figures_of, last_look};
+pub use ab::{blocks, figures_of, last_look};
 pub use between::{BetweenError, prepare_run};
 pub use conduct::{Bench, End, conduct};
 pub use definition::{

@@ -53,6 +53,10 @@ impl Spec for ImportedRun {
         self.counts_statements
     }
 
+    fn counts_transactions(&self) -> bool {
+        !self.counts_rows
+    }
+
     fn dataset(&self) -> Option<&'static str> {
         None
     }

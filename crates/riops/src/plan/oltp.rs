@@ -415,6 +415,10 @@ impl Spec for OltpRun {
         Ok(())
     }
 
+    fn counts_transactions(&self) -> bool {
+        true
+    }
+
     fn dataset(&self) -> Option<&'static str> {
         (self.test != OltpTest::SelectOne).then_some(NAME)
     }

@@ -59,6 +59,10 @@ impl Spec for PingRun {
         Ok(())
     }
 
+    fn counts_transactions(&self) -> bool {
+        true
+    }
+
     fn dataset(&self) -> Option<&'static str> {
         None
     }

@@ -392,6 +392,10 @@ impl Spec for ScriptRun {
         Self { scripts: scripts.collect(), report: PgbenchReport::default(), ..self.clone() }
     }
 
+    fn counts_transactions(&self) -> bool {
+        true
+    }
+
     fn dataset(&self) -> Option<&'static str> {
         self.builtins().next().map(|_| NAME)
     }

@@ -111,6 +111,11 @@ pub trait Spec {
         true
     }
 
+    /// Whether the main result counts transactions and not rows.
+    fn counts_transactions(&self) -> bool {
+        false
+    }
+
     /// Whether rows were counted.
     fn counts_rows(&self) -> bool {
         true

@@ -103,3 +103,11 @@ pub struct OperationRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
 }
+
+impl OperationRecord {
+    /// Returns their latency: response times with a rate, otherwise service times.
+    #[must_use]
+    pub fn latency_us(&self) -> Option<&LatencySummary> {
+        self.response_us.as_ref().or(self.service_us.as_ref())
+    }
+}

@@ -162,3 +162,11 @@ pub struct LoopRecord {
     /// The time series.
     pub series: Vec<Point>,
 }
+
+impl LoopRecord {
+    /// Returns the latency of the transactions: response times with a rate, otherwise service times.
+    #[must_use]
+    pub fn latency_us(&self) -> Option<&LatencySummary> {
+        self.response_us.as_ref().or(self.service_us.as_ref())
+    }
+}

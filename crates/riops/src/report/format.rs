@@ -1,28 +1,6 @@
 //! Numbers for people: digits in groups of three, a suitable unit, three significant digits.
 
-pub use crate::units::{count, percent};
-
-/// A rate with three significant digits; a whole number from 100 on.
-#[must_use]
-pub fn rate(per_second: f64) -> String {
-    let per_second = per_second.max(0.0);
-    match per_second {
-        rate if rate >= 99.95 => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "rounded, positive"
-            )]
-            let whole = rate.round() as u64;
-            count(whole)
-        }
-        rate if rate >= 9.995 => format!("{rate:.1}"),
-        rate if rate >= 0.995 || rate == 0.0 => format!("{rate:.2}"),
-        rate if rate >= 0.0995 => format!("{rate:.3}"),
-        rate if rate >= 0.00995 => format!("{rate:.4}"),
-        rate => format!("{rate:.5}"),
-    }
-}
+pub use crate::units::{count, duration_us, percent, rate};
 
 /// A factor with three significant digits: `1.51`, `23.2`, `117`.
 pub(super) fn factor(ratio: f64) -> String {
@@ -30,21 +8,6 @@ pub(super) fn factor(ratio: f64) -> String {
         ratio if ratio >= 99.95 => format!("{ratio:.0}"),
         ratio if ratio >= 9.995 => format!("{ratio:.1}"),
         ratio => format!("{ratio:.2}"),
-    }
-}
-
-/// A duration with three significant digits and a suitable unit: `412 µs`, `1.63 ms`, `2.10 s`.
-#[must_use]
-pub fn duration_us(microseconds: f64) -> String {
-    let (value, unit) = match microseconds {
-        us if us < 999.5 => (us, "µs"),
-        us if us < 999_500.0 => (us / 1e3, "ms"),
-        us => (us / 1e6, "s"),
-    };
-    match value {
-        value if value >= 99.95 => format!("{value:.0} {unit}"),
-        value if value >= 9.995 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
     }
 }
 

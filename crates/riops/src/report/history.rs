@@ -7,101 +7,43 @@ use serde::Serialize;
 use super::block::Block;
 use super::columns::{Align, Columns};
 use super::comparison::change_text;
-use super::format::{count, duration_us, rate, short_id, to_the_minute};
+use super::format::{count, rate, short_id, to_the_minute};
 use super::sections::study::bar;
 use super::words;
+use crate::figure::Figure;
 use crate::plan::WorkPlan;
-use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
+use crate::stats::{ChangeSettings, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
 
-/// A figure of a stage that is stored for every run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HistoryFigure {
-    /// Rows per second.
-    RowsPerS,
-    /// Transactions per second.
-    TransactionsPerS,
-    /// Median of the response time with a rate, otherwise of the service time, in microseconds.
-    P50Us,
-    /// 99th percentile of the same.
-    P99Us,
-    /// Duration of a statement that ran once, in seconds.
-    Seconds,
+/// The figures that can be selected for every series.
+pub const HISTORY_FIGURES: [Figure; 4] =
+    [Figure::RowsPerS, Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
+
+/// The value of a figure that is stored for every run.
+fn value(figure: Figure, stage: &StageSummary) -> Option<f64> {
+    let value = match figure {
+        Figure::RowsPerS => Some(stage.rows_per_s),
+        Figure::TransactionsPerS => Some(stage.transactions_per_s),
+        Figure::P50Us => stage.response_p50_us.or(stage.service_p50_us),
+        Figure::P99Us => stage.response_p99_us.or(stage.service_p99_us),
+        Figure::Seconds => Some(stage.seconds),
+        _ => None,
+    };
+    value.filter(|&value| value > 0.0)
 }
 
-impl HistoryFigure {
-    /// The figures that can be selected for every series.
-    pub const SELECTABLE: [Self; 4] =
-        [Self::RowsPerS, Self::TransactionsPerS, Self::P50Us, Self::P99Us];
-
-    /// Returns the spelling in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RowsPerS => "rows_per_s",
-            Self::TransactionsPerS => "transactions_per_s",
-            Self::P50Us => "p50_us",
-            Self::P99Us => "p99_us",
-            Self::Seconds => "seconds",
-        }
-    }
-
-    fn of(self, stage: &StageSummary) -> Option<f64> {
-        let value = match self {
-            Self::RowsPerS => Some(stage.rows_per_s),
-            Self::TransactionsPerS => Some(stage.transactions_per_s),
-            Self::P50Us => stage.response_p50_us.or(stage.service_p50_us),
-            Self::P99Us => stage.response_p99_us.or(stage.service_p99_us),
-            Self::Seconds => Some(stage.seconds),
-        };
-        value.filter(|&value| value > 0.0)
-    }
-
-    /// Its name, with the unit of a rate.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RowsPerS => "rows/s",
-            Self::TransactionsPerS => "transactions/s",
-            Self::P50Us => "p50",
-            Self::P99Us => "p99",
-            Self::Seconds => "duration",
-        }
-    }
-
-    /// Which direction is better.
-    #[must_use]
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
-            Self::P50Us | Self::P99Us | Self::Seconds => Direction::LowerIsBetter,
-        }
-    }
-
-    /// A value as text.
-    #[must_use]
-    pub fn text(self, value: f64) -> String {
-        match self {
-            Self::RowsPerS | Self::TransactionsPerS => rate(value),
-            Self::P50Us | Self::P99Us => duration_us(value),
-            Self::Seconds => duration_us(value * 1e6),
-        }
-    }
-
-    /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
-    fn main(run: &RunSummary, stage: &StageSummary) -> Self {
-        let counts_transactions = WorkPlan::default_of(&run.workload)
-            .is_some_and(|work| words::of(&work).counts_transactions());
-        if stage.kind == "statement" {
-            Self::Seconds
-        } else if run.rate_per_s.is_some() {
-            Self::P99Us
-        } else if counts_transactions || stage.rows == 0 {
-            Self::TransactionsPerS
-        } else {
-            Self::RowsPerS
-        }
+/// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
+fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
+    let counts_transactions = WorkPlan::default_of(&run.workload)
+        .is_some_and(|work| words::of(&work).counts_transactions());
+    if stage.kind == "statement" {
+        Figure::Seconds
+    } else if run.rate_per_s.is_some() {
+        Figure::P99Us
+    } else if counts_transactions || stage.rows == 0 {
+        Figure::TransactionsPerS
+    } else {
+        Figure::RowsPerS
     }
 }
 
@@ -150,7 +92,7 @@ pub struct HistorySeries {
     /// Workload, stage and number of sessions.
     pub name: String,
     /// The figure.
-    pub figure: HistoryFigure,
+    pub figure: Figure,
     /// The runs.
     pub points: Vec<HistoryPoint>,
     /// The changes.
@@ -175,7 +117,7 @@ impl HistorySeries {
 pub fn history(
     runs: &[RunSummary],
     stages: &[StageSummary],
-    figure: Option<HistoryFigure>,
+    figure: Option<Figure>,
     effect: f64,
 ) -> Vec<HistorySeries> {
     let mut ordered: Vec<&RunSummary> =
@@ -188,8 +130,8 @@ pub fn history(
     let mut series: Vec<HistorySeries> = Vec::new();
     for run in ordered {
         for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
-            let figure = figure.unwrap_or_else(|| HistoryFigure::main(run, stage));
-            let Some(value) = figure.of(stage) else {
+            let figure = figure.unwrap_or_else(|| main_figure(run, stage));
+            let Some(value) = value(figure, stage) else {
                 continue;
             };
             let name = name_of(run, stage);
@@ -358,10 +300,7 @@ mod tests {
         let (runs, stages) = stored(&SHIFT, 4);
         let found = history(&runs, &stages, None, 0.02);
         let [series] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!(
-            (series.figure, series.name.as_str()),
-            (HistoryFigure::RowsPerS, "rows, 4 sessions")
-        );
+        assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
         let [change] = series.changes.as_slice() else { panic!("{series:?}") };
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
         assert_eq!(change.outcome, Outcome::Slower);
@@ -413,10 +352,10 @@ mod tests {
             run.rate_per_s = Some(1_000.0);
         }
         let found = history(&runs, &stages, None, 0.02);
-        assert_eq!(found[0].figure, HistoryFigure::P99Us);
+        assert_eq!(found[0].figure, Figure::P99Us);
         assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
         assert_eq!(found[0].changes, []);
-        let rows = history(&runs, &stages, Some(HistoryFigure::RowsPerS), 0.02);
+        let rows = history(&runs, &stages, Some(Figure::RowsPerS), 0.02);
         assert_eq!(rows[0].changes.len(), 1);
     }
 }

@@ -44,7 +44,7 @@ pub use forms::{
 };
 pub use histogram::Scale;
 pub use history::{
-    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history, history_text,
+    HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history, history_text,
 };
 pub use metrics_text::{accepted_format, metrics_text};
 pub use model::{Bottleneck, Summary};

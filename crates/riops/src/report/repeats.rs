@@ -24,9 +24,9 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
         } else {
             format!("{} rows/s", rate(stage.throughput.rows_per_s))
         };
-        let each = &stage.session_loop;
-        let latency = each.response_us.as_ref().or(each.service_us.as_ref());
-        let p99 = latency
+        let p99 = stage
+            .session_loop
+            .latency_us()
             .map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
         parts.push(format!("{name}{throughput}{p99}"));
     }

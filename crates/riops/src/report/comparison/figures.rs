@@ -2,79 +2,24 @@
 
 use serde::Serialize;
 
-use super::super::format::{duration_us, rate};
 use super::super::words;
 use super::group::Blocks;
-use super::percentiles::Percentile;
+use crate::figure::Figure;
 use crate::record::{CommandRecord, Record, StageRecord};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// Maximum number of characters of a command.
 const COMMAND_MAX: usize = 24;
 
-/// A figure of a stage.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    /// Rows per second.
-    RowsPerS,
-    /// Transactions per second.
-    TransactionsPerS,
-    /// Duration of a statement that ran once, or of a load, in seconds.
-    Seconds,
-    /// A percentile of the latency, in microseconds.
-    LatencyUs(Percentile),
-    /// Mean latency of a command of a script, in microseconds: its position in the record of the stage.
-    CommandUs(usize),
-}
-
-impl Figure {
-    /// Which direction is better.
-    #[must_use]
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::RowsPerS | Self::TransactionsPerS => Direction::HigherIsBetter,
-            Self::Seconds | Self::LatencyUs(_) | Self::CommandUs(_) => Direction::LowerIsBetter,
+/// The name of a figure of these stages.
+fn name_of(figure: Figure, stage: Option<&StageRecord>, has_response: bool) -> String {
+    match figure {
+        Figure::CommandUs(at) => {
+            let command = stage.and_then(|stage| stage.session_loop.commands.get(at));
+            command.map(command_name).unwrap_or_default()
         }
-    }
-
-    /// Its value as text, with its unit where it is not part of the name.
-    #[must_use]
-    pub fn text(self, value: f64) -> String {
-        match self {
-            Self::RowsPerS | Self::TransactionsPerS => rate(value),
-            Self::Seconds => duration_us(value * 1e6),
-            Self::LatencyUs(_) | Self::CommandUs(_) => duration_us(value),
-        }
-    }
-
-    fn name(self, stage: Option<&StageRecord>, has_response: bool) -> String {
-        match self {
-            Self::RowsPerS => "rows/s".to_owned(),
-            Self::TransactionsPerS => "transactions/s".to_owned(),
-            Self::Seconds => "duration".to_owned(),
-            Self::LatencyUs(percentile) => {
-                let kind = if has_response { "response " } else { "" };
-                format!("{kind}{}", percentile.name())
-            }
-            Self::CommandUs(at) => {
-                let command = stage.and_then(|stage| stage.session_loop.commands.get(at));
-                command.map(command_name).unwrap_or_default()
-            }
-        }
-    }
-
-    /// Its value in one run; `None` if it was not measured or has too few samples.
-    fn of(self, stage: &StageRecord) -> Option<f64> {
-        match self {
-            Self::RowsPerS => Some(stage.throughput.rows_per_s),
-            Self::TransactionsPerS => Some(stage.throughput.transactions_per_s),
-            Self::Seconds => Some(stage.seconds),
-            Self::LatencyUs(percentile) => percentile.of(stage),
-            Self::CommandUs(at) => {
-                Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean)
-            }
-        }
+        _ if figure.is_percentile() && has_response => format!("response {}", figure.name()),
+        _ => figure.name().to_owned(),
     }
 }
 
@@ -152,7 +97,7 @@ pub(super) fn stages(
         let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
             continue;
         };
-        let found = of_stage(first, &of_a, &of_b, blocks);
+        let found = of_stage(&of_a, &of_b, blocks);
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
         stages.push((name, found.len()));
         candidates.extend(found);
@@ -195,14 +140,14 @@ pub(in crate::report) fn group_figures(
         let Some(stages) = stages_at(runs, position, (first, stage)) else {
             continue;
         };
-        let (figures, has_response) = figures_of(first, &stages);
+        let (figures, has_response) = figures_of(&stages);
         let values = |figure: Figure| -> Option<Vec<f64>> {
-            stages.iter().map(|stage| figure.of(stage)).collect()
+            stages.iter().map(|(record, stage)| figure.of(record, stage)).collect()
         };
         let found = figures
             .into_iter()
             .filter_map(|figure| {
-                let name = figure.name(stages.first().copied(), has_response);
+                let name = name_of(figure, Some(stage), has_response);
                 Some((name, figure, values(figure)?))
             })
             .collect();
@@ -211,33 +156,40 @@ pub(in crate::report) fn group_figures(
     groups
 }
 
+/// A stage of a run.
+type StageOf<'a> = (&'a Record, &'a StageRecord);
+
 /// The stage at this position of each run; `None` if a run has no such stage. The name of an imported one is that of
 /// its tool.
 fn stages_at<'a>(
     runs: &[&'a Record],
     position: usize,
     (first, stage): (&Record, &StageRecord),
-) -> Option<Vec<&'a StageRecord>> {
+) -> Option<Vec<StageOf<'a>>> {
     let is_imported = |run: &Record| run.imported.is_some();
     let is_same = |run: &Record, other: &StageRecord| {
         other.name == stage.name || is_imported(run) || is_imported(first)
     };
-    runs.iter().map(|run| run.stages.get(position).filter(|other| is_same(run, other))).collect()
+    let stage = |run: &'a Record| {
+        let found = run.stages.get(position).filter(|other| is_same(run, other))?;
+        Some((run, found))
+    };
+    runs.iter().copied().map(stage).collect()
 }
 
 /// The figures of a stage, the main one first, and whether latencies are response times. With a rate the
 /// throughput is given, so latencies come first.
-fn figures_of(run: &Record, stages: &[&StageRecord]) -> (Vec<Figure>, bool) {
+fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
+    let stages: Vec<&StageRecord> = runs.iter().map(|(_, stage)| *stage).collect();
     let has_response = stages.iter().all(|stage| stage.session_loop.response_us.is_some());
     if stages.iter().any(|stage| stage.statement.is_some()) {
         return (vec![Figure::Seconds], false);
     }
-    let percentiles = Percentile::ALL.map(Figure::LatencyUs);
-    let throughput =
-        if counts_transactions(run) { Figure::TransactionsPerS } else { Figure::RowsPerS };
-    let mut figures = percentiles.to_vec();
+    let is_of_transactions = runs.first().is_some_and(|(run, _)| counts_transactions(run));
+    let throughput = if is_of_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
+    let mut figures = vec![Figure::P50Us, Figure::P99Us, Figure::P999Us];
     figures.insert(if has_response { figures.len() } else { 0 }, throughput);
-    figures.extend(commands(stages));
+    figures.extend(commands(&stages));
     (figures, has_response)
 }
 
@@ -248,47 +200,30 @@ struct Candidate {
 }
 
 /// The figures of one stage.
-fn of_stage(
-    run: &Record,
-    a: &[&StageRecord],
-    b: &[&StageRecord],
-    blocks: &Blocks,
-) -> Vec<Candidate> {
+fn of_stage(a: &[StageOf<'_>], b: &[StageOf<'_>], blocks: &Blocks) -> Vec<Candidate> {
     let both: Vec<_> = a.iter().chain(b).copied().collect();
-    let (figures, has_response) = figures_of(run, &both);
-    let values = |stages: &[&StageRecord], figure: Figure| -> Vec<Option<f64>> {
-        stages.iter().map(|stage| figure.of(stage)).collect()
+    let (figures, has_response) = figures_of(&both);
+    let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
+        runs.iter().map(|(record, stage)| figure.of(record, stage)).collect()
     };
+    let first = a.first().map(|(_, stage)| *stage);
     figures
         .into_iter()
         .filter_map(|figure| {
-            let (of_a, of_b) = (values(a, figure), values(b, figure));
-            let (mean_a, mean_b) = (center(figure, a, &of_a), center(figure, b, &of_b));
+            let (mean_a, mean_b) = (figure.of_all(a), figure.of_all(b));
             (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
                 figure: FigureComparison {
-                    name: figure.name(a.first().copied(), has_response),
+                    name: name_of(figure, first, has_response),
                     figure,
                     main: false,
                     a: mean_a,
                     b: mean_b,
                     effect: None,
                 },
-                blocks: blocks.values(&of_a, &of_b),
+                blocks: blocks.values(&values(a, figure), &values(b, figure)),
             })
         })
         .collect()
-}
-
-/// The value of a group: the percentile of the merged histograms, otherwise the geometric mean, to which the
-/// ratio of the groups refers.
-fn center(figure: Figure, stages: &[&StageRecord], values: &[Option<f64>]) -> Option<f64> {
-    if let Figure::LatencyUs(percentile) = figure {
-        return percentile.of_all(stages);
-    }
-    let logs: Option<Vec<f64>> =
-        values.iter().map(|value| value.filter(|&value| value > 0.0).map(f64::ln)).collect();
-    let logs = logs.filter(|logs| !logs.is_empty())?;
-    Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
 /// Whether the main result of a run counts transactions and not rows.

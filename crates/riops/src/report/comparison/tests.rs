@@ -2,6 +2,7 @@ use std::slice::from_ref;
 
 use super::text::verdict_lines;
 use super::*;
+use crate::figure::Figure;
 use crate::metrics::Histogram;
 use crate::plan::ImportedRun;
 use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource};

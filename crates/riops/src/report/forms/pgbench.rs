@@ -333,7 +333,7 @@ impl Report<'_> {
                 if of > 0 { percent(number, of) } else { 0.0 }
             );
         }
-        text += &latency("", stage.response_us.as_ref().or(stage.service_us.as_ref()));
+        text += &latency("", stage.latency_us());
         if let Some(schedule) = &stage.schedule {
             let mean =
                 |latency: &Option<LatencySummary>| latency.as_ref().map_or(0.0, |us| us.mean);
@@ -413,8 +413,7 @@ impl Report<'_> {
             );
             text += &self.failures(&own, " - ");
             text += &self.skipped(&own, " - ");
-            text +=
-                &latency(" - ", operation.response_us.as_ref().or(operation.service_us.as_ref()));
+            text += &latency(" - ", operation.latency_us());
         }
         text + &self.commands(number, " - ")
     }

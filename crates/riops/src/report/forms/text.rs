@@ -50,7 +50,7 @@ fn closing_text(record: &Record, extras: &Extras<'_>) -> String {
     };
     let words = words::of(&record.plan.work);
     let mut block = Block::new(extras.width);
-    block.title(&format!("{} · {}", words.title(record), summary.target()));
+    block.title(&format!("{} · {}", words.report_title(record), summary.target()));
     block.gap();
     headline(&mut block, &summary, words);
     few_transactions(&mut block, record);

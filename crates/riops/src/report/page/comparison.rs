@@ -164,7 +164,7 @@ fn latency(record: &Record) -> Option<&LatencySummary> {
     let [stage] = record.stages.as_slice() else {
         return None;
     };
-    stage.session_loop.response_us.as_ref().or(stage.session_loop.service_us.as_ref())
+    stage.session_loop.latency_us()
 }
 
 /// A figure of a run as text.

@@ -90,7 +90,7 @@ pub(super) fn operations(record: &Record) -> Option<Table> {
                 Cell::number(count(operation.rows)),
                 Cell::number(count(operation.failed + operation.unknown)),
             ]);
-            row.extend(latencies(operation.response_us.as_ref().or(operation.service_us.as_ref())));
+            row.extend(latencies(operation.latency_us()));
             rows.push(row);
         }
     }

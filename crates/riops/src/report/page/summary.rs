@@ -111,7 +111,7 @@ fn tiles(record: &Record) -> Vec<Tile> {
         return Vec::new();
     };
     let each = &stage.session_loop;
-    let Some(latency) = each.response_us.as_ref().or(each.service_us.as_ref()) else {
+    let Some(latency) = each.latency_us() else {
         return Vec::new();
     };
     let kind = if each.response_us.is_some() { "response " } else { "" };

@@ -1,10 +1,9 @@
 //! The state of an A/B test: the comparison at its last look, and why it ended.
 
 use super::super::format::{number_of, percent};
-use super::figures::StudyFigure;
 use super::judge::of_effect;
 use super::model::{AbView, Against, StudyView};
-use crate::experiment::{AbFigure, AbSettings, Finished, Study, blocks, figures_of, last_look};
+use crate::experiment::{AbSettings, Finished, Study, blocks, figures_of, last_look};
 use crate::stats::{Decision, Look, Outcome};
 
 /// Adds the comparison at the last look to the second variant, and the state of the test.
@@ -13,10 +12,11 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     let stage = view.main_stage;
     if let (Some(look), Some(cell)) = (&look, view.cells.get_mut(1)) {
         for (figure, effect) in figures_of(study, settings).into_iter().zip(&look.effects) {
-            let found =
-                cell.group.stages.get_mut(stage).and_then(|stage| {
-                    stage.figures.iter_mut().find(|each| each.figure == of(figure))
-                });
+            let found = cell
+                .group
+                .stages
+                .get_mut(stage)
+                .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
             if let (Some(found), Ok(effect)) = (found, effect) {
                 // The number of blocks is that of the test, not of a single comparison.
                 found.against_baseline = Some(Against { runs_needed: None, ..of_effect(effect) });
@@ -25,16 +25,6 @@ pub(super) fn add(view: &mut StudyView, study: &Study, settings: &AbSettings) {
     }
     let failed = study.finished.iter().any(|finished: &Finished| finished.result.is_err());
     view.ab = Some(state(look.as_ref(), blocks(study, settings), settings, failed, view.effect));
-}
-
-fn of(figure: AbFigure) -> StudyFigure {
-    match figure {
-        AbFigure::RowsPerS => StudyFigure::RowsPerS,
-        AbFigure::TransactionsPerS => StudyFigure::TransactionsPerS,
-        AbFigure::Seconds => StudyFigure::Seconds,
-        AbFigure::P50 => StudyFigure::P50Us,
-        AbFigure::P99 => StudyFigure::P99Us,
-    }
 }
 
 fn state(

@@ -3,8 +3,8 @@
 use super::super::comparison::outcome_text;
 use super::super::format::percent;
 use super::super::page::Cell;
-use super::figures::{Estimate, StudyFigure};
 use super::model::{Against, CellView, FigureView, GroupView, StudyView};
+use crate::figure::{Estimate, Figure};
 use crate::stats::Outcome;
 
 /// Text of a value that was not measured.
@@ -30,15 +30,15 @@ pub(super) fn setting_cells(view: &StudyView, cell: &CellView) -> Vec<Cell> {
 }
 
 /// The title of a figure: CPU use of several nodes is that of each.
-pub(super) fn figure_title(view: &StudyView, stage: usize, figure: StudyFigure) -> String {
+pub(super) fn figure_title(view: &StudyView, stage: usize, figure: Figure) -> String {
     let has_nodes = view.groups().any(|group| {
         let nodes = group.stages.get(stage).map(|stage| stage.nodes.as_slice()).unwrap_or_default();
         nodes.iter().any(|node| node.cpus.is_some())
     });
     match figure {
-        StudyFigure::ServerCpus if has_nodes => "CPU/node".to_owned(),
-        StudyFigure::ServerCpus => "CPU".to_owned(),
-        _ => figure.name().to_owned(),
+        Figure::ServerCpus if has_nodes => "CPU/node".to_owned(),
+        Figure::ServerCpus => "CPU".to_owned(),
+        _ => figure.heading().to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the charts of an experiment have in common: estimates, and axes that contain their intervals.
 
 use super::super::page::{Axis, AxisScale, Estimated, PointSeries, Unit, rounded};
-use super::figures::{Estimate, StudyFigure};
+use crate::figure::{self, Estimate, Figure};
 
 /// From this ratio of the largest and the smallest value on, an axis is logarithmic.
 const LOG_RATIO: f64 = 20.0;
@@ -34,13 +34,13 @@ pub(super) fn estimated(x: f64, estimate: &Estimate) -> Estimated {
 }
 
 /// The unit of a figure on an axis.
-pub(super) fn unit(figure: StudyFigure) -> Unit {
-    match figure {
-        StudyFigure::P50Us | StudyFigure::P95Us | StudyFigure::P99Us => Unit::DurationUs,
-        StudyFigure::Seconds => Unit::Seconds,
-        StudyFigure::ReadMbS | StudyFigure::WriteMbS | StudyFigure::LoadMbS => Unit::MbS,
-        StudyFigure::ServerCpus | StudyFigure::ClientCpus => Unit::Count,
-        _ => Unit::PerSecond,
+pub(super) fn unit(figure: Figure) -> Unit {
+    match figure.unit() {
+        figure::Unit::Microseconds => Unit::DurationUs,
+        figure::Unit::Seconds => Unit::Seconds,
+        figure::Unit::MbPerSecond => Unit::MbS,
+        figure::Unit::Processors => Unit::Count,
+        figure::Unit::PerSecond => Unit::PerSecond,
     }
 }
 

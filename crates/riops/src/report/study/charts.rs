@@ -9,9 +9,9 @@ use super::cells::figure_title;
 use super::chart_axes::{
     HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
 };
-use super::figures::{Estimate, StudyFigure};
 use super::limits::sources_vary;
 use super::model::{CellView, SourcesView, StudyKind, StudyView};
+use crate::figure::{Estimate, Figure};
 
 /// Numeric axes with fewer values are shown as categories.
 const NUMBERS_MIN: usize = 3;
@@ -211,7 +211,7 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     }
     let point = |(place, cell): &(usize, &CellView)| {
         let x = &cell.group.figure(view.main_stage, view.main)?.estimate;
-        let y = &cell.group.figure(view.main_stage, StudyFigure::P95Us)?.estimate;
+        let y = &cell.group.figure(view.main_stage, Figure::P95Us)?.estimate;
         let x_interval = x.interval.map(|found| (rounded(found.low), rounded(found.high)));
         let label = Some(across.value(*place).to_owned());
         Some(Estimated { x_interval, label, ..estimated(rounded(x.value), y) })
@@ -233,7 +233,7 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     let most = points().map(|point| point.x_interval.map_or(point.x, |(_, high)| high));
     let x_range = Some((0.0, most.fold(0.0, f64::max) * HEADROOM));
     let words = interval_words(&series);
-    let name = view.main.name();
+    let name = view.main.heading();
     let y = latency_axis(&series);
     Some(Chart {
         id: "study-latency".to_owned(),

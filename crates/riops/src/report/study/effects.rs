@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::StudyFigure;
 use super::groups::Group;
 use super::judge::Judge;
 use super::model::{Against, AxisEffect, ValueEffect};
 use crate::experiment::Experiment;
+use crate::figure::Figure;
 use crate::stats::Block;
 
 /// Returns the effect of each axis with several values, if several axes have several values.
@@ -14,7 +14,7 @@ pub(super) fn effects(
     experiment: &Experiment,
     groups: &[Group<'_>],
     judge: &Judge<'_>,
-    (stage, main): (usize, StudyFigure),
+    (stage, main): (usize, Figure),
 ) -> Vec<AxisEffect> {
     let several: Vec<usize> = experiment
         .axes
@@ -37,7 +37,7 @@ pub(super) fn effects(
             ValueEffect {
                 value: value.clone(),
                 main: against(main),
-                latency: against(StudyFigure::P95Us).filter(|_| main != StudyFigure::P95Us),
+                latency: against(Figure::P95Us).filter(|_| main != Figure::P95Us),
             }
         });
         Some(AxisEffect {
@@ -81,7 +81,7 @@ fn combinations(experiment: &Experiment, groups: &[Group<'_>], at: usize) -> Vec
 /// combinations are compared, so that the interval shows how runs vary and not how combinations differ.
 fn against(
     judge: &Judge<'_>,
-    (stage, figure): (usize, StudyFigure),
+    (stage, figure): (usize, Figure),
     groups: &[Group<'_>],
     combinations: &[Vec<usize>],
     position: usize,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Estimate, StudyFigure, estimate, node_cpus};
 use super::model::{
     FigureView, GroupView, NodeView, Reason, RunCounts, SourcesView, StageView, ThresholdView,
 };
+use super::study_figures;
 use crate::experiment::Finished;
+use crate::figure::{Estimate, node_cpus};
 use crate::record::{Record, Sources, StageRecord, Status};
 use crate::report::model::Summary;
 use crate::report::sections::study::bottleneck_word;
@@ -174,7 +175,7 @@ fn common_words(names: &[&str]) -> String {
 }
 
 fn stage_view(runs: &[(&Record, &StageRecord)]) -> StageView {
-    let figures = StudyFigure::ALL.into_iter().filter_map(|figure| {
+    let figures = study_figures().filter_map(|figure| {
         let estimate = figure.estimate(runs)?;
         Some(FigureView { figure, estimate, against_baseline: None })
     });
@@ -206,7 +207,7 @@ fn sources(runs: &[(&Record, &StageRecord)]) -> Option<SourcesView> {
     let of = |pick: fn(&Sources) -> Option<f64>| -> Option<Estimate> {
         let share =
             |(_, stage): &(&Record, &StageRecord)| pick(stage.io.as_ref()?.sources.as_ref()?);
-        estimate(&runs.iter().map(share).collect::<Option<Vec<_>>>()?)
+        Estimate::of(&runs.iter().map(share).collect::<Option<Vec<_>>>()?)
     };
     Some(SourcesView {
         buffers: of(|sources| Some(sources.buffers_share))?,

@@ -1,8 +1,8 @@
 //! The improvement summary: throughput, latency and errors of the best cell relative to the baseline.
 
 use super::super::format::factor;
-use super::figures::StudyFigure;
 use super::model::{GroupView, Improvement, ImprovementRow, StudyKind, StudyView};
+use crate::figure::Figure;
 use crate::stats::Direction;
 
 /// Below this factor a change is written as a percentage.
@@ -25,27 +25,26 @@ pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
         return None;
     }
     let figures = [
-        if view.main == StudyFigure::Seconds { StudyFigure::Seconds } else { throughput(view) },
-        StudyFigure::StatementsPerS,
-        StudyFigure::P50Us,
-        StudyFigure::P95Us,
-        StudyFigure::P99Us,
-        StudyFigure::ErrorsPerS,
+        if view.main == Figure::Seconds { Figure::Seconds } else { throughput(view) },
+        Figure::StatementsPerS,
+        Figure::P50Us,
+        Figure::P95Us,
+        Figure::P99Us,
+        Figure::ErrorsPerS,
     ];
     let row = |figure| row(view, base, other, figure);
     let mut rows: Vec<ImprovementRow> = figures.into_iter().filter_map(row).collect();
-    let main_per_s =
-        rows.first().filter(|row| row.figure != StudyFigure::P95Us).map(|row| row.from);
+    let main_per_s = rows.first().filter(|row| row.figure != Figure::P95Us).map(|row| row.from);
     // One statement a transaction: the same figure again.
     rows.retain(|row| {
         // An A/B test compares other percentiles than a sweep shows.
         let is_of_test = if view.kind == StudyKind::Ab {
-            row.figure != StudyFigure::P95Us
+            row.figure != Figure::P95Us
         } else {
-            row.figure != StudyFigure::P50Us
+            row.figure != Figure::P50Us
         };
-        let is_new = row.figure != StudyFigure::StatementsPerS
-            || (view.main == StudyFigure::TransactionsPerS
+        let is_new = row.figure != Figure::StatementsPerS
+            || (view.main == Figure::TransactionsPerS
                 && main_per_s.is_some_and(|per_s| row.from > per_s * 1.01));
         is_of_test && is_new
     });
@@ -53,15 +52,15 @@ pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
 }
 
 /// The throughput; with a rate the latency is the main figure.
-fn throughput(view: &StudyView) -> StudyFigure {
-    if view.main.is_latency() { view.throughput() } else { view.main }
+fn throughput(view: &StudyView) -> Figure {
+    if view.main.is_percentile() { view.throughput() } else { view.main }
 }
 
 fn row(
     view: &StudyView,
     base: &GroupView,
     other: &GroupView,
-    figure: StudyFigure,
+    figure: Figure,
 ) -> Option<ImprovementRow> {
     let (from, to) =
         (base.figure(view.main_stage, figure)?, other.figure(view.main_stage, figure)?);
@@ -80,7 +79,7 @@ fn row(
 }
 
 /// The change in words: `23x higher`, `+51%`, `27x faster`, `77% lower`.
-fn change(figure: StudyFigure, from: f64, to: f64) -> String {
+fn change(figure: Figure, from: f64, to: f64) -> String {
     if from <= 0.0 {
         return "from none".to_owned();
     }
@@ -91,29 +90,27 @@ fn change(figure: StudyFigure, from: f64, to: f64) -> String {
     if (ratio - 1.0).abs() < UNCHANGED {
         return "no change".to_owned();
     }
-    let (more, less) = match (figure.direction(), figure.is_latency()) {
+    let (more, less) = match (figure.direction(), figure.is_percentile()) {
         (Direction::HigherIsBetter, _) => ("higher", "lower"),
         (Direction::LowerIsBetter, true) => ("slower", "faster"),
-        (Direction::LowerIsBetter, false) if figure == StudyFigure::Seconds => {
-            ("longer", "shorter")
-        }
+        (Direction::LowerIsBetter, false) if figure == Figure::Seconds => ("longer", "shorter"),
         (Direction::LowerIsBetter, false) => ("more", "fewer"),
     };
     if ratio >= FACTOR_MIN {
         format!("{}x {more}", factor(ratio))
-    } else if ratio <= 1.0 / FACTOR_MIN && figure.is_latency() {
+    } else if ratio <= 1.0 / FACTOR_MIN && figure.is_percentile() {
         format!("{}x {less}", factor(1.0 / ratio))
     } else if ratio >= 1.0 {
         format!(
             "{:.1}% {}",
             (ratio - 1.0) * 100.0,
-            if figure.is_latency() { "higher" } else { more }
+            if figure.is_percentile() { "higher" } else { more }
         )
     } else {
         format!(
             "{:.1}% {}",
             (1.0 - ratio) * 100.0,
-            if figure.is_latency() { "lower" } else { less }
+            if figure.is_percentile() { "lower" } else { less }
         )
     }
 }
@@ -125,14 +122,14 @@ mod tests {
     #[test]
     fn changes_are_factors_from_a_doubling_on_and_percentages_below() {
         let cases = [
-            (StudyFigure::TransactionsPerS, 8.63, 199.82, "23.2x higher"),
-            (StudyFigure::TransactionsPerS, 213.32, 321.63, "50.8% higher"),
-            (StudyFigure::TransactionsPerS, 409.87, 396.65, "3.2% lower"),
-            (StudyFigure::P95Us, 10_158e3, 376e3, "27.0x faster"),
-            (StudyFigure::P95Us, 1304e3, 877e3, "32.7% lower"),
-            (StudyFigure::P95Us, 682e3, 1051e3, "54.1% higher"),
-            (StudyFigure::ErrorsPerS, 23.0, 5.2, "77.4% fewer"),
-            (StudyFigure::ErrorsPerS, 5.0, 0.0, "none left"),
+            (Figure::TransactionsPerS, 8.63, 199.82, "23.2x higher"),
+            (Figure::TransactionsPerS, 213.32, 321.63, "50.8% higher"),
+            (Figure::TransactionsPerS, 409.87, 396.65, "3.2% lower"),
+            (Figure::P95Us, 10_158e3, 376e3, "27.0x faster"),
+            (Figure::P95Us, 1304e3, 877e3, "32.7% lower"),
+            (Figure::P95Us, 682e3, 1051e3, "54.1% higher"),
+            (Figure::ErrorsPerS, 23.0, 5.2, "77.4% fewer"),
+            (Figure::ErrorsPerS, 5.0, 0.0, "none left"),
         ];
         for (figure, from, to, text) in cases {
             assert_eq!(change(figure, from, to), text);

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figures::StudyFigure;
 use super::groups::{Group, Slot};
 use super::model::Against;
+use crate::figure::Figure;
 use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// The figures of a session loop that are compared.
-const JUDGED: [StudyFigure; 6] = [
-    StudyFigure::TransactionsPerS,
-    StudyFigure::RowsPerS,
-    StudyFigure::P50Us,
-    StudyFigure::P95Us,
-    StudyFigure::P99Us,
-    StudyFigure::ErrorsPerS,
+const JUDGED: [Figure; 6] = [
+    Figure::TransactionsPerS,
+    Figure::RowsPerS,
+    Figure::P50Us,
+    Figure::P95Us,
+    Figure::P99Us,
+    Figure::ErrorsPerS,
 ];
 
 /// What is compared in which blocks.
@@ -30,11 +30,7 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Compares a group with the baseline in each figure of each stage: the position of the stage, the figure and
     /// the result. The p-values are adjusted for all of them.
-    pub(super) fn all(
-        &self,
-        base: &Group<'_>,
-        other: &Group<'_>,
-    ) -> Vec<(usize, StudyFigure, Against)> {
+    pub(super) fn all(&self, base: &Group<'_>, other: &Group<'_>) -> Vec<(usize, Figure, Against)> {
         let mut asked = Vec::new();
         for (at, slot) in self.slots.iter().enumerate() {
             for figure in self.figures(base, slot) {
@@ -60,23 +56,20 @@ impl Judge<'_> {
     }
 
     /// The figures that are compared. Throughput and duration of a fixed amount of work are the same figure.
-    fn figures(&self, base: &Group<'_>, slot: &Slot) -> Vec<StudyFigure> {
+    fn figures(&self, base: &Group<'_>, slot: &Slot) -> Vec<Figure> {
         let is_statement = base.at(slot).iter().any(|(_, stage)| stage.statement.is_some());
         if is_statement {
-            return vec![StudyFigure::Seconds];
+            return vec![Figure::Seconds];
         }
-        let other_throughput = if self.counts_transactions {
-            StudyFigure::RowsPerS
-        } else {
-            StudyFigure::TransactionsPerS
-        };
+        let other_throughput =
+            if self.counts_transactions { Figure::RowsPerS } else { Figure::TransactionsPerS };
         JUDGED.into_iter().filter(|figure| *figure != other_throughput).collect()
     }
 
     /// The values of a figure in blocks with runs of both; `None` if a run of them has no value.
     pub(super) fn blocks(
         &self,
-        figure: StudyFigure,
+        figure: Figure,
         slot: &Slot,
         a: &Group<'_>,
         b: &Group<'_>,
@@ -87,7 +80,7 @@ impl Judge<'_> {
     /// The same by the number of the block.
     pub(super) fn numbered_blocks(
         &self,
-        figure: StudyFigure,
+        figure: Figure,
         slot: &Slot,
         a: &Group<'_>,
         b: &Group<'_>,

@@ -93,8 +93,8 @@ fn best(view: &StudyView) -> Option<String> {
     }
     let cell = view.cells.get(view.best?)?;
     let main = view.main_of(&cell.group)?;
-    let name = main.figure.name();
-    let value = if main.figure.is_latency() {
+    let name = main.figure.heading();
+    let value = if main.figure.is_percentile() {
         format!("{name} {}", with_interval(main))
     } else {
         with_interval(main).replacen(
@@ -117,14 +117,14 @@ fn verdict(view: &StudyView) -> Option<String> {
         .interval
         .map(|interval| format!(" ({})", change_interval(interval)))
         .unwrap_or_default();
-    let change = format!("{} {}{interval}", row.figure.name(), change_text(against.ratio));
+    let change = format!("{} {}{interval}", row.figure.heading(), change_text(against.ratio));
     Some(match against.outcome? {
         outcome @ (Outcome::Faster | Outcome::Slower) => {
             format!("{to} is {} than {from}: {change}", outcome_text(outcome))
         }
         Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
         Outcome::Inconclusive => {
-            let open = open_text(row.figure.name(), against.interval, against.p_adjusted);
+            let open = open_text(row.figure.heading(), against.interval, against.p_adjusted);
             let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
             match against.runs_needed {
                 Some(needed) => {

@@ -3,8 +3,8 @@
 use super::super::format::percent;
 use super::super::page::{Cell, Table};
 use super::cells::{setting_cells, setting_titles};
-use super::figures::{Estimate, StudyFigure};
 use super::model::{CellView, StageView, StudyView};
+use crate::figure::{Estimate, Figure};
 
 /// Title of the table of the nodes.
 pub(super) const NODES_TITLE: &str = "Load per node";
@@ -33,11 +33,11 @@ pub(super) fn nodes(view: &StudyView) -> Option<Table> {
                 if at == 0 { setting_cells(view, cell) } else { vec![Cell::word(""); words - 1] };
             row.push(Cell::word(node.node.clone()));
             if has_cpus {
-                let cpus = node.cpus.map(|cpus| StudyFigure::ServerCpus.text(cpus));
+                let cpus = node.cpus.map(|cpus| Figure::ServerCpus.text(cpus));
                 row.push(Cell::number(cpus.unwrap_or_default()));
                 row.push(share(node.cpu_share));
             }
-            row.push(Cell::number(StudyFigure::TransactionsPerS.text(node.transactions_per_s)));
+            row.push(Cell::number(Figure::TransactionsPerS.text(node.transactions_per_s)));
             row.push(share(Some(node.transactions_share)));
             let imbalance = stage.imbalance.filter(|_| at == 0);
             row.push(Cell::number(imbalance.map(|each| format!("{each:.2}")).unwrap_or_default()));
@@ -107,7 +107,7 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
     let rows = stages.iter().map(|(cell, stage)| {
         let mut row = setting_cells(view, cell);
         let sources = stage.sources.as_ref();
-        let figure = |figure: StudyFigure| {
+        let figure = |figure: Figure| {
             let found = stage.figure(figure).map(|found| figure.text(found.estimate.value));
             Cell::number(found.unwrap_or_default())
         };
@@ -115,9 +115,9 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
             row.push(origin(sources.map(|each| &each.buffers)));
             row.push(origin(sources.and_then(|each| each.page_cache.as_ref())));
             row.push(origin(sources.and_then(|each| each.device.as_ref())));
-            row.push(figure(StudyFigure::ReadMbS));
+            row.push(figure(Figure::ReadMbS));
         }
-        row.push(figure(StudyFigure::ClientCpus));
+        row.push(figure(Figure::ClientCpus));
         row.push(Cell::number(stage.bottleneck.clone().unwrap_or_default()));
         row
     });

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::super::comparison::Change;
-use super::figures::{Estimate, StudyFigure};
 use crate::experiment::Level;
 use crate::experiment::search::rate::{self, RateResult};
+use crate::figure::{Estimate, Figure};
 use crate::stats::{Interval, Outcome, ScalingLaw};
 
 /// The result of an experiment.
@@ -44,7 +44,7 @@ pub struct StudyView {
     /// The runs that ended.
     pub runs: RunCounts,
     /// The main figure: cells are ranked by it.
-    pub main: StudyFigure,
+    pub main: Figure,
     /// Index of the stage that has the main figure.
     pub main_stage: usize,
     /// Names of the stages; empty if the runs have only one.
@@ -267,7 +267,7 @@ pub struct StageView {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureView {
     /// Which figure, with its unit.
-    pub figure: StudyFigure,
+    pub figure: Figure,
     /// The estimate.
     #[serde(flatten)]
     pub estimate: Estimate,
@@ -365,7 +365,7 @@ pub struct Improvement {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImprovementRow {
     /// The figure.
-    pub figure: StudyFigure,
+    pub figure: Figure,
     /// Its value in the reference.
     pub from: f64,
     /// Its value in the other cell.
@@ -380,7 +380,7 @@ pub struct ImprovementRow {
 impl StageView {
     /// Returns a figure, if it was measured.
     #[must_use]
-    pub fn figure(&self, figure: StudyFigure) -> Option<&FigureView> {
+    pub fn figure(&self, figure: Figure) -> Option<&FigureView> {
         self.figures.iter().find(|each| each.figure == figure)
     }
 }
@@ -388,7 +388,7 @@ impl StageView {
 impl GroupView {
     /// Returns a figure of a stage, if it was measured.
     #[must_use]
-    pub fn figure(&self, stage: usize, figure: StudyFigure) -> Option<&FigureView> {
+    pub fn figure(&self, stage: usize, figure: Figure) -> Option<&FigureView> {
         self.stages.get(stage)?.figure(figure)
     }
 
@@ -416,7 +416,7 @@ impl StudyView {
 
     /// Returns the throughput that the workload counts.
     #[must_use]
-    pub fn throughput(&self) -> StudyFigure {
-        if self.counts_transactions { StudyFigure::TransactionsPerS } else { StudyFigure::RowsPerS }
+    pub fn throughput(&self) -> Figure {
+        if self.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS }
     }
 }

@@ -135,7 +135,7 @@ fn of_best(view: &StudyView) -> Option<Headline> {
     Some(Headline {
         label: format!("Best: {}", cell.name),
         value: text(main.estimate.value),
-        unit: main.figure.name().to_owned(),
+        unit: main.figure.heading().to_owned(),
         detail: detail.join(" · "),
     })
 }
@@ -154,7 +154,7 @@ fn of_test(view: &StudyView) -> Option<Headline> {
             Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),
             _ => change_text(against.ratio),
         },
-        unit: main.figure.name().to_owned(),
+        unit: main.figure.heading().to_owned(),
         detail: against.interval.map(change_interval).unwrap_or_default(),
     })
 }

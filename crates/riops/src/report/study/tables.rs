@@ -7,10 +7,11 @@ use super::cells::{
     ABSENT, INTERVAL, figure_title, missed, reach, runs_text, setting_cells, setting_titles,
     verdict_text,
 };
-use super::figures::StudyFigure;
 use super::model::{
     Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
+use super::study_figures;
+use crate::figure::Figure;
 use crate::stats::Direction;
 
 /// A change is explained if its ratio differs by more than this share from that of the two values beside it.
@@ -59,8 +60,8 @@ fn cells(view: &StudyView) -> Vec<Table> {
     let is_once = |stage: usize| {
         let mut found = view.cells.iter().filter_map(|cell| cell.group.stages.get(stage));
         found.any(|stage| {
-            stage.figure(StudyFigure::Seconds).is_some()
-                && stage.figure(StudyFigure::TransactionsPerS).is_none()
+            stage.figure(Figure::Seconds).is_some()
+                && stage.figure(Figure::TransactionsPerS).is_none()
         })
     };
     let count = view.stages.len().max(1);
@@ -73,7 +74,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     let main = if is_main {
         view.main
     } else if is_once {
-        StudyFigure::Seconds
+        Figure::Seconds
     } else {
         view.throughput()
     };
@@ -84,7 +85,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
             Box::new(|_, cell| Some(Cell::number(runs_text(&cell.group)))),
         ));
     }
-    let of = move |figure: StudyFigure| -> Of<'static> {
+    let of = move |figure: Figure| -> Of<'static> {
         Box::new(move |_, cell: &CellView| {
             let found = cell.group.figure(stage, figure)?;
             Some(Cell::number(figure.text(found.estimate.value)))
@@ -151,30 +152,30 @@ fn filled(view: &StudyView, title: String, columns: &[Column<'_>]) -> Table {
 }
 
 /// The figures with a column, in their order.
-fn shown_figures(view: &StudyView, stage: usize) -> Vec<StudyFigure> {
+fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
     let value = |cell: &CellView, figure| Some(cell.group.figure(stage, figure)?.estimate.value);
     let any = |is: &dyn Fn(&CellView) -> Option<bool>| {
         view.cells.iter().any(|cell| is(cell) == Some(true))
     };
-    let is_shown = |figure: &StudyFigure| match *figure {
+    let is_shown = |figure: &Figure| match *figure {
         // One statement a transaction: the same figure again.
-        StudyFigure::StatementsPerS => any(&|cell| {
-            let per_s = value(cell, StudyFigure::TransactionsPerS)?;
-            Some(value(cell, StudyFigure::StatementsPerS)? > per_s * 1.01)
+        Figure::StatementsPerS => any(&|cell| {
+            let per_s = value(cell, Figure::TransactionsPerS)?;
+            Some(value(cell, Figure::StatementsPerS)? > per_s * 1.01)
         }),
-        StudyFigure::ErrorsPerS => any(&|cell| Some(value(cell, StudyFigure::ErrorsPerS)? > 0.0)),
-        StudyFigure::P50Us | StudyFigure::ClientCpus => false,
-        StudyFigure::P99Us => view.main == StudyFigure::P99Us,
-        StudyFigure::ReadMbS | StudyFigure::WriteMbS => {
-            any(&|cell| Some(value(cell, StudyFigure::Seconds).is_some()))
+        Figure::ErrorsPerS => any(&|cell| Some(value(cell, Figure::ErrorsPerS)? > 0.0)),
+        Figure::P50Us | Figure::ClientCpus => false,
+        Figure::P99Us => view.main == Figure::P99Us,
+        Figure::ReadMbS | Figure::WriteMbS => {
+            any(&|cell| Some(value(cell, Figure::Seconds).is_some()))
         }
         _ => true,
     };
-    StudyFigure::ALL.into_iter().filter(is_shown).collect()
+    study_figures().filter(is_shown).collect()
 }
 
 /// Scaling factor, change, interval and verdict relative to the baseline.
-fn against_columns(view: &StudyView, stage: usize, main: StudyFigure) -> Vec<Column<'static>> {
+fn against_columns(view: &StudyView, stage: usize, main: Figure) -> Vec<Column<'static>> {
     let Some(baseline) = view.baseline.filter(|_| view.cells.len() > 1) else {
         return Vec::new();
     };
@@ -202,7 +203,7 @@ fn against_columns(view: &StudyView, stage: usize, main: StudyFigure) -> Vec<Col
 }
 
 /// How many times as fast: the inverse of a duration.
-fn speed(figure: StudyFigure, ratio: f64) -> f64 {
+fn speed(figure: Figure, ratio: f64) -> f64 {
     match figure.direction() {
         Direction::HigherIsBetter => ratio,
         Direction::LowerIsBetter => 1.0 / ratio.max(f64::MIN_POSITIVE),

@@ -64,12 +64,12 @@ fn a_cell_is_estimated_from_its_runs_and_percentiles_from_their_merged_histogram
     let study = example::nodes(6);
     let view = view(&study);
     let cell = &view.cells[1].group;
-    let tps = &cell.figure(0, StudyFigure::TransactionsPerS).unwrap().estimate;
+    let tps = &cell.figure(0, Figure::TransactionsPerS).unwrap().estimate;
     assert_eq!((tps.runs.len(), cell.runs.usable), (6, 6));
     assert!((tps.value - tps.runs.iter().sum::<f64>() / 6.0).abs() < 1e-9);
     let interval = tps.interval.unwrap();
     assert!(interval.low < tps.value && tps.value < interval.high, "{tps:?}");
-    let p95 = &cell.figure(0, StudyFigure::P95Us).unwrap().estimate;
+    let p95 = &cell.figure(0, Figure::P95Us).unwrap().estimate;
     let texts = study.finished.iter().filter(|run| run.task.cell == 1);
     let texts = texts.filter_map(|run| run.usable()?.stages[0].session_loop.histogram.as_deref());
     let merged = crate::metrics::Histogram::merged(texts).unwrap().unwrap();
@@ -290,7 +290,7 @@ fn json_and_csv_have_the_figures_with_their_units_in_the_names() {
     let figure = &parsed["cells"][2]["stages"][0]["figures"][0];
     assert_eq!(figure["figure"], "transactions_per_s");
     assert_eq!(figure["against_baseline"]["outcome"], "faster");
-    for each in StudyFigure::ALL {
+    for each in study_figures() {
         assert_eq!(serde_json::to_value(each).unwrap(), each.as_str());
     }
     let csv = csv(&view).unwrap();

@@ -7,7 +7,6 @@ use super::super::format::number_of;
 use super::super::page::main_settings;
 use super::super::runs::marked;
 use super::effects::effects;
-use super::figures::StudyFigure;
 use super::groups::{Group, Run, Slot};
 use super::improvement::improvement;
 use super::judge::Judge;
@@ -15,6 +14,7 @@ use super::model::{AxisView, CellView, LevelView, RunCounts, StudyKind, StudyVie
 use super::notes::notes;
 use super::numbers::numbers;
 use crate::experiment::{Experiment, Finished, Goal, Level, Order, Study, remaining};
+use crate::figure::Figure;
 use crate::plan::Caches;
 use crate::record::{Disk, Record, StageRecord};
 use crate::report::model::{Summary, cpu_text};
@@ -180,39 +180,31 @@ fn counts_transactions(experiment: &Experiment) -> bool {
 
 /// The stage and the figure by which cells are ranked: the throughput of the first session loop; with a rate its
 /// latency, because the throughput is given; without a loop the duration of the first statement.
-fn main_figure(
-    experiment: &Experiment,
-    records: &[&Record],
-    slots: &[Slot],
-) -> (usize, StudyFigure) {
+fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> (usize, Figure) {
     let of_slot = |slot: &Slot| -> Vec<&StageRecord> {
         records.iter().filter_map(|record| slot.of(record)).collect()
     };
     let is_loop = |slot: &Slot| of_slot(slot).iter().all(|stage| stage.statement.is_none());
     let Some(stage) = slots.iter().position(is_loop) else {
-        return (0, if slots.is_empty() { throughput(experiment) } else { StudyFigure::Seconds });
+        return (0, if slots.is_empty() { throughput(experiment) } else { Figure::Seconds });
     };
     let stages = slots.get(stage).map(of_slot).unwrap_or_default();
     let is_open = stages.iter().all(|each| each.session_loop.response_us.is_some());
     let is_search = matches!(experiment.goal, Goal::Saturation(_));
     if is_search {
         // The law is fitted to transactions, of which each session has one at a time.
-        return (stage, StudyFigure::TransactionsPerS);
+        return (stage, Figure::TransactionsPerS);
     }
     if is_open && !stages.is_empty() {
         let is_ab = matches!(experiment.goal, Goal::Ab(_));
         // An A/B test is decided by the figure that varies less.
-        return (stage, if is_ab { StudyFigure::P50Us } else { StudyFigure::P99Us });
+        return (stage, if is_ab { Figure::P50Us } else { Figure::P99Us });
     }
     (stage, throughput(experiment))
 }
 
-fn throughput(experiment: &Experiment) -> StudyFigure {
-    if counts_transactions(experiment) {
-        StudyFigure::TransactionsPerS
-    } else {
-        StudyFigure::RowsPerS
-    }
+fn throughput(experiment: &Experiment) -> Figure {
+    if counts_transactions(experiment) { Figure::TransactionsPerS } else { Figure::RowsPerS }
 }
 
 fn axis(axis: &crate::experiment::Axis) -> AxisView {

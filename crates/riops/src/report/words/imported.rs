@@ -19,7 +19,7 @@ impl Words for ImportedRun {
         format!("{}{test}", tool(self))
     }
 
-    fn title(&self, _: &Record) -> String {
+    fn report_title(&self, _: &Record) -> String {
         format!("imported from {}", tool(self))
     }
 
@@ -36,10 +36,6 @@ impl Words for ImportedRun {
 
     fn headline(&self) -> &'static str {
         if self.counts_rows { "RIOPS" } else { "TPS" }
-    }
-
-    fn counts_transactions(&self) -> bool {
-        !self.counts_rows
     }
 
     fn has_rows(&self) -> bool {

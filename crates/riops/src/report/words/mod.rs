@@ -20,19 +20,19 @@ use super::sections::next::{Commands, Hint, scaling};
 use common::rows_text;
 
 use crate::plan::work::{dispatch_dataset, dispatch_work};
-use crate::plan::{DatasetPlan, Plan, WorkPlan};
+use crate::plan::{DatasetPlan, Plan, Spec, WorkPlan};
 use crate::record::{Point, Record, StageRecord, Throughput};
 
 /// The unit of a rate of transactions.
 pub(super) const TRANSACTIONS: &str = "transactions/s";
 
 /// How a workload is reported. Most methods have a default that suits most workloads.
-pub(super) trait Words {
+pub(super) trait Words: Spec {
     /// The work of the sessions.
     fn work(&self) -> String;
 
     /// The title of the report.
-    fn title(&self, record: &Record) -> String {
+    fn report_title(&self, record: &Record) -> String {
         format!("riops run {}", record.workload)
     }
 
@@ -57,11 +57,6 @@ pub(super) trait Words {
     /// The name of the main result.
     fn headline(&self) -> &'static str {
         "RIOPS"
-    }
-
-    /// Whether the main result counts transactions and not rows.
-    fn counts_transactions(&self) -> bool {
-        false
     }
 
     /// The rate that is the main result.

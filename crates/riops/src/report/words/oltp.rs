@@ -39,10 +39,6 @@ impl Words for OltpRun {
         "TPS"
     }
 
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
     fn contention(&self, block: &mut Block, summary: &Summary<'_>) {
         attempts(block, summary);
         locks(block, summary);

@@ -19,10 +19,6 @@ impl Words for PingRun {
         "ping"
     }
 
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
     fn has_rows(&self) -> bool {
         false
     }

@@ -45,10 +45,6 @@ impl Words for ScriptRun {
         "TPS"
     }
 
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
     fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
         let stage = &summary.stage.session_loop;
         let about_parameters =

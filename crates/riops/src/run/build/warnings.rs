@@ -47,8 +47,7 @@ fn outage(stage: &StageRecord) -> Option<String> {
 fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
     let cpu = stage.client_cpu.as_ref()?;
     let stalls = cpu.away_us.as_ref()?;
-    let latency = &stage.session_loop;
-    let latency = latency.response_us.as_ref().or(latency.service_us.as_ref())?;
+    let latency = stage.session_loop.latency_us()?;
     if !loops_are_shared(stage.sessions, plan, cpu.worker_shares.len()) {
         return None;
     }

@@ -7,10 +7,12 @@ use serde::Serialize;
 use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
+use crate::figure::{self, Figure};
 use crate::plan::WorkPlan;
 use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{
-    HistoryChange, HistoryFigure, HistoryPoint, HistorySeries, history as series_of, to_the_minute,
+    HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history as series_of,
+    to_the_minute,
 };
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
@@ -71,7 +73,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         let given = |name: &str| query.given(name).map(str::to_owned);
         let (label, workload) = (given("label"), given("workload"));
         let figure = given("figure").map(|name| {
-            let found = HistoryFigure::SELECTABLE.into_iter().find(|each| each.as_str() == name);
+            let found = HISTORY_FIGURES.into_iter().find(|each| each.as_str() == name);
             found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
         });
         let figure = figure.transpose()?;
@@ -97,8 +99,8 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
             label: label.unwrap_or_default(),
             workload: workload.unwrap_or_default(),
             workloads: WorkPlan::names(),
-            figure: figure.map_or("", HistoryFigure::as_str),
-            figures: HistoryFigure::SELECTABLE.map(|each| (each.as_str(), each.name())).to_vec(),
+            figure: figure.map_or("", Figure::as_str),
+            figures: HISTORY_FIGURES.map(|each| (each.as_str(), each.name())).to_vec(),
             series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
             labels,
         };
@@ -174,7 +176,7 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
         after.map(|change| change.mean_after).or(before.map(|change| change.mean_before))
     };
     // The axis of durations is in microseconds.
-    let factor = if series.figure == HistoryFigure::Seconds { 1e6 } else { 1.0 };
+    let factor = if series.figure == Figure::Seconds { 1e6 } else { 1.0 };
     let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
     let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
     if !series.changes.is_empty() {
@@ -189,10 +191,8 @@ fn chart(number: usize, series: &HistorySeries) -> Chart {
         range: Some((1.0, count as f64)),
     };
     let mark = |change: &HistoryChange| Mark { x: change.index as f64 + 1.0, label: change.text() };
-    let unit = match series.figure {
-        HistoryFigure::RowsPerS | HistoryFigure::TransactionsPerS => Unit::PerSecond,
-        HistoryFigure::P50Us | HistoryFigure::P99Us | HistoryFigure::Seconds => Unit::DurationUs,
-    };
+    let is_rate = series.figure.unit() == figure::Unit::PerSecond;
+    let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
     Chart {
         id: format!("history-chart-{number}"),
         title: "Over the runs".to_owned(),
@@ -224,7 +224,7 @@ mod tests {
         });
         HistorySeries {
             name: "rows, 2 sessions".to_owned(),
-            figure: HistoryFigure::RowsPerS,
+            figure: Figure::RowsPerS,
             points: points.collect(),
             changes,
         }

@@ -4,9 +4,9 @@
 use super::super::chart_axes::{
     HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
 };
-use super::super::figures::StudyFigure;
 use super::super::model::{CellView, StudyView};
 use crate::experiment::Level;
+use crate::figure::Figure;
 use crate::report::page::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, Plot, PointSeries, PointStyle, Unit, rounded,
 };
@@ -26,7 +26,7 @@ fn throughput(view: &StudyView) -> Option<Chart> {
         if points.is_empty() {
             continue;
         }
-        let label = label(view, cell, figure.name());
+        let label = label(view, cell, figure.heading());
         series.push(PointSeries { label: label.clone(), style: PointStyle::Dots, points });
         if let Some(law) = law(cell) {
             series.extend(curves(law, &label));
@@ -53,13 +53,13 @@ fn throughput(view: &StudyView) -> Option<Chart> {
         title: "Throughput by sessions".to_owned(),
         summary: format!(
             "{} against the number of sessions.{words}{fitted}{}",
-            figure.name(),
+            figure.heading(),
             found(view)
         ),
         table: None,
         plot: Plot {
             x: Axis { range: Some(range), ..Axis::of("sessions", Unit::Count, scale) },
-            y: from_zero(figure.name(), unit(figure), &series),
+            y: from_zero(figure.heading(), unit(figure), &series),
             marks,
             sync: None,
             content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
@@ -145,7 +145,7 @@ fn points(
     view: &StudyView,
     cell: &CellView,
     x: fn(Level) -> Option<f64>,
-    figure: StudyFigure,
+    figure: Figure,
 ) -> Vec<Estimated> {
     let point = |level: &super::super::LevelView| {
         let found = level.group.figure(view.main_stage, figure)?;
@@ -165,7 +165,7 @@ fn latency(view: &StudyView) -> Option<Chart> {
         let point = |level: &super::super::LevelView| {
             let sessions = closed(level.level)?;
             let x = &level.group.figure(view.main_stage, view.main)?.estimate;
-            let y = &level.group.figure(view.main_stage, StudyFigure::P95Us)?.estimate;
+            let y = &level.group.figure(view.main_stage, Figure::P95Us)?.estimate;
             let x_interval = x.interval.map(|found| (rounded(found.low), rounded(found.high)));
             let label = Some(sessions.to_string());
             Some(Estimated { x_interval, label, ..estimated(rounded(x.value), y) })
@@ -182,7 +182,7 @@ fn latency(view: &StudyView) -> Option<Chart> {
     let most =
         most.map(|point| point.x_interval.map_or(point.x, |(_, high)| high)).reduce(f64::max)?;
     let words = interval_words(&series);
-    let name = view.main.name();
+    let name = view.main.heading();
     let range = Some((0.0, most * HEADROOM));
     Some(Chart {
         id: "study-latency".to_owned(),
@@ -203,15 +203,15 @@ fn latency(view: &StudyView) -> Option<Chart> {
 
 /// Response time against the rate of the open loop.
 fn rates(view: &StudyView) -> Option<Chart> {
-    let figures = [StudyFigure::P95Us, StudyFigure::P99Us];
+    let figures = [Figure::P95Us, Figure::P99Us];
     let mut series = Vec::new();
     for cell in &view.cells {
         for figure in figures {
             let points = points(view, cell, open, figure);
             let label = if view.cells.len() > 1 {
-                format!("{}, {}", cell.name, figure.name())
+                format!("{}, {}", cell.name, figure.heading())
             } else {
-                figure.name().to_owned()
+                figure.heading().to_owned()
             };
             if points.len() > 2 {
                 series.push(PointSeries { label, style: PointStyle::Line, points });

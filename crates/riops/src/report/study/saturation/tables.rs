@@ -1,21 +1,16 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
 use super::super::cells::{INTERVAL, figure_title, missed, reach, runs_text};
-use super::super::figures::StudyFigure;
 use super::super::model::{CellView, LevelView, SaturationView, StudyView};
 use crate::experiment::Level;
+use crate::figure::Figure;
 use crate::report::format::{percent, rate};
 use crate::report::page::{Cell, Table};
 use crate::stats::{FittedValue, ScalingLaw};
 
 /// Figures of a level that have a column if they were measured.
-const FIGURES: [StudyFigure; 5] = [
-    StudyFigure::P95Us,
-    StudyFigure::P99Us,
-    StudyFigure::ServerCpus,
-    StudyFigure::ClientCpus,
-    StudyFigure::ErrorsPerS,
-];
+const FIGURES: [Figure; 5] =
+    [Figure::P95Us, Figure::P99Us, Figure::ServerCpus, Figure::ClientCpus, Figure::ErrorsPerS];
 
 /// Returns the tables of all cells.
 pub(in crate::report::study) fn tables(view: &StudyView) -> Vec<Table> {
@@ -40,19 +35,19 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
     let stage = view.main_stage;
     let is_open = matches!(levels.first().map(|level| level.level), Some(Level::Rate { .. }));
     let has_rows = !view.counts_transactions;
-    let shown = |figure: &StudyFigure| {
+    let shown = |figure: &Figure| {
         let mut values = levels.iter().filter_map(|level| level.group.figure(stage, *figure));
-        if *figure == StudyFigure::ErrorsPerS {
+        if *figure == Figure::ErrorsPerS {
             values.any(|found| found.estimate.value > 0.0)
         } else {
             values.next().is_some()
         }
     };
-    let figures: Vec<StudyFigure> = FIGURES.into_iter().filter(shown).collect();
+    let figures: Vec<Figure> = FIGURES.into_iter().filter(shown).collect();
     let mut head = vec![if is_open { "rate" } else { "sessions" }.to_owned(), "runs".to_owned()];
     head.extend(["TPS", "±"].map(str::to_owned));
     if has_rows {
-        head.push(StudyFigure::RowsPerS.name().to_owned());
+        head.push(Figure::RowsPerS.heading().to_owned());
     }
     if is_open {
         head.push("sustained".to_owned());
@@ -60,18 +55,18 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
         head.extend(["per session", "efficiency"].map(str::to_owned));
     }
     head.extend(figures.iter().map(|figure| match (figure, is_open) {
-        (StudyFigure::P95Us | StudyFigure::P99Us, true) => format!("response {}", figure.name()),
-        (StudyFigure::ServerCpus, _) => match figure_title(view, stage, *figure) {
-            title if title == "CPU" => figure.name().to_owned(),
+        (Figure::P95Us | Figure::P99Us, true) => format!("response {}", figure.heading()),
+        (Figure::ServerCpus, _) => match figure_title(view, stage, *figure) {
+            title if title == "CPU" => figure.heading().to_owned(),
             title => title,
         },
-        _ => figure.name().to_owned(),
+        _ => figure.heading().to_owned(),
     }));
     head.push(String::new());
     let first = levels.first().and_then(|level| each_session(view, level));
     let row = |level: &&LevelView| {
-        let of = |figure: StudyFigure| level.group.figure(stage, figure);
-        let text = |figure: StudyFigure| {
+        let of = |figure: Figure| level.group.figure(stage, figure);
+        let text = |figure: Figure| {
             let found = of(figure).map(|found| figure.text(found.estimate.value));
             Cell::number(found.unwrap_or_default())
         };
@@ -81,7 +76,7 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
         row.push(text(view.main));
         row.push(main.and_then(|found| reach(&found.estimate)).unwrap_or_else(|| Cell::number("")));
         if has_rows {
-            row.push(text(StudyFigure::RowsPerS));
+            row.push(text(Figure::RowsPerS));
         }
         if let Level::Rate { per_s, .. } = level.level {
             let found = cell.saturation.as_ref().and_then(|found| sustained(found, per_s));

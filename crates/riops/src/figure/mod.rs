@@ -1,0 +1,381 @@
+//! The catalog of figures: each that is compared, estimated, followed over time or charted, with one entry. Pure.
+
+mod percentile;
+
+use serde::Serialize;
+
+use crate::plan::Stop;
+use crate::record::{NodeRecord, Record, StageRecord};
+use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
+use crate::stats::{Direction, Interval, summary};
+use crate::units::{duration_us, rate};
+
+/// A figure of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Transactions per second.
+    TransactionsPerS,
+    /// Statements per second.
+    StatementsPerS,
+    /// Rows per second.
+    RowsPerS,
+    /// Written rows per second, if rows are also read.
+    RowsWrittenPerS,
+    /// Loaded data, in MB (10^6 bytes) per second.
+    LoadMbS,
+    /// Duration of a statement that ran once, or of a fixed amount of work, in seconds.
+    Seconds,
+    /// Median latency, in microseconds: of the response time with a rate, otherwise of the service time.
+    P50Us,
+    /// 95th percentile of the same.
+    P95Us,
+    /// 99th percentile of the same.
+    P99Us,
+    /// 99.9th percentile of the same.
+    P999Us,
+    /// Errors per second.
+    ErrorsPerS,
+    /// CPU use of the server, in processors; with several nodes the mean of the nodes.
+    ServerCpus,
+    /// CPU use of riops, in processors.
+    ClientCpus,
+    /// Read from the device, in MB (10^6 bytes) per second.
+    ReadMbS,
+    /// Written to the device, in MB (10^6 bytes) per second.
+    WriteMbS,
+    /// Mean latency of a command of a script, in microseconds: its position in the record of the stage.
+    CommandUs(usize),
+}
+
+/// The unit of the values of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of events per second.
+    PerSecond,
+    /// MB (10^6 bytes) per second.
+    MbPerSecond,
+    /// A number of microseconds.
+    Microseconds,
+    /// A number of seconds.
+    Seconds,
+    /// A number of processors, shown as a percentage of one.
+    Processors,
+}
+
+/// What is known about a figure.
+struct Entry {
+    /// Spelling in JSON, CSV and options.
+    key: &'static str,
+    /// Name, with the unit of a rate.
+    name: &'static str,
+    /// Heading of the column of a table.
+    heading: &'static str,
+    unit: Unit,
+    better: Direction,
+    value: Value,
+}
+
+/// How the value of a figure is found.
+enum Value {
+    /// In the record of one run.
+    Of(fn(&Record, &StageRecord) -> Option<f64>),
+    /// A percentile of the latency.
+    Percentile(f64),
+    /// In a command of a script.
+    Command(usize),
+}
+
+use Value::{Command, Of, Percentile};
+
+impl Entry {
+    const fn new(
+        key: &'static str,
+        name: &'static str,
+        unit: Unit,
+        better: Direction,
+        value: Value,
+    ) -> Self {
+        Self { key, name, heading: name, unit, better, value }
+    }
+
+    const fn under(self, heading: &'static str) -> Self {
+        Self { heading, ..self }
+    }
+}
+
+impl Figure {
+    /// All figures that every stage may have, in the order of reports.
+    pub const ALL: [Self; 15] = [
+        Self::TransactionsPerS,
+        Self::StatementsPerS,
+        Self::RowsPerS,
+        Self::RowsWrittenPerS,
+        Self::LoadMbS,
+        Self::Seconds,
+        Self::P50Us,
+        Self::P95Us,
+        Self::P99Us,
+        Self::P999Us,
+        Self::ErrorsPerS,
+        Self::ServerCpus,
+        Self::ClientCpus,
+        Self::ReadMbS,
+        Self::WriteMbS,
+    ];
+
+    fn entry(self) -> Entry {
+        use Unit::{MbPerSecond, Microseconds, PerSecond, Processors, Seconds};
+        let higher = |key, name, unit, value| Entry::new(key, name, unit, HigherIsBetter, value);
+        let lower = |key, name, unit, value| Entry::new(key, name, unit, LowerIsBetter, value);
+        let latency = |key, name, percent| lower(key, name, Microseconds, Percentile(percent));
+        match self {
+            Self::TransactionsPerS => {
+                let of = Of(|_, stage| of_loop(stage, stage.throughput.transactions_per_s));
+                higher("transactions_per_s", "transactions/s", PerSecond, of).under("TPS")
+            }
+            Self::StatementsPerS => {
+                higher("statements_per_s", "statements/s", PerSecond, Of(statements_per_s))
+                    .under("QPS")
+            }
+            Self::RowsPerS => higher("rows_per_s", "rows/s", PerSecond, Of(rows_per_s)),
+            Self::RowsWrittenPerS => {
+                let of = Of(|_, stage| rows_written_per_s(stage));
+                higher("rows_written_per_s", "rows written/s", PerSecond, of)
+            }
+            Self::LoadMbS => {
+                higher("load_mb_s", "MB/s", MbPerSecond, Of(|_, stage| load_mb_s(stage)))
+            }
+            Self::Seconds => lower("seconds", "duration", Seconds, Of(seconds)),
+            Self::P50Us => latency("p50_us", "p50", 50.0),
+            Self::P95Us => latency("p95_us", "p95", 95.0),
+            Self::P99Us => latency("p99_us", "p99", 99.0),
+            Self::P999Us => latency("p999_us", "p99.9", 99.9),
+            Self::ErrorsPerS => {
+                lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)))
+            }
+            Self::ServerCpus => {
+                lower("server_cpus", "server CPU", Processors, Of(|_, stage| server_cpus(stage)))
+            }
+            Self::ClientCpus => {
+                let of = Of(|_, stage| of_counters(stage, stage.client_cpu.as_ref()?.seconds));
+                lower("client_cpus", "client CPU", Processors, of)
+            }
+            Self::ReadMbS => {
+                let of = Of(|_, stage| Some(stage.io.as_ref()?.device.as_ref()?.read_mb_s));
+                higher("read_mb_s", "read MB/s", MbPerSecond, of)
+            }
+            Self::WriteMbS => {
+                let of = Of(|_, stage| Some(stage.io.as_ref()?.device.as_ref()?.write_mb_s));
+                higher("write_mb_s", "write MB/s", MbPerSecond, of)
+            }
+            Self::CommandUs(at) => lower("command_us", "command", Microseconds, Command(at)),
+        }
+    }
+
+    /// Returns the spelling in JSON, CSV and options.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.entry().key
+    }
+
+    /// Returns the name, with the unit of a rate.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Returns the heading of the column of a table.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        self.entry().heading
+    }
+
+    /// Returns the unit of the values.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        self.entry().unit
+    }
+
+    /// Returns which direction is better.
+    #[must_use]
+    pub fn direction(self) -> Direction {
+        self.entry().better
+    }
+
+    /// Whether the figure is a percentile of the latency.
+    #[must_use]
+    pub fn is_percentile(self) -> bool {
+        matches!(self.entry().value, Percentile(_))
+    }
+
+    /// Returns a value as text, with its unit unless it is a rate.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self.unit() {
+            Unit::PerSecond | Unit::MbPerSecond if value == 0.0 => "0".to_owned(),
+            Unit::PerSecond | Unit::MbPerSecond => rate(value),
+            Unit::Microseconds => duration_us(value),
+            Unit::Seconds => duration_us(value * 1e6),
+            Unit::Processors => format!("{:.0}%", value * 100.0),
+        }
+    }
+
+    /// Returns the value in one run; `None` if it was not measured or has too few samples.
+    #[must_use]
+    pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
+        match self.entry().value {
+            Of(value) => value(record, stage),
+            Percentile(percent) => percentile::of(percent, stage),
+            Command(at) => Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean),
+        }
+    }
+
+    /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
+    /// mean; `None` if a run has no value.
+    #[must_use]
+    pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<f64> {
+        if let Percentile(percent) = self.entry().value {
+            return percentile::of_all(percent, runs.iter().map(|(_, stage)| *stage));
+        }
+        let logs: Option<Vec<f64>> = runs
+            .iter()
+            .map(|(record, stage)| self.of(record, stage).filter(|&value| value > 0.0).map(f64::ln))
+            .collect();
+        let logs = logs.filter(|logs| !logs.is_empty())?;
+        Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    /// Returns the estimate from several runs; `None` if a run lacks the figure.
+    #[must_use]
+    pub fn estimate(self, runs: &[(&Record, &StageRecord)]) -> Option<Estimate> {
+        let values: Option<Vec<f64>> =
+            runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
+        let estimate = Estimate::of(&values?)?;
+        if self.is_percentile() && runs.len() > 1 {
+            return Some(estimate.around(self.of_all(runs)?));
+        }
+        Some(estimate)
+    }
+}
+
+/// A figure estimated from several runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean of the runs; a percentile is that of the merged histograms.
+    pub value: f64,
+    /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// The value of each run, oldest first.
+    pub runs: Vec<f64>,
+}
+
+impl Estimate {
+    /// Returns the mean of several runs with its interval.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let found = summary(values)?;
+        Some(Self { value: found.mean, interval: found.interval, runs: values.to_vec() })
+    }
+
+    /// The estimate with the percentile of the merged histograms. The interval is that of the mean of the runs,
+    /// extended to this value: a percentile of all latencies may be outside.
+    fn around(self, value: f64) -> Self {
+        let interval = self.interval.map(|interval| Interval {
+            low: interval.low.min(value),
+            high: interval.high.max(value),
+        });
+        Self { value, interval, ..self }
+    }
+}
+
+/// A value that a statement that ran once does not have.
+fn of_loop(stage: &StageRecord, value: f64) -> Option<f64> {
+    stage.statement.is_none().then_some(value)
+}
+
+fn rows_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
+    let counts_transactions = record.plan.work.spec().counts_transactions();
+    of_loop(stage, stage.throughput.rows_per_s).filter(|_| !counts_transactions)
+}
+
+fn statements_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
+    let is_counted = record.plan.work.spec().counts_statements();
+    of_loop(stage, stage.throughput.statements_per_s).filter(|_| is_counted)
+}
+
+fn rows_written_per_s(stage: &StageRecord) -> Option<f64> {
+    let is_read = |name: &str| matches!(name, "read" | "select");
+    let (reads, writes): (Vec<_>, Vec<_>) = stage
+        .session_loop
+        .operations
+        .iter()
+        .filter(|each| each.rows > 0)
+        .partition(|each| is_read(&each.name));
+    let rows: u64 = writes.iter().map(|each| each.rows).sum();
+    (!reads.is_empty() && rows > 0).then(|| rows as f64 / stage.seconds.max(f64::MIN_POSITIVE))
+}
+
+fn load_mb_s(stage: &StageRecord) -> Option<f64> {
+    let bytes = stage.session_loop.row_bytes? as f64;
+    of_loop(stage, bytes * stage.throughput.rows_per_s / 1e6)
+}
+
+fn seconds(record: &Record, stage: &StageRecord) -> Option<f64> {
+    let is_given = matches!(record.plan.stop, Stop::DurationS(_));
+    (stage.statement.is_some() || !is_given).then_some(stage.seconds)
+}
+
+fn errors_per_s(stage: &StageRecord) -> Option<f64> {
+    stage.session_loop.outcomes.as_ref()?;
+    let errors: u64 = stage.session_loop.errors.iter().map(|error| error.count).sum();
+    Some(errors as f64 / stage.seconds.max(f64::MIN_POSITIVE))
+}
+
+/// CPU time as a number of processors.
+fn of_counters(stage: &StageRecord, cpu_s: f64) -> Option<f64> {
+    let seconds = stage.counters_s.unwrap_or(stage.seconds);
+    (seconds > 0.0).then(|| cpu_s / seconds)
+}
+
+/// Returns the CPU use of a node, in processors.
+#[must_use]
+pub fn node_cpus(node: &NodeRecord) -> Option<f64> {
+    node.usage?.cpu_cores
+}
+
+fn server_cpus(stage: &StageRecord) -> Option<f64> {
+    let nodes = &stage.session_loop.nodes;
+    let known: Vec<f64> = nodes.iter().filter_map(node_cpus).collect();
+    if known.is_empty() {
+        return of_counters(stage, stage.server_cpu_s?);
+    }
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    // The figure of a node is that of its tserver. The PostgreSQL backends are visible if the only node is local.
+    let backends = stage.server_cpu_s.filter(|_| nodes.len() == 1);
+    let backends = backends.and_then(|cpu_s| of_counters(stage, cpu_s));
+    Some(mean + backends.unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spelling_in_json_is_the_key() {
+        for figure in Figure::ALL {
+            assert_eq!(serde_json::to_value(figure).unwrap(), figure.as_str());
+        }
+    }
+
+    #[test]
+    fn values_have_their_units() {
+        let text = |figure: Figure, value| figure.text(value);
+        assert_eq!(text(Figure::TransactionsPerS, 77_901.4), "77,901");
+        assert_eq!(text(Figure::P999Us, 1_420.0), "1.42 ms");
+        assert_eq!(text(Figure::Seconds, 2.5), "2.50 s");
+        assert_eq!(text(Figure::ServerCpus, 0.49), "49%");
+        assert_eq!(text(Figure::ReadMbS, 0.0), "0");
+    }
+}
