@@ -294,7 +294,7 @@ def instructions(server, report, arguments):
         return (executed(driver, many, *words) - executed(driver, few, *words)) / (many - few)
 
     call(RIOPS, "prepare", "script", "-d", server.socket, "--recreate", "--quiet")
-    available = record_of(server.socket, "--transactions", "100", "--warmup", "0", "--driver", "auto")["client"]["driver"]
+    available = record_of(server.socket, "-c", "8", "-j", "1", "--transactions", "100", "--warmup", "0", "--driver", "auto")["client"]["driver"]
     for driver, (read_max, script_max) in INSTRUCTIONS_MAX.items():
         if driver == "io-uring" and available != "io-uring":
             print("io-uring is not available here: its instructions are not counted")

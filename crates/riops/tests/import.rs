@@ -166,6 +166,35 @@ fn a_sample_or_a_truncated_log_is_refused() {
     assert!(error.contains("line 2") && error.contains("\"fast\""), "{error}");
 }
 
+#[test]
+fn a_log_whose_transactions_count_from_0_is_whole() {
+    let line = |client: u32, number: u32| {
+        format!("{client} {number} 100 0 1795414448 {}\n", 5000 + number)
+    };
+    let log = |numbers: &[u32]| -> String {
+        numbers.iter().flat_map(|number| [line(0, *number), line(1, *number)]).collect()
+    };
+    let runs = read_with(vec![generated(log(&[0, 1, 2]))], &Settings::default()).unwrap().records;
+    assert_eq!(runs[0].stages[0].transactions, 6);
+    let error = refused(vec![generated(log(&[0, 2]))]);
+    assert!(error.contains("has 4 of at least 6 transactions"), "{error}");
+    let error = refused(vec![generated(log(&[1, 1]))]);
+    assert!(error.contains("some lines occur twice"), "{error}");
+}
+
+#[test]
+fn an_aborted_run_says_so_and_shows_no_facts_that_it_lacks() {
+    let report = "transaction type: x\nnumber of clients: 1\nnumber of transactions actually processed: 50\ntps = 5.0 (without initial connection time)\npgbench: error: Run was aborted; the above results are incomplete.\n";
+    let runs = read_with(vec![text(report)], &Settings::default()).unwrap().records;
+    let shown = riops::report::run_text(&runs[0], "", 100);
+    assert!(shown.contains("Run was aborted"), "{shown}");
+    let page = riops::report::markdown(&runs, None);
+    assert!(page.contains("Run was aborted"), "{page}");
+    for unknown in ["no errors", "another machine", "0.0 MB", "PostgreSQL "] {
+        assert!(!page.contains(unknown), "{unknown}: {page}");
+    }
+}
+
 /// The largest number in a file.
 const MAX: u64 = u64::MAX;
 

@@ -129,20 +129,13 @@ impl RunOptions {
         })
     }
 
-    /// Whether the run is printed as sysbench prints it, whose starts are exponentially distributed.
-    fn is_as_sysbench(&self) -> bool {
-        self.keep.output.output.starts_with("sysbench")
-    }
-
     /// The same with the options of session loops.
     pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
         let plan = self.common(work, drive.stop())?;
         Ok(Plan {
             schedule: match drive.rate {
                 None => Schedule::Closed,
-                Some(per_s) if drive.poisson.map_or_else(|| self.is_as_sysbench(), |on| on.0) => {
-                    Schedule::Poisson { per_s }
-                }
+                Some(per_s) if drive.poisson.is_some_and(|on| on.0) => Schedule::Poisson { per_s },
                 Some(per_s) => Schedule::Constant { per_s },
             },
             // 0 means never, as in sysbench.
@@ -295,7 +288,7 @@ pub(crate) struct LoopOptions {
     /// Start N transactions per second, over all sessions (open loop)
     #[arg(long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
-    /// With --rate: exponentially distributed intervals between starts [default: off, with --output sysbench on]
+    /// With --rate: exponentially distributed intervals between starts [default: off]
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
     poisson: Option<Switch>,
     /// Count transactions with a longer response time as late

@@ -409,7 +409,9 @@ impl Options {
         words.push(format!("--warmup={}s", self.number("warmup_time").unwrap_or(0)));
         words.extend(self.stop());
         let rate = self.positive("rate").map(|rate| rate as f64 / events as f64);
-        words.extend(rate.map(|rate| format!("--rate={rate}")));
+        words.extend(
+            rate.into_iter().flat_map(|rate| [format!("--rate={rate}"), "--poisson".to_owned()]),
+        );
         let timeout = self.positive("thread_init_timeout");
         words.extend(timeout.map(|seconds| format!("--thread-init-timeout={seconds}s")));
         words.extend(self.checkpoints()?.map(|times| format!("--report-checkpoints={times}")));

@@ -192,7 +192,11 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let ran = CommandOutput::from(child.wait_with_output().unwrap());
     let record = ran.expect(0).json();
     let stage = &record["stages"][0];
-    assert!(stage["reconnects"].as_u64().unwrap() >= 4, "{stage}");
+    // Every session loses its connection. The last ones may still be connecting when all transactions are claimed.
+    let lost =
+        stage["errors"].as_array().unwrap().iter().map(|each| each["count"].as_u64().unwrap());
+    assert!(lost.sum::<u64>() >= 4, "{}", stage["errors"]);
+    assert!((1..=4).contains(&stage["reconnects"].as_u64().unwrap()), "{}", stage["reconnects"]);
     assert_eq!(outcomes(&record)[0], 1200);
     assert_eq!(stage["schedule"]["intended"], 1200);
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);

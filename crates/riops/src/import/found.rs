@@ -72,7 +72,7 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
     found.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
     found.run.version = found.run.version.as_deref().map(plain);
     found.run.test = found.run.test.as_deref().map(plain);
-    found.failure = found.failure.as_deref().map(plain);
+    let failure = found.failure.as_deref().map(plain);
     found.server.version = plain(&found.server.version);
     let mut stage = found.stage;
     for operation in &mut stage.session_loop.operations {
@@ -114,8 +114,8 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
             start,
         }),
         plan,
-        status: if found.failure.is_some() { Status::Failed } else { Status::Done },
-        failure: found.failure,
+        status: if failure.is_some() { Status::Failed } else { Status::Done },
+        failure: failure.clone(),
         target: target(found.server),
         client: ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -129,17 +129,18 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
         unknown_outcomes: None,
         checks: Vec::new(),
         thresholds: Vec::new(),
-        verdict: verdict(&tool),
+        verdict: verdict(&tool, failure.as_deref()),
     }
 }
 
 /// Not a finding: no one who filters for valid runs may get results that riops did not verify.
-fn verdict(tool: &str) -> Verdict {
+fn verdict(tool: &str, failure: Option<&str>) -> Verdict {
+    let imported = format!(
+        "imported from {tool}: access paths, bottleneck and data were not verified by riops"
+    );
     Verdict {
         valid: false,
-        reasons: vec![format!(
-            "imported from {tool}: access paths, bottleneck and data were not verified by riops"
-        )],
+        reasons: failure.map(str::to_owned).into_iter().chain([imported]).collect(),
         warnings: Vec::new(),
     }
 }

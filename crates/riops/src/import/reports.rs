@@ -3,6 +3,7 @@
 use super::error::ImportError;
 use super::format::unquoted;
 use super::found::Found;
+use crate::record::Point;
 
 /// A report while it is read.
 pub(super) trait Report: Default {
@@ -56,6 +57,29 @@ pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, Impo
     Ok(runs)
 }
 
+/// From this number of intervals on, the time between two lines is a gap: lines were cut out of the report. A busy tool
+/// may print a line late.
+const GAP_INTERVALS_MIN: f64 = 3.0;
+
+/// Returns the length of the interval that ends at `t_s`. After a gap, it is that of the interval before.
+pub(super) fn interval_length(points: &[Point], t_s: f64) -> f64 {
+    match points.last() {
+        Some(last) if t_s - last.t_s >= GAP_INTERVALS_MIN * last.seconds => last.seconds,
+        Some(last) => t_s - last.t_s,
+        None => t_s,
+    }
+}
+
+/// Returns a notice if the series has gaps.
+fn gaps(points: &[Point]) -> Option<String> {
+    let is_gap = |pair: &[Point]| match pair {
+        [one, other] => other.t_s - one.t_s > other.seconds * (1.0 + f64::EPSILON.sqrt()),
+        _ => false,
+    };
+    let count = points.windows(2).filter(|pair| is_gap(pair)).count();
+    (count > 0).then(|| "lines of intervals are missing: the series has gaps".to_owned())
+}
+
 /// Runs that ended before their report.
 #[derive(Default)]
 struct Skipped {
@@ -86,5 +110,10 @@ impl Skipped {
 }
 
 fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportError> {
-    report.finish().map_err(|reason| ImportError::line(name, start, reason))
+    let mut found = report.finish().map_err(|reason| ImportError::line(name, start, reason))?;
+    let failed = found.failure.as_ref().map(|failure| format!("{name}, line {start}: {failure}"));
+    found.notices.extend(failed);
+    let gaps = gaps(&found.stage.session_loop.series);
+    found.notices.extend(gaps.map(|gaps| format!("{name}, line {start}: {gaps}")));
+    Ok(found)
 }

@@ -116,7 +116,47 @@ fn the_time_of_connections_for_each_transaction_is_a_part_of_the_run() {
     let records = runs(&text.replace(excluding, "tps = 90000.0 (excluding"));
     assert_eq!(rates(&records), [(4, 3000, 300)]);
     assert_eq!(run(&records[0]).facts["tps"], "90000.0 (excluding connections establishing)");
-    assert_eq!(rates(&runs(&text.replace(excluding, "tps = 310.0 (excluding"))), [(4, 3000, 310)]);
+    let near = text.replace(excluding, "tps = 310.0 (excluding");
+    assert_eq!(rates(&runs(&near)), [(4, 3000, 310)]);
+    // The command line says that the run connected for each transaction.
+    for command in ["$ pgbench -c 4 -C -T 10 bench", "# /usr/bin/pgbench --connect -T 10"] {
+        let both = format!("{command}\n{near}$ pgbench -c 4 -T 10\n{near}");
+        assert_eq!(rates(&runs(&both)), [(4, 3000, 300), (4, 3000, 310)], "{command}");
+    }
+}
+
+#[test]
+fn a_run_that_was_aborted_says_so_everywhere() {
+    let text = format!(
+        "{HEADER}{}pgbench: error: Run was aborted; the above results are incomplete.\n",
+        results(1, 1000, 100)
+    );
+    let imports = texts(&[("given", &text)]);
+    assert_eq!(imports.notices, ["given, line 1: pgbench: Run was aborted"]);
+    let record = &imports.records[0];
+    assert_eq!(record.status, Status::Failed);
+    assert_eq!(record.verdict.reasons[0], "pgbench: Run was aborted");
+}
+
+#[test]
+fn lines_that_were_cut_out_leave_a_gap_in_the_series() {
+    let progress =
+        "progress: 6.0 s, 10.0 tps\nprogress: 12.0 s, 10.0 tps\n...\nprogress: 594.0 s, 20.0 tps\n";
+    let imports = texts(&[("given", &format!("{progress}{HEADER}{}", results(1, 1000, 100)))]);
+    assert_eq!(series(&imports.records[0]), [60, 60, 120]);
+    let gaps = "lines of intervals are missing: the series has gaps";
+    assert_eq!(imports.notices, [format!("given, line 1: {gaps}")]);
+    let line = |at: u32| {
+        format!(
+            "[{at:4}s] threads: 32, tps: 10.00, reads/s: 138.00, writes/s: 2.00, response time: 1.25ms (95%)\n"
+        )
+    };
+    let text = format!("{}[  20s]\n{}{}", line(10), line(30), sysbench(300, 30));
+    let point = |record: &Record| record.stages[0].session_loop.series[1].clone();
+    let found = point(&runs(&text)[0]);
+    assert_eq!((found.seconds, found.transactions), (20.0, 200));
+    // `reads` is not the end of `threads`.
+    assert_eq!((found.queries.read, found.queries.write), (2760, 40));
 }
 
 #[test]

@@ -133,13 +133,22 @@ struct Script {
     failed: u64,
 }
 
+/// The transactions of a client.
+#[derive(Debug, Default)]
+struct Client {
+    logged: u64,
+    succeeded: u64,
+    /// The number of its last transaction, and whether they count from 0, as up to version 9.5.
+    last: u64,
+    counts_from_0: bool,
+}
+
 /// The sums over all lines.
 struct Sums {
     times: Times,
     scripts: BTreeMap<u32, Script>,
     seconds: BTreeMap<i64, Second>,
-    /// Logged and successful transactions of each client, and its last transaction number.
-    clients: BTreeMap<u64, (u64, u64, u64)>,
+    clients: BTreeMap<u64, Client>,
     failures: BTreeMap<&'static str, u64>,
     columns: Option<usize>,
     start_us: i64,
@@ -186,12 +195,13 @@ impl Sums {
         };
         let second = self.seconds.entry(entry.end_us.div_euclid(SECOND_US)).or_default();
         let client = self.clients.entry(entry.client).or_default();
-        client.0 += 1;
-        client.2 = client.2.max(entry.number);
+        client.logged += 1;
+        client.last = client.last.max(entry.number);
+        client.counts_from_0 |= entry.number == 0;
         let mut started_us = entry.end_us;
         match entry.outcome {
             Outcome::Succeeded { time_us } => {
-                client.1 += 1;
+                client.succeeded += 1;
                 let start = entry.end_us.checked_sub_unsigned(time_us);
                 started_us = start.filter(|start| *start >= 0).ok_or(OUT_OF_RANGE)?;
                 self.times.record(time_us, column_7);
@@ -283,11 +293,20 @@ pub(in crate::import) fn log(
 
 /// Fails for an empty log, and for one with a sample of the transactions, whose rate is unknown.
 fn require_whole(sums: &Sums, name: &str) -> Result<(), ImportError> {
-    let logged: u64 = sums.clients.values().map(|client| client.0).sum();
+    let logged: u64 = sums.clients.values().map(|client| client.logged).sum();
     // Numbers of the log, unlike those that count its lines.
-    let last: u128 = sums.clients.values().map(|client| u128::from(client.2)).sum();
+    let numbered = |client: &Client| u128::from(client.last) + u128::from(client.counts_from_0);
+    let last: u128 = sums.clients.values().map(numbered).sum();
     if logged == 0 {
         return Err(ImportError::contents(name, "the log has no transactions"));
+    }
+    if u128::from(logged) > last {
+        return Err(ImportError::contents(
+            name,
+            format!(
+                "the log has {logged} transactions with {last} numbers: some lines occur twice"
+            ),
+        ));
     }
     if u128::from(logged) != last {
         return Err(ImportError::contents(
@@ -374,7 +393,7 @@ fn errors(sums: &Sums) -> Vec<ErrorEntry> {
 }
 
 fn fairness(sums: &Sums) -> Fairness {
-    let counts = || sums.clients.values().map(|client| client.1);
+    let counts = || sums.clients.values().map(|client| client.succeeded);
     let clients = sums.clients.len().max(1) as f64;
     let mean = counts().sum::<u64>() as f64 / clients;
     let variance = counts().map(|count| (count as f64 - mean).powi(2)).sum::<f64>() / clients;

@@ -2,7 +2,7 @@
 
 use super::super::found::{Found, FoundServer};
 use super::super::number::{counted, required as number};
-use super::super::reports::Report;
+use super::super::reports::{Report, interval_length};
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{
@@ -99,6 +99,9 @@ pub(in crate::import) struct PgbenchReport {
     has_type: bool,
     /// Whether the settings are those of the report before.
     is_continued: bool,
+    /// Whether the last quoted command line of pgbench has `-C`, and whether that of this report has.
+    command_connects: Option<bool>,
+    connects: bool,
     /// Lines that occur once.
     seen: Vec<String>,
     clients: Option<u32>,
@@ -134,7 +137,8 @@ impl Report for PgbenchReport {
             _ => false,
         };
         if is_new {
-            return Some(Self::default());
+            let command_connects = self.command_connects;
+            return Some(Self { command_connects, ..Self::default() });
         }
         let is_further = match line {
             Line::Pair(name, _) => {
@@ -163,7 +167,9 @@ impl Report for PgbenchReport {
             Line::Aborted => self.found.failure = Some("pgbench: Run was aborted".to_owned()),
             Line::Tps(rest) => self.tps(rest)?,
             Line::Pair(name, value) => self.pair(name, value)?,
-            Line::Other => {}
+            Line::Other => {
+                self.command_connects = command_connects(line).or(self.command_connects);
+            }
         }
         Ok(())
     }
@@ -303,7 +309,11 @@ impl PgbenchReport {
         self.seen.push(tps_kind(text).to_owned());
         // Up to version 13, the second one is without the time to connect. With a connection for each transaction
         // (-C), this is not the rate of the run.
-        if self.tps.is_some_and(|including| tps > including * CONNECTING_MAX) {
+        if self.tps.is_none() {
+            self.connects = self.command_connects.take().unwrap_or_default();
+        }
+        let is_far = |including: f64| self.connects || tps > including * CONNECTING_MAX;
+        if self.tps.is_some_and(is_far) {
             self.found.fact("tps", &text);
         } else {
             self.tps = Some(tps);
@@ -433,8 +443,8 @@ fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
     let mut points = Vec::new();
     let mut before_s = start_s;
     for each in progress {
-        let seconds = each.at_s - before_s;
-        if seconds > 0.0 {
+        if each.at_s > before_s {
+            let seconds = interval_length(&points, each.at_s - start_s);
             points.push(Point {
                 t_s: each.at_s - start_s,
                 seconds,
@@ -448,6 +458,16 @@ fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
     #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
     let ms = (start_s * 1e3) as i64;
     (points, jiff::Timestamp::from_millisecond(ms).ok().filter(|_| is_epoch))
+}
+
+/// Returns whether a quoted command line of pgbench has `-C`; `None` for other lines.
+fn command_connects(line: &str) -> Option<bool> {
+    let mut words = line.split_ascii_whitespace();
+    words.find(|word| word.rsplit('/').next() == Some("pgbench"))?;
+    let is_cluster = |word: &str| !word.starts_with("--") && word.starts_with('-');
+    Some(words.any(|word| {
+        word == "--connect" || is_cluster(word) && word.trim_start_matches('-').starts_with('C')
+    }))
 }
 
 /// What the rate of a line `tps = …` includes.

@@ -8,7 +8,7 @@ mod totals;
 
 use super::found::Found;
 use super::number::{counted, number as number_of, required as number};
-use super::reports::Report;
+use super::reports::{Report, interval_length};
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
     Execution, LatencyKind, LoopRecord, Point, Queries, ReportedLatency, ReportedPercentile,
@@ -253,11 +253,15 @@ impl SysbenchReport {
             self.is_checkpoint = true;
             return Ok(());
         }
+        // The lines of some published reports are cut.
+        if rest.is_empty() {
+            return Ok(());
+        }
         let before_s = self.series.last().map_or(0.0, |point| point.t_s);
-        let seconds = t_s - before_s;
-        if seconds <= 0.0 {
+        if t_s <= before_s {
             return Err(format!("the interval {t_s} s does not follow {before_s} s"));
         }
+        let seconds = interval_length(&self.series, t_s);
         let tps = value(rest, "tps:").ok_or("only results of database tests are imported")?;
         let rate = |text: &str| number(text).map(|per_s| counted(per_s, seconds));
         // Not all versions and forks print all of them, or a number.
@@ -326,7 +330,12 @@ fn interval_s(line: &str) -> Option<(f64, &str)> {
 
 /// Returns the text after a name, up to the next blank. Some versions print `err/s 1.00` without a colon.
 fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = line.split_once(name)?;
+    // `reads:` is not the end of `threads:`.
+    let is_word = |(at, _): &(usize, &str)| {
+        !line.get(..*at).is_some_and(|before| before.ends_with(char::is_alphanumeric))
+    };
+    let (at, name) = line.match_indices(name).find(is_word)?;
+    let rest = line.get(at + name.len()..)?;
     let rest = rest.trim_start_matches(':').trim_start();
     rest.split([' ', ')', '/', ',']).next().filter(|text| !text.is_empty())
 }

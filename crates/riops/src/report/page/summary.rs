@@ -98,10 +98,12 @@ fn detail(summary: &Summary<'_>, words: &dyn Words, stages: usize) -> String {
     if words.has_rows() {
         parts.push(number_of(stage.rows, "row"));
     }
-    parts.push(match summary.errors() {
-        0 => "no errors".to_owned(),
-        errors => number_of(errors, "error"),
-    });
+    match summary.errors() {
+        // Another tool may not count them.
+        0 if summary.record.imported.is_some() => {}
+        0 => parts.push("no errors".to_owned()),
+        errors => parts.push(number_of(errors, "error")),
+    }
     parts.join(" · ")
 }
 
@@ -236,8 +238,12 @@ pub(in crate::report) fn main_settings(record: &Record) -> String {
 
 fn server(record: &Record) -> Option<Group> {
     let target = &record.target;
+    // Imported results may not name the version.
+    let is_known = !target.server_version.is_empty();
+    let server = format!("{} {}", target.flavor, target.server_version);
+    let server = if is_known { server } else { String::new() };
     let facts = [
-        Fact::of("server", format!("{} {}", target.flavor, target.server_version)),
+        Fact::of("server", server),
         Fact::of("database", target.database.clone()),
         Fact::of("address", target.address.clone()),
         Fact::of("encryption", target.encryption.clone().unwrap_or_default()),
@@ -248,6 +254,10 @@ fn server(record: &Record) -> Option<Group> {
 }
 
 fn machine(record: &Record) -> Option<Group> {
+    // Where another tool ran is not known.
+    if record.imported.is_some() {
+        return None;
+    }
     let client = &record.client;
     let machine = &client.machine;
     let shared = if client.shares_machine_with_server {
