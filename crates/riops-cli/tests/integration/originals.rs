@@ -47,7 +47,8 @@ fn ysql_bench_runs_its_operations_and_prints_its_block() {
 #[test]
 fn pgio_runs_its_scripts_and_prints_its_report() {
     let database = database("pgio_scripts");
-    let conf = folder("pgio_scripts").join("pgio.conf");
+    let place = folder("pgio_scripts");
+    let conf = place.join("pgio.conf");
     let text = format!(
         "UPDATE_PCT=10\nRUN_TIME=1\nNUM_SCHEMAS=2\nNUM_THREADS=1\nWORK_UNIT=16\nUPDATE_WORK_UNIT=8\nSCALE=1024\nCONNECT_STRING=\"{}\"\n",
         database.url
@@ -55,13 +56,15 @@ fn pgio_runs_its_scripts_and_prints_its_report() {
     std::fs::write(&conf, text).unwrap();
     let pgio = |script: &str| {
         let mut command = database.command(&format!("pgio {script}"));
-        CommandOutput::of(command.arg(&conf).env_remove("RIOPS_DATABASE"))
+        CommandOutput::of(command.arg(&conf).env_remove("RIOPS_DATABASE").current_dir(&place))
     };
     pgio("run").expect(1);
     pgio("setup").expect(0);
     // The script replaces the tables of an earlier setup.
     pgio("setup.sh").expect(0);
     let report = pgio("run").expect(0).stdout;
+    let detail = std::fs::read_to_string(place.join("pgio_session_detail.out")).unwrap();
+    assert!(detail.lines().count() == 4 && report.contains(&detail), "{detail}");
     let after = |start: &str| {
         let line = report.lines().find_map(|line| line.strip_prefix(start));
         line.unwrap_or_else(|| panic!("{start}: {report}")).to_owned()

@@ -101,7 +101,7 @@ pub(in crate::import) struct PgbenchReport {
     is_continued: bool,
     /// Whether the last quoted command line of pgbench has `-C`, and whether that of this report has.
     command_connects: Option<bool>,
-    connects: bool,
+    connects: Option<bool>,
     /// Lines that occur once.
     seen: Vec<String>,
     clients: Option<u32>,
@@ -310,9 +310,10 @@ impl PgbenchReport {
         // Up to version 13, the second one is without the time to connect. With a connection for each transaction
         // (-C), this is not the rate of the run.
         if self.tps.is_none() {
-            self.connects = self.command_connects.take().unwrap_or_default();
+            self.connects = self.command_connects.take();
         }
-        let is_far = |including: f64| self.connects || tps > including * CONNECTING_MAX;
+        let is_far =
+            |including: f64| self.connects == Some(true) || tps > including * CONNECTING_MAX;
         if self.tps.is_some_and(is_far) {
             self.found.fact("tps", &text);
         } else {
