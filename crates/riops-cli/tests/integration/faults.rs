@@ -196,7 +196,7 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let lost =
         stage["errors"].as_array().unwrap().iter().map(|each| each["count"].as_u64().unwrap());
     assert!(lost.sum::<u64>() >= 4, "{}", stage["errors"]);
-    assert!((1..=4).contains(&stage["reconnects"].as_u64().unwrap()), "{}", stage["reconnects"]);
+    assert!(stage["reconnects"].as_u64().unwrap() >= 1, "{}", stage["reconnects"]);
     assert_eq!(outcomes(&record)[0], 1200);
     assert_eq!(stage["schedule"]["intended"], 1200);
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
