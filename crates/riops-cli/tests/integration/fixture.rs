@@ -83,13 +83,27 @@ fn shared() -> &'static Embedded {
             // All tests together execute more statements than the default of 5,000.
             ("pg_stat_statements.max", "100000"),
         ];
+        let data = folder(&format!("shared-{}", std::process::id()));
+        remove_ended(data.parent().unwrap());
         let options = Options {
-            data: Some(folder(&format!("shared-{}", std::process::id()))),
+            data: Some(data),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Options::default()
         };
         Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap()
     })
+}
+
+/// Removes the servers of test processes that have ended, gigabytes each.
+fn remove_ended(home: &Path) {
+    for entry in home.read_dir().unwrap().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix("shared-"));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Its keeper may still be stopping it: the next run removes the rest.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// A database for one test.
