@@ -14,8 +14,8 @@ pub struct ChosenDriver {
     pub refused: Option<&'static str>,
 }
 
-/// From this number of sessions per worker on, `io_uring` needs less CPU than epoll: it then sends and receives for
-/// several sessions with each system call (docs/performance.md, measured with `bench/bench.py drivers`).
+/// From this number of sessions per worker on, `io_uring` needs less CPU than epoll (docs/performance.md, measured with
+/// `bench/bench.py drivers`).
 const RING_SESSIONS_MIN: usize = 4;
 
 /// Chooses the driver for this many sessions and workers. Whether `io_uring` works is tried once.
