@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::crash::kill;
 use crate::fixture::{CommandOutput, Database, database, until};
 
 const WORK: &str = "run rows --batch 5 -c 4 -j 2 --warmup 0 --interval 100ms --output json";
@@ -180,25 +181,29 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let on = |line: &str| crate::server::on(&home, line);
     CommandOutput::of(&mut on("server start")).expect(0);
     CommandOutput::of(&mut on("prepare rows --rows 2000")).expect(0);
-    let line = format!("{WORK} --update-percent 50 --rate 400 --transactions 1200");
-    let child = until(&mut on(&line), " s  ");
+    let line = format!("{WORK} --update-percent 50 --rate 400 --duration 1h");
+    let mut child = until(&mut on(&line), " s  ");
+    let query = |sql: &str| CommandOutput::of(on("server psql -- -Atc").arg(sql));
     // After SIGKILL of one backend, the postmaster terminates all other backends and starts crash recovery.
-    let psql = "server psql -- -Atc";
-    let mut victim = on(psql);
-    victim.arg("select pid from pg_stat_activity where backend_type = 'client backend' and application_name like 'riops/%' limit 1");
-    let pid = CommandOutput::of(&mut victim).expect(0).stdout;
-    let killed = std::process::Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap();
-    assert!(killed.success());
+    const SESSIONS: &str = "from pg_stat_activity where application_name like 'riops/%'
+                            and query like '%rows_0001%' and pid <> pg_backend_pid()";
+    let before = query(&format!("select string_agg(pid::text, ',') {SESSIONS}")).expect(0).stdout;
+    kill(before.split(',').next().unwrap().trim().parse().unwrap(), "-KILL");
+    let count = format!("select count(*) {SESSIONS} and pid not in ({before})");
+    while query(&count).stdout.trim() != "4" {
+        assert!(child.try_wait().unwrap().is_none(), "the run has ended");
+    }
+    kill(child.id(), "-INT");
     let ran = CommandOutput::from(child.wait_with_output().unwrap());
-    let record = ran.expect(0).json();
+    let record = ran.expect(130).json();
     let stage = &record["stages"][0];
-    // Every session loses its connection. The last ones may still be connecting when all transactions are claimed.
     let lost =
         stage["errors"].as_array().unwrap().iter().map(|each| each["count"].as_u64().unwrap());
     assert!(lost.sum::<u64>() >= 4, "{}", stage["errors"]);
-    assert!(stage["reconnects"].as_u64().unwrap() >= 1, "{}", stage["reconnects"]);
-    assert_eq!(outcomes(&record)[0], 1200);
-    assert_eq!(stage["schedule"]["intended"], 1200);
+    assert_eq!(stage["reconnects"], 4, "{stage}");
+    let outcomes = outcomes(&record);
+    assert_eq!(outcomes[2], 0, "{outcomes:?}");
+    assert!(stage["schedule"]["intended"].as_u64().unwrap() >= outcomes[0], "{stage}");
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
     // The time without success is reported with the error that occurred.
     let crashed = stage["errors"].as_array().unwrap();
