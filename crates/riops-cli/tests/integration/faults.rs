@@ -197,12 +197,18 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let ran = CommandOutput::from(child.wait_with_output().unwrap());
     let record = ran.expect(130).json();
     let stage = &record["stages"][0];
-    let lost =
-        stage["errors"].as_array().unwrap().iter().map(|each| each["count"].as_u64().unwrap());
-    assert!(lost.sum::<u64>() >= 4, "{}", stage["errors"]);
-    assert_eq!(stage["reconnects"], 4, "{stage}");
+    // A session can lose a second connection, made before the postmaster noticed the end of the backend.
+    let lost: u64 = stage["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|each| each["count"].as_u64().unwrap())
+        .sum();
+    assert!(lost >= 4, "{}", stage["errors"]);
+    assert_eq!(stage["reconnects"], lost);
+    // What was in flight on them has failed or is unknown, nothing else.
     let outcomes = outcomes(&record);
-    assert_eq!(outcomes[2], 0, "{outcomes:?}");
+    assert!(outcomes[2] + outcomes[3] <= lost, "{outcomes:?} {}", stage["errors"]);
     assert!(stage["schedule"]["intended"].as_u64().unwrap() >= outcomes[0], "{stage}");
     assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
     // The time without success is reported with the error that occurred.
