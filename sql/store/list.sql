@@ -1,10 +1,7 @@
--- Reads no records. `order` is a validated column of `runs`; `tags` is one condition of list_tag.sql for each tag.
+-- Reads no records. `order` is a validated column of `runs`; `conditions` is list_tag.sql for each tag.
 -- device_mb_s is the highest rate of the device in a statement that ran once and took at least 1 s; if all were
 -- shorter, that of the longest one. In a shorter one, delayed writes of the previous stage would count as its own.
-select id, started_at, workload, title, label, status, valid, marks, flavor, server_version, server, client_host,
-       riops_version, sessions, rate_per_s, update_percent, distribution, stages, seconds, stage, batch, method,
-       rows_per_s, transactions_per_s, statements_per_s, service_p50_us, service_p99_us, response_p50_us,
-       response_p99_us, p99_us, device_mb_s, errors, retries, record_error
+select {columns}
   from (select runs.*,
                (select stages.device_read_mb_s + stages.device_write_mb_s
                   from stages
@@ -13,7 +10,8 @@ select id, started_at, workload, title, label, status, valid, marks, flavor, ser
                  order by stages.seconds < 1,
                           case when stages.seconds < 1 then stages.seconds
                                else stages.device_read_mb_s + stages.device_write_mb_s end desc
-                 limit 1) as device_mb_s
+                 limit 1) as device_mb_s,
+               (select {json_object}(key, value) from tags where tags.run_id = runs.id) as tags
           from runs) as runs
  where (cast($1 as text) is null or workload = cast($1 as text) or title = cast($1 as text))
    and (cast($2 as text) is null or label = cast($2 as text))
@@ -21,5 +19,5 @@ select id, started_at, workload, title, label, status, valid, marks, flavor, ser
    and (cast($4 as {time}) is null or started_at < cast($4 as {time}))
    and (cast($5 as {boolean}) is null or valid = cast($5 as {boolean}))
    and (cast($8 as text) is null or id = cast($8 as text))
-{tags} order by {order}
+{conditions} order by {order}
  limit cast($6 as bigint) offset cast($7 as bigint)

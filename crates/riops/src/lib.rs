@@ -10,7 +10,11 @@ pub mod plan;
 
 pub mod record;
 
+pub mod stats;
+
 pub mod metrics;
+
+pub mod figure;
 
 pub mod host;
 
@@ -29,10 +33,6 @@ pub mod engine;
 pub mod run;
 
 pub mod store;
-
-pub mod stats;
-
-pub mod figure;
 
 pub mod experiment;
 

@@ -50,6 +50,37 @@ pub(crate) fn unexplained_warnings() -> Vec<String> {
         .collect()
 }
 
+/// Returns the rows of the tables of figures in the reference that differ from the catalog.
+pub(crate) fn other_figures() -> Vec<String> {
+    use riops::figure::{COUNTS, Figure, STATISTICS, Unit};
+    let file = "docs/reference.md";
+    let text = read(file).unwrap_or_default();
+    let section = text.split("### Figures").nth(1).unwrap_or_default();
+    let section = section.split("\n#").next().unwrap_or_default();
+    let unit = |figure: Figure| match figure.unit() {
+        Unit::PerSecond => "1/s",
+        Unit::MbPerSecond => "MB/s",
+        Unit::Microseconds => "µs",
+        Unit::Seconds => "s",
+        Unit::Processors => "processors",
+    };
+    let better = |figure: Figure| match figure.direction() {
+        riops::stats::Direction::HigherIsBetter => "higher",
+        riops::stats::Direction::LowerIsBetter => "lower",
+    };
+    let figures = Figure::ALL.into_iter().map(|each| {
+        format!("| `{}` | {} | {} | {} |", each.as_str(), each.name(), unit(each), better(each))
+    });
+    let statistics = STATISTICS.iter().map(|each| format!("| `{}` | {} |", each.key, each.name));
+    let counts = COUNTS.iter().map(|each| format!("| `{}` | {} |", each.key, each.help));
+    let expected: BTreeSet<String> = figures.chain(statistics).chain(counts).collect();
+    let found: BTreeSet<String> =
+        section.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
+    let missing = expected.difference(&found).map(|row| format!("{file}:1: missing: {row}"));
+    let surplus = found.difference(&expected).map(|row| format!("{file}:1: not in figure/: {row}"));
+    missing.chain(surplus).collect()
+}
+
 /// Returns the name and the text of the reference, which is one file or a folder of files.
 fn reference() -> (String, String) {
     let single = "docs/reference.md".to_owned();

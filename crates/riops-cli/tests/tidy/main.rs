@@ -83,6 +83,11 @@ fn reading_results_explains_every_warning() {
 }
 
 #[test]
+fn reference_has_the_figures_of_the_catalog() {
+    report("figures that differ from the catalog", &documents::other_figures());
+}
+
+#[test]
 fn architecture_document_names_every_module() {
     let trees: Vec<Tree> = ROOTS.iter().map(|root| tree(root)).collect();
     report("modules missing from ARCHITECTURE.md", &documents::unnamed_modules(&trees));

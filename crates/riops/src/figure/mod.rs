@@ -1,6 +1,17 @@
-//! The catalog of figures: each that is compared, estimated, followed over time or charted, with one entry. Pure.
+//! The catalog of figures, each with one entry: those of a stage that are compared, estimated, followed over time or
+//! charted, the statistics of a latency, and what an interval counts. Pure.
 
+mod count;
 mod percentile;
+mod statistic;
+mod value;
+
+pub use count::{
+    COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, ROWS, SKIPPED, TRANSACTIONS,
+    per_second,
+};
+pub use statistic::{STATISTICS, Statistic};
+pub use value::Value;
 
 use serde::Serialize;
 
@@ -9,44 +20,6 @@ use crate::record::{NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, summary};
 use crate::units::{duration_us, rate};
-
-/// A figure of a stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
-    /// Transactions per second.
-    TransactionsPerS,
-    /// Statements per second.
-    StatementsPerS,
-    /// Rows per second.
-    RowsPerS,
-    /// Written rows per second, if rows are also read.
-    RowsWrittenPerS,
-    /// Loaded data, in MB (10^6 bytes) per second.
-    LoadMbS,
-    /// Duration of a statement that ran once, or of a fixed amount of work, in seconds.
-    Seconds,
-    /// Median latency, in microseconds: of the response time with a rate, otherwise of the service time.
-    P50Us,
-    /// 95th percentile of the same.
-    P95Us,
-    /// 99th percentile of the same.
-    P99Us,
-    /// 99.9th percentile of the same.
-    P999Us,
-    /// Errors per second.
-    ErrorsPerS,
-    /// CPU use of the server, in processors; with several nodes the mean of the nodes.
-    ServerCpus,
-    /// CPU use of riops, in processors.
-    ClientCpus,
-    /// Read from the device, in MB (10^6 bytes) per second.
-    ReadMbS,
-    /// Written to the device, in MB (10^6 bytes) per second.
-    WriteMbS,
-    /// Mean latency of a command of a script, in microseconds: its position in the record of the stage.
-    CommandUs(usize),
-}
 
 /// The unit of the values of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +46,11 @@ struct Entry {
     heading: &'static str,
     unit: Unit,
     better: Direction,
-    value: Value,
+    value: Source,
 }
 
 /// How the value of a figure is found.
-enum Value {
+enum Source {
     /// In the record of one run.
     Of(fn(&Record, &StageRecord) -> Option<f64>),
     /// A percentile of the latency.
@@ -86,93 +59,97 @@ enum Value {
     Command(usize),
 }
 
-use Value::{Command, Of, Percentile};
+use Source::{Command, Of, Percentile};
+use Unit::{MbPerSecond, Microseconds, PerSecond, Processors};
 
 impl Entry {
-    const fn new(
-        key: &'static str,
-        name: &'static str,
-        unit: Unit,
-        better: Direction,
-        value: Value,
-    ) -> Self {
-        Self { key, name, heading: name, unit, better, value }
-    }
-
     const fn under(self, heading: &'static str) -> Self {
         Self { heading, ..self }
     }
 }
 
-impl Figure {
-    /// All figures that every stage may have, in the order of reports.
-    pub const ALL: [Self; 15] = [
-        Self::TransactionsPerS,
-        Self::StatementsPerS,
-        Self::RowsPerS,
-        Self::RowsWrittenPerS,
-        Self::LoadMbS,
-        Self::Seconds,
-        Self::P50Us,
-        Self::P95Us,
-        Self::P99Us,
-        Self::P999Us,
-        Self::ErrorsPerS,
-        Self::ServerCpus,
-        Self::ClientCpus,
-        Self::ReadMbS,
-        Self::WriteMbS,
-    ];
+const fn higher(key: &'static str, name: &'static str, unit: Unit, value: Source) -> Entry {
+    Entry { key, name, heading: name, unit, better: HigherIsBetter, value }
+}
 
-    fn entry(self) -> Entry {
-        use Unit::{MbPerSecond, Microseconds, PerSecond, Processors, Seconds};
-        let higher = |key, name, unit, value| Entry::new(key, name, unit, HigherIsBetter, value);
-        let lower = |key, name, unit, value| Entry::new(key, name, unit, LowerIsBetter, value);
-        let latency = |key, name, percent| lower(key, name, Microseconds, Percentile(percent));
-        match self {
-            Self::TransactionsPerS => {
-                let of = Of(|_, stage| of_loop(stage, stage.throughput.transactions_per_s));
-                higher("transactions_per_s", "transactions/s", PerSecond, of).under("TPS")
-            }
-            Self::StatementsPerS => {
-                higher("statements_per_s", "statements/s", PerSecond, Of(statements_per_s))
-                    .under("QPS")
-            }
-            Self::RowsPerS => higher("rows_per_s", "rows/s", PerSecond, Of(rows_per_s)),
-            Self::RowsWrittenPerS => {
-                let of = Of(|_, stage| rows_written_per_s(stage));
-                higher("rows_written_per_s", "rows written/s", PerSecond, of)
-            }
-            Self::LoadMbS => {
-                higher("load_mb_s", "MB/s", MbPerSecond, Of(|_, stage| load_mb_s(stage)))
-            }
-            Self::Seconds => lower("seconds", "duration", Seconds, Of(seconds)),
-            Self::P50Us => latency("p50_us", "p50", 50.0),
-            Self::P95Us => latency("p95_us", "p95", 95.0),
-            Self::P99Us => latency("p99_us", "p99", 99.0),
-            Self::P999Us => latency("p999_us", "p99.9", 99.9),
-            Self::ErrorsPerS => {
-                lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)))
-            }
-            Self::ServerCpus => {
-                lower("server_cpus", "server CPU", Processors, Of(|_, stage| server_cpus(stage)))
-            }
-            Self::ClientCpus => {
-                let of = Of(|_, stage| of_counters(stage, stage.client_cpu.as_ref()?.seconds));
-                lower("client_cpus", "client CPU", Processors, of)
-            }
-            Self::ReadMbS => {
-                let of = Of(|_, stage| Some(stage.io.as_ref()?.device.as_ref()?.read_mb_s));
-                higher("read_mb_s", "read MB/s", MbPerSecond, of)
-            }
-            Self::WriteMbS => {
-                let of = Of(|_, stage| Some(stage.io.as_ref()?.device.as_ref()?.write_mb_s));
-                higher("write_mb_s", "write MB/s", MbPerSecond, of)
-            }
-            Self::CommandUs(at) => lower("command_us", "command", Microseconds, Command(at)),
+const fn lower(key: &'static str, name: &'static str, unit: Unit, value: Source) -> Entry {
+    Entry { better: LowerIsBetter, ..higher(key, name, unit, value) }
+}
+
+/// A percentile of the latency: of the response time with a rate, otherwise of the service time.
+const fn latency(key: &'static str, name: &'static str, percent: f64) -> Entry {
+    lower(key, name, Microseconds, Percentile(percent))
+}
+
+/// Declares the figures that every stage may have, in the order of reports, each with its entry.
+macro_rules! figures {
+    ($($(#[$doc:meta])* $name:ident = $entry:expr;)+) => {
+        /// A figure of a stage.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Figure {
+            $($(#[$doc])* $name,)+
+            /// Mean latency of a command of a script, in microseconds: its position in the record of the stage.
+            CommandUs(usize),
         }
-    }
 
+        impl Figure {
+            /// All figures that every stage may have, in the order of reports.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+
+            fn entry(self) -> Entry {
+                match self {
+                    $(Self::$name => $entry,)+
+                    Self::CommandUs(at) => lower("command_us", "command", Microseconds, Command(at)),
+                }
+            }
+        }
+    };
+}
+
+figures! {
+    /// Transactions per second.
+    TransactionsPerS = higher("transactions_per_s", "transactions/s", PerSecond, Of(|_, stage| {
+        of_loop(stage, stage.throughput.transactions_per_s)
+    })).under("TPS");
+    /// Statements per second.
+    StatementsPerS = higher("statements_per_s", "statements/s", PerSecond, Of(statements_per_s)).under("QPS");
+    /// Rows per second.
+    RowsPerS = higher("rows_per_s", "rows/s", PerSecond, Of(rows_per_s));
+    /// Written rows per second, if rows are also read.
+    RowsWrittenPerS =
+        higher("rows_written_per_s", "rows written/s", PerSecond, Of(|_, stage| rows_written_per_s(stage)));
+    /// Loaded data, in MB (10^6 bytes) per second.
+    LoadMbS = higher("load_mb_s", "MB/s", MbPerSecond, Of(|_, stage| load_mb_s(stage)));
+    /// Duration of a statement that ran once, or of a fixed amount of work, in seconds.
+    Seconds = lower("seconds", "duration", Unit::Seconds, Of(seconds));
+    /// Median latency, in microseconds.
+    P50Us = latency("p50_us", "p50", 50.0);
+    /// 95th percentile of the same.
+    P95Us = latency("p95_us", "p95", 95.0);
+    /// 99th percentile of the same.
+    P99Us = latency("p99_us", "p99", 99.0);
+    /// 99.9th percentile of the same.
+    P999Us = latency("p999_us", "p99.9", 99.9);
+    /// Errors per second.
+    ErrorsPerS = lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)));
+    /// CPU use of the server, in processors; with several nodes the mean of the nodes.
+    ServerCpus = lower("server_cpus", "server CPU", Processors, Of(|_, stage| server_cpus(stage)));
+    /// CPU use of riops, in processors.
+    ClientCpus = lower("client_cpus", "client CPU", Processors, Of(|_, stage| {
+        of_counters(stage, stage.client_cpu.as_ref()?.seconds)
+    }));
+    /// Read from the device, in MB (10^6 bytes) per second.
+    ReadMbS = higher("read_mb_s", "read MB/s", MbPerSecond, Of(|_, stage| {
+        Some(stage.io.as_ref()?.device.as_ref()?.read_mb_s)
+    }));
+    /// Written to the device, in MB (10^6 bytes) per second.
+    WriteMbS = higher("write_mb_s", "write MB/s", MbPerSecond, Of(|_, stage| {
+        Some(stage.io.as_ref()?.device.as_ref()?.write_mb_s)
+    }));
+}
+
+impl Figure {
     /// Returns the spelling in JSON, CSV and options.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -329,8 +306,7 @@ fn seconds(record: &Record, stage: &StageRecord) -> Option<f64> {
 
 fn errors_per_s(stage: &StageRecord) -> Option<f64> {
     stage.session_loop.outcomes.as_ref()?;
-    let errors: u64 = stage.session_loop.errors.iter().map(|error| error.count).sum();
-    Some(errors as f64 / stage.seconds.max(f64::MIN_POSITIVE))
+    Some(stage.session_loop.error_count() as f64 / stage.seconds.max(f64::MIN_POSITIVE))
 }
 
 /// CPU time as a number of processors.

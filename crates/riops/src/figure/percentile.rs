@@ -1,5 +1,6 @@
 //! Percentiles of one run and of several: from merged histograms, and only with enough samples.
 
+use super::statistic::Statistic;
 use crate::metrics::Histogram;
 use crate::record::StageRecord;
 use crate::stats::{effective_sample_size, percentile_shown};
@@ -8,7 +9,7 @@ use crate::stats::{effective_sample_size, percentile_shown};
 pub(super) fn of(percent: f64, stage: &StageRecord) -> Option<f64> {
     let latency = stage.session_loop.latency_us()?;
     percentile_shown(latency.count, percent, effective_share(stage))
-        .then(|| latency.percentile(percent))?
+        .then(|| Statistic::percentile(percent)?.of(latency))?
 }
 
 /// Returns a percentile over several runs, in microseconds, from their merged histograms.

@@ -42,6 +42,11 @@ pub enum LatencyKind {
     Response,
 }
 
+impl LatencyKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Service, Self::Response];
+}
+
 /// A percentile of the latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReportedPercentile {

@@ -27,21 +27,6 @@ pub struct LatencySummary {
     pub max: f64,
 }
 
-impl LatencySummary {
-    /// Returns one of the stored percentiles.
-    #[must_use]
-    pub fn percentile(&self, percent: f64) -> Option<f64> {
-        let stored = [
-            (50.0, self.p50),
-            (90.0, self.p90),
-            (95.0, self.p95),
-            (99.0, self.p99),
-            (99.9, self.p999),
-        ];
-        stored.into_iter().find(|(each, _)| *each == percent).map(|(_, value)| value)
-    }
-}
-
 #[cfg(test)]
 impl LatencySummary {
     /// Returns a summary with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.

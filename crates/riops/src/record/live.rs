@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::run::{Record, Status};
 use super::series::Point;
-use crate::plan::{Plan, Schedule, Stop};
+use crate::plan::{Plan, Stop};
 
 /// Version of the published data. A reader ignores runs with a newer version.
 pub const LIVE_VERSION: u32 = 1;
@@ -305,10 +305,7 @@ impl LiveRun {
             sessions: plan.sessions,
             interval_s: plan.interval_s,
             stop: plan.stop,
-            rate_per_s: match plan.schedule {
-                Schedule::Closed => None,
-                Schedule::Constant { per_s } | Schedule::Poisson { per_s } => Some(per_s),
-            },
+            rate_per_s: plan.schedule.per_s(),
             phase: LivePhase::Starting,
             prepared_rows: None,
             stages: Vec::new(),

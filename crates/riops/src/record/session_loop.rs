@@ -169,4 +169,10 @@ impl LoopRecord {
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())
     }
+
+    /// Returns the number of errors.
+    #[must_use]
+    pub fn error_count(&self) -> u64 {
+        self.errors.iter().map(|error| error.count).sum()
+    }
 }

@@ -19,19 +19,6 @@ use crate::store::{RunSummary, StageSummary};
 pub const HISTORY_FIGURES: [Figure; 4] =
     [Figure::RowsPerS, Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
 
-/// The value of a figure that is stored for every run.
-fn value(figure: Figure, stage: &StageSummary) -> Option<f64> {
-    let value = match figure {
-        Figure::RowsPerS => Some(stage.rows_per_s),
-        Figure::TransactionsPerS => Some(stage.transactions_per_s),
-        Figure::P50Us => stage.response_p50_us.or(stage.service_p50_us),
-        Figure::P99Us => stage.response_p99_us.or(stage.service_p99_us),
-        Figure::Seconds => Some(stage.seconds),
-        _ => None,
-    };
-    value.filter(|&value| value > 0.0)
-}
-
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let counts_transactions = WorkPlan::default_of(&run.workload)
@@ -131,7 +118,8 @@ pub fn history(
     for run in ordered {
         for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
             let figure = figure.unwrap_or_else(|| main_figure(run, stage));
-            let Some(value) = value(figure, stage) else {
+            let stored = stage.figure(figure.as_str());
+            let Some(value) = stored.filter(|&value| value > 0.0) else {
                 continue;
             };
             let name = name_of(run, stage);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::format::{count, duration_us, rate};
+use crate::figure::Statistic;
 use crate::plan::{Plan, Stop};
 use crate::record::Point;
 
@@ -37,66 +38,32 @@ pub(super) fn asides(counts: &[(u64, &str)]) -> String {
     text
 }
 
-/// The latencies of an interval: response times if there is a rate.
-struct Latencies {
-    p50: String,
-    /// The percentile of the plan, unless it is one of the others.
-    selected: Option<String>,
-    p99: String,
-    max: String,
-    /// The 99th percentile of the service time, if the others are response times.
-    service: Option<String>,
+/// The latencies of an interval, each with its rank in a live line: response times if there is a rate. `None` if no
+/// transaction ended in the interval.
+fn latencies(point: &Point, plan: &Plan) -> Option<Vec<(u8, String)>> {
+    let text = |name: &str, us: f64| format!("{name} {}", duration_us(us));
+    Statistic::of_series().next()?.of_users(point)?;
+    let found = Statistic::of_series().filter_map(|each| Some((each, each.of_users(point)?)));
+    let found: Vec<_> = found.collect();
+    let mut parts: Vec<_> =
+        found.iter().map(|(each, us)| (rank(each), text(each.name, *us))).collect();
+    let percent = plan.percentile;
+    let is_shown = found.iter().any(|(each, _)| each.percent == Some(percent));
+    if let Some(us) = point.percentile_us.filter(|_| !is_shown) {
+        parts.insert(1, (8, text(&format!("p{percent}"), us)));
+    }
+    if point.response_p50_us.is_some() {
+        parts.extend(point.p99_us.map(|us| (9, text("service p99", us))));
+    }
+    Some(parts)
 }
 
-impl Latencies {
-    /// Returns `None` if no transaction ended in the interval.
-    fn of(point: &Point, plan: &Plan) -> Option<Self> {
-        let has_response = point.response_p50_us.is_some();
-        let (p50, p99, max) = if has_response {
-            (point.response_p50_us, point.response_p99_us, point.response_max_us)
-        } else {
-            (point.p50_us, point.p99_us, point.max_us)
-        };
-        let text = |name: &str, us: f64| format!("{name} {}", duration_us(us));
-        let percentile = plan.percentile;
-        let is_shown = [50.0, 99.0, 100.0].contains(&percentile);
-        let selected = point.percentile_us.filter(|_| !is_shown);
-        Some(Self {
-            p50: text("p50", p50?),
-            selected: selected.map(|us| text(&format!("p{percentile}"), us)),
-            p99: text("p99", p99?),
-            max: text("max", max?),
-            service: point.p99_us.filter(|_| has_response).map(|us| text("service p99", us)),
-        })
-    }
-
-    /// All of them in a line.
-    fn line(self) -> String {
-        let label = if self.service.is_some() { "response " } else { "" };
-        let first = [Some(format!("{label}{}", self.p50)), self.selected];
-        let rest = [Some(self.p99), Some(self.max), self.service];
-        first.into_iter().chain(rest).flatten().collect::<Vec<_>>().join(" · ")
-    }
-
-    /// Each with its rank in a live line. The label is part of the one with the lowest rank.
-    fn parts(self) -> Vec<(u8, String)> {
-        let selected = self.selected.map(|text| (8, text));
-        match self.service {
-            None => [Some((6, self.p50)), selected, Some((4, self.p99)), Some((7, self.max))]
-                .into_iter()
-                .flatten()
-                .collect(),
-            Some(service) => [
-                Some((4, format!("response {}", self.p99))),
-                Some((6, self.p50)),
-                selected,
-                Some((7, self.max)),
-                Some((9, service)),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
-        }
+fn rank(statistic: &Statistic) -> u8 {
+    match statistic.key {
+        "p99" => 4,
+        "p50" => 6,
+        "max" => 7,
+        _ => 8,
     }
 }
 
@@ -116,8 +83,14 @@ const NOTHING_FINISHED: &str = "no transaction finished";
 /// One interval as a line of a log.
 #[must_use]
 pub(super) fn interval_line(point: &Point, plan: &Plan) -> String {
-    let latency =
-        Latencies::of(point, plan).map_or_else(|| NOTHING_FINISHED.to_owned(), Latencies::line);
+    let kind = if point.response_p50_us.is_some() { "response " } else { "" };
+    let latency = latencies(point, plan).map_or_else(
+        || NOTHING_FINISHED.to_owned(),
+        |parts| {
+            let parts: Vec<_> = parts.into_iter().map(|(_, text)| text).collect();
+            format!("{kind}{}", parts.join(" · "))
+        },
+    );
     format!(
         "{:>6} s  {:>12} rows/s  {:>9} tx/s  {latency}{}",
         seconds(point.t_s, plan, 1),
@@ -142,10 +115,14 @@ pub(super) fn live_parts(
     if has_rows {
         parts.push((5, second));
     }
-    match Latencies::of(point, plan) {
-        Some(latencies) => parts.extend(latencies.parts()),
-        None => parts.push((4, NOTHING_FINISHED.to_owned())),
+    let mut latencies =
+        latencies(point, plan).unwrap_or_else(|| vec![(4, NOTHING_FINISHED.to_owned())]);
+    if point.response_p50_us.is_some() {
+        // The label is part of the one that is shown longest.
+        latencies.sort_by_key(|(rank, _)| *rank != 4);
+        latencies.iter_mut().take(1).for_each(|(_, text)| text.insert_str(0, "response "));
     }
+    parts.extend(latencies);
     let counters = counters(point).into_iter().filter(|(number, _)| *number > 0);
     parts.extend(counters.map(|(number, name)| (2, format!("{} {name}", count(number)))));
     parts

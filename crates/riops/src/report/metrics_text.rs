@@ -4,10 +4,10 @@
 //! percentiles of different intervals cannot be combined. Names and formats are those of `openmetrics`.
 
 use super::openmetrics::{
-    BACKLOG, ERRORS, FAILED, LATE, Labels, Metric, MetricType, MetricsText, RECONNECTS,
-    RESPONSE_TIME, RETRIES, ROWS, RUN, SERVICE_TIME, SESSIONS, SKIPPED, TRANSACTIONS, TextFormat,
+    BACKLOG, Labels, Metric, MetricType, MetricsText, RUN, SESSIONS, TextFormat, quantiles,
 };
-use crate::record::{LivePhase, LiveRun, LiveStage, LiveTotals, Point};
+use crate::figure::{COUNTS, Count, ERRORS, ROWS, TRANSACTIONS, per_second};
+use crate::record::{LatencyKind, LivePhase, LiveRun, LiveStage, Point};
 
 /// Returns the format that a client prefers, according to its `Accept` header.
 #[must_use]
@@ -27,128 +27,83 @@ pub fn accepted_format(accept: &str) -> TextFormat {
     }
 }
 
-const fn gauge(name: &'static str, unit: Option<&'static str>, help: &'static str) -> Metric {
-    Metric { name, kind: MetricType::Gauge, unit, help }
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind: MetricType::Gauge, help }
 }
 
-const PHASE: Metric =
-    gauge("riops_run_phase", None, "Phase of the run: 1 for the current one, label phase");
-const START: Metric =
-    gauge("riops_run_start_time_seconds", Some("seconds"), "Start of the run, seconds since 1970");
-const PREPARED_ROWS: Metric =
-    gauge("riops_prepared_rows", None, "Rows of the dataset that were loaded so far");
+const PHASE: Metric = gauge("run_phase", "Phase of the run: 1 for the current one, label phase");
+const START: Metric = gauge("run_start_time_seconds", "Start of the run, seconds since 1970");
+const PREPARED_ROWS: Metric = gauge("prepared_rows", "Rows of the dataset that were loaded so far");
 const MEASURED: Metric = Metric {
-    name: "riops_measured_seconds",
+    name: "measured_seconds",
     kind: MetricType::Counter,
-    unit: Some("seconds"),
     help: "Duration of the completed intervals",
 };
-const INTERVAL: Metric =
-    gauge("riops_interval_seconds", Some("seconds"), "Length of the last interval");
-const TRANSACTION_RATE: Metric =
-    gauge("riops_transactions_per_second", None, "Transactions per second in the last interval");
-const ROW_RATE: Metric =
-    gauge("riops_rows_per_second", None, "Rows per second in the last interval");
-const ERROR_RATE: Metric =
-    gauge("riops_errors_per_second", None, "Errors per second in the last interval");
-const STATEMENT: Metric = gauge(
-    "riops_statement_seconds",
-    Some("seconds"),
-    "Duration so far of a statement that runs once",
-);
-const PROGRESS: Metric = gauge(
-    "riops_statement_progress_ratio",
-    Some("ratio"),
-    "Share of a statement that is done, 0 to 1",
-);
+const INTERVAL: Metric = gauge("interval_seconds", "Length of the last interval");
+const STATEMENT: Metric =
+    gauge("statement_seconds", "Duration so far of a statement that runs once");
+const PROGRESS: Metric =
+    gauge("statement_progress_ratio", "Share of a statement that is done, 0 to 1");
 
-/// Reads a counter of a stage.
-type Count = fn(&LiveTotals) -> f64;
-
-const COUNTERS: [(Metric, Count); 9] = [
-    (TRANSACTIONS, |sums| sums.transactions as f64),
-    (ROWS, |sums| sums.rows as f64),
-    (ERRORS, |sums| sums.errors as f64),
-    (FAILED, |sums| sums.failed as f64),
-    (RETRIES, |sums| sums.retries as f64),
-    (LATE, |sums| sums.late as f64),
-    (SKIPPED, |sums| sums.skipped as f64),
-    (RECONNECTS, |sums| sums.reconnects as f64),
-    (MEASURED, |sums| sums.seconds),
-];
-
-/// Reads a value of the last interval; `None` if it was not measured.
-type Value = fn(&Point) -> Option<f64>;
-
-/// A value and its quantile, if it is one.
-type Quantile = (Option<&'static str>, Value);
-
-/// Metrics of the last interval, each with its values.
-const LAST: [(Metric, &[Quantile]); 7] = [
-    (INTERVAL, &[(None, |point| Some(point.seconds))]),
-    (TRANSACTION_RATE, &[(None, |point| per_second(point, point.transactions))]),
-    (ROW_RATE, &[(None, |point| per_second(point, point.rows))]),
-    (ERROR_RATE, &[(None, |point| per_second(point, point.errors))]),
-    (BACKLOG, &[(None, |point| point.backlog.map(|count| count as f64))]),
+/// Rates in the last interval.
+const RATES: [(Metric, &Count); 3] = [
     (
-        SERVICE_TIME,
-        &[
-            (Some("0.5"), |point| seconds(point.p50_us)),
-            (Some("0.99"), |point| seconds(point.p99_us)),
-            (Some("1"), |point| seconds(point.max_us)),
-        ],
+        gauge("transactions_per_second", "Transactions per second in the last interval"),
+        &TRANSACTIONS,
     ),
-    (
-        RESPONSE_TIME,
-        &[
-            (Some("0.5"), |point| seconds(point.response_p50_us)),
-            (Some("0.99"), |point| seconds(point.response_p99_us)),
-            (Some("1"), |point| seconds(point.response_max_us)),
-        ],
-    ),
+    (gauge("rows_per_second", "Rows per second in the last interval"), &ROWS),
+    (gauge("errors_per_second", "Errors per second in the last interval"), &ERRORS),
 ];
-
-fn per_second(point: &Point, count: u64) -> Option<f64> {
-    (point.seconds > 0.0).then(|| count as f64 / point.seconds)
-}
-
-fn seconds(us: Option<f64>) -> Option<f64> {
-    us.map(|us| us / 1e6)
-}
 
 /// Returns the metrics of the runs in progress.
 #[must_use]
 pub fn metrics_text(runs: &[LiveRun], format: TextFormat) -> String {
     let mut text = MetricsText::new(format);
     add_runs(&mut text, runs);
-    for (metric, value) in COUNTERS {
+    let loops = || {
         let loops = stages(runs).filter(|(_, stage)| stage.statement_s.is_none());
-        family(
-            &mut text,
-            &metric,
-            loops.map(|(run, stage)| (of(run, stage), value(&stage.totals))),
-        );
+        loops.map(|(run, stage)| (of(run, stage), stage.totals))
+    };
+    for count in COUNTS {
+        let totals = loops().map(|(labels, totals)| (labels, (count.total)(&totals) as f64));
+        family(&mut text, &count.into(), totals);
     }
-    for (metric, values) in LAST {
-        // Only of the stage in progress: the last interval of an earlier one is not current.
-        let current = runs.iter().filter_map(|run| {
-            let stage = run.stage()?;
-            Some((of(run, stage), stage.last.as_ref()?))
-        });
-        let samples = current.flat_map(|(labels, point)| {
-            values.iter().filter_map(move |(quantile, value)| {
-                let quantile = quantile.map(|quantile| label("quantile", quantile));
-                Some((labels.iter().cloned().chain(quantile).collect(), value(point)?))
-            })
-        });
-        family(&mut text, &metric, samples);
-    }
-    let statements =
-        || stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.statement_s?)));
-    family(&mut text, &STATEMENT, statements());
+    family(&mut text, &MEASURED, loops().map(|(labels, totals)| (labels, totals.seconds)));
+    add_last(&mut text, runs);
+    let statements = stages(runs);
+    let durations =
+        statements.filter_map(|(run, stage)| Some((of(run, stage), stage.statement_s?)));
+    family(&mut text, &STATEMENT, durations);
     let shares = stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.share?)));
     family(&mut text, &PROGRESS, shares);
     text.finish()
+}
+
+/// Adds the last interval of each stage in progress: that of an earlier stage is not current.
+fn add_last(text: &mut MetricsText, runs: &[LiveRun]) {
+    let last: Vec<(Labels, &Point)> = runs
+        .iter()
+        .filter_map(|run| {
+            let stage = run.stage()?;
+            Some((of(run, stage), stage.last.as_ref()?))
+        })
+        .collect();
+    let mut gauge = |metric: &Metric, value: &dyn Fn(&Point) -> Option<f64>| {
+        let samples =
+            last.iter().filter_map(|(labels, point)| Some((labels.clone(), value(point)?)));
+        family(text, metric, samples);
+    };
+    gauge(&INTERVAL, &|point| Some(point.seconds));
+    for (metric, count) in RATES {
+        gauge(&metric, &|point| per_second((count.of)(point), point));
+    }
+    gauge(&BACKLOG, &|point| point.backlog.map(|count| count as f64));
+    for kind in LatencyKind::ALL {
+        let samples = last.iter().flat_map(|(labels, point)| {
+            quantiles(point, kind).map(move |(quantile, value)| (with(labels, quantile), value))
+        });
+        family(text, &kind.into(), samples);
+    }
 }
 
 /// Adds the facts about the runs themselves.
@@ -159,10 +114,7 @@ fn add_runs(text: &mut MetricsText, runs: &[LiveRun]) {
         (run_labels(run).into_iter().chain(more).collect(), 1.0)
     };
     family(text, &RUN, runs.iter().map(info));
-    let phase = |run: &LiveRun| {
-        let phase = label("phase", run.phase.as_str());
-        (run_labels(run).into_iter().chain([phase]).collect(), 1.0)
-    };
+    let phase = |run: &LiveRun| (with(&run_labels(run), label("phase", run.phase.as_str())), 1.0);
     family(text, &PHASE, runs.iter().map(phase));
     let start = |run: &LiveRun| (run_labels(run), run.started_at.as_millisecond() as f64 / 1e3);
     family(text, &START, runs.iter().map(start));
@@ -177,19 +129,16 @@ fn stages(runs: &[LiveRun]) -> impl Iterator<Item = (&LiveRun, &LiveStage)> {
     runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)))
 }
 
-/// Writes a metric, unless it has no samples.
 fn family(text: &mut MetricsText, metric: &Metric, samples: impl Iterator<Item = (Labels, f64)>) {
-    let mut has_head = false;
-    for (labels, value) in samples {
-        if !std::mem::replace(&mut has_head, true) {
-            text.head(metric);
-        }
-        text.sample(metric, &labels, value, None);
-    }
+    text.family(metric, samples.map(|(labels, value)| (labels, value, None)));
 }
 
 fn label(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
+}
+
+fn with(labels: &Labels, label: (String, String)) -> Labels {
+    labels.iter().cloned().chain([label]).collect()
 }
 
 fn run_labels(run: &LiveRun) -> Labels {
@@ -203,7 +152,7 @@ fn of(run: &LiveRun, stage: &LiveStage) -> Labels {
     let same = run.stages.iter().filter(|other| other.name == stage.name);
     let number = same.take_while(|other| !std::ptr::eq(*other, stage)).count();
     let again = if number == 0 { String::new() } else { format!(" ({})", number + 1) };
-    run_labels(run).into_iter().chain([label("stage", &format!("{}{again}", stage.name))]).collect()
+    with(&run_labels(run), label("stage", &format!("{}{again}", stage.name)))
 }
 
 #[cfg(test)]

@@ -320,7 +320,7 @@ impl<'a> Summary<'a> {
     /// Number of errors of all kinds.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.stage.session_loop.errors.iter().map(|error| error.count).sum()
+        self.stage.session_loop.error_count()
     }
 }
 

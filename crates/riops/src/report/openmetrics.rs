@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use crate::figure::{Count, Statistic};
+use crate::record::{LatencyKind, Point};
 use crate::units::text::is_unprintable;
 
 /// Text format.
@@ -46,100 +48,84 @@ pub enum MetricType {
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Name without the suffix of its type, with the unit as its last word.
+    /// Name after `riops_` and without the suffix of its type. A unit is its last word: a base unit, in the plural.
     pub name: &'static str,
     /// Type.
     pub kind: MetricType,
-    /// Unit, if any: a base unit, in the plural.
-    pub unit: Option<&'static str>,
     /// Description.
     pub help: &'static str,
 }
 
-const fn counter(name: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind: MetricType::Counter, unit: None, help }
+const fn metric(kind: MetricType, name: &'static str, help: &'static str) -> Metric {
+    Metric { name, kind, help }
 }
 
 /// What a run is: its workload, label and tags, as labels.
-pub const RUN: Metric = Metric {
-    name: "riops_run",
-    kind: MetricType::Info,
-    unit: None,
-    help: "A run: workload, label, server and tags",
-};
+pub const RUN: Metric = metric(MetricType::Info, "run", "A run: workload, label, server and tags");
 /// Number of sessions.
-pub const SESSIONS: Metric = Metric {
-    name: "riops_sessions",
-    kind: MetricType::Gauge,
-    unit: None,
-    help: "Sessions of the stage",
-};
-/// Transactions that ended.
-pub const TRANSACTIONS: Metric =
-    counter("riops_transactions", "Transactions that succeeded since the start of the stage");
-/// Rows of these transactions.
-pub const ROWS: Metric =
-    counter("riops_rows", "Rows read or written by these transactions, counted from the replies");
+pub const SESSIONS: Metric = metric(MetricType::Gauge, "sessions", "Sessions of the stage");
 /// Statements by kind; label `kind`: read, write, other.
-pub const STATEMENTS: Metric = counter("riops_statements", "Statements of these transactions");
-/// Errors.
-pub const ERRORS: Metric = counter("riops_errors", "Errors, including those that were retried");
-/// Transactions that failed or whose outcome is unknown.
-pub const FAILED: Metric =
-    counter("riops_failed_transactions", "Transactions that failed or whose outcome is unknown");
-/// Retried transactions.
-pub const RETRIES: Metric = counter("riops_retries", "Retries of transactions");
-/// Transactions that exceeded the latency limit.
-pub const LATE: Metric =
-    counter("riops_late_transactions", "Transactions that exceeded the latency limit");
-/// Intended starts that were skipped.
-pub const SKIPPED: Metric = counter(
-    "riops_skipped_starts",
-    "Intended starts that were skipped because the transaction would have been late",
-);
-/// Broken connections that were replaced.
-pub const RECONNECTS: Metric = counter("riops_reconnects", "Broken connections that were replaced");
+pub const STATEMENTS: Metric =
+    metric(MetricType::Counter, "statements", "Statements of these transactions");
 /// Transactions of each node; label `node`: its number, from 1.
 pub const NODE_TRANSACTIONS: Metric =
-    counter("riops_node_transactions", "Transactions of each node of a cluster");
+    metric(MetricType::Counter, "node_transactions", "Transactions of each node of a cluster");
 /// Intended starts that were due but not sent.
-pub const BACKLOG: Metric = Metric {
-    name: "riops_backlog_starts",
-    kind: MetricType::Gauge,
-    unit: None,
-    help: "Intended starts that were due but not sent at the end of the interval",
-};
-/// Service time; label `quantile`.
-pub const SERVICE_TIME: Metric = Metric {
-    name: "riops_service_time_seconds",
-    kind: MetricType::Summary,
-    unit: Some("seconds"),
-    help: "Time from the send to the end of the reply, quantiles of the interval",
-};
-/// Response time; label `quantile`.
-pub const RESPONSE_TIME: Metric = Metric {
-    name: "riops_response_time_seconds",
-    kind: MetricType::Summary,
-    unit: Some("seconds"),
-    help: "Time from the intended start to the end of the reply, quantiles of the interval",
-};
+pub const BACKLOG: Metric = metric(
+    MetricType::Gauge,
+    "backlog_starts",
+    "Intended starts that were due but not sent at the end of the interval",
+);
+
+impl From<&Count> for Metric {
+    fn from(count: &Count) -> Self {
+        metric(MetricType::Counter, count.key, count.help)
+    }
+}
+
+impl From<LatencyKind> for Metric {
+    fn from(kind: LatencyKind) -> Self {
+        let (name, help) = match kind {
+            LatencyKind::Service => (
+                "service_time_seconds",
+                "Time from the send to the end of the reply, quantiles of the interval",
+            ),
+            LatencyKind::Response => (
+                "response_time_seconds",
+                "Time from the intended start to the end of the reply, quantiles of the interval",
+            ),
+        };
+        metric(MetricType::Summary, name, help)
+    }
+}
+
+/// Returns the quantiles of an interval with their labels, in seconds; those that were measured.
+pub(super) fn quantiles(
+    point: &Point,
+    kind: LatencyKind,
+) -> impl Iterator<Item = ((String, String), f64)> {
+    Statistic::of_series().filter_map(move |each| {
+        Some((("quantile".to_owned(), each.quantile()?), each.of_point(point, kind)? / 1e6))
+    })
+}
 
 impl Metric {
     /// Returns the name of a sample: with the suffix of the type, if it has one.
     #[must_use]
     pub fn sample_name(&self) -> String {
-        match self.kind {
-            MetricType::Counter => format!("{}_total", self.name),
-            MetricType::Info => format!("{}_info", self.name),
-            MetricType::Gauge | MetricType::Summary => self.name.to_owned(),
-        }
+        let suffix = match self.kind {
+            MetricType::Counter => "_total",
+            MetricType::Info => "_info",
+            MetricType::Gauge | MetricType::Summary => "",
+        };
+        format!("riops_{}{suffix}", self.name)
     }
 
     /// Returns the name and type in the comments before the samples. The text format of Prometheus names the
     /// samples there and has no type for infos.
     fn family(&self, format: TextFormat) -> (String, &'static str) {
         let name = match format {
-            TextFormat::OpenMetrics => self.name.to_owned(),
+            TextFormat::OpenMetrics => format!("riops_{}", self.name),
             TextFormat::Prometheus => self.sample_name(),
         };
         let kind = match (self.kind, format) {
@@ -149,6 +135,11 @@ impl Metric {
             (MetricType::Gauge, _) | (MetricType::Info, TextFormat::Prometheus) => "gauge",
         };
         (name, kind)
+    }
+
+    fn unit(&self) -> Option<&'static str> {
+        let last = self.name.rsplit('_').next()?;
+        ["seconds", "ratio"].contains(&last).then_some(last)
     }
 }
 
@@ -170,19 +161,33 @@ impl MetricsText {
         Self { format, text: String::new() }
     }
 
-    /// Writes the head of a metric: type, unit and help. Once a metric, before its samples.
-    pub fn head(&mut self, metric: &Metric) {
+    /// Writes a metric with its samples, unless it has none. A sample has a time if it is not the current one.
+    pub fn family(
+        &mut self,
+        metric: &Metric,
+        samples: impl IntoIterator<Item = (Labels, f64, Option<Timestamp>)>,
+    ) {
+        let mut samples = samples.into_iter().peekable();
+        if samples.peek().is_some() {
+            self.head(metric);
+        }
+        for (labels, value, at) in samples {
+            self.sample(metric, &labels, value, at);
+        }
+    }
+
+    /// Writes the head of a metric: type, unit and help.
+    fn head(&mut self, metric: &Metric) {
         let (name, kind) = metric.family(self.format);
         let help = escaped_help(metric.help, self.format);
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        if let (Some(unit), TextFormat::OpenMetrics) = (metric.unit, self.format) {
+        if let (Some(unit), TextFormat::OpenMetrics) = (metric.unit(), self.format) {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
         let _ = writeln!(self.text, "# HELP {name} {help}");
     }
 
-    /// Writes a sample; with a time, if it is not the current one.
-    pub fn sample(
+    fn sample(
         &mut self,
         metric: &Metric,
         labels: &[(String, String)],
@@ -273,6 +278,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::figure::TRANSACTIONS;
     use crate::units::text::lines;
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -282,12 +288,11 @@ mod tests {
     fn text(format: TextFormat) -> String {
         let mut text = MetricsText::new(format);
         let at = Timestamp::from_millisecond(1_795_371_628_532).unwrap();
-        text.head(&TRANSACTIONS);
-        text.sample(&TRANSACTIONS, &labels(&[("run", "1")]), 12.0, Some(at));
-        text.head(&SERVICE_TIME);
-        text.sample(&SERVICE_TIME, &labels(&[("run", "1"), ("quantile", "0.5")]), 0.000_25, None);
-        text.head(&RUN);
-        text.sample(&RUN, &labels(&[("label", "a \"b\"\\\n")]), 1.0, None);
+        let labeled = |pairs, value, at| [(labels(pairs), value, at)];
+        text.family(&(&TRANSACTIONS).into(), labeled(&[("run", "1")], 12.0, Some(at)));
+        let quantile = labeled(&[("run", "1"), ("quantile", "0.5")], 0.000_25, None);
+        text.family(&LatencyKind::Service.into(), quantile);
+        text.family(&RUN, labeled(&[("label", "a \"b\"\\\n")], 1.0, None));
         text.finish()
     }
 

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::columns::{Align, Columns};
-use super::export::without_formula;
+use super::export::{ExportError, cell, csv_text};
 use super::fill::fill;
 use super::format::{count, duration_us, rate, short_id, to_the_minute};
 use crate::record::{Record, Validity};
 use crate::store::{RunSummary, Sort, StageSummary};
-use crate::units::text::{json, json_text, lines};
+use crate::units::text::{json, json_text};
 
 /// One line of the list: a run, or one of its stages.
 #[derive(Debug, Clone, Copy)]
@@ -87,46 +86,26 @@ impl RunLine<'_> {
     /// The cells of [`COLUMNS`].
     fn cells(&self) -> [String; 20] {
         let RunLine { run, stage } = *self;
-        let figures = stage.map_or(
-            (
-                run.rows_per_s,
-                run.transactions_per_s,
-                run.response_p99_us,
-                run.service_p99_us,
-                run.batch,
-                run.sessions,
-            ),
-            |stage| {
-                (
-                    Some(stage.rows_per_s),
-                    Some(stage.transactions_per_s),
-                    stage.response_p99_us,
-                    stage.service_p99_us,
-                    stage.batch,
-                    stage.sessions,
-                )
-            },
-        );
-        let device_mb_s = stage.map_or(run.device_mb_s, |stage| stage.device_mb_s);
-        let (rows_per_s, transactions_per_s, response_us, service_us, batch, sessions) = figures;
+        let text = |column, text: fn(f64) -> String| {
+            let figure = stage.map_or_else(|| run.number(column), |stage| stage.figure(column));
+            figure.map(text).unwrap_or_default()
+        };
+        let whole = |number: f64| if number > 0.0 { number.to_string() } else { String::new() };
         [
             short_id(&run.id).to_owned(),
             to_the_minute(&run.started_at),
             run.title.clone(),
             stage.map(|stage| stage.name.clone()).unwrap_or_default(),
             valid_text(run.validity()).to_owned(),
-            rows_per_s.map(rate).unwrap_or_default(),
-            transactions_per_s.map(rate).unwrap_or_default(),
-            response_us.map(duration_us).unwrap_or_default(),
-            service_us.map(duration_us).unwrap_or_default(),
-            device_mb_s.map(rate).unwrap_or_default(),
-            batch.map(count).unwrap_or_default(),
+            text("rows_per_s", rate),
+            text("transactions_per_s", rate),
+            text("response_p99_us", duration_us),
+            text("service_p99_us", duration_us),
+            text("device_mb_s", rate),
+            stage.map_or(run.batch, |stage| stage.batch).map(count).unwrap_or_default(),
             run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default(),
             run.distribution.clone().unwrap_or_default(),
-            Some(sessions)
-                .filter(|&sessions| sessions > 0)
-                .map(|sessions| sessions.to_string())
-                .unwrap_or_default(),
+            text("sessions", whole),
             run.rate_per_s.map(rate).unwrap_or_default(),
             if stage.is_none() && run.stages > 1 { run.stages.to_string() } else { String::new() },
             status(run),
@@ -215,49 +194,37 @@ pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
     text
 }
 
-/// A stage with the columns of its run that distinguish it, as in the view `stage_results`.
-#[derive(Serialize)]
-struct StageLine<'a> {
-    run_started_at: &'a str,
-    workload: &'a str,
-    title: &'a str,
-    label: Option<&'a str>,
-    tags: &'a BTreeMap<String, String>,
-    status: &'a str,
-    valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    marks: Option<&'a str>,
-    server: &'a str,
-    client_host: Option<&'a str>,
-    rate_per_s: Option<f64>,
-    requested_update_percent: Option<f64>,
-    distribution: Option<&'a str>,
-    #[serde(flatten)]
-    stage: &'a StageSummary,
-}
+/// The columns of a run that distinguish its stages, as in the view `stage_results`, with their names there.
+const OF_RUN: [(&str, &str); 13] = [
+    ("started_at", "run_started_at"),
+    ("workload", "workload"),
+    ("title", "title"),
+    ("label", "label"),
+    ("tags", "tags"),
+    ("status", "status"),
+    ("valid", "valid"),
+    ("marks", "marks"),
+    ("server", "server"),
+    ("client_host", "client_host"),
+    ("rate_per_s", "rate_per_s"),
+    ("update_percent", "requested_update_percent"),
+    ("distribution", "distribution"),
+];
 
 impl RunLine<'_> {
     fn json(&self) -> serde_json::Result<Value> {
-        let run = self.run;
+        let mut line = serde_json::to_value(self.run)?;
         let Some(stage) = self.stage else {
-            return serde_json::to_value(run);
+            return Ok(line);
         };
-        serde_json::to_value(StageLine {
-            run_started_at: &run.started_at,
-            workload: &run.workload,
-            title: &run.title,
-            label: run.label.as_deref(),
-            tags: &run.tags,
-            status: &run.status,
-            valid: run.valid,
-            marks: run.marks.as_deref(),
-            server: &run.server,
-            client_host: run.client_host.as_deref(),
-            rate_per_s: run.rate_per_s,
-            requested_update_percent: run.update_percent,
-            distribution: run.distribution.as_deref(),
-            stage,
-        })
+        let of_run = |(column, name): (&str, &str)| {
+            Some((name.to_owned(), line.get_mut(column).map(Value::take)?))
+        };
+        let mut columns: Map<String, Value> = OF_RUN.into_iter().filter_map(of_run).collect();
+        if let Value::Object(stage) = serde_json::to_value(stage)? {
+            columns.extend(stage);
+        }
+        Ok(columns.into())
     }
 }
 
@@ -297,8 +264,10 @@ const CSV_FIRST: [&str; 18] = [
 ///
 /// # Errors
 /// If a line cannot be encoded.
-pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
-    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
+pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
+    let failed = |error: serde_json::Error| ExportError::Csv(error.to_string());
+    let all =
+        lines.iter().map(|line| line.json().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
     let mut names: Vec<&str> = CSV_FIRST.to_vec();
     for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
         if !names.contains(&name.as_str()) {
@@ -306,24 +275,15 @@ pub fn runs_csv(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
         }
     }
     names.retain(|name| all.iter().any(|row| row.get(name).is_some()));
-    let mut text = names.join(",") + "\r\n";
-    for row in &all {
-        let cells: Vec<_> = names.iter().map(|name| csv_cell(row.get(name))).collect();
-        text += &(cells.join(",") + "\r\n");
-    }
-    Ok(text)
+    let cells = |row: &Value| names.iter().map(|name| csv_cell(row.get(name))).collect();
+    csv_text(names.iter().copied(), all.iter().map(cells))
 }
 
 fn csv_cell(value: Option<&Value>) -> String {
-    let text = match value {
+    match value {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => without_formula(lines(text).into_owned()),
+        Some(Value::String(text)) => cell(text.as_str().into()),
         Some(other) => json(&other.to_string()).into_owned(),
-    };
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
     }
 }
 

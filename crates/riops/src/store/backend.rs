@@ -2,7 +2,8 @@
 
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
-use super::value::{Fields, Row, Value};
+use super::value::{Fields, Row};
+use crate::figure::Value;
 
 /// Whether a transaction changes the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,12 +15,14 @@ pub(super) enum Access {
     Attempt,
 }
 
-/// Names of types that differ between the backends.
+/// Names that differ between the backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub(super) time: &'static str,
     pub(super) boolean: &'static str,
     pub(super) false_value: &'static str,
+    /// The aggregate function of keys and values.
+    pub(super) json_object: &'static str,
     /// Locks the record of a run for the transaction; empty if a transaction locks the whole store.
     pub(super) lock_record: &'static str,
 }
@@ -30,6 +33,7 @@ impl Dialect {
         sql.replace("{time}", self.time)
             .replace("{boolean}", self.boolean)
             .replace("{false}", self.false_value)
+            .replace("{json_object}", self.json_object)
     }
 }
 

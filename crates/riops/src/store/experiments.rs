@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::backend::{Session, first};
 use super::error::StoreError;
-use super::value::{Fields, Reader, Value, time_text};
+use super::value::{Reader, columns, fields, time_text};
+use crate::figure::Value;
 
 const EXPERIMENT: &str = include_str!("../../../../sql/store/experiment.sql");
 const IDS_BY_NAME: &str = include_str!("../../../../sql/store/experiment_ids_by_name.sql");
@@ -50,21 +51,23 @@ impl Default for ExperimentState {
     }
 }
 
-/// One experiment in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExperimentSummary {
-    /// Id.
-    pub id: String,
-    /// Name.
-    pub name: String,
-    /// What it searches for.
-    pub kind: String,
-    /// When it was defined.
-    pub created_at: Timestamp,
-    /// When its last run ended; absent: it is unfinished.
-    pub finished_at: Option<Timestamp>,
-    /// Number of its stored runs.
-    pub runs: u64,
+columns! {
+    /// One experiment in a list.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+    pub struct ExperimentSummary {
+        /// Id.
+        pub id: String,
+        /// Name.
+        pub name: String,
+        /// What it searches for.
+        pub kind: String,
+        /// When it was defined.
+        pub created_at: Timestamp,
+        /// When its last run ended; absent: it is unfinished.
+        pub finished_at: Option<Timestamp>,
+        /// Number of its stored runs.
+        pub runs: u64,
+    }
 }
 
 /// Returns the full id of an experiment.
@@ -106,16 +109,15 @@ pub(super) fn insert(
         return Err(StoreError::ExperimentExists(experiment.id.clone()));
     }
     let StoredExperiment { id, name, kind, created_at, definition, state } = experiment;
-    let row: Fields = vec![
-        ("id", id.as_str().into()),
-        ("name", name.as_str().into()),
-        ("kind", kind.as_str().into()),
-        ("created_at", time_text(*created_at).into()),
-        ("finished_at", state.finished_at.map(time_text).into()),
-        ("definition", definition.as_str().into()),
-        ("failures", state.failures.as_str().into()),
-        ("environment", state.environment.as_deref().into()),
-    ];
+    let row = fields! {
+        id: id,
+        name: name,
+        kind: kind,
+        created_at: time_text(*created_at),
+        finished_at: state.finished_at.map(time_text),
+        definition: definition;
+        state => { failures, environment }
+    };
     session.insert("experiments", &[row])
 }
 
@@ -147,10 +149,10 @@ pub(super) fn find(
     let row = session.query(EXPERIMENT, &[id.into()])?.into_iter().next();
     let row = row.ok_or_else(|| StoreError::ExperimentNotFound(id.to_owned()))?;
     let mut row = Reader::new(location, row);
-    let (id, name, kind) = (row.text()?, row.text()?, row.text()?);
-    let (created_at, finished_at) = (row.timestamp()?, row.optional_timestamp()?);
-    let (definition, failures) = (row.text()?, row.text()?);
-    let state = ExperimentState { finished_at, failures, environment: row.optional_text() };
+    // Rust evaluates them in this order, which is that of the columns.
+    let (id, name, kind, created_at) = (row.read()?, row.read()?, row.read()?, row.read()?);
+    let (finished_at, definition) = (row.read()?, row.read()?);
+    let state = ExperimentState { finished_at, failures: row.read()?, environment: row.read()? };
     Ok(StoredExperiment { id, name, kind, created_at, definition, state })
 }
 
@@ -159,17 +161,7 @@ pub(super) fn list(
     session: &mut dyn Session,
     location: &str,
 ) -> Result<Vec<ExperimentSummary>, StoreError> {
-    let summary = |row| {
-        let mut row = Reader::new(location, row);
-        // Rust evaluates the fields in this order, which is that of the columns.
-        Ok(ExperimentSummary {
-            id: row.text()?,
-            name: row.text()?,
-            kind: row.text()?,
-            created_at: row.timestamp()?,
-            finished_at: row.optional_timestamp()?,
-            runs: row.number()?,
-        })
-    };
-    session.query(LIST, &[])?.into_iter().map(summary).collect()
+    let sql = LIST.replace("{columns}", &ExperimentSummary::columns());
+    let rows = session.query(&sql, &[])?.into_iter();
+    rows.map(|row| ExperimentSummary::read(&mut Reader::new(location, row))).collect()
 }

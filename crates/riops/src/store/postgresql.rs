@@ -7,7 +7,8 @@ use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::url;
-use super::value::{Fields, Row, Value};
+use super::value::{Fields, Row};
+use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
@@ -30,6 +31,7 @@ static DIALECT: Dialect = Dialect {
     time: "timestamptz",
     boolean: "boolean",
     false_value: "false",
+    json_object: "json_object_agg",
     lock_record: include_str!("../../../../sql/store/record_lock.postgresql.sql"),
 };
 
@@ -177,7 +179,7 @@ impl Session for PostgresqlSession<'_> {
     }
 
     fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let parameters: Vec<_> = parameters.iter().map(Value::text).collect();
+        let parameters: Vec<_> = parameters.iter().map(Value::stored_text).collect();
         let parameters: Vec<_> = parameters.iter().map(Option::as_deref).collect();
         self.run(|connection| connection.query_with(sql, &parameters))
     }
@@ -238,7 +240,7 @@ fn copy_row(row: &Fields, out: &mut Vec<u8>) {
         if position > 0 {
             out.push(b'\t');
         }
-        let Some(text) = value.text() else {
+        let Some(text) = value.stored_text() else {
             out.extend_from_slice(b"\\N");
             continue;
         };

@@ -11,8 +11,8 @@ use super::filter::RunFilter;
 use super::interface::Store;
 use super::migrate::{migrate, require_current};
 use super::summary::{RunSummary, StageSummary};
-use super::value::{Reader, Row, Value, time_text};
-
+use super::value::{Reader, Row, time_text};
+use crate::figure::Value;
 use crate::record::{DiskLimit, Record};
 
 /// Runs that one query lists: far less than a connection accepts rows.
@@ -22,7 +22,6 @@ const IDS_MAX: usize = 500;
 
 const LIST: &str = include_str!("../../../../sql/store/list.sql");
 const LIST_TAG: &str = include_str!("../../../../sql/store/list_tag.sql");
-const TAGS: &str = include_str!("../../../../sql/store/tags.sql");
 const STAGES: &str = include_str!("../../../../sql/store/stages.sql");
 const LAST: &str = include_str!("../../../../sql/store/last.sql");
 const IDS_BY_PART: &str = include_str!("../../../../sql/store/ids_by_part.sql");
@@ -153,7 +152,10 @@ impl<B: Backend> SharedStore<B> {
             "{column} is null, {column} {direction}, started_at desc, id desc",
             column = filter.sort.column()
         );
-        let sql = LIST.replace("{tags}", &conditions).replace("{order}", &order);
+        let sql = LIST
+            .replace("{columns}", &RunSummary::columns())
+            .replace("{conditions}", &conditions)
+            .replace("{order}", &order);
         let rows = session.query(&session.dialect().fill(&sql), &parameters)?;
         let location = self.location();
         rows.into_iter().map(|row| RunSummary::read(&mut Reader::new(&location, row))).collect()
@@ -248,23 +250,14 @@ impl<B: Backend> Store for SharedStore<B> {
                     break;
                 }
             }
-            let mut tags: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-            let ids: Vec<_> = runs.iter().map(|run| run.id.as_str()).collect();
-            for row in query_ids(session, TAGS, &ids)? {
-                if let Ok([Some(id), Some(key), Some(value)]) = <[_; 3]>::try_from(row) {
-                    tags.entry(id).or_default().insert(key, value);
-                }
-            }
-            for run in &mut runs {
-                run.tags = tags.remove(&run.id).unwrap_or_default();
-            }
             Ok(runs)
         })
     }
 
     fn stages(&self, run_ids: &[String]) -> Result<Vec<StageSummary>, StoreError> {
         let ids: Vec<_> = run_ids.iter().map(String::as_str).collect();
-        let rows = self.read(|session| query_ids(session, STAGES, &ids))?;
+        let sql = STAGES.replace("{columns}", &StageSummary::columns());
+        let rows = self.read(|session| query_ids(session, &sql, &ids))?;
         let location = self.location();
         let mut by_run: BTreeMap<String, Vec<StageSummary>> = BTreeMap::new();
         for row in rows {

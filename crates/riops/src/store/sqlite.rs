@@ -11,7 +11,8 @@ use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
 use super::migrate::STEPS;
-use super::value::{Fields, Row, Value};
+use super::value::{Fields, Row, stored_integer};
+use crate::figure::Value;
 use crate::host::Interrupt;
 use crate::host::output_file::{create_private_directory, private_file};
 
@@ -27,8 +28,13 @@ const OTHER_VERSION: u32 = 1_000_000;
 
 const INSERT: &str = include_str!("../../../../sql/store/insert.sql");
 
-static DIALECT: Dialect =
-    Dialect { time: "text", boolean: "integer", false_value: "0", lock_record: "" };
+static DIALECT: Dialect = Dialect {
+    time: "text",
+    boolean: "integer",
+    false_value: "0",
+    json_object: "json_group_object",
+    lock_record: "",
+};
 
 const CONTENTS: &str = include_str!("../../../../sql/store/contents.sql");
 /// Number of the columns that the query counts.
@@ -221,7 +227,7 @@ impl ToSql for Value {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Integer(number) => ValueRef::Integer(stored_integer(*number)),
             Self::Real(number) => ValueRef::Real(*number),
             Self::Boolean(value) => ValueRef::Integer((*value).into()),
         }))

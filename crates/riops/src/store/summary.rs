@@ -4,71 +4,72 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::error::StoreError;
-use super::value::Reader;
+use super::value::columns;
 use crate::plan::WorkPlan;
 use crate::record::Validity;
 
-/// One run, without its record. The figures are those of the stage with most rows per second that repeats
-/// transactions; `stage` is its name.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "columns of the table `runs`, documented in docs/reference/store.md"
-)]
-pub struct RunSummary {
-    pub id: String,
-    /// RFC 3339, UTC.
-    pub started_at: String,
-    /// Name of the workload: `oltp`.
-    pub workload: String,
-    /// The workload and, for a single operation, its name: `oltp, point-select`.
-    pub title: String,
-    pub label: Option<String>,
-    pub tags: BTreeMap<String, String>,
-    pub status: String,
-    pub valid: bool,
-    /// What the list shows beside the validity, separated by commas: `breached, disturbed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub marks: Option<String>,
-    pub flavor: Option<String>,
-    pub server_version: Option<String>,
-    /// Flavor and version.
-    pub server: String,
-    pub client_host: Option<String>,
-    pub riops_version: Option<String>,
-    pub sessions: u32,
-    /// Transactions per second that were requested; absent for a closed loop.
-    pub rate_per_s: Option<f64>,
-    /// Percentage of rows or transactions that are updates, if the workload has this parameter.
-    pub update_percent: Option<f64>,
-    pub distribution: Option<String>,
-    /// Number of stages; 0 if the record cannot be decoded.
-    pub stages: u32,
-    /// Length of the measurements of all stages, in seconds.
-    pub seconds: Option<f64>,
-    pub stage: Option<String>,
-    pub batch: Option<u64>,
-    pub method: Option<String>,
-    pub rows_per_s: Option<f64>,
-    pub transactions_per_s: Option<f64>,
-    pub statements_per_s: Option<f64>,
-    pub service_p50_us: Option<f64>,
-    pub service_p99_us: Option<f64>,
-    /// Only with a rate.
-    pub response_p50_us: Option<f64>,
-    /// Only with a rate.
-    pub response_p99_us: Option<f64>,
-    /// Response time with a rate, otherwise service time.
-    pub p99_us: Option<f64>,
-    /// Highest rate of the device in a statement that ran once, reads and writes; of those that took at least
-    /// 1 s, if there are any, otherwise of the longest one.
-    pub device_mb_s: Option<f64>,
-    pub errors: Option<u64>,
-    pub retries: Option<u64>,
-    /// Why the record cannot be decoded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record_error: Option<String>,
+columns! {
+    /// One run, without its record. The figures are those of the stage with most rows per second that repeats
+    /// transactions; `stage` is its name.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+    #[expect(
+        missing_docs,
+        reason = "columns of the table `runs`, documented in docs/reference/store.md"
+    )]
+    pub struct RunSummary {
+        pub id: String,
+        /// RFC 3339, UTC.
+        pub started_at: String as time,
+        /// Name of the workload: `oltp`.
+        pub workload: String,
+        /// The workload and, for a single operation, its name: `oltp, point-select`.
+        pub title: String,
+        pub label: Option<String>,
+        pub tags: BTreeMap<String, String>,
+        pub status: String,
+        pub valid: bool,
+        /// What the list shows beside the validity, separated by commas: `breached, disturbed`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub marks: Option<String>,
+        pub flavor: Option<String>,
+        pub server_version: Option<String>,
+        /// Flavor and version.
+        pub server: String,
+        pub client_host: Option<String>,
+        pub riops_version: Option<String>,
+        pub sessions: u32,
+        /// Transactions per second that were requested; absent for a closed loop.
+        pub rate_per_s: Option<f64>,
+        /// Percentage of rows or transactions that are updates, if the workload has this parameter.
+        pub update_percent: Option<f64>,
+        pub distribution: Option<String>,
+        /// Number of stages; 0 if the record cannot be decoded.
+        pub stages: u32,
+        /// Length of the measurements of all stages, in seconds.
+        pub seconds: Option<f64>,
+        pub stage: Option<String>,
+        pub batch: Option<u64>,
+        pub method: Option<String>,
+        pub rows_per_s: Option<f64>,
+        pub transactions_per_s: Option<f64>,
+        pub statements_per_s: Option<f64>,
+        pub service_p50_us: Option<f64>,
+        pub service_p99_us: Option<f64>,
+        /// Only with a rate.
+        pub response_p50_us: Option<f64>,
+        /// Only with a rate.
+        pub response_p99_us: Option<f64>,
+        /// Response time with a rate, otherwise service time.
+        pub p99_us: Option<f64>,
+        /// Highest rate of the device in a statement that ran once, reads and writes; of those that took at least
+        /// 1 s, if there are any, otherwise of the longest one.
+        pub device_mb_s: Option<f64>,
+        pub errors: Option<u64>,
+        pub retries: Option<u64>,
+        /// Why the record cannot be decoded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub record_error: Option<String>,
+    }
 }
 
 impl RunSummary {
@@ -84,161 +85,68 @@ impl RunSummary {
             (true, false) => Validity::Invalid,
         }
     }
-
-    /// Reads the columns of `list.sql`, without the tags.
-    pub(super) fn read(row: &mut Reader<'_>) -> Result<Self, StoreError> {
-        // Rust evaluates the fields in this order, which is that of the columns.
-        Ok(Self {
-            id: row.text()?,
-            started_at: row.optional_time().unwrap_or_default(),
-            workload: row.text()?,
-            title: row.text()?,
-            label: row.optional_text(),
-            tags: BTreeMap::new(),
-            status: row.text()?,
-            valid: row.boolean()?,
-            marks: row.optional_text(),
-            flavor: row.optional_text(),
-            server_version: row.optional_text(),
-            server: row.text()?,
-            client_host: row.optional_text(),
-            riops_version: row.optional_text(),
-            sessions: row.number()?,
-            rate_per_s: row.optional()?,
-            update_percent: row.optional()?,
-            distribution: row.optional_text(),
-            stages: row.number()?,
-            seconds: row.optional()?,
-            stage: row.optional_text(),
-            batch: row.optional()?,
-            method: row.optional_text(),
-            rows_per_s: row.optional()?,
-            transactions_per_s: row.optional()?,
-            statements_per_s: row.optional()?,
-            service_p50_us: row.optional()?,
-            service_p99_us: row.optional()?,
-            response_p50_us: row.optional()?,
-            response_p99_us: row.optional()?,
-            p99_us: row.optional()?,
-            device_mb_s: row.optional()?,
-            errors: row.optional()?,
-            retries: row.optional()?,
-            record_error: row.optional_text(),
-        })
-    }
 }
 
-/// One stage of a run, without its record.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[expect(
-    missing_docs,
-    reason = "columns of the table `stages`, documented in docs/reference/store.md"
-)]
-pub struct StageSummary {
-    pub run_id: String,
-    /// Position in the run, from 1.
-    pub position: u32,
-    pub name: String,
-    pub kind: String,
-    pub started_at: Option<String>,
-    pub seconds: f64,
-    pub sessions: u32,
-    pub batch: Option<u64>,
-    pub update_batch: Option<u64>,
-    pub method: Option<String>,
-    pub transactions: u64,
-    pub rows: u64,
-    pub statements: u64,
-    pub transactions_per_s: f64,
-    pub rows_per_s: f64,
-    pub statements_per_s: f64,
-    pub service_mean_us: Option<f64>,
-    pub service_p50_us: Option<f64>,
-    pub service_p95_us: Option<f64>,
-    pub service_p99_us: Option<f64>,
-    pub service_max_us: Option<f64>,
-    pub response_mean_us: Option<f64>,
-    pub response_p50_us: Option<f64>,
-    pub response_p95_us: Option<f64>,
-    pub response_p99_us: Option<f64>,
-    pub response_max_us: Option<f64>,
-    pub errors: u64,
-    pub retries: u64,
-    /// Share of updates that was executed, in percent; only with a mix.
-    pub update_percent: Option<f64>,
-    /// Share of the blocks found in shared buffers, 0 to 1.
-    pub buffers_share: Option<f64>,
-    pub page_cache_share: Option<f64>,
-    pub device_share: Option<f64>,
-    /// Rate of the device in a statement that ran once, reads and writes.
-    pub device_mb_s: Option<f64>,
-    /// Whether the client may have been the bottleneck.
-    pub client_limited: Option<bool>,
-}
-
-impl StageSummary {
-    /// Reads the columns of `stages.sql`.
-    pub(super) fn read(row: &mut Reader<'_>) -> Result<Self, StoreError> {
-        Ok(Self {
-            run_id: row.text()?,
-            position: row.number()?,
-            name: row.text()?,
-            kind: row.text()?,
-            started_at: row.optional_time(),
-            seconds: row.number()?,
-            sessions: row.number()?,
-            batch: row.optional()?,
-            update_batch: row.optional()?,
-            method: row.optional_text(),
-            transactions: row.number()?,
-            rows: row.number()?,
-            statements: row.number()?,
-            transactions_per_s: row.number()?,
-            rows_per_s: row.number()?,
-            statements_per_s: row.number()?,
-            service_mean_us: row.optional()?,
-            service_p50_us: row.optional()?,
-            service_p95_us: row.optional()?,
-            service_p99_us: row.optional()?,
-            service_max_us: row.optional()?,
-            response_mean_us: row.optional()?,
-            response_p50_us: row.optional()?,
-            response_p95_us: row.optional()?,
-            response_p99_us: row.optional()?,
-            response_max_us: row.optional()?,
-            errors: row.number()?,
-            retries: row.number()?,
-            update_percent: row.optional()?,
-            buffers_share: row.optional()?,
-            page_cache_share: row.optional()?,
-            device_share: row.optional()?,
-            device_mb_s: row.optional()?,
-            client_limited: row.optional_boolean()?,
-        })
+columns! {
+    /// One stage of a run, without its record.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+    #[expect(
+        missing_docs,
+        reason = "columns of the table `stages`, documented in docs/reference/store.md"
+    )]
+    pub struct StageSummary {
+        pub run_id: String,
+        /// Position in the run, from 1.
+        pub position: u32,
+        pub name: String,
+        pub kind: String,
+        pub started_at: Option<String> as time,
+        pub seconds: f64,
+        pub sessions: u32,
+        pub batch: Option<u64>,
+        pub update_batch: Option<u64>,
+        pub method: Option<String>,
+        pub transactions: u64,
+        pub rows: u64,
+        pub statements: u64,
+        pub transactions_per_s: f64,
+        pub rows_per_s: f64,
+        pub statements_per_s: f64,
+        pub service_mean_us: Option<f64>,
+        pub service_p50_us: Option<f64>,
+        pub service_p95_us: Option<f64>,
+        pub service_p99_us: Option<f64>,
+        pub service_max_us: Option<f64>,
+        pub response_mean_us: Option<f64>,
+        pub response_p50_us: Option<f64>,
+        pub response_p95_us: Option<f64>,
+        pub response_p99_us: Option<f64>,
+        pub response_max_us: Option<f64>,
+        pub errors: u64,
+        pub retries: u64,
+        /// Share of updates that was executed, in percent; only with a mix.
+        pub update_percent: Option<f64>,
+        /// Share of the blocks found in shared buffers, 0 to 1.
+        pub buffers_share: Option<f64>,
+        pub page_cache_share: Option<f64>,
+        pub device_share: Option<f64>,
+        /// Rate of the device in a statement that ran once, reads and writes.
+        pub device_mb_s: Option<f64>,
+        /// Whether the client may have been the bottleneck.
+        pub client_limited: Option<bool>,
     }
 }
 
 impl StageSummary {
-    /// Returns a figure by the name of its column in [`SORT_COLUMNS`](super::SORT_COLUMNS); `None` for a column of
-    /// the run, and for a figure that was not measured.
+    /// Returns a figure by its key, or by the name of its column; `None` for a column of the run, and for a figure that
+    /// was not measured. A latency without its kind is the response time if there is one, otherwise the service time.
     #[must_use]
-    pub fn figure(&self, column: &str) -> Option<f64> {
-        match column {
-            "sessions" => Some(self.sessions.into()),
-            "seconds" => Some(self.seconds),
-            "batch" => self.batch.map(|batch| batch as f64),
-            "rows_per_s" => Some(self.rows_per_s),
-            "transactions_per_s" => Some(self.transactions_per_s),
-            "statements_per_s" => Some(self.statements_per_s),
-            "p99_us" => self.response_p99_us.or(self.service_p99_us),
-            "service_p50_us" => self.service_p50_us,
-            "service_p99_us" => self.service_p99_us,
-            "response_p50_us" => self.response_p50_us,
-            "response_p99_us" => self.response_p99_us,
-            "device_mb_s" => self.device_mb_s,
-            "errors" => Some(self.errors as f64),
-            "retries" => Some(self.retries as f64),
-            _ => None,
+    pub fn figure(&self, key: &str) -> Option<f64> {
+        // That of the run is the requested share.
+        if key == "update_percent" {
+            return None;
         }
+        let of = |kind: &str| self.number(&format!("{kind}_{key}"));
+        self.number(key).or_else(|| of("response")).or_else(|| of("service"))
     }
 }

@@ -1,89 +1,53 @@
 //! Values that are written to and read from a table, without regard to the backend.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::error::StoreError;
-
-/// A value of a column.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Null,
-    Text(String),
-    Integer(i64),
-    Real(f64),
-    Boolean(bool),
-}
+use crate::figure::Value;
 
 /// The values of one row, with the names of their columns.
 pub(super) type Fields = Vec<(&'static str, Value)>;
 
+/// Makes a row from names and values, and from the fields of values: their names are those of columns.
+macro_rules! fields {
+    ($($name:ident: $value:expr),+ $(,)? $(; $($of:expr => { $($field:ident),+ $(,)? }),+)?) => {{
+        let row: $crate::store::value::Fields = vec![
+            $((stringify!($name), $crate::figure::Value::from($value)),)+
+            $($($((stringify!($field), $crate::figure::Value::from(&$of.$field)),)+)+)?
+        ];
+        row
+    }};
+}
+pub(super) use fields;
+
+/// Returns the columns of fields of a value that may be absent.
+macro_rules! optional_fields {
+    ($of:expr => { $($field:ident),+ $(,)? }) => {{
+        let of = $of;
+        [$((stringify!($field), $crate::figure::Value::from(of.map(|each| $crate::figure::Value::from(&each.$field))))),+]
+    }};
+}
+pub(super) use optional_fields;
+
+/// Returns a number as both backends store it.
+pub(super) fn stored_integer(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 impl Value {
     /// Returns the text of the value; `None` for NULL. PostgreSQL accepts it for every type.
-    pub(super) fn text(&self) -> Option<String> {
+    pub(super) fn stored_text(&self) -> Option<String> {
         match self {
             Self::Null => None,
             // PostgreSQL cannot store this character.
             Self::Text(text) if text.contains('\0') => Some(text.replace('\0', "\u{fffd}")),
             Self::Text(text) => Some(text.clone()),
-            Self::Integer(number) => Some(number.to_string()),
+            Self::Integer(number) => Some(stored_integer(*number).to_string()),
             Self::Real(number) => Some(format!("{number:?}")),
             Self::Boolean(value) => Some(value.to_string()),
         }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Boolean(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        // JSON has no other numbers either.
-        if number.is_finite() { Self::Real(number) } else { Self::Null }
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<u32> for Value {
-    fn from(number: u32) -> Self {
-        Self::Integer(number.into())
-    }
-}
-
-impl From<usize> for Value {
-    fn from(number: usize) -> Self {
-        Self::from(number as u64)
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
     }
 }
 
@@ -102,63 +66,138 @@ impl<'a> Reader<'a> {
         Self { location, row: row.into_iter(), column: 0 }
     }
 
-    /// Returns the next column; `None` for NULL.
-    pub(super) fn optional_text(&mut self) -> Option<String> {
+    /// Returns the next column.
+    pub(super) fn read<T: Column>(&mut self) -> Result<T, StoreError> {
+        let text = self.next();
+        self.parsed(text)
+    }
+
+    /// Returns the next column as a time in RFC 3339. Each backend has its own text format.
+    pub(super) fn time<T: Column>(&mut self) -> Result<T, StoreError> {
+        let text = self.next();
+        self.parsed(text.map(|text| text.parse::<Timestamp>().map_or(text, time_text)))
+    }
+
+    fn next(&mut self) -> Option<String> {
         self.column += 1;
         self.row.next().flatten()
     }
 
-    /// Returns the next column, which must not be NULL.
-    pub(super) fn text(&mut self) -> Result<String, StoreError> {
-        self.optional_text().ok_or_else(|| self.unexpected(None))
-    }
-
-    /// Returns the next column as a number; `None` for NULL.
-    pub(super) fn optional<T: std::str::FromStr>(&mut self) -> Result<Option<T>, StoreError> {
-        match self.optional_text() {
-            None => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| self.unexpected(Some(text))),
-        }
-    }
-
-    /// Returns the next column as a number, which must not be NULL.
-    pub(super) fn number<T: std::str::FromStr>(&mut self) -> Result<T, StoreError> {
-        self.optional()?.ok_or_else(|| self.unexpected(None))
-    }
-
-    /// Returns the next column as a truth value; `None` for NULL. SQLite stores it as a number.
-    pub(super) fn optional_boolean(&mut self) -> Result<Option<bool>, StoreError> {
-        match self.optional_text().as_deref() {
-            None => Ok(None),
-            Some("t" | "true" | "1") => Ok(Some(true)),
-            Some("f" | "false" | "0") => Ok(Some(false)),
-            Some(text) => Err(self.unexpected(Some(text.to_owned()))),
-        }
-    }
-
-    pub(super) fn boolean(&mut self) -> Result<bool, StoreError> {
-        self.optional_boolean()?.ok_or_else(|| self.unexpected(None))
-    }
-
-    /// Returns the next column as a time in RFC 3339. Each backend has its own text format.
-    pub(super) fn optional_time(&mut self) -> Option<String> {
-        self.optional_text().map(|text| text.parse::<Timestamp>().map_or(text, time_text))
-    }
-
-    /// Returns the next column as a time, which must not be NULL.
-    pub(super) fn timestamp(&mut self) -> Result<Timestamp, StoreError> {
-        self.optional_timestamp()?.ok_or_else(|| self.unexpected(None))
-    }
-
-    /// Returns the next column as a time; `None` for NULL.
-    pub(super) fn optional_timestamp(&mut self) -> Result<Option<Timestamp>, StoreError> {
-        self.optional()
-    }
-
-    fn unexpected(&self, value: Option<String>) -> StoreError {
-        StoreError::Value { location: self.location.to_owned(), column: self.column, value }
+    fn parsed<T: Column>(&self, text: Option<String>) -> Result<T, StoreError> {
+        T::parse(text.clone()).ok_or_else(|| StoreError::Value {
+            location: self.location.to_owned(),
+            column: self.column,
+            value: text,
+        })
     }
 }
+
+/// A value that is read from a column.
+pub(super) trait Column: Sized {
+    /// Returns the value of a text, or of NULL; `None` if it is none of this type.
+    fn parse(text: Option<String>) -> Option<Self>;
+
+    /// Returns the value as a number, if it is one.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn parse(text: Option<String>) -> Option<Self> {
+        if text.is_none() { Some(None) } else { T::parse(text).map(Some) }
+    }
+
+    fn number(&self) -> Option<f64> {
+        self.as_ref()?.number()
+    }
+}
+
+impl Column for String {
+    fn parse(text: Option<String>) -> Option<Self> {
+        text
+    }
+}
+
+impl Column for Timestamp {
+    fn parse(text: Option<String>) -> Option<Self> {
+        text?.parse().ok()
+    }
+}
+
+impl Column for bool {
+    fn parse(text: Option<String>) -> Option<Self> {
+        // SQLite stores it as a number.
+        match text?.as_str() {
+            "t" | "true" | "1" => Some(true),
+            "f" | "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// The tags of a run as a JSON object; NULL without any.
+impl Column for BTreeMap<String, String> {
+    fn parse(text: Option<String>) -> Option<Self> {
+        text.map_or_else(|| Some(Self::new()), |text| serde_json::from_str(&text).ok())
+    }
+}
+
+/// Columns with numbers.
+macro_rules! numbers {
+    ($($number:ty),+) => {
+        $(impl Column for $number {
+            fn parse(text: Option<String>) -> Option<Self> {
+                text?.parse().ok()
+            }
+
+            fn number(&self) -> Option<f64> {
+                Some(*self as f64)
+            }
+        })+
+    };
+}
+numbers!(u32, u64, f64);
+
+/// Declares a line of a list. Its fields are the columns that are read, in this order.
+macro_rules! columns {
+    (@read $row:ident) => { $row.read()? };
+    (@read $row:ident $read:ident) => { $row.$read()? };
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident {
+            $($(#[$of_field:meta])* pub $field:ident: $type:ty $(as $read:ident)?,)+
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $($(#[$of_field])* pub $field: $type,)+
+        }
+
+        impl $name {
+            /// The names of the columns, separated by commas.
+            pub(super) fn columns() -> String {
+                [$(stringify!($field)),+].join(", ")
+            }
+
+            /// Reads the columns.
+            pub(super) fn read(row: &mut $crate::store::value::Reader<'_>) -> Result<Self, $crate::store::StoreError> {
+                // Rust evaluates the fields in this order.
+                Ok(Self { $($field: columns!(@read row $($read)?),)+ })
+            }
+
+            /// Returns the value of a column, if it is a number.
+            #[must_use]
+            pub fn number(&self, column: &str) -> Option<f64> {
+                match column {
+                    $(stringify!($field) => $crate::store::value::Column::number(&self.$field),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(super) use columns;
 
 /// Returns a time with a fixed number of digits, so that texts sort by time.
 pub(super) fn time_text(time: Timestamp) -> String {

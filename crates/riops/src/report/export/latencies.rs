@@ -1,8 +1,8 @@
 //! A row per bucket of the latency histograms of each stage.
 
-use super::cell::{Column, table as csv_table};
 use super::error::ExportError;
-use super::stages::Row;
+use super::row::Row;
+use super::table::{csv_columns, csv_table};
 use crate::metrics::Histogram;
 use crate::record::Record;
 
@@ -16,7 +16,7 @@ struct Bucket<'a> {
     cumulative_share: f64,
 }
 
-pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
+pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
     let mut buckets = Vec::new();
     for row in Row::all(records) {
         let each = &row.stage.session_loop;
@@ -27,7 +27,19 @@ pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
             }
         }
     }
-    csv_table(&columns(), buckets)
+    let columns = csv_columns! { each: Bucket<'a> => {
+        run_id: each.row.record.id.to_string(),
+        workload: &each.row.record.workload,
+        label: &each.row.record.label,
+        stage: each.row.number,
+        stage_name: &each.row.stage.name,
+        kind: each.kind,
+        from_us: each.from_us,
+        to_us: each.to_us,
+        count: each.count,
+        cumulative_share: each.cumulative_share,
+    }};
+    csv_table(&columns, buckets)
 }
 
 fn add<'a>(
@@ -45,7 +57,7 @@ fn add<'a>(
     for (from, to, count) in histogram.buckets() {
         until += count;
         buckets.push(Bucket {
-            row: Row { record: row.record, number: row.number, stage: row.stage },
+            row: *row,
             kind,
             from_us: from.as_micros(),
             to_us: to.as_micros(),
@@ -54,19 +66,4 @@ fn add<'a>(
         });
     }
     Ok(())
-}
-
-fn columns<'a>() -> [Column<Bucket<'a>>; 10] {
-    [
-        ("run_id", |each| each.row.record.id.to_string().into()),
-        ("workload", |each| each.row.record.workload.as_str().into()),
-        ("label", |each| each.row.record.label.as_deref().into()),
-        ("stage", |each| each.row.number.into()),
-        ("stage_name", |each| each.row.stage.name.as_str().into()),
-        ("kind", |each| each.kind.into()),
-        ("from_us", |each| each.from_us.into()),
-        ("to_us", |each| each.to_us.into()),
-        ("count", |each| each.count.into()),
-        ("cumulative_share", |each| each.cumulative_share.into()),
-    ]
 }

@@ -4,14 +4,15 @@
 //! histogram. OpenMetrics has the series with their times, for backfilling Prometheus.
 
 mod backfill;
-mod cell;
 mod error;
 mod latencies;
+mod row;
 mod series;
 mod stages;
+mod table;
 
-pub(super) use cell::{Cell as CsvCell, Column as CsvColumn, table as csv_table, without_formula};
 pub use error::ExportError;
+pub(super) use table::{cell, csv_columns, csv_table, csv_text};
 
 use crate::record::Record;
 use crate::units::text::{json as json_escaped, json_text};

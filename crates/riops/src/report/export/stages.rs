@@ -1,214 +1,104 @@
 //! A row per stage, with the figures that tell runs apart and compare them.
 
 use super::super::model::{Bottleneck, Summary};
-use super::super::words;
-use super::cell::{Cell, Column, table as csv_table};
 use super::error::ExportError;
+use super::row::Row;
+use super::table::{Column, csv_columns, csv_table};
+use crate::figure::STATISTICS;
 use crate::plan::Driver;
-use crate::record::{
-    LatencyKind, LatencySummary, Point, Record, ReportedLatency, StageRecord, Status, Validity,
-};
-
-/// A stage and its number, from 1.
-pub(super) struct Row<'a> {
-    pub(super) record: &'a Record,
-    pub(super) number: u64,
-    pub(super) stage: &'a StageRecord,
-}
-
-impl<'a> Row<'a> {
-    /// Whether any interval counts such events.
-    pub(super) fn has_any(&self, count: fn(&Point) -> u64) -> bool {
-        self.stage.session_loop.series.iter().any(|point| count(point) > 0)
-    }
-
-    pub(super) fn all(records: &'a [Record]) -> impl Iterator<Item = Self> {
-        records.iter().flat_map(|record| {
-            let stages = (1..).zip(&record.stages);
-            stages.map(move |(number, stage)| Self { record, number, stage })
-        })
-    }
-}
+use crate::record::{LatencyKind, Record, Status, Validity};
 
 pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
-    let columns: Vec<Column<Row<'_>>> = run()
-        .into_iter()
-        .chain(settings())
-        .chain(counts())
-        .chain(service())
-        .chain(response())
-        .chain(details())
-        .collect();
+    let mut columns = settings();
+    columns.extend(counts());
+    columns.extend(LatencyKind::ALL.into_iter().flat_map(latencies));
+    columns.extend(details());
     csv_table(&columns, Row::all(records))
 }
 
-/// The columns that identify a stage.
-fn run<'a>() -> [Column<Row<'a>>; 7] {
-    [
-        ("run_id", |row| row.record.id.to_string().into()),
-        ("started_at", |row| row.record.started_at.to_string().into()),
-        ("workload", |row| row.record.workload.as_str().into()),
-        ("label", |row| row.record.label.as_deref().into()),
-        ("tags", |row| tags(row.record).into()),
-        ("stage", |row| row.number.into()),
-        ("stage_name", |row| row.stage.name.as_str().into()),
-    ]
+fn settings<'a>() -> Vec<Column<Row<'a>>> {
+    csv_columns! { row: Row<'a> => {
+        run_id: row.record.id.to_string(),
+        started_at: row.record.started_at.to_string(),
+        workload: &row.record.workload,
+        label: &row.record.label,
+        tags: tags(row.record),
+        stage: row.number,
+        stage_name: &row.stage.name,
+        stage_started_at: row.stage.started_at.map(|at| at.to_string()),
+        status: row.record.status.as_str(),
+        valid: valid(row.record),
+        reasons: row.record.verdict.reasons.join("; "),
+        warnings: warnings(row.record),
+        imported_from: row.record.imported.as_ref().map(|imported| &imported.format),
+        server: server(row.record),
+        server_version: &row.record.target.server_version,
+        database: &row.record.target.database,
+        client_host: &row.record.client.machine.host,
+        riops_version: &row.record.client.riops_version,
+        kind: &row.stage.kind,
+        sessions: known(row.stage.sessions),
+        workers: known(row.record.plan.workers),
+        driver: row.record.client.driver.map(Driver::as_str),
+        protocol: measured(row, row.record.plan.protocol.as_str()),
+        requested_transactions_per_s: row.record.plan.schedule.per_s(),
+        batch_rows: row.stage.session_loop.batch,
+        update_percent: row.record.plan.work.spec().update_percent(),
+        distribution: row.record.plan.work.spec().distribution().map(|keys| keys.to_string()),
+        method: &row.stage.session_loop.method,
+        seed: measured(row, row.record.plan.seed),
+        warmup_s: measured(row, row.record.plan.warmup_s),
+        seconds: row.stage.seconds,
+    }}
 }
 
-fn settings<'a>() -> [Column<Row<'a>>; 24] {
-    [
-        ("stage_started_at", |row| row.stage.started_at.map(|at| at.to_string()).into()),
-        ("status", |row| row.record.status.as_str().into()),
-        ("valid", |row| valid(row.record)),
-        ("reasons", |row| row.record.verdict.reasons.join("; ").into()),
-        ("warnings", |row| warnings(row.record).into()),
-        ("imported_from", |row| imported_from(row.record)),
-        ("server", |row| server(row.record)),
-        ("server_version", |row| row.record.target.server_version.as_str().into()),
-        ("database", |row| row.record.target.database.as_str().into()),
-        ("client_host", |row| row.record.client.machine.host.as_str().into()),
-        ("riops_version", |row| row.record.client.riops_version.as_str().into()),
-        ("kind", |row| row.stage.kind.as_str().into()),
-        ("sessions", |row| known(row.stage.sessions)),
-        ("workers", |row| known(row.record.plan.workers)),
-        ("driver", |row| row.record.client.driver.map(Driver::as_str).into()),
-        ("protocol", |row| measured(row, row.record.plan.protocol.as_str())),
-        ("requested_transactions_per_s", |row| row.record.plan.schedule.per_s().into()),
-        ("batch_rows", |row| row.stage.session_loop.batch.into()),
-        ("update_percent", |row| {
-            row.record.plan.work.spec().update_percent().map(u32::from).into()
-        }),
-        ("distribution", |row| {
-            row.record.plan.work.spec().distribution().map(|keys| keys.to_string()).into()
-        }),
-        ("method", |row| row.stage.session_loop.method.as_deref().into()),
-        ("seed", |row| measured(row, row.record.plan.seed)),
-        ("warmup_s", |row| measured(row, row.record.plan.warmup_s)),
-        ("seconds", |row| row.stage.seconds.into()),
-    ]
+fn counts<'a>() -> Vec<Column<Row<'a>>> {
+    csv_columns! { row: Row<'a> => {
+        transactions: row.stage.transactions,
+        rows: of_rows(row, row.stage.rows),
+        statements: of_statements(row, row.stage.statements),
+        transactions_per_s: row.stage.throughput.transactions_per_s,
+        rows_per_s: of_rows(row, row.stage.throughput.rows_per_s),
+        statements_per_s: of_statements(row, row.stage.throughput.statements_per_s),
+        failed_transactions: row.stage.session_loop.outcomes.map(|outcomes| outcomes.failed),
+        unknown_transactions: row.stage.session_loop.outcomes.map(|outcomes| outcomes.unknown),
+        errors: of_loop(row, row.stage.session_loop.error_count()),
+        retries: of_loop(row, row.stage.session_loop.retries),
+        reconnects: of_loop(row, row.stage.session_loop.reconnects),
+        late_transactions: row.stage.session_loop.late.map(|late| late.transactions),
+        skipped_starts: row.stage.session_loop.schedule.as_ref().map(|schedule| schedule.skipped),
+    }}
 }
 
-fn counts<'a>() -> [Column<Row<'a>>; 13] {
-    [
-        ("transactions", |row| row.stage.transactions.into()),
-        ("rows", |row| of_rows(row, row.stage.rows)),
-        ("statements", |row| of_statements(row, row.stage.statements)),
-        ("transactions_per_s", |row| row.stage.throughput.transactions_per_s.into()),
-        ("rows_per_s", |row| of_rows(row, row.stage.throughput.rows_per_s)),
-        ("statements_per_s", |row| of_statements(row, row.stage.throughput.statements_per_s)),
-        ("failed_transactions", |row| outcomes(row, |outcomes| outcomes.failed)),
-        ("unknown_transactions", |row| outcomes(row, |outcomes| outcomes.unknown)),
-        ("errors", |row| of_loop(row, errors(row.stage))),
-        ("retries", |row| of_loop(row, row.stage.session_loop.retries)),
-        ("reconnects", |row| of_loop(row, row.stage.session_loop.reconnects)),
-        ("late_transactions", |row| {
-            row.stage.session_loop.late.map(|late| late.transactions).into()
-        }),
-        ("skipped_starts", |row| {
-            row.stage.session_loop.schedule.as_ref().map(|schedule| schedule.skipped).into()
-        }),
-    ]
-}
-
-/// Declares the columns of the service or the response time.
-macro_rules! latency_columns {
-    ($name:ident, $prefix:literal, $of:expr) => {
-        fn $name<'a>() -> [Column<Row<'a>>; 10] {
-            [
-                (concat!($prefix, "_count"), |row| ($of)(row).count.into()),
-                (concat!($prefix, "_min_us"), |row| ($of)(row).min.into()),
-                (concat!($prefix, "_mean_us"), |row| ($of)(row).mean.into()),
-                (concat!($prefix, "_stdev_us"), |row| ($of)(row).stdev.into()),
-                (concat!($prefix, "_p50_us"), |row| ($of)(row).p50.into()),
-                (concat!($prefix, "_p90_us"), |row| ($of)(row).p90.into()),
-                (concat!($prefix, "_p95_us"), |row| ($of)(row).p95.into()),
-                (concat!($prefix, "_p99_us"), |row| ($of)(row).p99.into()),
-                (concat!($prefix, "_p999_us"), |row| ($of)(row).p999.into()),
-                (concat!($prefix, "_max_us"), |row| ($of)(row).max.into()),
-            ]
-        }
+/// The columns of the service or the response time.
+fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
+    let mut columns = match kind {
+        LatencyKind::Service => csv_columns! { row: Row<'a> => {
+            service_count: row.stage.session_loop.service_us.as_ref().map(|each| each.count),
+        }},
+        LatencyKind::Response => csv_columns! { row: Row<'a> => {
+            response_count: row.stage.session_loop.response_us.as_ref().map(|each| each.count),
+        }},
     };
-}
-latency_columns!(service, "service", |row: &Row<'_>| Times::of(row.stage, LatencyKind::Service));
-latency_columns!(response, "response", |row: &Row<'_>| Times::of(row.stage, LatencyKind::Response));
-
-fn details<'a>() -> [Column<Row<'a>>; 9] {
-    [
-        ("liops", |row| row.stage.io.as_ref().and_then(|io| io.liops).into()),
-        ("piops", |row| row.stage.io.as_ref().and_then(|io| io.piops).into()),
-        ("buffer_hit_ratio", |row| row.stage.io.as_ref().and_then(|io| io.hit_ratio).into()),
-        ("blocks_per_row", |row| row.stage.io.as_ref().and_then(|io| io.blocks_per_row).into()),
-        ("wal_mb_per_s", |row| row.stage.io.as_ref().and_then(|io| io.wal_mb_s).into()),
-        ("client_cpu_s", |row| row.stage.client_cpu.as_ref().map(|cpu| cpu.seconds).into()),
-        ("server_cpu_s", |row| row.stage.server_cpu_s.into()),
-        ("steady", |row| row.stage.session_loop.steadiness.map(|each| each.steady).into()),
-        ("bottleneck", |row| bottleneck(row)),
-    ]
+    columns.extend(STATISTICS.iter().map(|each| -> Column<Row<'a>> {
+        let value = move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind).into();
+        (each.column(kind), Box::new(value))
+    }));
+    columns
 }
 
-/// Latencies of one kind, as far as they are known.
-#[derive(Default)]
-struct Times {
-    count: Option<u64>,
-    min: Option<f64>,
-    mean: Option<f64>,
-    stdev: Option<f64>,
-    p50: Option<f64>,
-    p90: Option<f64>,
-    p95: Option<f64>,
-    p99: Option<f64>,
-    p999: Option<f64>,
-    max: Option<f64>,
-}
-
-impl Times {
-    fn of(stage: &StageRecord, kind: LatencyKind) -> Self {
-        let each = &stage.session_loop;
-        let summary = match kind {
-            LatencyKind::Service => &each.service_us,
-            LatencyKind::Response => &each.response_us,
-        };
-        let reported = each.reported_latency.as_ref().filter(|reported| reported.kind == kind);
-        match (summary, reported) {
-            (Some(summary), _) => summary.into(),
-            (None, Some(reported)) => reported.into(),
-            (None, None) => Self::default(),
-        }
-    }
-}
-
-impl From<&LatencySummary> for Times {
-    fn from(summary: &LatencySummary) -> Self {
-        Self {
-            count: Some(summary.count),
-            min: Some(summary.min),
-            mean: Some(summary.mean),
-            stdev: Some(summary.stdev),
-            p50: Some(summary.p50),
-            p90: Some(summary.p90),
-            p95: Some(summary.p95),
-            p99: Some(summary.p99),
-            p999: Some(summary.p999),
-            max: Some(summary.max),
-        }
-    }
-}
-
-impl From<&ReportedLatency> for Times {
-    fn from(reported: &ReportedLatency) -> Self {
-        Self {
-            count: None,
-            min: reported.min_us,
-            mean: reported.mean_us,
-            stdev: reported.stdev_us,
-            p50: reported.percentile_us(50.0),
-            p90: reported.percentile_us(90.0),
-            p95: reported.percentile_us(95.0),
-            p99: reported.percentile_us(99.0),
-            p999: reported.percentile_us(99.9),
-            max: reported.max_us,
-        }
-    }
+fn details<'a>() -> Vec<Column<Row<'a>>> {
+    csv_columns! { row: Row<'a> => {
+        liops: row.stage.io.as_ref().and_then(|io| io.liops),
+        piops: row.stage.io.as_ref().and_then(|io| io.piops),
+        buffer_hit_ratio: row.stage.io.as_ref().and_then(|io| io.hit_ratio),
+        blocks_per_row: row.stage.io.as_ref().and_then(|io| io.blocks_per_row),
+        wal_mb_per_s: row.stage.io.as_ref().and_then(|io| io.wal_mb_s),
+        client_cpu_s: row.stage.client_cpu.as_ref().map(|cpu| cpu.seconds),
+        server_cpu_s: row.stage.server_cpu_s,
+        steady: row.stage.session_loop.steadiness.map(|each| each.steady),
+        bottleneck: bottleneck(row),
+    }}
 }
 
 /// `key=value`, separated by semicolons.
@@ -218,85 +108,66 @@ fn tags(record: &Record) -> String {
 }
 
 /// Empty for an imported run, which is neither.
-fn valid(record: &Record) -> Cell {
+fn valid(record: &Record) -> Option<bool> {
     match record.validity() {
-        Validity::Valid => true.into(),
-        Validity::Invalid => false.into(),
-        Validity::NotVerified => Cell::Absent,
+        Validity::Valid => Some(true),
+        Validity::Invalid => Some(false),
+        Validity::NotVerified => None,
     }
 }
 
 fn warnings(record: &Record) -> String {
-    record
-        .verdict
-        .warnings
-        .iter()
-        .map(crate::record::Warning::labeled)
-        .collect::<Vec<_>>()
-        .join("; ")
-}
-
-fn imported_from(record: &Record) -> Cell {
-    record.imported.as_ref().map(|imported| imported.format.as_str()).into()
+    let warnings = record.verdict.warnings.iter().map(crate::record::Warning::labeled);
+    warnings.collect::<Vec<_>>().join("; ")
 }
 
 /// The flavor of the server, if its version is known.
-fn server(record: &Record) -> Cell {
+fn server(record: &Record) -> Option<String> {
     let target = &record.target;
-    (!target.server_version.is_empty()).then(|| target.flavor.to_string()).into()
+    (!target.server_version.is_empty()).then(|| target.flavor.to_string())
 }
 
 /// An imported run may not know its sessions and threads.
-fn known(number: u32) -> Cell {
-    (number > 0).then_some(number).into()
+fn known(number: u32) -> Option<u32> {
+    (number > 0).then_some(number)
 }
 
 /// A value of the plan, which an imported run does not have.
-fn measured(row: &Row<'_>, value: impl Into<Cell>) -> Cell {
-    if row.record.imported.is_some() { Cell::Absent } else { value.into() }
+fn measured<T>(row: &Row<'_>, value: T) -> Option<T> {
+    row.record.imported.is_none().then_some(value)
 }
 
-fn of_rows(row: &Row<'_>, value: impl Into<Cell>) -> Cell {
-    if words::of(&row.record.plan.work).has_rows() { value.into() } else { Cell::Absent }
+fn of_rows<T>(row: &Row<'_>, value: T) -> Option<T> {
+    row.has_rows().then_some(value)
 }
 
-fn of_statements(row: &Row<'_>, value: impl Into<Cell>) -> Cell {
-    if row.record.plan.work.spec().counts_statements() { value.into() } else { Cell::Absent }
+fn of_statements<T>(row: &Row<'_>, value: T) -> Option<T> {
+    row.record.plan.work.spec().counts_statements().then_some(value)
 }
 
 /// A count that exists only for a session loop. Of an imported run, none may also mean unknown.
-fn of_loop(row: &Row<'_>, value: u64) -> Cell {
+fn of_loop(row: &Row<'_>, value: u64) -> Option<u64> {
     let is_known = match row.record.imported {
         Some(_) => value > 0,
         None => row.stage.session_loop.outcomes.is_some(),
     };
-    is_known.then_some(value).into()
-}
-
-fn outcomes(row: &Row<'_>, pick: fn(&crate::record::Outcomes) -> u64) -> Cell {
-    row.stage.session_loop.outcomes.as_ref().map(pick).into()
-}
-
-pub(super) fn errors(stage: &StageRecord) -> u64 {
-    stage.session_loop.errors.iter().map(|error| error.count).sum()
+    is_known.then_some(value)
 }
 
 /// A word for the bottleneck, stable across releases.
-fn bottleneck(row: &Row<'_>) -> Cell {
+fn bottleneck(row: &Row<'_>) -> Option<&'static str> {
     let summary = Summary { record: row.record, stage: row.stage };
     let is_whole = row.record.status != Status::Failed;
-    (summary.has_bottleneck() && is_whole)
-        .then(|| match summary.bottleneck() {
-            Bottleneck::Client => "client",
-            Bottleneck::Locks => "locks",
-            Bottleneck::SharedCpu => "cpu",
-            Bottleneck::ForeignCpu => "cpu_used_by_others",
-            Bottleneck::Waits => "waits",
-            Bottleneck::Device => "device",
-            Bottleneck::BusyDevice => "device_unknown_maximum",
-            Bottleneck::Rate => "requested_rate",
-            Bottleneck::Waiting => "none_found",
-            Bottleneck::ServerOrNetwork => "server_or_network",
-        })
-        .into()
+    (summary.has_bottleneck() && is_whole).then(|| match summary.bottleneck() {
+        Bottleneck::Client => "client",
+        Bottleneck::Locks => "locks",
+        Bottleneck::SharedCpu => "cpu",
+        Bottleneck::ForeignCpu => "cpu_used_by_others",
+        Bottleneck::Waits => "waits",
+        Bottleneck::Device => "device",
+        Bottleneck::BusyDevice => "device_unknown_maximum",
+        Bottleneck::Rate => "requested_rate",
+        Bottleneck::Waiting => "none_found",
+        Bottleneck::ServerOrNetwork => "server_or_network",
+    })
 }

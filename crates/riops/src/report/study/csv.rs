@@ -1,6 +1,6 @@
 //! The figures of an experiment as CSV: a row for each figure of each stage of each cell or level.
 
-use super::super::export::{CsvCell, CsvColumn, ExportError, csv_table};
+use super::super::export::{ExportError, csv_columns, csv_table};
 use super::model::{Against, CellView, FigureView, GroupView, StudyView};
 
 /// One figure.
@@ -23,7 +23,7 @@ impl Row<'_> {
 ///
 /// # Errors
 /// [`ExportError`] if the table cannot be written.
-pub fn csv(view: &StudyView) -> Result<String, ExportError> {
+pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
     let mut rows = Vec::new();
     for cell in &view.cells {
         let levels = cell.levels.iter().map(|level| (level.level.to_string(), &level.group));
@@ -41,38 +41,25 @@ pub fn csv(view: &StudyView) -> Result<String, ExportError> {
             }
         }
     }
-    csv_table(&columns(), rows)
-}
-
-fn columns<'a>() -> [CsvColumn<Row<'a>>; 18] {
-    [
-        ("experiment_id", |row| row.view.id.as_str().into()),
-        ("experiment", |row| row.view.name.as_str().into()),
-        ("cell", |row| row.cell.name.as_str().into()),
-        ("level", |row| row.level.as_str().into()),
-        ("stage", |row| row.view.stages.get(row.stage).map(String::as_str).into()),
-        ("usable_runs", |row| row.group.runs.usable.into()),
-        ("invalid_runs", |row| row.group.runs.invalid.into()),
-        ("failed_runs", |row| row.group.runs.failed.into()),
-        ("figure", |row| row.figure.figure.as_str().into()),
-        ("value", |row| row.figure.estimate.value.into()),
-        ("low", |row| row.figure.estimate.interval.map(|found| found.low).into()),
-        ("high", |row| row.figure.estimate.interval.map(|found| found.high).into()),
-        ("ratio", |row| row.against().map(|against| against.ratio).into()),
-        ("ratio_low", |row| {
-            row.against().and_then(|against| against.interval).map(|found| found.low).into()
-        }),
-        ("ratio_high", |row| {
-            row.against().and_then(|against| against.interval).map(|found| found.high).into()
-        }),
-        ("p_adjusted", |row| row.against().and_then(|against| against.p_adjusted).into()),
-        ("verdict", |row| verdict(row)),
-        ("bottleneck", |row| {
-            row.group.stages.get(row.stage).and_then(|stage| stage.bottleneck.as_deref()).into()
-        }),
-    ]
-}
-
-fn verdict(row: &Row<'_>) -> CsvCell {
-    row.against().and_then(|against| against.outcome).map(crate::stats::Outcome::as_str).into()
+    let columns = csv_columns! { row: Row<'a> => {
+        experiment_id: &row.view.id,
+        experiment: &row.view.name,
+        cell: &row.cell.name,
+        level: &row.level,
+        stage: row.view.stages.get(row.stage),
+        usable_runs: row.group.runs.usable,
+        invalid_runs: row.group.runs.invalid,
+        failed_runs: row.group.runs.failed,
+        figure: row.figure.figure.as_str(),
+        value: row.figure.estimate.value,
+        low: row.figure.estimate.interval.map(|found| found.low),
+        high: row.figure.estimate.interval.map(|found| found.high),
+        ratio: row.against().map(|against| against.ratio),
+        ratio_low: row.against().and_then(|against| Some(against.interval?.low)),
+        ratio_high: row.against().and_then(|against| Some(against.interval?.high)),
+        p_adjusted: row.against().and_then(|against| against.p_adjusted),
+        verdict: row.against().and_then(|against| Some(against.outcome?.as_str())),
+        bottleneck: row.group.stages.get(row.stage).and_then(|stage| stage.bottleneck.as_ref()),
+    }};
+    csv_table(&columns, rows)
 }

@@ -1,0 +1,133 @@
+//! The statistics of a latency, each with one entry: columns, metrics and texts take them from here.
+
+use crate::record::{LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency};
+
+/// A statistic of a latency, in microseconds.
+pub struct Statistic {
+    /// Spelling in the record and in columns.
+    pub key: &'static str,
+    /// Name in texts.
+    pub name: &'static str,
+    /// Percent: 95 for the 95th percentile, 100 for the maximum; absent for what is no percentile.
+    pub percent: Option<f64>,
+    /// The columns of the service and the response time.
+    columns: [&'static str; 2],
+    summary: fn(&LatencySummary) -> Option<f64>,
+    /// As another tool reported it; of a percentile, the one with the same percent.
+    reported: Option<fn(&ReportedLatency) -> Option<f64>>,
+    /// The service and the response time in an interval of the series, if it has them.
+    points: Option<[fn(&Point) -> Option<f64>; 2]>,
+}
+
+/// Makes an entry without a value in an interval.
+macro_rules! statistic {
+    ($key:literal, $name:literal, $percent:expr, $summary:expr, $reported:expr) => {
+        Statistic {
+            key: $key,
+            name: $name,
+            percent: $percent,
+            columns: [concat!("service_", $key, "_us"), concat!("response_", $key, "_us")],
+            summary: $summary,
+            reported: $reported,
+            points: None,
+        }
+    };
+    ($key:literal, $name:literal, $percent:literal, $summary:expr) => {
+        statistic!($key, $name, Some($percent), $summary, None)
+    };
+}
+
+/// All statistics, in the order of columns and texts.
+pub static STATISTICS: [Statistic; 9] = [
+    statistic!("min", "min", None, |each| Some(each.min), Some(|each| each.min_us)),
+    statistic!("mean", "mean", None, |each| Some(each.mean), Some(|each| each.mean_us)),
+    statistic!("stdev", "stdev", None, |each| Some(each.stdev), Some(|each| each.stdev_us)),
+    statistic!("p50", "p50", 50.0, |each| Some(each.p50))
+        .in_series([|point| point.p50_us, |point| point.response_p50_us]),
+    statistic!("p90", "p90", 90.0, |each| Some(each.p90)),
+    statistic!("p95", "p95", 95.0, |each| Some(each.p95)),
+    statistic!("p99", "p99", 99.0, |each| Some(each.p99))
+        .in_series([|point| point.p99_us, |point| point.response_p99_us]),
+    statistic!("p999", "p99.9", 99.9, |each| Some(each.p999)),
+    statistic!("max", "max", Some(100.0), |each| Some(each.max), Some(|each| each.max_us))
+        .in_series([|point| point.max_us, |point| point.response_max_us]),
+];
+
+impl Statistic {
+    const fn in_series(self, points: [fn(&Point) -> Option<f64>; 2]) -> Self {
+        Self { points: Some(points), ..self }
+    }
+
+    /// Returns the statistics that every interval of the series has.
+    pub fn of_series() -> impl Iterator<Item = &'static Self> {
+        STATISTICS.iter().filter(|each| each.points.is_some())
+    }
+
+    /// Returns the percentiles with the maximum.
+    pub fn percentiles() -> impl Iterator<Item = &'static Self> {
+        STATISTICS.iter().filter(|each| each.percent.is_some())
+    }
+
+    /// Returns the entry of a percentile.
+    #[must_use]
+    pub fn percentile(percent: f64) -> Option<&'static Self> {
+        STATISTICS.iter().find(|each| each.percent == Some(percent))
+    }
+
+    /// Returns the name of the column with the value of a stage.
+    #[must_use]
+    pub fn column(&self, kind: LatencyKind) -> &'static str {
+        let [service, response] = self.columns;
+        if kind == LatencyKind::Service { service } else { response }
+    }
+
+    /// Returns the name of the value in the record of an interval.
+    #[must_use]
+    pub fn series_column(&self, kind: LatencyKind) -> &'static str {
+        self.column(kind).trim_start_matches("service_")
+    }
+
+    /// Returns the share of a percentile as text: `0.99`.
+    #[must_use]
+    pub fn quantile(&self) -> Option<String> {
+        // In floating point 99.9 / 100 is slightly above 0.999.
+        self.percent.map(|percent| ((percent * 1e3).round() / 1e5).to_string())
+    }
+
+    /// Returns the value in a summary.
+    #[must_use]
+    pub fn of(&self, summary: &LatencySummary) -> Option<f64> {
+        (self.summary)(summary)
+    }
+
+    /// Returns the value of a kind of latencies of a stage, as it was measured or as another tool reported it.
+    #[must_use]
+    pub fn of_loop(&self, each: &LoopRecord, kind: LatencyKind) -> Option<f64> {
+        let summary = match kind {
+            LatencyKind::Service => each.service_us.as_ref(),
+            LatencyKind::Response => each.response_us.as_ref(),
+        };
+        if let Some(summary) = summary {
+            return self.of(summary);
+        }
+        let reported = each.reported_latency.as_ref().filter(|each| each.kind == kind)?;
+        match self.reported {
+            Some(of) => of(reported),
+            None => reported.percentile_us(self.percent?),
+        }
+    }
+
+    /// Returns the value of a kind of latencies in an interval.
+    #[must_use]
+    pub fn of_point(&self, point: &Point, kind: LatencyKind) -> Option<f64> {
+        let [service, response] = self.points?;
+        if kind == LatencyKind::Service { service(point) } else { response(point) }
+    }
+
+    /// Returns the latency in an interval that users wait for: response times with a rate, otherwise service times.
+    #[must_use]
+    pub fn of_users(&self, point: &Point) -> Option<f64> {
+        let of = |kind| self.of_point(point, kind);
+        of(LatencyKind::Response).or_else(|| of(LatencyKind::Service))
+    }
+}
