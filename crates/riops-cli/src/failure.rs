@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use riops::experiment::comparison::ComparisonError;
 use riops::import::ImportError;
 use riops::plan::PlanError;
 use riops::report::FormError;
-use riops::report::comparison::ComparisonError;
 use riops::run::{ErrorKind, RunError};
 use riops::serve::ServeError;
 use riops::server::ConnectionError;

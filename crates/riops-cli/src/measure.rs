@@ -177,7 +177,7 @@ fn print_with(
             crate::ui::error(&texts.collect::<Vec<_>>().join("\n"));
         }
         for found in record.thresholds.iter().filter(|found| !found.held) {
-            let run = report::short_id(&record.id.to_string()).to_owned();
+            let run = riops::units::format::short_id(&record.id.to_string()).to_owned();
             let text = report::threshold_text(record, found);
             crate::ui::error(&one_line(&format!("run {run}: threshold {text}")));
         }

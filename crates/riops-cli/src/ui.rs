@@ -312,21 +312,21 @@ impl LoadProgress {
         };
         let elapsed_s = state.start.elapsed().as_secs_f64();
         let rate = rows as f64 / elapsed_s;
-        let (done, all) = (report::count(rows), report::count(total));
+        let (done, all) = (riops::units::format::count(rows), riops::units::format::count(total));
         if self.ui.terminal {
             let left_s = (total.saturating_sub(rows) as f64 / rate).ceil();
             let left = Duration::try_from_secs_f64(left_s)
                 .map_or_else(|_| String::new(), |left| format!("{} left", Span(left)));
             let parts = [
                 (0, format!("loaded {done} of {all} rows")),
-                (2, format!("{} rows/s", report::rate(rate))),
+                (2, format!("{} rows/s", riops::units::format::rate(rate))),
                 (1, left),
             ];
             self.bar.bar.set_length(total);
             self.bar.show(rows, &report::fit(&parts, self.bar.message_columns()));
         } else if state.printed.elapsed() >= LINE_EVERY {
             state.printed = Instant::now();
-            let rate = report::rate(rate);
+            let rate = riops::units::format::rate(rate);
             self.ui.notice(&format!("loaded {done} of {all} rows ({rate} rows/s)"));
         }
     }
@@ -378,7 +378,7 @@ impl StepProgress {
         }
         let mut parts = vec![(0, self.name.to_owned())];
         if let Some(share) = share {
-            parts.push((1, report::percent(share)));
+            parts.push((1, riops::units::format::percent(share)));
         }
         if let (Some(read), Some(write)) = (point.read_mb_s, point.write_mb_s) {
             parts.push((3, format!("{read:.0} MB/s read, {write:.0} MB/s written")));
@@ -409,7 +409,11 @@ impl StepProgress {
     /// The statement has completed.
     pub(crate) fn done(&self, seconds: f64) {
         self.bar.clear();
-        self.ui.notice(&format!("{:<12} {}", self.name, report::duration_us(seconds * 1e6)));
+        self.ui.notice(&format!(
+            "{:<12} {}",
+            self.name,
+            riops::units::format::duration_us(seconds * 1e6)
+        ));
     }
 }
 
@@ -456,8 +460,10 @@ impl RunProgress {
             Stop::DurationS(seconds) => {
                 format!("measuring for {}", Span::of_seconds(seconds))
             }
-            Stop::Transactions(count) => format!("measuring {} transactions", report::count(count)),
-            Stop::Rows(count) => format!("measuring {} rows", report::count(count)),
+            Stop::Transactions(count) => {
+                format!("measuring {} transactions", riops::units::format::count(count))
+            }
+            Stop::Rows(count) => format!("measuring {} rows", riops::units::format::count(count)),
         });
         self.bar.bar.tick();
     }
@@ -484,7 +490,7 @@ impl RunProgress {
                 format!("{}/{seconds} s", report::series_time(point.t_s, &self.plan))
             }
             Stop::Transactions(count) | Stop::Rows(count) => {
-                report::percent((self.done as f64 / count.max(1) as f64).min(1.0))
+                riops::units::format::percent((self.done as f64 / count.max(1) as f64).min(1.0))
             }
         };
         let columns = self.bar.message_columns();

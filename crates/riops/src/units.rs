@@ -3,12 +3,15 @@
 //! Independent of what is counted or timed.
 
 pub mod conninfo;
+pub mod format;
 pub mod sql;
 pub mod text;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+pub use format::{count, duration_us, percent, rate};
 
 /// Failure to parse a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -234,66 +237,6 @@ impl From<Duration> for Nanos {
 impl From<Nanos> for Duration {
     fn from(nanos: Nanos) -> Self {
         Self::from_nanos(nanos.0)
-    }
-}
-
-/// Formats a share, 0 to 1, as percentage; with one decimal below 10%.
-#[must_use]
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    // A rounding error below 0 would be "-0.0%".
-    let percent = if percent.abs() < 0.05 { percent.abs() } else { percent };
-    if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
-}
-
-/// Formats `1234567` as `1,234,567`.
-#[must_use]
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// A rate with three significant digits; a whole number from 100 on.
-#[must_use]
-pub fn rate(per_second: f64) -> String {
-    let per_second = per_second.max(0.0);
-    match per_second {
-        rate if rate >= 99.95 => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "rounded, positive"
-            )]
-            let whole = rate.round() as u64;
-            count(whole)
-        }
-        rate if rate >= 9.995 => format!("{rate:.1}"),
-        rate if rate >= 0.995 || rate == 0.0 => format!("{rate:.2}"),
-        rate if rate >= 0.0995 => format!("{rate:.3}"),
-        rate if rate >= 0.00995 => format!("{rate:.4}"),
-        rate => format!("{rate:.5}"),
-    }
-}
-
-/// A duration with three significant digits and a suitable unit: `412 µs`, `1.63 ms`, `2.10 s`.
-#[must_use]
-pub fn duration_us(microseconds: f64) -> String {
-    let (value, unit) = match microseconds {
-        us if us < 999.5 => (us, "µs"),
-        us if us < 999_500.0 => (us / 1e3, "ms"),
-        us => (us / 1e6, "s"),
-    };
-    match value {
-        value if value >= 99.95 => format!("{value:.0} {unit}"),
-        value if value >= 9.995 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
     }
 }
 

@@ -9,8 +9,8 @@
 
 use std::path::Path;
 
+use riops::experiment::comparison::{self, Group};
 use riops::record::Record;
-use riops::report::comparison::{self, Group};
 use riops::report::export::{CsvRows, ExportFormat, export};
 use riops::report::{self, Extras};
 use riops::stats::Settings;
@@ -122,7 +122,7 @@ fn no_comparison_shows_what_a_terminal_obeys() {
         let Ok(found) = comparison::compare(group(&a), group(&b), &Settings::default()) else {
             continue;
         };
-        assert_own_lines(&name, &comparison::text(&found, 100));
-        assert_own_lines(&name, &comparison::markdown(&found));
+        assert_own_lines(&name, &report::findings_text(&report::comparison(&found), 100));
+        assert_own_lines(&name, &report::findings_markdown(&report::comparison(&found)));
     }
 }

@@ -8,11 +8,11 @@
 use std::fs;
 use std::path::Path;
 
+use riops::experiment::comparison::{self, Group};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
 use riops::report;
-use riops::report::comparison::{self, Group};
 use riops::report::export::{CsvRows, ExportFormat, export};
 use riops::stats;
 use riops::store::{self, StoreLocation};
@@ -82,8 +82,9 @@ fn a_stored_record_prints_its_rates() {
         assert!(text.contains(&record.target.server_version), "{file}: {text}");
         let loops = record.stages.iter().filter(|stage| stage.kind != "statement");
         for stage in loops.filter(|stage| stage.rows > 0) {
-            let rows_per_s = report::rate(stage.throughput.rows_per_s);
-            let transactions_per_s = report::rate(stage.throughput.transactions_per_s);
+            let rows_per_s = riops::units::format::rate(stage.throughput.rows_per_s);
+            let transactions_per_s =
+                riops::units::format::rate(stage.throughput.transactions_per_s);
             let shown = text.contains(&rows_per_s) || text.contains(&transactions_per_s);
             assert!(shown, "{file}: neither {rows_per_s} nor {transactions_per_s} in\n{text}");
         }
@@ -99,8 +100,8 @@ fn a_stored_record_renders_as_a_page_as_markdown_and_as_images() {
         assert!(page.matches("data-chart=").count() >= 3, "{file}");
         let text = report::markdown(std::slice::from_ref(&record), None);
         assert!(text.contains(&id) && text.contains("| valid |"), "{file}: {text}");
-        for chart in report::page::charts(&record) {
-            let image = report::page::chart_png(&chart, &file).unwrap();
+        for chart in report::charts(&record) {
+            let image = report::chart_png(&chart, &file).unwrap();
             assert!(image.starts_with(b"\x89PNG"), "{file}: {}", chart.title);
         }
     }
@@ -148,7 +149,7 @@ fn stored_records_can_be_compared() {
             .unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!(found.changes.len(), 1, "{file}: {:?}", found.changes);
         assert!(found.figures().count() > 0, "{file}");
-        let text = comparison::text(&found, usize::MAX);
+        let text = report::findings_text(&report::comparison(&found), usize::MAX);
         assert!(text.contains("setting: jit") && text.contains(" 0.0%"), "{file}: {text}");
     }
 }

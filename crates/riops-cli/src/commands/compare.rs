@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::experiment::comparison::{self, Comparison, Group};
 use riops::host::Interrupt;
 use riops::record::Record;
-use riops::report::comparison::{self, Comparison, Group};
+use riops::report;
 use riops::stats::Settings;
 use riops::store::Store;
 use riops::units::text::json_text;
@@ -21,11 +22,14 @@ pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let comparison = compare(options, store.as_ref())?;
     let text = match options.output {
         ComparisonOutput::Text => {
-            let text = comparison::text(&comparison, crate::ui::output_columns());
+            let text = report::findings_text(
+                &report::comparison(&comparison),
+                crate::ui::output_columns(),
+            );
             ui.given().complete(&text)
         }
         ComparisonOutput::Json => json_text(&comparison)?,
-        ComparisonOutput::Markdown => comparison::markdown(&comparison),
+        ComparisonOutput::Markdown => report::findings_markdown(&report::comparison(&comparison)),
     };
     crate::ui::print(&text)?;
     let fails = options.fail_on.iter().any(|what| match what {

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
 use riops::host::Interrupt;
 use riops::record::Status;
-use riops::report::{self, short_id};
+use riops::report;
 use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
 use riops::units::Span;
+use riops::units::format::short_id;
 use riops::units::text::json_text;
 
 use crate::args::sweep::ResumeOptions;

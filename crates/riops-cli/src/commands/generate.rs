@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result};
 use riops::host::{Interrupt, OutputFile, machine};
 use riops::plan::{LoadDataset, LoadRun};
-use riops::report;
 use riops::server::ConnectionError;
 use riops::workload::load::{file_name, write_csv};
 
@@ -74,7 +73,7 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
     }
     crate::ui::print(&format!(
         "wrote {} rows to {files} file{} in {}\n",
-        report::count(dataset.rows),
+        riops::units::format::count(dataset.rows),
         if files == 1 { "" } else { "s" },
         folder.display()
     ))?;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use riops::experiment::evaluation::StudyView;
 use riops::experiment::{Experiment, Study, tag};
 use riops::host::Interrupt;
 use riops::record::Record;
-use riops::report::study::{self, StudyView};
-use riops::report::{self, comparison, page};
+use riops::report::{self, experiment};
 use riops::store::Store;
 
 use crate::args::Report;
@@ -27,11 +27,11 @@ pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<E
     let store = stored::open_existing(&options.store, interrupt, ui)?;
     let selections = select(&*store, &options.runs)?;
     if let Some(view) = experiment_of(&*store, &selections)? {
-        let id = report::short_id(&view.id);
+        let id = riops::units::format::short_id(&view.id);
         ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
         return write_experiment(options, &view, ui);
     }
-    let comparison = comparison::view_of(&selections);
+    let comparison = report::comparison_of(&selections);
     let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
     if let Some(folder) = &options.png {
         write_charts(&records, folder, ui)?;
@@ -68,7 +68,7 @@ fn experiment_of(
         .with_context(|| format!("cannot read the experiment {id}"))?;
     let failures = serde_json::from_str(&stored.state.failures)?;
     let records = runs_of(store, &experiment)?;
-    Ok(Some(study::view(&Study::load(experiment, records, failures))))
+    Ok(Some(experiment::view(&Study::load(experiment, records, failures))))
 }
 
 /// Writes an experiment in the forms of a report.
@@ -77,11 +77,12 @@ fn write_experiment(options: &Report, view: &StudyView, ui: Ui) -> Result<ExitCo
         write_images(view, folder, ui)?;
     }
     if options.markdown {
-        let text = study::markdown(view);
+        let text = report::findings_markdown(&experiment::experiment(view));
         file::write(options.file.as_deref().unwrap_or(Path::new("-")), &text, ui)?;
     }
     if !options.markdown && (options.png.is_none() || options.file.is_some()) {
-        let default = PathBuf::from(format!("riops-{}.html", report::short_id(&view.id)));
+        let default =
+            PathBuf::from(format!("riops-{}.html", riops::units::format::short_id(&view.id)));
         write_page(view, options.file.as_deref().unwrap_or(&default), ui)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -108,10 +109,10 @@ fn write_charts(records: &[Record], folder: &Path, ui: Ui) -> Result<()> {
         .with_context(|| format!("cannot create {}", folder.display()))?;
     for record in records {
         let label = record.label.as_deref().unwrap_or(&record.workload);
-        for chart in page::charts(record) {
+        for chart in report::charts(record) {
             let name = chart.id.trim_start_matches("run-1-");
             let file = folder.join(format!("riops-{}-{name}.png", short_id(record)));
-            let image = page::chart_png(&chart, &format!("{} · {label}", short_id(record)))?;
+            let image = report::chart_png(&chart, &format!("{} · {label}", short_id(record)))?;
             file::write_bytes(&file, &image, ui)?;
         }
     }
@@ -127,5 +128,5 @@ fn names(records: &[Record]) -> String {
 
 /// Returns the end of the id of a run, as shown by `runs list`.
 fn short_id(record: &Record) -> String {
-    report::short_id(&record.id.to_string()).to_owned()
+    riops::units::format::short_id(&record.id.to_string()).to_owned()
 }

@@ -36,7 +36,10 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
             let (code, record) = run_existing_plan(plan, again, Some(&stored), (interrupt, ui))?;
-            for difference in record.iter().flat_map(|now| report::differences(&stored, now)) {
+            for difference in record
+                .iter()
+                .flat_map(|now| riops::experiment::comparison::differences(&stored, now))
+            {
                 ui.notice(&difference);
             }
             return Ok(code);

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use riops::experiment::evaluation::StudyView;
 use riops::experiment::{End, Goal, Study};
 use riops::record::Record;
-use riops::report::page::{Delivery, Layout};
-use riops::report::study::{self, StudyView};
+use riops::report::{self, Delivery, Layout, experiment};
 
 use crate::args::sweep::StudyOptions;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
@@ -46,12 +46,12 @@ impl Results<'_> {
         if study.finished.is_empty() {
             return Ok(());
         }
-        let view = study::view(study);
+        let view = experiment::view(study);
         crate::ui::print(&match self.form {
-            "json" => study::json(&view)?,
-            "markdown" => study::markdown(&view),
-            "csv" => study::csv(&view)?,
-            _ => study::text(&view, crate::ui::output_columns()),
+            "json" => experiment::json(&view)?,
+            "markdown" => report::findings_markdown(&experiment::experiment(&view)),
+            "csv" => experiment::csv(&view)?,
+            _ => report::findings_text(&experiment::experiment(&view), crate::ui::output_columns()),
         })?;
         self.write(&view, ui)
     }
@@ -70,13 +70,17 @@ impl Results<'_> {
 /// Writes the page of an experiment.
 pub(crate) fn write_page(view: &StudyView, page: &Path, ui: Ui) -> Result<()> {
     let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
-    file::write_bytes(page, study::html(view, &layout)?.as_bytes(), ui)
+    file::write_bytes(
+        page,
+        report::findings_html(&experiment::experiment(view), &layout)?.as_bytes(),
+        ui,
+    )
 }
 
 /// Writes the charts of an experiment to a directory.
 pub(crate) fn write_images(view: &StudyView, folder: &Path, ui: Ui) -> Result<()> {
     create(folder)?;
-    for image in study::png(view)? {
+    for image in experiment::png(view)? {
         file::write_bytes(&folder.join(image.name + ".png"), &image.bytes, ui)?;
     }
     Ok(())

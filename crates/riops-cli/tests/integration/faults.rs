@@ -185,11 +185,11 @@ fn sessions_reconnect_after_crash_recovery_of_the_server() {
     let mut child = until(&mut on(&line), " s  ");
     let query = |sql: &str| CommandOutput::of(on("server psql -- -Atc").arg(sql));
     // After SIGKILL of one backend, the postmaster terminates all other backends and starts crash recovery.
-    const SESSIONS: &str = "from pg_stat_activity where application_name like 'riops/%'
+    let sessions = "from pg_stat_activity where application_name like 'riops/%'
                             and query like '%rows_0001%' and pid <> pg_backend_pid()";
-    let before = query(&format!("select string_agg(pid::text, ',') {SESSIONS}")).expect(0).stdout;
+    let before = query(&format!("select string_agg(pid::text, ',') {sessions}")).expect(0).stdout;
     kill(before.split(',').next().unwrap().trim().parse().unwrap(), "-KILL");
-    let count = format!("select count(*) {SESSIONS} and pid not in ({before})");
+    let count = format!("select count(*) {sessions} and pid not in ({before})");
     while query(&count).stdout.trim() != "4" {
         assert!(child.try_wait().unwrap().is_none(), "the run has ended");
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::modules::Tree;
 use crate::workspace::{files, read};
 
 /// Returns the options that the reference does not mention, each with a command that has it.
@@ -162,84 +161,4 @@ fn mentions(text: &str, option: &str) -> bool {
         let after = text[at + option.len()..].chars().next();
         !before.is_some_and(is_option_char) && !after.is_some_and(is_option_char)
     })
-}
-
-/// Returns the modules that ARCHITECTURE.md does not name in backticks. It must name the top-level modules
-/// of the library with their direct children, and all modules of the other crates.
-pub(crate) fn unnamed_modules(trees: &[Tree]) -> Vec<String> {
-    let text = read("ARCHITECTURE.md").unwrap();
-    let named = names_in(&text);
-    let mut missing = BTreeSet::new();
-    for tree in trees {
-        let depth_max =
-            if tree.modules[0].file.starts_with("crates/riops/") { 2 } else { usize::MAX };
-        for module in tree.modules.iter().filter(|module| !module.inline) {
-            if let Some(name) = module.path.last()
-                && module.path.len() <= depth_max
-                && !named.contains(name.as_str())
-            {
-                missing.insert(format!("{}:1: `{name}` is not in ARCHITECTURE.md", module.file));
-            }
-        }
-    }
-    missing.into_iter().collect()
-}
-
-/// Returns the names in backticks: `name`, `name.rs`, `folder/`, `folder/name`.
-fn names_in(text: &str) -> BTreeSet<&str> {
-    let mut fenced = false;
-    let mut names = BTreeSet::new();
-    let paragraphs = text.split("\n\n").filter(|paragraph| {
-        let inside = fenced || paragraph.starts_with("```");
-        fenced ^= paragraph.matches("```").count() % 2 == 1;
-        !inside
-    });
-    for paragraph in paragraphs {
-        for quoted in paragraph.split('`').skip(1).step_by(2) {
-            let name = quoted.trim_end_matches('/');
-            let name = name.rsplit('/').next().unwrap_or(name);
-            names.insert(name.strip_suffix(".rs").unwrap_or(name));
-        }
-    }
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{mentions, names_in, options_in, subcommands_in};
-
-    const HELP: &str = "\
-Measures
-
-Usage: riops [OPTIONS] <COMMAND>
-
-Commands:
-  run      Run a workload,
-           or two
-  help     Print this message
-
-Options:
-  -c, --sessions <N>     Sessions [aliases: --threads]
-      --warmup[=<TIME>]  Warm-up, see
-                         --duration
-  -h, --help             Print help
-";
-
-    #[test]
-    fn parses_options_and_subcommands_of_a_help_text() {
-        assert_eq!(Vec::from_iter(options_in(HELP)), ["--sessions", "--warmup"]);
-        assert_eq!(subcommands_in(HELP), ["run"]);
-    }
-
-    #[test]
-    fn ignores_longer_options_that_contain_the_name() {
-        assert!(mentions("`--rate 5`", "--rate"));
-        assert!(!mentions("`--rate-limit`, `----rate`", "--rate"));
-    }
-
-    #[test]
-    fn finds_names_in_backticks_outside_code_blocks() {
-        let text = "`a`, b, `c.rs`\n`d/` `e/f`\n\n```\n`g`\n\n`h`\n```\n\n`i`";
-        assert_eq!(Vec::from_iter(names_in(text)), ["a", "c", "d", "f", "i"]);
-    }
 }

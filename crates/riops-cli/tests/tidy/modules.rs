@@ -10,8 +10,6 @@ pub(crate) struct Module {
     /// Path from the crate root; empty for the root.
     pub(crate) path: Vec<String>,
     pub(crate) file: String,
-    /// Whether it is inline in its parent's file.
-    pub(crate) inline: bool,
     pub(crate) parent: Option<usize>,
     /// Indexes of the child modules, in the order of declaration.
     pub(crate) children: Vec<usize>,
@@ -57,7 +55,7 @@ impl Tree {
     pub(crate) fn load(root: &str, read: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut tree = Self { modules: Vec::new() };
         let contents = parse(root, read).unwrap_or_else(|| panic!("{root} does not exist"));
-        let place = Place { file: root.to_owned(), folder: folder_of(root), inline: false };
+        let place = Place { file: root.to_owned(), folder: folder_of(root) };
         tree.add(&[], None, &place, contents, read);
         tree
     }
@@ -76,7 +74,6 @@ impl Tree {
         self.modules.push(Module {
             path: path.to_vec(),
             file: place.file.clone(),
-            inline: place.inline,
             parent,
             children: Vec::new(),
             contents,
@@ -98,13 +95,12 @@ impl Tree {
 struct Place {
     file: String,
     folder: String,
-    inline: bool,
 }
 
 impl Place {
     fn inline(&self, name: &str) -> Self {
         let folder = format!("{}/{name}", self.folder);
-        Self { file: self.file.clone(), folder, inline: true }
+        Self { file: self.file.clone(), folder }
     }
 
     fn file(&self, name: &str, read: &dyn Fn(&str) -> Option<String>) -> (Self, Contents) {
@@ -114,7 +110,7 @@ impl Place {
             .into_iter()
             .find_map(|file| {
                 let contents = parse(&file, read)?;
-                Some((Self { file, folder: folder.clone(), inline: false }, contents))
+                Some((Self { file, folder: folder.clone() }, contents))
             })
             .unwrap_or_else(|| panic!("{}: module {name} has no file", self.file))
     }

@@ -2,6 +2,111 @@
 //!
 //! It must not depend on any particular workload. The transaction loop is in `worker`; this module does
 //! everything around it: connect all sessions, warm up, measure, drain, merge the reports.
+//!
+//! # Design
+//!
+//! **The hot loop.** A worker waits in one poll for all its sessions (edge-triggered epoll). For each session
+//! with an event, it reads once, decodes the messages, reads the clock once, counts the
+//! transaction that ended, and sends the next one. The end of one transaction is the start of the next, so one
+//! clock reading serves both. A read that does not fill the buffer has emptied the socket, so it is not repeated.
+//! In steady state, a transaction is one `send`, one `recv`, and a share of one `epoll_wait`. A test in
+//! `engine/tests/virtual_time.rs` proves that it allocates no memory.
+//!
+//! **Memory.** Between two transactions of a session, the processes of the server use the same caches, so each cache line
+//! that a transaction touches costs a miss; most of the client's CPU time outside of the kernel is that. Therefore, the
+//! sessions read into one buffer of their worker, and only the beginning of an incomplete message is kept; a message is
+//! sent from the buffer of its transaction; the fields that every transaction uses lie together (`repr(C)` in `Session`,
+//! `Link`, `InFlight`, `Transaction` and `Outcome`); the sessions of a worker share equal statements; and transactions are
+//! added to the counters and histograms 64 at a time.
+//!
+//! **Drivers.** With `io_uring`, the sockets without TLS belong to a ring (`riops-ring`): a receive request per connection
+//! stays in force, sends are submitted together with the wait, and the timeout of the wait replaces the alarm. The poller
+//! remains for TLS and for wake-ups by other threads: the ring watches its descriptor. Everything above a message is the
+//! same, and the tests of the engine run with both. The start of a transaction is read from the clock before its message
+//! is submitted, at most 32 messages earlier.
+//!
+//! The supervisor is a thread outside the loop. It wakes the workers at the end of an interval and of the
+//! measurement, merges the intervals that they submit, and reads the counters of the machine at both ends of the
+//! measurement. It never calls the observer: the main thread does, so that a stuck terminal delays nothing. A
+//! worker never waits for the supervisor. If its channel is full, it keeps its intervals and sends them with the
+//! next one, or with its report. All queries during a stage have deadlines; a counter that does not arrive in
+//! time is absent.
+//!
+//! **Starts.** With a rate, each worker has its share of the intended starts of the stage, and any of its free
+//! sessions takes the next start that is due. If no session is free, starts wait, and the oldest is served first.
+//! In the closed loop, the intended start of the next transaction is always the current time.
+//!
+//! **Streams.** A COPY is a transaction whose encoded bytes are only its statement. Its data are generated piece
+//! by piece into the send buffer, whenever the socket has accepted the previous piece. Nothing is stored, and a
+//! retry generates the same pieces again, because each text is a function of seed, key and column. If the server
+//! refuses the COPY, the message in progress is sent completely and the stream stops; the server discards it.
+//!
+//! **Finished generators.** If a generator has no more transactions, its session finishes while others continue.
+//! The batches of a load are taken from one counter, which is the only state that its sessions share. A stage
+//! that is `exact` ends with the first lost transaction, because a load with missing rows is not a valid load.
+//!
+//! **Steps.** A transaction can have several steps. Each step is sent after the reply to the previous one, and
+//! all steps are encoded before the first is sent. A failed transaction is rolled back before anything else is
+//! sent, and starts again. If each step is committed separately, the transaction resumes with the failed step; the
+//! rows and effects of a step count only at its `ReadyForQuery`, because its commit can still fail after its
+//! `CommandComplete`. A
+//! broken connection leaves the outcome of the transaction unknown only if the last step was in flight.
+//!
+//! **Interactive transactions.** What a script sends next depends on replies (`\gset`, `\if`). Such a transaction has the
+//! steps of one turn at a time: a statement, or a whole pipeline. After the last reply of a turn, the engine asks the
+//! generator what is next (`Generator::proceed`): another turn, a wait, a command of the shell, the end, or a failure without
+//! the server. A retry asks it to return to the state at the beginning of the transaction. The generator states for each
+//! turn whether it may commit: only then does a lost connection leave the outcome unknown. A transaction that ends without
+//! a statement lets the other sessions of its worker go first.
+//!
+//! **Nodes.** A session has a home node, which is its number modulo the number of nodes. It uses another node
+//! only if its home node does not respond. `server::nodes` is consulted when a connection is opened, and never
+//! for a transaction. A thread outside the stage retries failed nodes and reads the list again. The workers are
+//! notified of changes through their wakers, and move sessions back to their home nodes between two transactions.
+//! With several nodes, each worker counts each node separately.
+//!
+//! **Lost connections.** A broken connection loses what is in flight on it. Such a transaction has failed, or its
+//! outcome is unknown if it changes rows. A new connection is requested from the connectors, which block on
+//! separate threads; the worker is notified through its waker. A retry waits in a heap with its bytes and is sent
+//! on the same session. Each transaction that was started ends in exactly one of the states succeeded, failed and
+//! unknown. `engine::tests::cuts` proves this by breaking the connection at every byte of a short run.
+//!
+//! **Loops in the server.** Such a session is a thread that waits in one call. The procedure reports in the
+//! details of its notices, once per interval and before it changes more rows than it has announced. Each report
+//! contains all counts up to that point, and `call` counts the difference from the previous report. If a call
+//! ends without its last report, the rows that were announced and not reported have an unknown outcome, and the
+//! call is repeated for the remaining time. For the supervisor it is a worker like any other: it submits
+//! intervals, and then a report. The loop measures by the wall clock of its server, which is read before and after
+//! the call: a step of that clock in between makes the run invalid.
+//!
+//! **Sources of the rows.** The counters of a session reach the statistics of the server with a delay, and
+//! completely only when the session ends. `probe/database` therefore reads them four times: before the sessions
+//! connect and after they have disconnected (exact: blocks per row), and at both ends of the measurement (equally
+//! delayed: the hit ratio).
+//!
+//! **Statements that run once.** `once` runs a statement between the two ends of a probe, on a connection that
+//! stays open. The sampler watches its process over another connection, and takes its first sample before the
+//! statement is sent. The server's counters are read after the statement has ended.
+//!
+//! **Samples.** For a graph, each worker stores every n-th transaction and, for each time slot, the longest ones
+//! and the shortest one. n and the slots double when the memory is full. The memory is allocated before the first
+//! transaction.
+//!
+//! **Transactions that count.** With a duration, the transactions that *end* in the window count, for rate and
+//! latency alike. Transactions in flight at the end are drained, acknowledged (the ledger needs them) and
+//! reported separately (`drained`). They are in no other figure. With `--transactions` or `--total-rows`, the
+//! transactions that claimed one of the places count, and the window ends with the last of them. Each worker notes
+//! when its last transaction has ended; after the last worker, the counters are read. Percentiles are
+//! always computed from merged histograms.
+//!
+//! **Plans.** Each session runs `EXPLAIN EXECUTE` on its own prepared statements: before its first transaction,
+//! at the first boundary between transactions in the second half of the run, and after its last transaction. The
+//! server returns the plan that this session would use at that time, custom or generic. `access` judges the plan.
+//! If the access path is not as expected before the first transaction, the run ends before anything is measured.
+//! An EXPLAIN that fails, or whose result cannot be judged, is no finding: it is recorded as a check without a
+//! verdict. Scripts have no expected access path. The `Generator` of the first session notes the values of its first
+//! executions (`access::Executed`); the session explains these after its first transactions, and again at the other two
+//! moments. A check of them that fails is no error of the run, and nothing is prepared for it.
 
 mod alarm;
 mod backend;

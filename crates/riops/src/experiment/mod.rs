@@ -2,14 +2,17 @@
 //!
 //! An [`Experiment`] is plain data. Its state is the set of its finished runs, which are ordinary stored runs
 //! with tags. A strategy decides from both what to run next, so that an experiment that was
-//! killed continues where it ended. This module orders runs; it must not measure or print.
+//! killed continues where it ended. This module orders runs and says what they show together
+//! (`comparison` of two groups, `evaluation` of an experiment); it must not measure or print.
 
 mod ab;
 mod between;
+pub mod comparison;
 mod conduct;
 mod database;
 mod definition;
 mod environment;
+pub mod evaluation;
 #[cfg(test)]
 pub(crate) mod example;
 mod idle;

@@ -4,6 +4,7 @@
 mod count;
 mod percentile;
 mod statistic;
+mod summary;
 mod value;
 
 pub use count::{
@@ -14,6 +15,8 @@ pub use statistic::{STATISTICS, Statistic};
 pub use value::Value;
 
 use serde::Serialize;
+
+pub use summary::{Bottleneck, DeviceLoad, Summary, device};
 
 use crate::plan::Stop;
 use crate::record::{NodeRecord, Record, StageRecord};

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::format::count;
-use super::words;
 use crate::metrics::Histogram;
 use crate::record::{LatencySummary, Record, StageRecord};
+use crate::report::words;
+use crate::units::format::count;
 use crate::units::text::one_line;
 
 /// Length of the longest bar, in characters.

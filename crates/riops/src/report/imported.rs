@@ -1,9 +1,9 @@
 //! What the report of an imported run shows instead of the parts that only riops measures.
 
-use super::block::Block;
-use super::format::duration_us;
 use crate::plan::ImportedRun;
 use crate::record::{LatencyKind, Record, ReportedLatency, StageRecord, StartSource};
+use crate::report::document::Document;
+use crate::units::format::duration_us;
 
 /// Why the run is neither valid nor invalid.
 pub(super) fn not_verified(record: &Record) -> String {
@@ -30,13 +30,13 @@ pub(super) fn tool(run: &ImportedRun) -> String {
 }
 
 /// The latency without a histogram.
-pub(super) fn reported_latency(block: &mut Block, stage: &StageRecord) {
+pub(super) fn reported_latency(document: &mut Document, stage: &StageRecord) {
     if let Some(reported) = &stage.session_loop.reported_latency {
         let label = match reported.kind {
             LatencyKind::Service => "latency",
             LatencyKind::Response => "response",
         };
-        block.line(label, &reported_text(reported));
+        document.line(label, reported_text(reported));
     }
 }
 

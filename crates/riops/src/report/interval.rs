@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::format::{count, duration_us, rate};
 use crate::figure::Statistic;
 use crate::plan::{Plan, Stop};
 use crate::record::Point;
+use crate::units::format::{count, duration_us, rate};
 
 /// The time series has at most this many decimals: `--interval` has a resolution of milliseconds.
 const DECIMALS_MAX: usize = 3;

@@ -1,8 +1,8 @@
 //! Percentiles of a latency in one line.
 
-use super::format::duration_us;
 use crate::figure::Statistic;
 use crate::record::LatencySummary;
+use crate::units::format::duration_us;
 
 pub(super) fn latency_text(latency: &LatencySummary) -> String {
     let text = |each: &Statistic| Some(format!("{} {}", each.name, duration_us(each.of(latency)?)));

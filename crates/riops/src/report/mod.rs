@@ -1,58 +1,60 @@
 //! Reports for people and programs. Pure: records in, text out.
+//!
+//! A subject builds a document (facts, tables, charts) from sections and the vocabulary of a workload; a renderer gives
+//! it a form and knows no subject. Arrows go down only: `document`, `words`, `sections`, `subjects`.
 
-mod block;
-mod columns;
-pub mod comparison;
-mod dataset;
-mod doctor;
-mod drawing;
-mod experiments;
+pub mod chart;
+mod compat;
+mod document;
+mod effect;
 pub mod export;
-mod fill;
-mod format;
+mod form;
 mod forms;
 mod histogram;
-mod history;
 mod imported;
 mod interval;
 mod latency;
 mod metrics_text;
-mod model;
 pub mod openmetrics;
-pub mod page;
 mod paths;
-mod proof;
-mod repeats;
-mod runs;
-mod scatter;
+mod render;
 mod script;
 mod sections;
-pub mod study;
+mod setup;
+mod subjects;
 mod sysbench;
+mod table;
 mod words;
 
-pub use comparison::differences;
-pub use dataset::{checks_text, dropped_text, prepared_text, warmed_text};
-pub use doctor::{calibration_text, diagnosis_text, disk_text};
-pub use drawing::DrawingError;
-pub use experiments::{experiments_text, plan_text, start_line, time_left};
-pub use fill::{fit, wrapped};
-pub use format::{count, duration_us, percent, rate, short_id, to_the_minute};
-pub use forms::{
-    Extras, FORMS, Form, FormError, Stream, form, forms_for, pgio_sessions, run_text,
-    threshold_text,
-};
+pub use compat::pgio_sessions;
+pub use document::{Badge, Document, Fact, Findings, Headline, Tone};
+pub use form::{Extras, Form, FormError, Stream};
+pub use forms::{FORMS, form, forms_for};
 pub use histogram::Scale;
-pub use history::{
+pub use metrics_text::{accepted_format, metrics_text};
+pub use render::drawing::DrawingError;
+pub use render::fill::{fit, wrapped};
+pub use render::html::{
+    ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment, findings_html,
+};
+pub use render::markdown::findings_markdown;
+pub use render::png::chart_png;
+pub use render::text::{findings_text, text as document_text};
+pub use script::{script_statement, script_title};
+pub use setup::badge;
+pub use subjects::comparison::{comparison, comparison_of};
+pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
+pub use subjects::doctor::{calibration_text, diagnosis_text, disk_text};
+pub use subjects::experiment;
+pub use subjects::experiments::{experiments_text, plan_text, start_line, time_left};
+pub use subjects::history::{
     HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history, history_text,
 };
-pub use metrics_text::{accepted_format, metrics_text};
-pub use model::{Bottleneck, Summary};
-pub use page::{ComparisonView, html, markdown};
-pub use repeats::{repeat_line, repeats_text};
-pub use runs::{RunLine, badge, run_lines, runs_csv, runs_json, runs_table};
-pub use scatter::scatter_png;
-pub use script::{script_statement, script_title};
+pub use subjects::repeats::{repeat_line, repeats_text};
+pub use subjects::run::page::{charts, html, html_in, markdown, title};
+pub use subjects::run::{run_text, scatter_png, threshold_text};
+pub use subjects::runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
+pub use table::{Cell, Column, Table};
 
 use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;
@@ -62,7 +64,7 @@ use crate::record::Point;
 #[must_use]
 pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> String {
     let words = words::of(&plan.work);
-    let kinds = (words.counts_transactions(), words.has_rows());
+    let kinds = (words.counts_transactions(), words.measure().has_rows);
     fit(&interval::live_parts((point, plan), kinds.0, kinds.1, progress), width)
 }
 

@@ -86,7 +86,7 @@ impl<'a> CheckedPath<'a> {
                 .max()?;
             let observed = self.accesses.iter().any(|access| access.observed);
             let noun = if observed { "execution" } else { "session" };
-            let sessions = super::format::number_of(u64::from(sessions), noun);
+            let sessions = crate::units::format::number_of(u64::from(sessions), noun);
             let text = moment_text(moment);
             Some(format!("NOT CHECKED {text} the run by {sessions}: {first}"))
         })

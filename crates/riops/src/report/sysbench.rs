@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::interval::seconds;
 use crate::metrics::Histogram;
 use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::{LatencySummary, Point, StageRecord};
+use crate::report::interval::seconds;
 
 /// Returns the latency as defined by sysbench, and its sum in seconds. With a rate this is the response time,
 /// because sysbench includes the time in its queue.

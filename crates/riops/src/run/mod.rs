@@ -1,6 +1,33 @@
 //! Conducts one run, from the plan to the record.
 //!
 //! Prints nothing and reads no options. Progress and notices are sent to an [`Observer`].
+//!
+//! # How a run is executed
+//!
+//! 1. The plan is validated. `active` opens the `ActiveRun`, which all parts of the run share: plan, server,
+//!    control connection, nodes, observer, and the `environment` (facts, pooler, whether the data are on this
+//!    machine). `devices` reads the devices of the server for the record.
+//! 2. `list` selects the `Runner` of the workload:
+//!    - `on_dataset`, `OnDataset`: loops of sessions on a dataset that `find` finds, adopts or prepares, or
+//!      without a dataset. Every workload that implements `Build` gets it.
+//!    - `fill`, `Fill`: `load`. Each stage creates and fills the table again and verifies it.
+//!    - `steps`, `Steps`: `cbc`. Statements that run once, in a separate database or schema, and its selects.
+//! 3. `conductor` calls the runner: `begin` (everything that can be refused is refused here, before anything is
+//!    changed), `stage` for each stage, and `end` (the ledger and the checks of the data). `stage` runs a loop of
+//!    sessions: caches, probes, engine. `settle` accounts for the changes of this run, and of earlier runs that
+//!    could not report because their server died. `resolve` finds the outcomes of transactions that lost their
+//!    connection.
+//! 4. `build` assembles the record and judges it (`warnings`, `reasons`, `client`), and the locks on the dataset end with the control connection. The record is then
+//!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
+//!    objects, so that an error there cannot lose the result.
+//!
+//! `prepare`, `warm` and `verify` do the same for the commands with these names. `error` is `RunError`, whose `kind`
+//! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
+//! later stage fails, the run ends, and its record contains the earlier stages and the reason.
+//!
+//! The `observer` receives notices, progress and the record. Its `History` answers two questions about earlier
+//! runs: the record of a run, and the measured maximum of a device. `run` thereby reads the store without
+//! depending on it.
 
 mod active;
 mod build;

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use super::failure::Failure;
 use super::feed::Feed;
 use super::stored::Stored;
-use crate::report::page::{Delivery, Layout, Link, environment};
+use crate::report::{Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.
 const STREAMS_MAX: usize = 32;

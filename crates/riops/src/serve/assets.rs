@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::OnceLock;
 
 use super::token::derived;
-use crate::report::page::{ASSETS, Asset};
+use crate::report::{ASSETS, Asset};
 
 /// The files that only the dashboard needs.
 const OWN: [Asset; 2] = [

@@ -1,7 +1,7 @@
 //! The stages of runs, in the order of the rows of a table.
 
-use super::super::words;
 use crate::record::{Record, StageRecord};
+use crate::report::words;
 
 /// A stage and its number, from 1.
 #[derive(Clone, Copy)]
@@ -21,6 +21,6 @@ impl<'a> Row<'a> {
 
     /// Whether the workload has rows.
     pub(super) fn has_rows(&self) -> bool {
-        words::of(&self.record.plan.work).has_rows()
+        words::of(&self.record.plan.work).measure().has_rows
     }
 }

@@ -1,10 +1,10 @@
 //! A row per stage, with the figures that tell runs apart and compare them.
 
-use super::super::model::{Bottleneck, Summary};
 use super::error::ExportError;
 use super::row::Row;
 use super::table::{Column, csv_columns, csv_table};
 use crate::figure::STATISTICS;
+use crate::figure::{Bottleneck, Summary};
 use crate::plan::Driver;
 use crate::record::{LatencyKind, Record, Status, Validity};
 

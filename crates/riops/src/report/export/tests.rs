@@ -1,6 +1,6 @@
-use super::*;
 use crate::record::Point;
 use crate::report::example_record;
+use crate::report::export::*;
 
 fn csv(rows: CsvRows) -> (Vec<String>, Vec<Vec<String>>) {
     let text = export(&[example_record()], ExportFormat::Csv(rows)).unwrap();

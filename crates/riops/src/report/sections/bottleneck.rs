@@ -1,16 +1,16 @@
 //! The bottleneck of a run, and the figures of machine, client and device.
 
-use super::super::block::Block;
-use super::super::format::{duration_us, percent, rate};
-use super::super::model::{Bottleneck, DeviceLoad, Summary};
-use super::waits::named;
+use crate::figure::{Bottleneck, DeviceLoad, Summary};
 use crate::record::{ClientLimit, DeviceUse};
+use crate::report::document::Document;
+use crate::report::sections::waits::named;
+use crate::units::format::{duration_us, percent, rate};
 
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
 
 /// The bottleneck in a sentence.
-pub(in crate::report) fn bottleneck(block: &mut Block, summary: &Summary<'_>) {
+pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'_>) {
     if !summary.has_bottleneck() {
         return;
     }
@@ -37,7 +37,7 @@ pub(in crate::report) fn bottleneck(block: &mut Block, summary: &Summary<'_>) {
         Bottleneck::Waiting => "none found: the sessions waited for replies; more sessions (-c) may increase throughput".to_owned(),
         Bottleneck::ServerOrNetwork => "not the client: the server or the network".to_owned(),
     };
-    block.line("bottleneck", &text);
+    document.line("bottleneck", &text);
 }
 
 /// The device with the highest load.
@@ -64,16 +64,16 @@ fn client_text(summary: &Summary<'_>) -> String {
 }
 
 /// What machine, client and device did meanwhile.
-pub(in crate::report) fn resources(block: &mut Block, summary: &Summary<'_>) {
-    machine(block, summary);
-    client(block, summary);
-    devices(block, summary);
+pub(in crate::report) fn resources(document: &mut Document, summary: &Summary<'_>) {
+    machine(document, summary);
+    client(document, summary);
+    devices(document, summary);
 }
 
-fn devices(block: &mut Block, summary: &Summary<'_>) {
+fn devices(document: &mut Document, summary: &Summary<'_>) {
     for (position, device) in summary.devices().iter().enumerate() {
         let label = if position == 0 { "device" } else { "" };
-        block.line(label, &device_text(device));
+        document.line(label, device_text(device));
     }
 }
 
@@ -104,7 +104,7 @@ fn activity(device: &DeviceUse) -> String {
 }
 
 /// CPU of the client's machine by its users. The kernel, and processes of other containers, are the rest.
-fn machine(block: &mut Block, summary: &Summary<'_>) {
+fn machine(document: &mut Document, summary: &Summary<'_>) {
     let stage = summary.stage;
     let Some(busy) = stage.machine_busy_share else {
         return;
@@ -126,10 +126,10 @@ fn machine(block: &mut Block, summary: &Summary<'_>) {
     if rest >= 0.01 {
         parts.push(format!("{name} {}", percent(rest)));
     }
-    block.line("machine", &format!("{} of CPU busy: {}", percent(busy), parts.join(", ")));
+    document.line("machine", format!("{} of CPU busy: {}", percent(busy), parts.join(", ")));
 }
 
-fn client(block: &mut Block, summary: &Summary<'_>) {
+fn client(document: &mut Document, summary: &Summary<'_>) {
     let Some(cpu) = &summary.stage.client_cpu else {
         return;
     };
@@ -140,19 +140,19 @@ fn client(block: &mut Block, summary: &Summary<'_>) {
     let waited = cpu.run_queue_share.filter(|&share| share >= 0.01);
     let waited =
         waited.map_or_else(String::new, |share| format!(", waited for a CPU {}", percent(share)));
-    block.line("client", &format!("busiest worker {share} of one CPU{waited}{each}"));
+    document.line("client", format!("busiest worker {share} of one CPU{waited}{each}"));
     if let Some(share) = cpu.throttled_share.filter(|&share| share > 0.0) {
-        block.line(
+        document.line(
             "",
-            &format!("CPU quota of the cgroup exhausted in {} of the periods", percent(share)),
+            format!("CPU quota of the cgroup exhausted in {} of the periods", percent(share)),
         );
     }
     if let Some(share) = cpu.connector_share {
-        block.line("", &format!("busiest connecting thread {} of one CPU", percent(share)));
+        document.line("", format!("busiest connecting thread {} of one CPU", percent(share)));
     }
     if let Some(stalls) = &cpu.away_us {
         let (p99, max) = (duration_us(stalls.p99), duration_us(stalls.max));
-        block.line("", &format!("poll-loop stalls p99 {p99} · max {max}"));
+        document.line("", format!("poll-loop stalls p99 {p99} · max {max}"));
     }
 }
 
@@ -165,9 +165,9 @@ mod tests {
     fn shown(change: impl Fn(&mut IoRecord)) -> String {
         let mut record = example_record();
         change(record.stages[0].io.as_mut().unwrap());
-        let mut block = Block::new(120);
-        devices(&mut block, &Summary::of(&record).unwrap());
-        block.finish()
+        let mut document = Document::default();
+        devices(&mut document, &Summary::of(&record).unwrap());
+        crate::report::document_text(&document, 120)
     }
 
     #[test]
@@ -200,9 +200,9 @@ mod tests {
         stage.server_cpu_s = Some(20.0);
         stage.client_cpu.as_mut().unwrap().seconds = 10.0;
         let line = |record: &Record| {
-            let mut block = Block::new(120);
-            machine(&mut block, &Summary::of(record).unwrap());
-            block.finish()
+            let mut document = Document::default();
+            machine(&mut document, &Summary::of(record).unwrap());
+            crate::report::document_text(&document, 120)
         };
         // riops may use one of four processors; the server uses two others.
         (record.client.machine.cpus, record.client.machine.machine_cpus) = (1, Some(4));

@@ -1,16 +1,16 @@
 //! The state of a dataset before the run, where it differs from the fresh dataset.
 
-use super::super::block::Block;
-use super::super::format::{percent, rate};
-use super::super::model::Summary;
+use crate::figure::Summary;
 use crate::record::{ConditionRecord, DatasetRecord};
+use crate::report::document::Document;
+use crate::units::format::{percent, rate};
 
 /// Differences from this on are shown: they change the blocks per row, and with them the result, by about as
 /// much. Runs on the same dataset often differ by less.
 const AGED_SHARE: f64 = 0.1;
 
 /// What differs from the dataset after its preparation, and how to prepare it again.
-pub(in crate::report) fn condition(block: &mut Block, summary: &Summary<'_>) {
+pub(in crate::report) fn condition(document: &mut Document, summary: &Summary<'_>) {
     let Some(dataset) = &summary.record.target.dataset else {
         return;
     };
@@ -21,8 +21,8 @@ pub(in crate::report) fn condition(block: &mut Block, summary: &Summary<'_>) {
     if differences.is_empty() {
         return;
     }
-    block.line("", &format!("dataset AGED: {}", differences.join(", ")));
-    block.line("", &advice(dataset, summary));
+    document.line("", format!("dataset AGED: {}", differences.join(", ")));
+    document.line("", advice(dataset, summary));
 }
 
 fn differences(now: &ConditionRecord) -> Vec<String> {

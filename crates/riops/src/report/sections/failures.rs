@@ -1,13 +1,13 @@
 //! Errors, their cost, and how a rate was achieved.
 
-use super::super::block::Block;
-use super::super::format::{count, duration_us, number_of};
-use super::super::latency::latency_text;
-use super::super::model::Summary;
+use crate::figure::Summary;
 use crate::record::StageRecord;
+use crate::report::document::{Document, Tone};
+use crate::report::latency::latency_text;
+use crate::units::format::{count, duration_us, number_of};
 
 /// Errors with their outages, transactions without success, and reconnects.
-pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
+pub(in crate::report) fn failures(document: &mut Document, summary: &Summary<'_>) {
     let stage = summary.stage;
     for (position, error) in stage.session_loop.errors.iter().enumerate() {
         let retried = match error.retried {
@@ -16,7 +16,7 @@ pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
         };
         let text =
             format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
-        block.line(if position == 0 { "errors" } else { "" }, &text);
+        document.line(if position == 0 { "errors" } else { "" }, &text);
         if let Some(seconds) = error.without_success_s {
             let fell = error.below_90_percent_s.filter(|&seconds| seconds > 0.0);
             let below = fell.map_or_else(String::new, |seconds| {
@@ -27,15 +27,16 @@ pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
                 format!(", recovered after {}", duration_us(seconds * 1e6))
             });
             let without = duration_us(seconds * 1e6);
-            block.line("", &format!("{without} without a successful transaction{below}{recovery}"));
+            document
+                .line("", format!("{without} without a successful transaction{below}{recovery}"));
         }
     }
     if let Some(outcomes) =
         stage.session_loop.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
     {
-        block.line(
+        document.line(
             "",
-            &format!(
+            format!(
                 "{} attempted: {} succeeded, {} failed, {} with unknown outcome",
                 number_of(outcomes.attempted, "transaction"),
                 count(outcomes.succeeded),
@@ -47,16 +48,16 @@ pub(in crate::report) fn failures(block: &mut Block, summary: &Summary<'_>) {
     if stage.session_loop.reconnects > 0 {
         let broken = number_of(stage.session_loop.reconnects, "broken connection");
         let text = format!("{broken} replaced");
-        block.line("", &text);
+        document.line("", &text);
     }
     if let Some(connect) = &stage.session_loop.connect_us {
         let connections = number_of(connect.count, "connection");
-        block.line("connect", &format!("{connections}: {}", latency_text(connect)));
+        document.line("connect", format!("{connections}: {}", latency_text(connect)));
     }
 }
 
 /// How many of the intended starts took place, and how late.
-pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
+pub(in crate::report) fn schedule(document: &mut Document, stage: &StageRecord) {
     if let Some(schedule) = &stage.session_loop.schedule {
         let skipped = match schedule.skipped {
             0 => String::new(),
@@ -76,11 +77,11 @@ pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
                 "{} of the warm-up still waited when the measurement started: the latency includes their delay",
                 number_of(schedule.backlog_at_start, "start")
             );
-            block.line("backlog", &text);
+            document.toned("backlog", text, Tone::Warn);
         }
-        block.line(
+        document.line(
             "schedule",
-            &format!("{} of {intended} intended starts{skipped}{waiting}", count(schedule.sent)),
+            format!("{} of {intended} intended starts{skipped}{waiting}", count(schedule.sent)),
         );
         if let Some(lag) = &schedule.start_lag_us {
             let text = format!(
@@ -89,17 +90,17 @@ pub(in crate::report) fn schedule(block: &mut Block, stage: &StageRecord) {
                 duration_us(lag.p99),
                 duration_us(lag.max)
             );
-            block.line("", &text);
+            document.line("", &text);
         }
     }
 }
 
 /// Transactions above the latency limit.
-pub(in crate::report) fn late(block: &mut Block, stage: &StageRecord) {
+pub(in crate::report) fn late(document: &mut Document, stage: &StageRecord) {
     if let Some(late) = &stage.session_loop.late {
-        block.line(
+        document.line(
             "late",
-            &format!(
+            format!(
                 "{} took longer than {}",
                 number_of(late.transactions, "transaction"),
                 duration_us(late.limit_us)
@@ -109,19 +110,19 @@ pub(in crate::report) fn late(block: &mut Block, stage: &StageRecord) {
 }
 
 /// Transactions that were in flight at the end of the measurement.
-pub(in crate::report) fn drained(block: &mut Block, stage: &StageRecord) {
+pub(in crate::report) fn drained(document: &mut Document, stage: &StageRecord) {
     let drained = &stage.session_loop.drained;
     if drained.lost > 0 {
         let lost = number_of(drained.lost, "transaction");
-        block.line("in flight", &format!("{lost} at the end failed or did not finish"));
+        document.line("in flight", format!("{lost} at the end failed or did not finish"));
     }
     let longest_us = stage.session_loop.service_us.as_ref().map_or(0.0, |latency| latency.max);
     if drained.max_us > longest_us {
         let finished = number_of(drained.transactions, "transaction");
         let longest = duration_us(drained.max_us);
-        block.line(
+        document.line(
             "in flight",
-            &format!("{finished} at the end, not counted; the longest took {longest}"),
+            format!("{finished} at the end, not counted; the longest took {longest}"),
         );
     }
 }

@@ -1,14 +1,14 @@
 //! The executed mix of transactions, and stages with too few transactions.
 
-use super::super::block::Block;
-use super::super::format::{number_of, percent};
 use crate::record::{MixRecord, Record, StageRecord};
+use crate::report::document::{Document, Tone};
+use crate::units::format::{number_of, percent};
 
 /// With fewer transactions, the 99th percentile is the longest one.
 const TRANSACTIONS_MIN: u64 = 100;
 
 /// The requested share of an operation beside the executed one, of each stage.
-pub(in crate::report) fn mix(block: &mut Block, record: &Record) {
+pub(in crate::report) fn mix(document: &mut Document, record: &Record) {
     let mixes = || {
         let mix = |stage: &StageRecord| stage.session_loop.mix.clone();
         record.stages.iter().filter_map(move |stage| Some((stage, mix(stage)?)))
@@ -17,30 +17,31 @@ pub(in crate::report) fn mix(block: &mut Block, record: &Record) {
         return;
     };
     let executed: Vec<_> = mixes().map(|(_, mix)| percent(mix.executed_percent / 100.0)).collect();
-    block.line(
+    document.line(
         &format!("{operation}s"),
-        &format!("asked {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
+        format!("asked {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
     );
     for (stage, _) in mixes().filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
         let number = number_of(stage.transactions, "transaction");
-        block.line("", &format!("{}too short for this mix: {number}", of_stage(record, stage)));
+        document.line("", format!("{}too short for this mix: {number}", of_stage(record, stage)));
     }
 }
 
 /// The stages with too few transactions for percentiles.
-pub(in crate::report) fn few_transactions(block: &mut Block, record: &Record) {
+pub(in crate::report) fn few_transactions(document: &mut Document, record: &Record) {
     let few = |stage: &&StageRecord| {
         stage.session_loop.service_us.is_some() && stage.transactions < TRANSACTIONS_MIN
     };
     for (position, stage) in record.stages.iter().filter(few).enumerate() {
         let label = if position == 0 { "percentiles" } else { "" };
         let number = number_of(stage.transactions, "transaction");
-        block.line(
+        document.toned(
             label,
-            &format!(
+            format!(
                 "{}mean nothing with {number} (fewer than {TRANSACTIONS_MIN})",
                 of_stage(record, stage)
             ),
+            Tone::Warn,
         );
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::super::block::Block;
-use super::super::format::{duration_us, number_of, percent, rate};
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
+use crate::report::document::Document;
+use crate::units::format::{duration_us, number_of, percent, rate};
 
 /// A shorter time without a successful transaction is not reported.
 const PAUSE_S: f64 = 1.0;
@@ -12,7 +12,7 @@ const PAUSE_S: f64 = 1.0;
 const ALL_SHARE: f64 = 0.9;
 
 /// The nodes, one per line, if there are several.
-pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
+pub(in crate::report) fn nodes(document: &mut Document, stage: &StageRecord) {
     if stage.session_loop.nodes.len() < 2 {
         return;
     }
@@ -20,18 +20,18 @@ pub(in crate::report) fn nodes(block: &mut Block, stage: &StageRecord) {
     for (position, node) in stage.session_loop.nodes.iter().enumerate() {
         let label = if stage.session_loop.response_us.is_some() { "service " } else { "" };
         let text = node_text(node, width, label);
-        block.line(if position == 0 { "nodes" } else { "" }, &text);
+        document.line(if position == 0 { "nodes" } else { "" }, &text);
         for outage in &node.outages {
-            block.line("", &outage_text(outage));
+            document.line("", outage_text(outage));
         }
     }
     let placed: u64 = stage.session_loop.nodes.iter().map(|node| node.sessions).sum();
     let elsewhere = u64::from(stage.sessions).saturating_sub(placed);
     if elsewhere > 0 {
-        block.line("", &format!("{elsewhere} sessions were on none of these nodes at the end"));
+        document.line("", format!("{elsewhere} sessions were on none of these nodes at the end"));
     }
     if let Some(text) = balance_text(stage) {
-        block.line("", &text);
+        document.line("", &text);
     }
 }
 

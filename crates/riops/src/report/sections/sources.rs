@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::super::block::Block;
-use super::super::format::{bytes_text, count, number_of, percent, rate};
 use crate::record::{DatabaseCounters, IoRecord, StageRecord};
+use crate::report::document::Document;
+use crate::units::format::{bytes_text, count, number_of, percent, rate};
 
 /// Dead row versions are reported from this share of the updates on.
 const DEAD_SHARE: f64 = 0.1;
@@ -13,12 +13,12 @@ const DEAD_SHARE: f64 = 0.1;
 /// Records of earlier releases have shares that were counted independently, one after the other.
 const SUM_TOLERANCE_PERCENT: f64 = 3.0;
 
-pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
+pub(in crate::report) fn sources(document: &mut Document, stage: &StageRecord) {
     if let Some(caches) = &stage.caches {
         let reached = if caches.reached { "" } else { " as far as permitted" };
-        block.line(
+        document.line(
             "caches",
-            &format!(
+            format!(
                 "{}{reached}: shared buffers: {}; page cache: {}",
                 caches.wanted, caches.shared_buffers, caches.page_cache
             ),
@@ -27,19 +27,19 @@ pub(in crate::report) fn sources(block: &mut Block, stage: &StageRecord) {
     if let Some(io) = &stage.io {
         // The rows of a load come from the client.
         if let Some(text) = shares(io).filter(|_| stage.session_loop.method.is_none()) {
-            block.line("rows from", &text);
+            document.line("rows from", &text);
         }
         if let Some(text) = blocks(io) {
-            block.line("blocks", &text);
+            document.line("blocks", &text);
         }
         if let Some(requests) = io.storage_requests_per_row {
-            block.line("storage", &format!("{requests:.3} read requests per row"));
+            document.line("storage", format!("{requests:.3} read requests per row"));
         }
     }
     if let Some(text) = database(stage) {
-        block.line("database", &text);
+        document.line("database", &text);
     }
-    dead_rows(block, stage);
+    dead_rows(document, stage);
 }
 
 fn shares(io: &IoRecord) -> Option<String> {
@@ -119,19 +119,19 @@ fn database(stage: &StageRecord) -> Option<String> {
     Some(format!("{text}; of all sessions, including warm-up and drain"))
 }
 
-fn dead_rows(block: &mut Block, stage: &StageRecord) {
+fn dead_rows(document: &mut Document, stage: &StageRecord) {
     let Some(versions) = stage.database.as_ref().and_then(|database| database.row_versions) else {
         return;
     };
     if versions.updated > 0 && versions.dead as f64 >= DEAD_SHARE * versions.updated as f64 {
         let text = format!(
             "{} in the tables at the end; {} updates including warm-up and drain, {} of them HOT; {}",
-            super::super::count(versions.dead),
-            super::super::count(versions.updated),
+            count(versions.dead),
+            count(versions.updated),
             percent(versions.hot_updated as f64 / versions.updated as f64),
-            super::super::format::number_of(versions.vacuums, "vacuum")
+            crate::units::format::number_of(versions.vacuums, "vacuum")
         );
-        block.line("dead rows", &text);
+        document.line("dead rows", &text);
     }
 }
 

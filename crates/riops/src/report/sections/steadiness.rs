@@ -1,12 +1,12 @@
 //! Stages whose rate changed so much that their mean does not describe them.
 
-use super::super::block::Block;
-use super::super::format::rate;
-use super::super::words::Words;
 use crate::record::{Record, StageRecord, Status};
+use crate::report::document::{Document, Tone};
+use crate::report::words::Words;
+use crate::units::format::rate;
 
 /// The rates at both ends of each stage that was not steady.
-pub(in crate::report) fn steadiness(block: &mut Block, record: &Record, words: &dyn Words) {
+pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, words: &dyn Words) {
     // The rate of a failed run ends with its failure.
     if record.status == Status::Failed {
         return;
@@ -18,12 +18,12 @@ pub(in crate::report) fn steadiness(block: &mut Block, record: &Record, words: &
                 1 => String::new(),
                 _ => format!("{}: ", stage.name),
             };
-            block.line(label, &format!("{of_stage}{text}"));
+            document.toned(label, format!("{of_stage}{text}"), Tone::Warn);
             label = "";
         }
     }
     if let ("", Some(hint)) = (label, words.for_a_steady_rate()) {
-        block.line("", hint);
+        document.line("", hint);
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the sessions waited for.
 
-use super::super::block::Block;
-use super::super::format::{number_of, percent};
-use super::super::model::Summary;
+use crate::figure::Summary;
 use crate::record::WaitShare;
+use crate::report::document::Document;
+use crate::units::format::{number_of, percent};
 
 /// Wait events that are named.
 const NAMED_MAX: usize = 6;
@@ -11,7 +11,7 @@ const NAMED_MAX: usize = 6;
 const SHARE_MIN: f64 = 0.005;
 
 /// The wait events of the sessions, and what it cost to sample them.
-pub(in crate::report) fn waits(block: &mut Block, summary: &Summary<'_>) {
+pub(in crate::report) fn waits(document: &mut Document, summary: &Summary<'_>) {
     let stage = summary.stage;
     let (Some(probes), Some(waits)) = (&stage.probes, summary.waits()) else {
         return;
@@ -19,7 +19,7 @@ pub(in crate::report) fn waits(block: &mut Block, summary: &Summary<'_>) {
     let named = named(waits.iter(), NAMED_MAX);
     let cost = percent(probes.cpu_s / stage.seconds.max(f64::MIN_POSITIVE));
     let samples = number_of(probes.looks, "sample");
-    block.line("wait events", &format!("{named} ({samples}, {cost} of one CPU)"));
+    document.line("wait events", format!("{named} ({samples}, {cost} of one CPU)"));
 }
 
 /// The most frequent events with their shares.

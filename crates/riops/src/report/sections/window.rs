@@ -1,20 +1,20 @@
 //! Figures that do not cover exactly the measurement: mostly of short runs by count.
 
-use super::super::block::Block;
-use super::super::format::{count, duration_us, number_of, percent};
-use super::super::model::Summary;
+use crate::figure::Summary;
 use crate::plan::Stop;
 use crate::record::counters_cover;
+use crate::report::document::Document;
+use crate::units::format::{count, duration_us, number_of, percent};
 
 /// Transactions of the warm-up that occupied less than this share of the session time change the rate by less
 /// than repeated runs differ.
 const WARMUP_SHARE: f64 = 0.01;
 
 /// Differences between what was asked, what was measured, and what the counters cover.
-pub(in crate::report) fn window(block: &mut Block, summary: &Summary<'_>) {
+pub(in crate::report) fn window(document: &mut Document, summary: &Summary<'_>) {
     let lines = [warmup(summary), more_rows(summary), counters(summary)];
     for (position, line) in lines.into_iter().flatten().enumerate() {
-        block.line(if position == 0 { "window" } else { "" }, &line);
+        document.line(if position == 0 { "window" } else { "" }, &line);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Text that several workloads share.
 
-use super::super::block::Block;
-use super::super::format::{count, duration_us, number_of, percent};
-use super::super::model::Summary;
+use crate::figure::Summary;
 use crate::plan::{Distribution, Protocol};
 use crate::record::{SessionOperation, SessionRecord, StageRecord};
+use crate::report::document::Document;
+use crate::units::format::{count, duration_us, number_of, percent};
 
 /// The distribution of the keys, if it is not uniform.
 pub(super) fn keys_text(distribution: Distribution) -> String {
@@ -31,7 +31,7 @@ pub(super) struct Counted {
 }
 
 /// The figures that ysql-bench reports.
-pub(super) fn ysql_bench(block: &mut Block, summary: &Summary<'_>, counted: &Counted) {
+pub(super) fn ysql_bench(document: &mut Document, summary: &Summary<'_>, counted: &Counted) {
     let (stage, plan) = (summary.stage, &summary.record.plan);
     let &Counted { unit, number, .. } = counted;
     let database_s = stage.database_s.unwrap_or(0.0);
@@ -66,7 +66,7 @@ pub(super) fn ysql_bench(block: &mut Block, summary: &Summary<'_>, counted: &Cou
     if let Some(bytes) = stage.session_loop.row_bytes {
         lines.push(("bytes per row".to_owned(), count(bytes)));
     }
-    block.pairs("totals", &lines);
+    document.pairs("totals", lines);
 }
 
 fn seconds(seconds: f64) -> String {

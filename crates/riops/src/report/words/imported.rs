@@ -1,12 +1,12 @@
 //! Reporting of `imported`: the values that another tool reported, under its names.
 
-use super::super::block::Block;
-use super::super::format::number_of;
-use super::super::imported::tool;
-use super::super::model::Summary;
-use super::Words;
+use crate::figure::Summary;
 use crate::plan::ImportedRun;
 use crate::record::Record;
+use crate::report::document::Document;
+use crate::report::imported::tool;
+use crate::report::words::{Measure, Words};
+use crate::units::format::number_of;
 
 /// A short time with milliseconds.
 fn seconds(seconds: f64) -> String {
@@ -34,17 +34,14 @@ impl Words for ImportedRun {
         Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
-    fn headline(&self) -> &'static str {
-        if self.counts_rows { "RIOPS" } else { "TPS" }
+    fn measure(&self) -> Measure {
+        let name = if self.counts_rows { "RIOPS" } else { "TPS" };
+        Measure { has_rows: self.counts_rows, ..Measure::of(name, !self.counts_rows) }
     }
 
-    fn has_rows(&self) -> bool {
-        self.counts_rows
-    }
-
-    fn totals(&self, block: &mut Block, _: &Summary<'_>) {
+    fn totals(&self, document: &mut Document, _: &Summary<'_>) {
         let facts = self.facts.iter().map(|(name, value)| (name.clone(), value.clone()));
-        block.pairs("reported", &facts.collect::<Vec<_>>());
+        document.pairs("reported", facts.collect());
     }
 
     fn for_a_steady_rate(&self) -> Option<&'static str> {

@@ -1,13 +1,13 @@
 //! Reporting of `load`.
 
-use super::super::block::Block;
-use super::super::format::count;
-use super::super::model::Summary;
-use super::super::sections::next::{Commands, Hint};
-use super::common::{Counted, rows_text, ysql_bench};
-use super::{DatasetWords, Words};
+use crate::figure::Summary;
 use crate::plan::{Contents, LoadDataset, LoadRun, Method};
 use crate::record::{Record, StageRecord};
+use crate::report::document::{Document, Hint};
+use crate::report::words::common::{Counted, rows_text, ysql_bench};
+use crate::report::words::next::Commands;
+use crate::report::words::{DatasetWords, Measure, Words};
+use crate::units::format::count;
 
 impl Words for LoadRun {
     fn work(&self) -> String {
@@ -30,11 +30,11 @@ impl Words for LoadRun {
         Some(summary.setup())
     }
 
-    fn headline(&self) -> &'static str {
-        "load"
+    fn measure(&self) -> Measure {
+        Measure::of("load", false)
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
+    fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let counted = Counted {
             unit: "row",
             number: summary.stage.rows,
@@ -43,7 +43,7 @@ impl Words for LoadRun {
             batch: Some(summary.stage.session_loop.batch.map_or_else(|| "-".to_owned(), count)),
             non_transactional: self.non_transactional,
         };
-        ysql_bench(block, summary, &counted);
+        ysql_bench(document, summary, &counted);
     }
 
     fn for_a_steady_rate(&self) -> Option<&'static str> {

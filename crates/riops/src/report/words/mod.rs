@@ -4,27 +4,25 @@ mod cbc;
 mod common;
 mod imported;
 mod load;
+mod measure;
+pub(super) mod next;
 mod oltp;
 mod ping;
 mod point;
 mod rows;
 mod script;
 
-use super::block::Block;
-use super::format::{number_of, percent};
+use super::document::{Document, Headline, Hint};
 use super::interval::interval_line;
-use super::model::Summary;
-use super::page::Figure;
-use super::page::table::{Table, stages};
-use super::sections::next::{Commands, Hint, scaling};
-use common::rows_text;
-
+use super::table::Table;
+use crate::figure::Summary;
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, Spec, WorkPlan};
-use crate::record::{Point, Record, StageRecord, Throughput};
-
-/// The unit of a rate of transactions.
-pub(super) const TRANSACTIONS: &str = "transactions/s";
+use crate::record::{Point, Record, StageRecord};
+use crate::units::format::{number_of, percent};
+use common::rows_text;
+pub(super) use measure::{Measure, TRANSACTIONS};
+use next::{Commands, scaling};
 
 /// How a workload is reported. Most methods have a default that suits most workloads.
 pub(super) trait Words: Spec {
@@ -54,50 +52,29 @@ pub(super) trait Words: Spec {
         expected.to_owned()
     }
 
-    /// The name of the main result.
-    fn headline(&self) -> &'static str {
-        "RIOPS"
+    /// The main result.
+    fn measure(&self) -> Measure {
+        Measure::of("RIOPS", self.counts_transactions())
     }
 
-    /// The rate that is the main result.
-    fn figure(&self, throughput: &Throughput) -> f64 {
-        if self.counts_transactions() {
-            throughput.transactions_per_s
-        } else {
-            throughput.rows_per_s
-        }
+    /// The main result in a word: that of the best stage, if there are several.
+    fn best(&self, record: &Record) -> Headline {
+        self.measure().best(record)
     }
 
-    /// The unit of this rate.
-    fn figure_unit(&self) -> &'static str {
-        if self.counts_transactions() { TRANSACTIONS } else { "rows/s" }
+    /// Writes the main result: throughput and latency, or a table of the stages.
+    fn results(&self, document: &mut Document, record: &Record) {
+        self.measure().results(document, record);
     }
 
-    /// The main result of a workload that has no rate.
-    fn own_figure(&self, _: &Record) -> Option<Figure> {
-        None
-    }
-
-    /// Whether the number of rows is of interest.
-    fn has_rows(&self) -> bool {
-        true
-    }
-
-    /// Writes the main result if the workload has its own form for it. Returns whether it has.
-    fn own_headline(&self, _: &mut Block, _: &Record) -> bool {
-        false
-    }
-
-    /// Writes the details of the result if the workload has its own form for them. Returns whether it has.
-    fn own_details(&self, _: &mut Block, _: &Record) -> bool {
-        false
-    }
+    /// Writes what the result of all stages depends on.
+    fn details(&self, _: &mut Document, _: &Record) {}
 
     /// Writes the cost of locks and retries.
-    fn contention(&self, _: &mut Block, _: &Summary<'_>) {}
+    fn contention(&self, _: &mut Document, _: &Summary<'_>) {}
 
     /// Writes further figures, with the names of the tool that the workload replaces.
-    fn totals(&self, _: &mut Block, _: &Summary<'_>) {}
+    fn totals(&self, _: &mut Document, _: &Summary<'_>) {}
 
     /// The unit of work that one latency measures.
     fn latency_of(&self, _: &StageRecord) -> String {
@@ -138,11 +115,6 @@ pub(super) trait Words: Spec {
     /// One interval as a line of a log.
     fn interval_line(&self, point: &Point, plan: &Plan) -> String {
         interval_line(point, plan)
-    }
-
-    /// The tables of an HTML page.
-    fn tables(&self, record: &Record) -> Vec<Table> {
-        vec![stages(record)]
     }
 
     /// A table that compares several records, including those of other workloads.

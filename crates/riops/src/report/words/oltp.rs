@@ -1,15 +1,15 @@
 //! Reporting of `oltp`, with sysbench's figures under sysbench's names.
 
-use super::super::block::Block;
-use super::super::format::{count, duration_us, number_of, percent, rate};
-use super::super::interval::asides;
-use super::super::model::Summary;
-use super::super::sections::next::{Commands, Hint};
-use super::super::sysbench::{latency, percentile_name, sysbench_interval};
-use super::common::keys_text;
-use super::{DatasetWords, Words};
+use crate::figure::Summary;
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
 use crate::record::{Point, Record, StageRecord};
+use crate::report::document::{Document, Hint};
+use crate::report::interval::asides;
+use crate::report::sysbench::{latency, percentile_name, sysbench_interval};
+use crate::report::words::common::keys_text;
+use crate::report::words::next::Commands;
+use crate::report::words::{DatasetWords, Measure, Words};
+use crate::units::format::{count, duration_us, number_of, percent, rate};
 
 /// Lost time is reported from this share of the session time on.
 const LOST_SHARE: f64 = 0.05;
@@ -35,16 +35,16 @@ impl Words for OltpRun {
         text
     }
 
-    fn headline(&self) -> &'static str {
-        "TPS"
+    fn measure(&self) -> Measure {
+        Measure::of("TPS", true)
     }
 
-    fn contention(&self, block: &mut Block, summary: &Summary<'_>) {
-        attempts(block, summary);
-        locks(block, summary);
+    fn contention(&self, document: &mut Document, summary: &Summary<'_>) {
+        attempts(document, summary);
+        locks(document, summary);
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
+    fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let stage = summary.stage;
         let seconds = stage.seconds.max(f64::MIN_POSITIVE);
         let per_s =
@@ -95,7 +95,7 @@ impl Words for OltpRun {
                 format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev),
             ));
         }
-        block.pairs("totals", &lines);
+        document.pairs("totals", lines);
     }
 
     fn proof(&self, record: &Record) -> &'static str {
@@ -217,13 +217,13 @@ fn without_number(text: &str, name: &str) -> String {
 }
 
 /// The cost of failed attempts, if there were any.
-fn attempts(block: &mut Block, summary: &Summary<'_>) {
+fn attempts(document: &mut Document, summary: &Summary<'_>) {
     let stage = summary.stage;
     let session_s = stage.seconds * f64::from(stage.sessions);
     if let Some(attempt) = &stage.session_loop.attempt_us {
-        block.line(
+        document.line(
             "attempts",
-            &format!(
+            format!(
                 "p50 {} · p99 {} · max {} each; {}; the latency above includes all attempts and backoff",
                 duration_us(attempt.p50),
                 duration_us(attempt.p99),
@@ -234,9 +234,9 @@ fn attempts(block: &mut Block, summary: &Summary<'_>) {
     }
     let lost_s: f64 = stage.session_loop.errors.iter().map(|error| error.attempts_s).sum();
     if lost_s >= LOST_SHARE * session_s && session_s > 0.0 {
-        block.line(
+        document.line(
             "",
-            &format!(
+            format!(
                 "{} of the session time was spent on failed attempts ({lost_s:.1} of {session_s:.1} s)",
                 percent(lost_s / session_s)
             ),
@@ -245,14 +245,14 @@ fn attempts(block: &mut Block, summary: &Summary<'_>) {
 }
 
 /// The cost of locks.
-fn locks(block: &mut Block, summary: &Summary<'_>) {
+fn locks(document: &mut Document, summary: &Summary<'_>) {
     let stage: &StageRecord = summary.stage;
     if let Some((share, waits)) = summary.lock_share().zip(stage.session_loop.lock_waits)
         && share >= LOST_SHARE
     {
-        block.line(
+        document.line(
             "locks",
-            &format!(
+            format!(
                 "{} of the session time was spent waiting for locks ({} of pg_stat_activity)",
                 percent(share),
                 number_of(waits.samples, "sample")
@@ -271,9 +271,9 @@ fn locks(block: &mut Block, summary: &Summary<'_>) {
         let timeout = timeout.map_or_else(String::new, |timeout| {
             format!(", each detected after the server's deadlock_timeout ({timeout})")
         });
-        block.line(
+        document.line(
             "deadlocks",
-            &format!(
+            format!(
                 "{} ({}/s){timeout}: transactions that update rows in random order block each other",
                 number_of(deadlocks, "deadlock"),
                 rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE))

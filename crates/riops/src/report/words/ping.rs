@@ -1,9 +1,10 @@
 //! Reporting of `ping`.
 
-use super::super::sections::next::{Commands, Hint};
-use super::Words;
 use crate::plan::ping::{PingRun, PingStatement};
 use crate::record::{Record, StageRecord};
+use crate::report::document::Hint;
+use crate::report::words::next::Commands;
+use crate::report::words::{Measure, Words};
 
 impl Words for PingRun {
     fn work(&self) -> String {
@@ -15,12 +16,8 @@ impl Words for PingRun {
         .to_owned()
     }
 
-    fn headline(&self) -> &'static str {
-        "ping"
-    }
-
-    fn has_rows(&self) -> bool {
-        false
+    fn measure(&self) -> Measure {
+        Measure { has_rows: false, ..Measure::of("ping", true) }
     }
 
     fn latency_of(&self, _: &StageRecord) -> String {

@@ -1,12 +1,12 @@
 //! Reporting of `point`.
 
-use super::super::block::Block;
-use super::super::model::Summary;
-use super::super::sections::next::{Commands, Hint};
-use super::Words;
-use super::common::{Counted, keys_text, ysql_bench};
+use crate::figure::Summary;
 use crate::plan::PointRun;
 use crate::record::{Record, StageRecord};
+use crate::report::document::{Document, Hint};
+use crate::report::words::Words;
+use crate::report::words::common::{Counted, keys_text, ysql_bench};
+use crate::report::words::next::Commands;
 
 impl Words for PointRun {
     fn work(&self) -> String {
@@ -23,7 +23,7 @@ impl Words for PointRun {
         format!("{operations}{length}{}", keys_text(self.distribution))
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
+    fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let counted = Counted {
             unit: "statement",
             number: summary.stage.statements,
@@ -31,7 +31,7 @@ impl Words for PointRun {
             batch: None,
             non_transactional: self.non_transactional,
         };
-        ysql_bench(block, summary, &counted);
+        ysql_bench(document, summary, &counted);
     }
 
     fn latency_of(&self, _: &StageRecord) -> String {

@@ -1,11 +1,12 @@
 //! Reporting of `rows`.
 
-use super::super::format::count;
-use super::super::sections::next::{Commands, Hint};
-use super::common::{keys_text, rows_text};
-use super::{DatasetWords, Words};
 use crate::plan::{Layout, RowsDataset, RowsRun, UpdateShare};
 use crate::record::Record;
+use crate::report::document::Hint;
+use crate::report::words::common::{keys_text, rows_text};
+use crate::report::words::next::Commands;
+use crate::report::words::{DatasetWords, Words};
+use crate::units::format::count;
 
 impl Words for RowsRun {
     fn work(&self) -> String {

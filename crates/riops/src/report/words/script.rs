@@ -1,15 +1,15 @@
 //! Reporting of `script`.
 
-use super::super::block::Block;
-use super::super::format::{count, duration_us, number_of, percent};
-use super::super::model::Summary;
-use super::super::page::table::{Cell, Table, stages};
-use super::super::sections::next::{Commands, Hint};
-use super::{DatasetWords, Words};
+use crate::figure::Summary;
 use crate::plan::Protocol;
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
 use crate::record::{CommandRecord, ErrorEntry, LatencySummary, Record};
+use crate::report::document::{Document, Hint};
+use crate::report::table::{Cell, Table, number, word};
+use crate::report::words::next::Commands;
+use crate::report::words::{DatasetWords, Measure, Words};
 use crate::script::{PARAMETER_HINT, is_about_parameters};
+use crate::units::format::{count, duration_us, number_of, percent};
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -41,30 +41,25 @@ impl Words for ScriptRun {
         nodes.join(", ")
     }
 
-    fn headline(&self) -> &'static str {
-        "TPS"
+    fn measure(&self) -> Measure {
+        Measure::of("TPS", true)
     }
 
-    fn totals(&self, block: &mut Block, summary: &Summary<'_>) {
+    fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
         let stage = &summary.stage.session_loop;
         let about_parameters =
             |error: &ErrorEntry| is_about_parameters(&error.sqlstate, &error.sample);
         if summary.record.plan.protocol != Protocol::Simple
             && stage.errors.iter().any(about_parameters)
         {
-            block.line("parameters", PARAMETER_HINT);
+            document.line("parameters", PARAMETER_HINT);
         }
         let measured: Vec<_> =
             stage.commands.iter().filter(|command| command.is_measured).collect();
-        let lines: Vec<_> = measured
-            .iter()
-            .take(COMMANDS_MAX)
-            .map(|command| command_line(command, self.scripts.len() > 1))
-            .collect();
-        block.pairs("commands", &lines);
-        if measured.len() > lines.len() {
-            let more = count((measured.len() - lines.len()) as u64);
-            block.line("", &format!("and {more} more, in riops runs show --output json"));
+        document.table(commands_table(&measured, self.scripts.len() > 1));
+        if measured.len() > COMMANDS_MAX {
+            let more = count((measured.len() - COMMANDS_MAX) as u64);
+            document.line("", format!("and {more} more, in riops runs show --output json"));
         }
     }
 
@@ -84,69 +79,47 @@ impl Words for ScriptRun {
         }
     }
 
-    fn tables(&self, record: &Record) -> Vec<Table> {
-        let commands = record.stages.iter().flat_map(|stage| &stage.session_loop.commands);
-        let rows: Vec<_> =
-            commands.filter(|command| command.is_measured).map(command_row).collect();
-        let head =
-            ["script", "number", "command", "executions", "failures", "p50", "p99", "mean", "max"];
-        let table = Table::new("Commands", head, 3, rows)
-            .with_note("Latency from the send to the end of the reply.");
-        vec![stages(record), table]
-    }
-
     fn variants(&self, commands: &Commands<'_>) -> Vec<Hint> {
         let is_default = self.builtins().eq([Builtin::TpcbLike]);
         if is_default { vec![commands.same("-b select-only", "reads only")] } else { Vec::new() }
     }
 }
 
-/// A command as a row of a table.
-fn command_row(command: &CommandRecord) -> Vec<Cell> {
-    let latency = |pick: fn(&LatencySummary) -> f64| {
-        let us = command.service_us.as_ref().map(pick);
-        Cell::number(us.map_or_else(|| "–".to_owned(), duration_us))
-    };
-    vec![
-        Cell::word(command.script.to_string()),
-        Cell::word(command.number.to_string()),
-        Cell::word(command.title.clone()),
-        Cell::number(count(command.service_us.as_ref().map_or(0, |us| us.count))),
-        Cell::number(count(command.failures)),
-        latency(|us| us.p50),
-        latency(|us| us.p99),
-        latency(|us| us.mean),
-        latency(|us| us.max),
-    ]
-}
-
-/// A command with its latency and its failures.
-fn command_line(command: &CommandRecord, with_script: bool) -> (String, String) {
-    let script = if with_script { format!("{}.", command.script) } else { String::new() };
-    let mut title: String = command.title.chars().take(TITLE_MAX).collect();
-    if command.title.chars().count() > TITLE_MAX {
-        title.push('…');
+/// The commands with their latencies and failures.
+fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
+    fn latency(command: &CommandRecord, pick: fn(&LatencySummary) -> f64) -> Cell {
+        command.service_us.as_ref().map(|latency| duration_us(pick(latency))).into()
     }
-    let mut text = match &command.service_us {
-        None if command.failures > 0 => "never succeeded".to_owned(),
-        None => "not executed".to_owned(),
-        Some(us) => format!(
-            "p50 {} · p99 {} · mean {} · {} times",
-            duration_us(us.p50),
-            duration_us(us.p99),
-            duration_us(us.mean),
-            count(us.count)
-        ),
-    };
-    if command.failures > 0 {
-        let errors: Vec<_> = command
-            .errors
-            .iter()
-            .map(|(sqlstate, errors)| format!("{} × {sqlstate}", count(*errors)))
-            .collect();
-        text = format!("{text} · failed: {}", errors.join(", "));
-    }
-    (format!("{script}{} {title}", command.number), text)
+    Table::of(
+        "commands",
+        commands.iter().take(COMMANDS_MAX).map(|command| (*command, has_scripts)),
+        [
+            (number("script"), |(command, has_scripts)| {
+                if *has_scripts { command.script.to_string().into() } else { "".into() }
+            }),
+            (number("number"), |(command, _)| command.number.to_string().into()),
+            (word("command"), |(command, _)| {
+                let mut title: String = command.title.chars().take(TITLE_MAX).collect();
+                if command.title.chars().count() > TITLE_MAX {
+                    title.push('…');
+                }
+                title.into()
+            }),
+            (number("times"), |(command, _)| {
+                count(command.service_us.as_ref().map_or(0, |us| us.count)).into()
+            }),
+            (number("p50"), |(command, _)| latency(command, |us| us.p50)),
+            (number("p99"), |(command, _)| latency(command, |us| us.p99)),
+            (number("mean"), |(command, _)| latency(command, |us| us.mean)),
+            (number("max"), |(command, _)| latency(command, |us| us.max)),
+            (word("failed"), |(command, _)| {
+                let each = |(sqlstate, errors): (&String, &u64)| {
+                    format!("{} × {sqlstate}", count(*errors))
+                };
+                command.errors.iter().map(each).collect::<Vec<_>>().join(", ").into()
+            }),
+        ],
+    )
 }
 
 impl DatasetWords for ScriptDataset {

@@ -7,8 +7,7 @@ use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::record::Record;
-use crate::report::comparison::view_of;
-use crate::report::page::{html_in, title};
+use crate::report::{comparison_of, html_in, title};
 
 /// Runs of a comparison: a page with more of them is too long to read.
 const RUNS_MAX: usize = 20;
@@ -29,7 +28,7 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
             records.sort_by_key(|record| record.started_at);
             let layout = layout(title(&records), Place::Other);
             let each = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
-            let comparison = view_of(&each.collect::<Vec<_>>());
+            let comparison = comparison_of(&each.collect::<Vec<_>>());
             Ok(Html(html_in(&layout, &records, comparison.as_ref())?).into_response())
         });
         page.await?.ok_or(Failure::NoRuns)

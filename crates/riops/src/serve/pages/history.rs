@@ -9,13 +9,13 @@ use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::figure::{self, Figure};
 use crate::plan::WorkPlan;
-use crate::report::page::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{
     HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history as series_of,
-    to_the_minute,
 };
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
+use crate::units::format::to_the_minute;
 
 /// Runs of a history: the newest ones.
 const RUNS_MAX: u32 = 2_000;

@@ -9,8 +9,9 @@ use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
 use crate::record::LiveRun;
-use crate::report::{badge, duration_us, rate, short_id, to_the_minute};
+use crate::report::{Badge, badge};
 use crate::store::RunSummary;
+use crate::units::format::{duration_us, rate, short_id, to_the_minute};
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -57,7 +58,7 @@ struct Row {
     short: String,
     started: String,
     title: String,
-    badge: (String, &'static str),
+    badge: Badge,
     label: Option<Linked>,
     tags: Vec<Linked>,
     cells: Vec<Cell>,

@@ -10,7 +10,8 @@ use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::plan::Stop;
 use crate::record::{LivePhase, LiveRun, LiveStage, Point};
-use crate::report::{count, counts_transactions, duration_us, rate};
+use crate::report::counts_transactions;
+use crate::units::format::{count, duration_us, rate};
 
 /// The values of `live.html`.
 #[derive(Serialize)]

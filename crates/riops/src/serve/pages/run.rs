@@ -7,7 +7,7 @@ use super::super::app::{Place, Shared, layout, see_other};
 use super::super::failure::Failure;
 use super::super::query::Query;
 use crate::record::Record;
-use crate::report::page::{Layout, Link, html_in, title};
+use crate::report::{Layout, Link, html_in, title};
 
 /// The page of a stored run. A run in progress has its own page.
 pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) -> Response {

@@ -9,6 +9,30 @@
 //! (address and password of the running server), `users.lock`, `start.lock`, `persistent` (created
 //! by `riops server start`: keep running without users), `leaving` (a user exited normally, so
 //! there is time for a clean shutdown), `server.log`.
+//!
+//! # Life of the server
+//!
+//! `server/embedded` downloads PostgreSQL once (with the checksum pinned in `download`) or uses an installed one,
+//! creates a data directory, and starts and stops the server. The life of the server does not depend on a single
+//! riops process:
+//!
+//! - Every user of the server holds a shared lock on `users.lock`.
+//! - The **keeper** (`riops server keep`, a process in its own session) is the parent process of the server and
+//!   waits for the exclusive lock. When it gets the lock, no process uses the server any more, regardless of how
+//!   they ended, and the keeper stops the server. The shutdown is fast, with a checkpoint, if the last user
+//!   exited normally (`leaving`), and immediate if it was killed. While the file `persistent` exists (created by
+//!   `server start`), the keeper leaves the server running.
+//! - `mark` proves that a data directory is the one that riops initialized: nothing else is stopped, overwritten or removed.
+//! - If the keeper is killed, the parent-death signal of the kernel stops the server. This is unsafe
+//!   code, because the signal can only be set between fork and exec.
+//! - A process is identified as the server only if it is a postgres process and its working directory is the data
+//!   directory. In containers where the working directory is not visible, its command line, or that of its
+//!   parent, must name the data directory.
+//!
+//! `role` renames the superuser of a data directory that an earlier riops initialized.
+//!
+//! If riops runs as root, the server runs as an unprivileged user (`account`), and every directory on the path
+//! must be accessible to that user (`places`).
 
 mod account;
 mod binaries;

@@ -4,15 +4,14 @@ mod tables;
 mod text;
 mod validation;
 
-use super::super::block::Block;
-use super::super::format::{bytes_text, count, duration_us};
-use super::super::model::Summary;
-use super::super::page::Figure;
-use super::super::page::table::Table;
-use super::super::sections::next::{Commands, Hint};
-use super::{DatasetWords, TRANSACTIONS, Words};
+use crate::figure::Summary;
 use crate::plan::{CbcDataset, CbcRun};
-use crate::record::{Record, StageRecord, Status, Throughput};
+use crate::record::{Record, StageRecord, Status};
+use crate::report::document::{Document, Headline, Hint};
+use crate::report::table::Table;
+use crate::report::words::next::Commands;
+use crate::report::words::{DatasetWords, Measure, Words};
+use crate::units::format::{bytes_text, count, duration_us};
 
 impl Words for CbcRun {
     fn work(&self) -> String {
@@ -36,30 +35,20 @@ impl Words for CbcRun {
         None
     }
 
-    fn headline(&self) -> &'static str {
-        "SELECTs"
+    fn measure(&self) -> Measure {
+        Measure::of("SELECTs", true)
     }
 
-    fn figure(&self, throughput: &Throughput) -> f64 {
-        throughput.transactions_per_s
+    fn best(&self, record: &Record) -> Headline {
+        tables::figure(record).unwrap_or_else(|| self.measure().best(record))
     }
 
-    fn figure_unit(&self) -> &'static str {
-        TRANSACTIONS
+    fn results(&self, document: &mut Document, record: &Record) {
+        text::results(document, record);
     }
 
-    fn own_figure(&self, record: &Record) -> Option<Figure> {
-        tables::figure(record)
-    }
-
-    fn own_headline(&self, block: &mut Block, record: &Record) -> bool {
-        text::headline(block, record);
-        true
-    }
-
-    fn own_details(&self, block: &mut Block, record: &Record) -> bool {
-        text::details(block, record);
-        true
+    fn details(&self, document: &mut Document, record: &Record) {
+        text::details(document, record);
     }
 
     fn for_a_steady_rate(&self) -> Option<&'static str> {
@@ -102,10 +91,6 @@ impl Words for CbcRun {
             hints.push(commands.same(&options, "the SELECTs with several concurrent sessions"));
         }
         hints
-    }
-
-    fn tables(&self, record: &Record) -> Vec<Table> {
-        tables::of(record)
     }
 
     fn table_over(&self, records: &[Record]) -> Option<Table> {

@@ -1,25 +1,27 @@
-//! The tables of `cbc` runs in the HTML report: steps, SELECTs, storage validation, best rates.
+//! The tables of `cbc` runs: steps, SELECTs, storage validation, best rates.
 
-use super::super::super::format::{bytes_text, duration_us, number_of, percent, rate};
-use super::super::super::model::{cpu_text, device};
-use super::super::super::page::Figure;
-use super::super::super::page::table::{Cell, Table, loop_table};
 use super::validation;
+use crate::figure::device;
 use crate::plan::CbcRun;
-use crate::record::{DeviceUse, Record, StageRecord};
+use crate::record::{DeviceUse, LatencySummary, Record, StageRecord};
+use crate::report::document::Headline;
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::{bytes_text, duration_us, number_of, rate};
 
 /// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
 const IDLE_MB_S: f64 = 1.0;
+/// Minimum length of a step for which the busy share of the device is reported, in seconds: the kernel counts busy time
+/// in units of a few milliseconds.
+const BUSY_SECONDS_MIN: f64 = 0.1;
 
 /// Returns the highest rate of the device in a step, as `riops runs list` does: of those that are long enough, if
 /// there are any, otherwise of the longest one. Returns the time of all steps if the device was idle or is unknown.
-pub(super) fn figure(record: &Record) -> Option<Figure> {
+pub(super) fn figure(record: &Record) -> Option<Headline> {
     let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
     steps().next()?;
     let seconds: f64 = steps().map(|stage| stage.seconds).sum();
     let (time, number) = (duration_us(seconds * 1e6), number_of(steps().count() as u64, "step"));
     let devices = || steps().filter_map(|stage| Some((stage, device(stage)?)));
-    let mb_s = |found: &DeviceUse| found.read_mb_s + found.write_mb_s;
     let long = devices().filter(|(stage, _)| stage.seconds >= validation::SECONDS_MIN);
     let best = long.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
     let (label, best) = match best {
@@ -30,7 +32,7 @@ pub(super) fn figure(record: &Record) -> Option<Figure> {
         ),
     };
     Some(match best.filter(|(_, found)| mb_s(found) >= IDLE_MB_S) {
-        Some((stage, found)) => Figure {
+        Some((stage, found)) => Headline {
             label: label.to_owned(),
             value: rate(mb_s(found)),
             unit: "MB/s".to_owned(),
@@ -39,7 +41,7 @@ pub(super) fn figure(record: &Record) -> Option<Figure> {
                 stage.name, found.read_mb_s, found.write_mb_s
             ),
         },
-        None => Figure {
+        None => Headline {
             label: "time of all steps".to_owned(),
             value: time,
             unit: String::new(),
@@ -48,98 +50,106 @@ pub(super) fn figure(record: &Record) -> Option<Figure> {
     })
 }
 
-/// Returns the tables of one record.
-pub(super) fn of(record: &Record) -> Vec<Table> {
-    [steps(record), selects(record), storage(record)].into_iter().flatten().collect()
+/// Both rates of a device together, in MB/s.
+fn mb_s(device: &DeviceUse) -> f64 {
+    device.read_mb_s + device.write_mb_s
 }
 
-fn steps(record: &Record) -> Option<Table> {
-    let steps: Vec<_> = record.stages.iter().filter(|stage| stage.statement.is_some()).collect();
-    let longest = steps.iter().map(|stage| stage.seconds).fold(0.0, f64::max);
-    let row = |stage: &&StageRecord| {
-        let device = device(stage);
-        let statement = stage.statement.as_ref();
-        vec![
-            Cell::word(stage.name.clone()),
-            Cell::word(validation::time_spent(stage)),
-            Cell::number(duration_us(stage.seconds * 1e6)).with_bar(stage.seconds / longest),
-            Cell::mb_s(device.map(|device| device.read_mb_s)),
-            Cell::mb_s(device.map(|device| device.write_mb_s)),
-            Cell::mb_s(device.map(|device| device.read_mb_s + device.write_mb_s)),
-            Cell::number(device.map_or_else(
-                || "–".to_owned(),
-                |device| rate(device.reads_per_s + device.writes_per_s),
-            )),
-            Cell::share(device.map(|device| device.busy_share)),
-            Cell::mb_s(stage.io.as_ref().and_then(|io| io.wal_mb_s)),
-            Cell::share(statement.and_then(|statement| statement.process_cpu_share)),
-        ]
-    };
-    (!steps.is_empty()).then(|| {
-        Table::new(
-            "Steps",
-            [
-                "step",
-                "time spent",
-                "time",
-                "read MB/s",
-                "write MB/s",
-                "total MB/s",
-                "IOPS",
-                "busy",
-                "WAL MB/s",
-                "CPU",
-            ],
-            2,
-            steps.iter().map(row).collect(),
-        )
-        .with_note(
-            "read and write: rates of the device; CPU: of the server process that ran the step",
-        )
+/// The steps; without rows if there are none.
+pub(super) fn steps(record: &Record) -> Table {
+    let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
+    let longest_s = steps().map(|stage| stage.seconds).fold(f64::MIN_POSITIVE, f64::max);
+    let has_device = record.stages.iter().any(|stage| device(stage).is_some());
+    Table::of(
+        "steps",
+        steps().map(|stage| (stage, device(stage), longest_s)),
+        [
+            (word("step"), |(stage, ..)| stage.name.as_str().into()),
+            (number("time"), |(stage, _, longest_s)| {
+                Cell::from(duration_us(stage.seconds * 1e6)).with_bar(stage.seconds / longest_s)
+            }),
+            (number("read"), |(_, device, _)| Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), |(_, device, _)| {
+                Cell::decimal(device.map(|device| device.write_mb_s))
+            }),
+            (number("total"), |(_, device, _)| Cell::decimal(device.map(mb_s))),
+            (number("IOPS"), |(_, device, _)| {
+                device.map(|device| rate(device.reads_per_s + device.writes_per_s)).into()
+            }),
+            (number("busy"), |(stage, device, _)| {
+                let device = device.filter(|_| stage.seconds >= BUSY_SECONDS_MIN);
+                Cell::share(device.map(|device| device.busy_share))
+            }),
+            (number("WAL"), |(stage, ..)| {
+                Cell::decimal(stage.io.as_ref().and_then(|io| io.wal_mb_s))
+            }),
+            (number("CPU"), |(stage, ..)| {
+                Cell::share(stage.statement.as_ref().and_then(|each| each.process_cpu_share))
+            }),
+            (word("time spent"), |(stage, ..)| validation::time_spent(stage).into()),
+            (word("notes"), |(stage, ..)| notes(stage).into()),
+        ],
+    )
+    .with_note(if has_device {
+        "device rates and WAL in MB/s; CPU of the server process that ran the step"
+    } else {
+        "WAL in MB/s; the device of the server's data is on another machine or cannot be observed"
     })
 }
 
-fn selects(record: &Record) -> Option<Table> {
-    let table = loop_table(record.stages.iter().filter(|stage| stage.statement.is_none()));
-    (!table.rows.is_empty())
-        .then_some(Table { title: "SELECTs with several sessions".to_owned(), ..table })
+/// The checkpoints and the temporary files of a step.
+fn notes(stage: &StageRecord) -> String {
+    let mut notes = Vec::new();
+    if let number @ 1.. = validation::checkpoints(stage) {
+        notes.push(format!("checkpoints {number}"));
+    }
+    let counters = stage.database.as_ref().and_then(|database| database.before.zip(database.after));
+    let temp_bytes =
+        counters.map_or(0, |(before, after)| after.temp_bytes.saturating_sub(before.temp_bytes));
+    if temp_bytes > 0 {
+        notes.push(format!("temporary files {}", bytes_text(temp_bytes)));
+    }
+    notes.join("; ")
 }
 
-/// Returns the table of the storage validation.
-fn storage(record: &Record) -> Option<Table> {
-    let limit = record.target.disk_limit.as_ref()?;
-    let machine = &record.client.machine;
-    let db = validation::dataset_bytes(record).map_or_else(|| "–".to_owned(), bytes_text);
-    let row = |line: &validation::Line| {
-        vec![
-            Cell::word(cpu_text(record)),
-            Cell::word(bytes_text(machine.memory_bytes)),
-            Cell::word(db.clone()),
-            Cell::word(line.script),
-            Cell::word(line.metric.as_str()),
-            Cell::word(line.bottleneck.clone().unwrap_or_default()),
-            Cell::number(format!("{:.1}", line.best_mb_s)),
-            Cell::number(format!("{:.1}", line.max_mb_s)),
-            Cell::number(percent(line.share())).with_bar(line.share()),
-        ]
-    };
-    let rows: Vec<_> = validation::lines(record).iter().map(row).collect();
-    (!rows.is_empty()).then(|| { Table::new("Storage validation", [
-            "CPU",
-            "RAM",
-            "DB",
-            "script",
-            "metric",
-            "bottleneck",
-            "best MB/s",
-            "max MB/s",
-            "% max",
-        ], 6, rows).with_note(format!(
-            "max: {}, measured with {} on {}: sequential requests of 1 MiB, 16 in flight; target 90%",
-            limit.device,
-            limit.tool,
-            limit.measured_at.strftime("%F")
-        )) })
+/// The SELECTs that several sessions repeated; without rows if there are none.
+pub(super) fn selects(record: &Record) -> Table {
+    fn latency(stage: &StageRecord, pick: fn(&LatencySummary) -> f64) -> Cell {
+        let service = stage.session_loop.service_us.as_ref();
+        service.map(|latency| duration_us(pick(latency))).into()
+    }
+    let loops = record.stages.iter().filter(|stage| stage.statement.is_none());
+    Table::of(
+        "SELECTs",
+        loops.map(|stage| (stage, device(stage))),
+        [
+            (word("SELECT"), |(stage, _)| validation::script_of(stage).unwrap_or_default().into()),
+            (number("-c"), |(stage, _)| stage.sessions.to_string().into()),
+            (number("tx/s"), |(stage, _)| rate(stage.throughput.transactions_per_s).into()),
+            (number("p50"), |(stage, _)| latency(stage, |latency| latency.p50)),
+            (number("p99"), |(stage, _)| latency(stage, |latency| latency.p99)),
+            (number("max"), |(stage, _)| latency(stage, |latency| latency.max)),
+            (number("read"), |(_, device)| Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), |(_, device)| Cell::decimal(device.map(|device| device.write_mb_s))),
+            (number("busy"), |(_, device)| Cell::share(device.map(|device| device.busy_share))),
+        ],
+    )
+}
+
+/// The rates of the scripts as shares of the device's maximum.
+pub(super) fn storage(record: &Record) -> Table {
+    Table::of(
+        "storage",
+        validation::lines(record),
+        [
+            (word("script"), |line| line.script.into()),
+            (word("metric"), |line| line.metric.as_str().into()),
+            (number("best"), |line| format!("{:.1}", line.best_mb_s).into()),
+            (number("maximum"), |line| format!("{:.1}", line.max_mb_s).into()),
+            (number("% max"), |line| Cell::share(Some(line.share())).with_bar(line.share())),
+            (word("bottleneck"), |line| line.bottleneck.clone().unwrap_or_default().into()),
+        ],
+    )
 }
 
 /// Returns the best rates of each server, script and size over several runs of `cbc`.
@@ -154,7 +164,7 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
                 continue;
             };
             let host = &record.client.machine.host;
-            let rates = [device.read_mb_s, device.write_mb_s, device.read_mb_s + device.write_mb_s];
+            let rates = [device.read_mb_s, device.write_mb_s, mb_s(device)];
             let known = found.iter_mut().find(|(server, known, size, _)| {
                 server == host && *known == script && *size == work.size_gb
             });
@@ -170,23 +180,19 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
     }
     found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)).then(a.2.total_cmp(&b.2)));
     let runs = records.iter().filter(|record| record.plan.work.get::<CbcRun>().is_some()).count();
-    let rows = found
-        .into_iter()
-        .map(|(server, script, size, [read, write, both])| {
-            vec![
-                Cell::word(server),
-                Cell::word(script),
-                Cell::number(size.to_string()),
-                Cell::mb_s(Some(read)),
-                Cell::mb_s(Some(write)),
-                Cell::mb_s(Some(both)),
-            ]
-        })
-        .collect();
-    (runs > 1).then(|| {
-        let head = ["server", "script", "size GB", "read MB/s", "write MB/s", "R+W MB/s"];
-        Table::new("Best rates", head, 2, rows).with_note("mean rate of a step, best of all runs")
-    })
+    let table = Table::of(
+        "best rates",
+        found,
+        [
+            (word("server"), |(server, ..)| server.as_str().into()),
+            (word("script"), |(_, script, ..)| (*script).into()),
+            (number("size GB"), |(_, _, size, _)| size.to_string().into()),
+            (number("read MB/s"), |(.., [read, _, _])| Cell::decimal(Some(*read))),
+            (number("write MB/s"), |(.., [_, write, _])| Cell::decimal(Some(*write))),
+            (number("R+W MB/s"), |(.., [_, _, both])| Cell::decimal(Some(*both))),
+        ],
+    );
+    (runs > 1).then(|| table.with_note("mean rate of a step, best of all runs"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The storage validation of `cbc`: the rates of its steps as shares of the device's maximum, and the
 //! bottleneck of each step. Used by the text and the HTML report; does not format tables.
 
-use super::super::super::format::percent;
-use super::super::super::model::device;
+use crate::figure::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
+use crate::units::format::percent;
 use crate::workload::cbc::{Query, Step};
 
 /// Target of the benchmark: share of the device's maximum.

@@ -1,0 +1,244 @@
+//! The figures of a stage that are compared.
+
+use serde::Serialize;
+
+use super::group::Blocks;
+use crate::figure::Figure;
+use crate::record::{CommandRecord, Record, StageRecord};
+use crate::stats::{Block, Direction, Effect, Settings, compare};
+
+/// Maximum number of characters of a command.
+const COMMAND_MAX: usize = 24;
+
+/// The name of a figure of these stages.
+fn name_of(figure: Figure, stage: Option<&StageRecord>, has_response: bool) -> String {
+    match figure {
+        Figure::CommandUs(at) => {
+            let command = stage.and_then(|stage| stage.session_loop.commands.get(at));
+            command.map(command_name).unwrap_or_default()
+        }
+        _ if figure.is_percentile() && has_response => format!("response {}", figure.name()),
+        _ => figure.name().to_owned(),
+    }
+}
+
+/// `command 2 mean: update t set v = v …`, with the number of the script if it is not the first.
+fn command_name(command: &CommandRecord) -> String {
+    let script = match command.script {
+        0 | 1 => String::new(),
+        script => format!("script {script} "),
+    };
+    let title: Vec<char> = command.title.chars().take(COMMAND_MAX + 1).collect();
+    let (title, more) = match title.get(..COMMAND_MAX) {
+        Some(start) if title.len() > COMMAND_MAX => (start, "…"),
+        _ => (title.as_slice(), ""),
+    };
+    format!("{script}command {} mean: {}{more}", command.number, String::from_iter(title))
+}
+
+/// The measured commands, if all stages have the same.
+fn commands(stages: &[&StageRecord]) -> Vec<Figure> {
+    let key = |command: &CommandRecord| (command.script, command.number, command.title.clone());
+    let keys =
+        |stage: &StageRecord| -> Vec<_> { stage.session_loop.commands.iter().map(key).collect() };
+    let [first, rest @ ..] = stages else {
+        return Vec::new();
+    };
+    if rest.iter().any(|stage| keys(stage) != keys(first)) {
+        return Vec::new();
+    }
+    let commands = first.session_loop.commands.iter().enumerate();
+    let measured = commands.filter(|(_, command)| command.is_measured);
+    measured.map(|(at, _)| Figure::CommandUs(at)).collect()
+}
+
+/// A figure of both groups.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureComparison {
+    /// Name, with the unit of a rate.
+    pub name: String,
+    /// The figure, with the unit of its values.
+    pub figure: Figure,
+    /// Whether it is the main figure of the comparison.
+    pub main: bool,
+    /// The value of A: the geometric mean of its runs, or the percentile of their merged histograms.
+    pub a: Option<f64>,
+    /// The value of B.
+    pub b: Option<f64>,
+    /// B relative to A; absent unless both groups have several runs with this figure.
+    pub effect: Option<Effect>,
+}
+
+/// The figures of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageComparison {
+    /// Name of the stage; absent if the runs have only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Its figures; the main one first.
+    pub figures: Vec<FigureComparison>,
+}
+
+/// The stages of the two groups that have the same name and position.
+pub(super) fn stages(
+    a: &[&Record],
+    b: &[&Record],
+    blocks: &Blocks,
+    settings: &Settings,
+) -> Vec<StageComparison> {
+    let Some(first) = a.first() else {
+        return Vec::new();
+    };
+    let mut candidates = Vec::new();
+    let mut stages = Vec::new();
+    for (position, stage) in first.stages.iter().enumerate() {
+        let at = |runs| stages_at(runs, position, (first, stage));
+        let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
+            continue;
+        };
+        let found = of_stage(&of_a, &of_b, blocks);
+        let name = (first.stages.len() > 1).then(|| stage.name.clone());
+        stages.push((name, found.len()));
+        candidates.extend(found);
+    }
+    let values: Vec<_> = candidates
+        .iter()
+        .map(|candidate| (candidate.figure.figure.direction(), candidate.blocks.clone()))
+        .collect();
+    let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
+    stages
+        .into_iter()
+        .map(|(stage, count)| StageComparison {
+            stage,
+            figures: judged
+                .by_ref()
+                .take(count)
+                .map(|(position, (candidate, effect))| FigureComparison {
+                    main: position == 0,
+                    effect,
+                    ..candidate.figure
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// A figure of several runs: its name, the figure, and a value for each run.
+pub type FigureValues = (String, Figure, Vec<f64>);
+
+/// The values of each figure over runs of one plan, by stage. A figure that a run lacks is left out.
+#[must_use]
+pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>)> {
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
+    let mut groups = Vec::new();
+    for (position, stage) in first.stages.iter().enumerate() {
+        let Some(stages) = stages_at(runs, position, (first, stage)) else {
+            continue;
+        };
+        let (figures, has_response) = figures_of(&stages);
+        let values = |figure: Figure| -> Option<Vec<f64>> {
+            stages.iter().map(|(record, stage)| figure.of(record, stage)).collect()
+        };
+        let found = figures
+            .into_iter()
+            .filter_map(|figure| {
+                let name = name_of(figure, Some(stage), has_response);
+                Some((name, figure, values(figure)?))
+            })
+            .collect();
+        groups.push(((first.stages.len() > 1).then(|| stage.name.clone()), found));
+    }
+    groups
+}
+
+/// A stage of a run.
+type StageOf<'a> = (&'a Record, &'a StageRecord);
+
+/// The stage at this position of each run; `None` if a run has no such stage. The name of an imported one is that of
+/// its tool.
+fn stages_at<'a>(
+    runs: &[&'a Record],
+    position: usize,
+    (first, stage): (&Record, &StageRecord),
+) -> Option<Vec<StageOf<'a>>> {
+    let is_imported = |run: &Record| run.imported.is_some();
+    let is_same = |run: &Record, other: &StageRecord| {
+        other.name == stage.name || is_imported(run) || is_imported(first)
+    };
+    let stage = |run: &'a Record| {
+        let found = run.stages.get(position).filter(|other| is_same(run, other))?;
+        Some((run, found))
+    };
+    runs.iter().copied().map(stage).collect()
+}
+
+/// The figures of a stage, the main one first, and whether latencies are response times. With a rate the
+/// throughput is given, so latencies come first.
+fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
+    let stages: Vec<&StageRecord> = runs.iter().map(|(_, stage)| *stage).collect();
+    let has_response = stages.iter().all(|stage| stage.session_loop.response_us.is_some());
+    if stages.iter().any(|stage| stage.statement.is_some()) {
+        return (vec![Figure::Seconds], false);
+    }
+    let is_of_transactions = runs.first().is_some_and(|(run, _)| counts_transactions(run));
+    let throughput = if is_of_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
+    let mut figures = vec![Figure::P50Us, Figure::P99Us, Figure::P999Us];
+    figures.insert(if has_response { figures.len() } else { 0 }, throughput);
+    figures.extend(commands(&stages));
+    (figures, has_response)
+}
+
+/// A figure before it is judged.
+struct Candidate {
+    figure: FigureComparison,
+    blocks: Option<Vec<Block>>,
+}
+
+/// The figures of one stage.
+fn of_stage(a: &[StageOf<'_>], b: &[StageOf<'_>], blocks: &Blocks) -> Vec<Candidate> {
+    let both: Vec<_> = a.iter().chain(b).copied().collect();
+    let (figures, has_response) = figures_of(&both);
+    let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
+        runs.iter().map(|(record, stage)| figure.of(record, stage)).collect()
+    };
+    let first = a.first().map(|(_, stage)| *stage);
+    figures
+        .into_iter()
+        .filter_map(|figure| {
+            let (mean_a, mean_b) = (figure.of_all(a), figure.of_all(b));
+            (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
+                figure: FigureComparison {
+                    name: name_of(figure, first, has_response),
+                    figure,
+                    main: false,
+                    a: mean_a,
+                    b: mean_b,
+                    effect: None,
+                },
+                blocks: blocks.values(&values(a, figure), &values(b, figure)),
+            })
+        })
+        .collect()
+}
+
+/// Whether the main result of a run counts transactions and not rows.
+pub(super) fn counts_transactions(record: &Record) -> bool {
+    record.plan.work.spec().counts_transactions()
+}
+
+/// Effects of all figures in the same order. The first one is the main figure.
+fn judged(figures: &[(Direction, Option<Vec<Block>>)], settings: &Settings) -> Vec<Option<Effect>> {
+    let with_values: Vec<_> = figures
+        .iter()
+        .filter_map(|(direction, blocks)| Some((*direction, blocks.clone()?)))
+        .collect();
+    let mut effects = compare(&with_values, settings).into_iter();
+    figures
+        .iter()
+        .map(
+            |(_, blocks)| if blocks.is_some() { effects.next().and_then(Result::ok) } else { None },
+        )
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! Comparison of two groups of runs: what changed between them, and by how much their figures differ. Pure.
+//!
+//! The run is the unit: each figure of a run is one value, and `stats` judges the values of both groups. Two
+//! single runs are shown side by side without a verdict.
+
+mod changes;
+mod errors;
+mod figures;
+mod group;
+mod model;
+mod notes;
+
+use crate::record::{Record, Status, Validity};
+use crate::stats::Settings;
+pub use changes::{Change, Topic, changes, differences};
+pub use errors::ComparisonError;
+pub use figures::{FigureComparison, FigureValues, StageComparison, group_figures};
+use group::Blocks;
+pub use group::{BLOCK_TAG, Group};
+pub use model::{Comparison, Side};
+pub use notes::{build_notes, marked};
+
+/// Compares two groups of runs of one workload.
+///
+/// # Errors
+/// [`ComparisonError`] if a group has no usable run, if a run is in both groups, or if the runs are of several
+/// workloads.
+pub fn compare(
+    a: Group<'_>,
+    b: Group<'_>,
+    settings: &Settings,
+) -> Result<Comparison, ComparisonError> {
+    let workload = errors::one_workload(a, b)?;
+    errors::no_common_run(a, b)?;
+    let (runs_a, left_out_a) = usable(a)?;
+    let (runs_b, left_out_b) = usable(b)?;
+    let blocks = Blocks::of(&runs_a, &runs_b);
+    let stages = figures::stages(&runs_a, &runs_b, &blocks, settings);
+    let side = |group: Group<'_>, runs: &[&Record], left_out| Side {
+        name: group.name.to_owned(),
+        runs: runs.iter().map(|run| run.id.to_string()).collect(),
+        left_out,
+    };
+    let mut comparison = Comparison {
+        workload,
+        a: side(a, &runs_a, left_out_a),
+        b: side(b, &runs_b, left_out_b),
+        blocks: blocks.count(),
+        effect: settings.effect,
+        changes: changes::changes(&runs_a, &runs_b),
+        stages,
+        notes: Vec::new(),
+    };
+    comparison.notes = notes::notes(&comparison, &runs_a, &runs_b);
+    Ok(comparison)
+}
+
+/// Returns the runs that are compared, and the ids of the others. A group whose only run is invalid is compared
+/// all the same, because the result is then only shown beside the other.
+fn usable(group: Group<'_>) -> Result<(Vec<&Record>, Vec<String>), ComparisonError> {
+    let measured: Vec<_> = group.records.iter().filter(|run| !run.stages.is_empty()).collect();
+    // An imported run is neither valid nor invalid.
+    let is_good =
+        |run: &&&Record| run.validity() != Validity::Invalid && run.status == Status::Done;
+    let good: Vec<_> = measured.iter().filter(is_good).copied().collect();
+    let kept = match (good.is_empty(), measured.as_slice()) {
+        (true, [single]) => vec![*single],
+        (true, _) => return Err(ComparisonError::NothingValid(group.name.to_owned())),
+        (false, _) => good,
+    };
+    let is_kept = |run: &&Record| kept.iter().any(|each| each.id == run.id);
+    let left_out = group.records.iter().filter(|run| !is_kept(run));
+    let ids = left_out.map(|run| run.id.to_string()).collect();
+    Ok((kept, ids))
+}

@@ -1,0 +1,153 @@
+//! What limits the conclusion of a comparison.
+
+use std::collections::BTreeSet;
+
+use super::figures::counts_transactions;
+use super::model::Comparison;
+use crate::metrics::warm_up;
+use crate::record::{Record, Validity};
+use crate::stats::{Needed, Settings};
+use crate::units::format::{number_of, percent};
+
+/// What limits the conclusion.
+pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, side, runs) in [("A", &comparison.a, a), ("B", &comparison.b, b)] {
+        if !side.left_out.is_empty() {
+            let count = number_of(side.left_out.len() as u64, "run");
+            notes.push(format!(
+                "{count} of {name} left out: invalid, interrupted or without a measurement"
+            ));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::Invalid) {
+            notes.push(format!("the run of {name} is NOT VALID"));
+        }
+        if runs.iter().any(|run| run.validity() == Validity::NotVerified) {
+            notes.push(format!("runs of {name} are imported: riops verified nothing"));
+        }
+        let unready = runs.iter().filter(|run| includes_warm_up(run, comparison.effect)).count();
+        if unready > 0 {
+            notes.push(format!(
+                "in {unready} of {} runs of {name}, the measurement includes a warm-up that changes the rate by more than {}: use a longer --warmup",
+                runs.len(),
+                percent(comparison.effect)
+            ));
+        }
+        for (mark, count) in marked(runs.iter().copied()) {
+            notes.push(format!("{count} of {} runs of {name}: {mark}", runs.len()));
+        }
+    }
+    notes.extend(build_notes(a, b));
+    if comparison.is_of_single_runs() {
+        let needed = Needed::at(Settings::default().alpha);
+        notes.push(format!(
+            "one run per side is not enough for a verdict, because runs also differ by chance{}",
+            needed.map_or_else(String::new, |needed| format!(
+                ": repeat both with --repeat {}",
+                needed.runs_of_each
+            ))
+        ));
+        return notes;
+    }
+    if let Some(count) = merged_blocks(comparison) {
+        notes.push(format!(
+            "{count} are too few for a comparison within them: all runs of A were compared with all runs of B"
+        ));
+    }
+    if !overlap(a, b) {
+        notes.push(
+            "the groups were measured one after the other: a drift of the machine looks like a difference"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// Options of a build that cost speed: of compilers, and of the server.
+const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
+
+/// Servers that differ in how they were built, if the build of one costs speed.
+#[must_use]
+pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
+    let slow = |runs: &[&Record]| -> BTreeSet<String> {
+        let of_run = |run: &&Record| {
+            let flags = run.target.compiler_flags.clone().unwrap_or_default();
+            let mut found: Vec<_> = flags
+                .split_whitespace()
+                .filter(|flag| SLOW_FLAGS.contains(flag))
+                .map(str::to_owned)
+                .collect();
+            let asserts = run.target.settings.get("debug_assertions");
+            found.extend(asserts.filter(|on| *on == "on").map(|_| "assertions".to_owned()));
+            found
+        };
+        runs.iter().flat_map(of_run).collect()
+    };
+    let (of_a, of_b) = (slow(a), slow(b));
+    if of_a == of_b {
+        return Vec::new();
+    }
+    let note = |(name, flags): (&str, BTreeSet<String>)| {
+        let flags: Vec<_> = flags.into_iter().collect();
+        let flags = flags.join(", ");
+        format!(
+            "the server of {name} was built with {flags}, which makes it slower: a difference is not only that of the versions or settings"
+        )
+    };
+    let slow = [("A", of_a), ("B", of_b)].into_iter().filter(|(_, flags)| !flags.is_empty());
+    slow.map(note).collect()
+}
+
+/// The blocks that were compared as one.
+fn merged_blocks(comparison: &Comparison) -> Option<String> {
+    let effects = comparison.figures().filter_map(|figure| figure.effect.as_ref());
+    let is_merged = effects.into_iter().any(|effect| effect.design.blocks < comparison.blocks);
+    is_merged.then(|| number_of(comparison.blocks as u64, "block"))
+}
+
+/// Whether the two groups overlap in time.
+fn overlap(a: &[&Record], b: &[&Record]) -> bool {
+    let span = |runs: &[&Record]| {
+        let starts = runs.iter().map(|run| run.started_at);
+        starts.clone().min().zip(starts.max())
+    };
+    match (span(a), span(b)) {
+        (Some((first_a, last_a)), Some((first_b, last_b))) => first_a < last_b && first_b < last_a,
+        _ => false,
+    }
+}
+
+/// Whether a stage starts with intervals whose rate differs so much that they change that of the whole stage by
+/// more than the smallest relevant effect (MSER-5).
+fn includes_warm_up(run: &Record, effect: f64) -> bool {
+    let counts_transactions = counts_transactions(run);
+    run.stages.iter().any(|stage| {
+        let intervals: Vec<(f64, u64)> = stage
+            .session_loop
+            .series
+            .iter()
+            .map(|point| {
+                let count = if counts_transactions { point.transactions } else { point.rows };
+                (point.seconds, count)
+            })
+            .collect();
+        let seconds: f64 = intervals.iter().map(|(seconds, _)| seconds).sum();
+        let count: u64 = intervals.iter().map(|(_, count)| count).sum();
+        warm_up(&intervals).is_some_and(|start| {
+            let whole_per_s = count as f64 / seconds.max(f64::MIN_POSITIVE);
+            start.intervals > 0 && (whole_per_s / start.after_per_s - 1.0).abs() > effect
+        })
+    })
+}
+
+/// How many of these runs have each mark.
+pub fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, usize)> {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for mark in runs.flat_map(Record::marks) {
+        match counts.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((mark, 1)),
+        }
+    }
+    counts
+}

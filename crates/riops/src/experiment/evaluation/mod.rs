@@ -1,0 +1,255 @@
+//! The result of an experiment, computed from its definition and its runs.
+//!
+//! The run is the unit: a figure of a cell is estimated from the values of its runs, and cells are compared in the
+//! blocks in which they were measured together.
+
+mod ab;
+mod effects;
+mod groups;
+mod improvement;
+mod judge;
+mod model;
+mod notes;
+mod numbers;
+mod saturation;
+
+use std::time::Duration;
+
+pub use model::{
+    AbView, Against, AxisEffect, AxisView, CellView, FigureView, GroupView, Improvement,
+    ImprovementRow, LevelView, NodeView, Reason, RunCounts, SaturationView, SessionsView,
+    SourcesView, StageView, StudyKind, StudyView, ThresholdView, ValueEffect,
+};
+
+pub use groups::study_figures;
+
+use super::comparison::{Change, Topic, changes, marked};
+use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
+use crate::figure::Figure;
+use crate::record::{Record, StageRecord};
+use crate::stats::{Direction, Settings};
+use effects::effects;
+use groups::{Group, Run, Slot};
+use improvement::improvement;
+use judge::Judge;
+use notes::notes;
+use numbers::numbers;
+
+/// Returns the result of an experiment, as far as its runs ended.
+#[must_use]
+pub fn evaluate(study: &Study) -> StudyView {
+    let experiment = &study.experiment;
+    let of_cell = |at: usize| study.finished.iter().filter(move |each| each.task.cell == at);
+    let groups: Vec<Group<'_>> =
+        (0..experiment.cells.len()).map(|at| Group::of(of_cell(at))).collect();
+    let records: Vec<&Record> =
+        groups.iter().flat_map(|group| &group.runs).map(|run: &Run<'_>| run.record).collect();
+    let slots = Slot::of_all(&records);
+    let (main_stage, main) = main_figure(experiment, &records, &slots);
+    let kind = match experiment.goal {
+        Goal::Sweep { .. } => StudyKind::Sweep,
+        Goal::Ab(_) => StudyKind::Ab,
+        Goal::Saturation(_) => StudyKind::Saturation,
+    };
+    let cells = experiment.cells.iter().zip(&groups).enumerate().map(|(at, (cell, group))| {
+        let levels = levels(&of_cell(at), &slots);
+        let mut view = group.view(&slots);
+        if !levels.is_empty() {
+            // The runs of all levels together have no meaning.
+            view.stages.clear();
+        }
+        CellView {
+            name: experiment.cell_name(cell),
+            values: cell.values.clone(),
+            group: view,
+            levels,
+            saturation: None,
+        }
+    });
+    let mut view = StudyView {
+        id: experiment.id.clone(),
+        name: experiment.name.clone(),
+        description: experiment.description.clone(),
+        created_at: experiment.created_at.to_string(),
+        kind,
+        workload: experiment
+            .cells
+            .first()
+            .map(|cell| cell.plan.work.spec().name().to_owned())
+            .unwrap_or_default(),
+        counts_transactions: counts_transactions(experiment),
+        environment: Vec::new(),
+        differences: differences(experiment, &groups),
+        marked: marked(records.iter().copied()),
+        axes: experiment.axes.iter().map(axis).collect(),
+        effect: experiment.effect,
+        planned_runs: planned_runs(study),
+        runs: counts(study),
+        main,
+        main_stage,
+        stages: slots.iter().filter_map(|slot| slot.name.clone()).collect(),
+        baseline: None,
+        best: None,
+        cells: cells.collect(),
+        effects: Vec::new(),
+        improvement: None,
+        ab: None,
+        notes: Vec::new(),
+    };
+    compared(&mut view, experiment, &groups, &slots);
+    match &experiment.goal {
+        Goal::Sweep { .. } => {}
+        Goal::Ab(settings) => ab::add(&mut view, study, settings),
+        Goal::Saturation(settings) => saturation::add(&mut view, study, settings),
+    }
+    view.improvement = improvement(&view);
+    view.notes = notes(&view, &groups);
+    view
+}
+
+/// Adds what compares cells with each other.
+fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>], slots: &[Slot]) {
+    let baseline = match experiment.goal {
+        Goal::Sweep { baseline } => baseline,
+        Goal::Ab(_) => 0,
+        Goal::Saturation(_) => return,
+    };
+    view.baseline = groups.get(baseline).filter(|group| !group.runs.is_empty()).map(|_| baseline);
+    if matches!(experiment.goal, Goal::Ab(_)) {
+        // Compared by the looks of the test.
+        return;
+    }
+    let judge = Judge {
+        settings: Settings { effect: experiment.effect, ..Settings::default() },
+        slots,
+        in_blocks: experiment.order == Order::Interleaved,
+        counts_transactions: counts_transactions(experiment),
+    };
+    if let Some(base) = view.baseline.and_then(|at| groups.get(at)) {
+        for (at, (cell, group)) in view.cells.iter_mut().zip(groups).enumerate() {
+            if at == baseline || group.runs.is_empty() {
+                continue;
+            }
+            for (stage, figure, against) in judge.all(base, group) {
+                let stage = cell.group.stages.get_mut(stage);
+                let found = stage
+                    .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
+                if let Some(found) = found {
+                    found.against_baseline = Some(against);
+                }
+            }
+        }
+    }
+    view.best = best(view);
+    view.effects = effects(experiment, groups, &judge, (view.main_stage, view.main));
+}
+
+/// The cell with the best main figure among those that meet all thresholds; `None` with fewer than two cells.
+fn best(view: &StudyView) -> Option<usize> {
+    let values: Vec<(usize, f64)> = view
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| cell.group.meets_thresholds())
+        .filter_map(|(at, cell)| Some((at, view.main_of(&cell.group)?.estimate.value)))
+        .collect();
+    let better = |one: &&(usize, f64), other: &&(usize, f64)| match view.main.direction() {
+        Direction::HigherIsBetter => one.1.total_cmp(&other.1),
+        Direction::LowerIsBetter => other.1.total_cmp(&one.1),
+    };
+    let measured = view.cells.iter().filter(|cell| view.main_of(&cell.group).is_some()).count();
+    values.iter().max_by(better).filter(|_| measured > 1).map(|(at, _)| *at)
+}
+
+fn levels<'a>(
+    finished: &(impl Iterator<Item = &'a Finished> + Clone),
+    slots: &[Slot],
+) -> Vec<LevelView> {
+    let mut levels: Vec<Level> = Vec::new();
+    for level in finished.clone().filter_map(|each| each.task.level) {
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    let key = |level: &Level| match level {
+        Level::Sessions(sessions) => (0, f64::from(*sessions)),
+        Level::Rate { per_s, .. } => (1, *per_s),
+    };
+    levels.sort_by(|one, other| {
+        let (one, other) = (key(one), key(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    });
+    let of_level = |level: Level| LevelView {
+        level,
+        group: Group::of(finished.clone().filter(|each| each.task.level == Some(level)))
+            .view(slots),
+    };
+    levels.into_iter().map(of_level).collect()
+}
+
+fn counts_transactions(experiment: &Experiment) -> bool {
+    let first = experiment.cells.first();
+    first.is_some_and(|cell| cell.plan.work.spec().counts_transactions())
+}
+
+/// The stage and the figure by which cells are ranked: the throughput of the first session loop; with a rate its
+/// latency, because the throughput is given; without a loop the duration of the first statement.
+fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> (usize, Figure) {
+    let of_slot = |slot: &Slot| -> Vec<&StageRecord> {
+        records.iter().filter_map(|record| slot.of(record)).collect()
+    };
+    let is_loop = |slot: &Slot| of_slot(slot).iter().all(|stage| stage.statement.is_none());
+    let Some(stage) = slots.iter().position(is_loop) else {
+        return (0, if slots.is_empty() { throughput(experiment) } else { Figure::Seconds });
+    };
+    let stages = slots.get(stage).map(of_slot).unwrap_or_default();
+    let is_open = stages.iter().all(|each| each.session_loop.response_us.is_some());
+    let is_search = matches!(experiment.goal, Goal::Saturation(_));
+    if is_search {
+        // The law is fitted to transactions, of which each session has one at a time.
+        return (stage, Figure::TransactionsPerS);
+    }
+    if is_open && !stages.is_empty() {
+        let is_ab = matches!(experiment.goal, Goal::Ab(_));
+        // An A/B test is decided by the figure that varies less.
+        return (stage, if is_ab { Figure::P50Us } else { Figure::P99Us });
+    }
+    (stage, throughput(experiment))
+}
+
+fn throughput(experiment: &Experiment) -> Figure {
+    if counts_transactions(experiment) { Figure::TransactionsPerS } else { Figure::RowsPerS }
+}
+
+fn axis(axis: &crate::experiment::Axis) -> AxisView {
+    AxisView {
+        name: axis.name.clone(),
+        values: axis.values.clone(),
+        numbers: numbers(&axis.values),
+    }
+}
+
+/// Number of runs of a sweep: those that ended, and those to come. A cell that failed has no further ones. Other
+/// experiments decide as they go.
+fn planned_runs(study: &Study) -> Option<u64> {
+    let left = remaining(study, (0, Duration::ZERO));
+    (!left.is_maximum).then_some((study.finished.len() + left.runs) as u64)
+}
+
+fn counts(study: &Study) -> RunCounts {
+    let all = Group::of(&study.finished).view(&[]);
+    all.runs
+}
+
+/// What differs between the only two cells: their values are names.
+fn differences(experiment: &Experiment, groups: &[Group<'_>]) -> Vec<Change> {
+    let [a, b] = groups else {
+        return Vec::new();
+    };
+    if matches!(experiment.goal, Goal::Saturation(_)) || a.runs.is_empty() || b.runs.is_empty() {
+        return Vec::new();
+    }
+    let found = changes(&a.records(), &b.records()).into_iter();
+    // The table of the bottlenecks has them, and each run has another seed.
+    found.filter(|change| change.topic != Topic::Bottleneck && change.name != "seed").collect()
+}

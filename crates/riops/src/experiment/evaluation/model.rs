@@ -1,0 +1,422 @@
+//! The result of an experiment as plain data: also its JSON form.
+
+use serde::Serialize;
+
+use crate::experiment::Level;
+use crate::experiment::comparison::Change;
+use crate::experiment::search::rate::{self, RateResult};
+use crate::figure::{Estimate, Figure};
+use crate::stats::{Interval, Outcome, ScalingLaw};
+
+/// The result of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StudyView {
+    /// Id of the experiment.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it was defined, RFC 3339.
+    pub created_at: String,
+    /// What it searches for.
+    pub kind: StudyKind,
+    /// The workload of its runs.
+    pub workload: String,
+    /// Whether the throughput counts transactions and not rows.
+    pub counts_transactions: bool,
+    /// Server and machine of the runs, if all runs have the same.
+    pub environment: Vec<String>,
+    /// What differs between the runs of the only two cells, apart from the figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Change>,
+    /// The marks of the usable runs, such as `disturbed`, with the number of runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked: Vec<(&'static str, usize)>,
+    /// What differs between the cells.
+    pub axes: Vec<AxisView>,
+    /// The smallest relevant effect, as a share.
+    pub effect: f64,
+    /// Planned number of runs; absent for a search, which decides as it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_runs: Option<u64>,
+    /// The runs that ended.
+    pub runs: RunCounts,
+    /// The main figure: cells are ranked by it.
+    pub main: Figure,
+    /// Index of the stage that has the main figure.
+    pub main_stage: usize,
+    /// Names of the stages; empty if the runs have only one.
+    pub stages: Vec<String>,
+    /// Index of the cell that the others are compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<usize>,
+    /// Index of the cell with the best main figure among those that meet all thresholds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<usize>,
+    /// The cells, the last axis varying fastest.
+    pub cells: Vec<CellView>,
+    /// The effect of each axis, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<AxisEffect>,
+    /// The best cell relative to the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub improvement: Option<Improvement>,
+    /// The state of an A/B test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ab: Option<AbView>,
+    /// What limits the conclusions.
+    pub notes: Vec<String>,
+}
+
+/// What an experiment searches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyKind {
+    /// The figures of every cell.
+    Sweep,
+    /// Whether the second cell differs from the first.
+    Ab,
+    /// The saturation point of every cell.
+    Saturation,
+}
+
+/// An option whose values are compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AxisView {
+    /// Name of the option.
+    pub name: String,
+    /// Its values, as typed.
+    pub values: Vec<String>,
+    /// The values as numbers, if all are numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Vec<f64>>,
+}
+
+/// Numbers of runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RunCounts {
+    /// Complete and valid.
+    pub usable: u64,
+    /// Invalid or interrupted.
+    pub invalid: u64,
+    /// Ended with an error.
+    pub failed: u64,
+}
+
+/// A combination of values of the axes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellView {
+    /// Its name: `batch=10 sessions=8`.
+    pub name: String,
+    /// One value for each axis.
+    pub values: Vec<String>,
+    /// Its runs. Those of a search are in `levels`.
+    #[serde(flatten)]
+    pub group: GroupView,
+    /// The levels of a search, ascending; those of a closed loop first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelView>,
+    /// What the search found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saturation: Option<SaturationView>,
+}
+
+/// The result of a search for the saturation point of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SaturationView {
+    /// Number of nodes that the sessions used; absent if the server has no nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// The thresholds of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<String>,
+    /// Throughput over the number of sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsView>,
+    /// The open loop at shares of the throughput at the saturation point.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<RateResult>,
+    /// The highest rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<rate::Conclusion>,
+    /// Number of sessions of the search for a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_sessions: Option<u32>,
+    /// Whether the runs with rates ended early, because too many of them failed or are invalid.
+    pub ended_early: bool,
+}
+
+/// The result of a search over the number of sessions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionsView {
+    /// Smallest level whose mean throughput reaches 95 % of the best.
+    pub saturation: u32,
+    /// Level with the highest mean throughput.
+    pub best: u32,
+    /// Highest level that meets the thresholds; absent without one, or if no level does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_sessions_within_threshold: Option<u32>,
+    /// Whether the best level is the highest one that the search may use.
+    pub ends_at_last: bool,
+    /// Whether the search ended at its maximum number of runs.
+    pub is_incomplete: bool,
+    /// Lowest level whose runs all failed or are invalid: no higher one was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing: Option<u32>,
+    /// The scalability law fitted to all runs, in transactions per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<ScalingLaw>,
+    /// Why the law was not fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law_error: Option<String>,
+}
+
+/// The state of an A/B test.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AbView {
+    /// Number of complete blocks. A block is two runs of each variant.
+    pub blocks: u32,
+    /// Maximum number of blocks.
+    pub blocks_max: u32,
+    /// Number of the last look, from 1; absent before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<u32>,
+    /// Number of looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks_max: Option<u32>,
+    /// Significance level of the last look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<f64>,
+    /// Blocks at the next look; absent if the test has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks_next: Option<u32>,
+    /// The verdict on the main figure; absent while the test goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Outcome>,
+    /// Why the test ended, or that it goes on.
+    pub reason: String,
+}
+
+/// The runs of a level of a search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LevelView {
+    /// The level.
+    pub level: Level,
+    /// Its runs.
+    #[serde(flatten)]
+    pub group: GroupView,
+}
+
+/// Runs of the same plan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct GroupView {
+    /// Numbers of runs.
+    pub runs: RunCounts,
+    /// Why runs are not usable, each reason once with the number of its runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+    /// The thresholds of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<ThresholdView>,
+    /// The results of each stage.
+    pub stages: Vec<StageView>,
+}
+
+/// Why runs are not usable.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reason {
+    /// The reason.
+    pub text: String,
+    /// Number of runs.
+    pub runs: u64,
+}
+
+/// A threshold of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThresholdView {
+    /// The threshold as typed.
+    pub text: String,
+    /// Number of usable runs that met it.
+    pub met: u64,
+    /// Number of usable runs.
+    pub of: u64,
+}
+
+/// The result of a stage over several runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StageView {
+    /// The figures that were measured.
+    pub figures: Vec<FigureView>,
+    /// The bottleneck of most runs, in a word or two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<String>,
+    /// Where the blocks of the rows came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<SourcesView>,
+    /// The nodes of a cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeView>,
+    /// Load of the busiest node divided by the mean over the nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imbalance: Option<f64>,
+}
+
+/// A figure over several runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FigureView {
+    /// Which figure, with its unit.
+    pub figure: Figure,
+    /// The estimate.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// Relative to the baseline; absent for the baseline itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against_baseline: Option<Against>,
+}
+
+/// A figure relative to that of the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Against {
+    /// The figure divided by that of the baseline.
+    pub ratio: f64,
+    /// The 95 % interval of the ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// The p-value, adjusted for the number of figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_adjusted: Option<f64>,
+    /// The verdict; absent with one run of a side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Number of further runs of each cell that a verdict requires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_needed: Option<usize>,
+}
+
+/// Shares of the accesses to the blocks of the rows, 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourcesView {
+    /// Found in shared buffers.
+    pub buffers: Estimate,
+    /// Found in the page cache of the operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<Estimate>,
+    /// Read from the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Estimate>,
+}
+
+/// The load of a node, as the mean of the runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeView {
+    /// Host and port.
+    pub node: String,
+    /// CPU use, in processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<f64>,
+    /// Share of the CPU use of all nodes, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
+    /// Transactions per second.
+    pub transactions_per_s: f64,
+    /// Share of all transactions, 0 to 1.
+    pub transactions_share: f64,
+}
+
+/// The effect of an axis over all settings of the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AxisEffect {
+    /// Name of the axis.
+    pub axis: String,
+    /// Number of combinations of the other axes in which all values were measured.
+    pub combinations: usize,
+    /// The values of the axis; the first one is the reference.
+    pub values: Vec<ValueEffect>,
+}
+
+/// The effect of a value of an axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ValueEffect {
+    /// The value, as typed.
+    pub value: String,
+    /// The main figure relative to that of the first value with the same other values: geometric mean. Absent
+    /// for the first value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main: Option<Against>,
+    /// The same of the latency (p95).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Against>,
+}
+
+/// One cell relative to another one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Improvement {
+    /// Index of the reference.
+    pub from: usize,
+    /// Index of the other cell.
+    pub to: usize,
+    /// Throughput, latency and errors.
+    pub rows: Vec<ImprovementRow>,
+}
+
+/// A figure of two cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImprovementRow {
+    /// The figure.
+    pub figure: Figure,
+    /// Its value in the reference.
+    pub from: f64,
+    /// Its value in the other cell.
+    pub to: f64,
+    /// The change in words: `1.51x`, `27x faster`, `77% lower`.
+    pub text: String,
+    /// The comparison, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+}
+
+impl StageView {
+    /// Returns a figure, if it was measured.
+    #[must_use]
+    pub fn figure(&self, figure: Figure) -> Option<&FigureView> {
+        self.figures.iter().find(|each| each.figure == figure)
+    }
+}
+
+impl GroupView {
+    /// Returns a figure of a stage, if it was measured.
+    #[must_use]
+    pub fn figure(&self, stage: usize, figure: Figure) -> Option<&FigureView> {
+        self.stages.get(stage)?.figure(figure)
+    }
+
+    /// Whether all usable runs met all thresholds.
+    #[must_use]
+    pub fn meets_thresholds(&self) -> bool {
+        self.thresholds.iter().all(|threshold| threshold.met == threshold.of)
+    }
+}
+
+impl StudyView {
+    /// Returns the estimate of the main figure of a group.
+    #[must_use]
+    pub fn main_of<'a>(&self, group: &'a GroupView) -> Option<&'a FigureView> {
+        group.figure(self.main_stage, self.main)
+    }
+
+    /// Returns all groups of runs: of the cells, or of the levels of a search.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupView> {
+        self.cells.iter().flat_map(|cell| {
+            let own = cell.levels.is_empty().then_some(&cell.group);
+            own.into_iter().chain(cell.levels.iter().map(|level| &level.group))
+        })
+    }
+
+    /// Returns the throughput that the workload counts.
+    #[must_use]
+    pub fn throughput(&self) -> Figure {
+        if self.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS }
+    }
+}

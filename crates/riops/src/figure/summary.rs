@@ -1,0 +1,442 @@
+//! Conclusions drawn from a stage: its bottleneck, and the shares of machine and device behind it.
+
+use crate::record::{
+    ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, WaitShare,
+};
+
+/// From this share on, a resource counts as fully used.
+const FULL_SHARE: f64 = 0.9;
+
+/// From this share of its measured maximum on, a device counts as fully used. Lower than for CPU, because the
+/// maximum is that of another mix of requests.
+const DEVICE_SHARE: f64 = 0.8;
+
+/// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
+const WAITING_SHARE: f64 = 0.5;
+
+/// With fewer samples of all sessions together, a share of the session time in percent means nothing.
+const WAIT_SAMPLES_MIN: f64 = 20.0;
+
+/// What limited the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// riops itself.
+    Client,
+    /// Locks that the sessions held.
+    Locks,
+    /// The processors that server and client share, and that they used.
+    SharedCpu,
+    /// The same processors. Other processes used a part of them.
+    ForeignCpu,
+    /// The device of the server's data, at its measured maximum.
+    Device,
+    /// Unknown: the device was busy, and its maximum was not measured. A device that is always busy may be far
+    /// from its maximum, because it serves many requests at once.
+    BusyDevice,
+    /// None: the requested rate was achieved.
+    Rate,
+    /// Waits of the server's processes for anything but locks.
+    Waits,
+    /// None found: the sessions waited for replies.
+    Waiting,
+    /// Not the client. The server is on another machine, which is not observed.
+    ServerOrNetwork,
+}
+
+/// A device of the server and its load.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceLoad<'a> {
+    /// Its rates.
+    pub usage: &'a DeviceUse,
+    /// What the server stores on it.
+    pub roles: &'a [String],
+    /// Load as a share of its measured maximum; absent if that was not measured.
+    pub load: Option<f64>,
+}
+
+/// A stage of a record, with the conclusions drawn from it.
+#[derive(Debug, Clone)]
+pub struct Summary<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// The stage.
+    pub stage: &'a StageRecord,
+}
+
+impl<'a> Summary<'a> {
+    /// Returns the first stage; `None` for a record without one.
+    #[must_use]
+    pub fn of(record: &'a Record) -> Option<Self> {
+        Self::of_each(record).into_iter().next()
+    }
+
+    /// Returns all stages.
+    #[must_use]
+    pub fn of_each(record: &'a Record) -> Vec<Self> {
+        record.stages.iter().map(|stage| Self { record, stage }).collect()
+    }
+
+    /// The bottleneck of the stage.
+    #[must_use]
+    pub fn bottleneck(&self) -> Bottleneck {
+        let (stage, devices) = (self.stage, self.devices());
+        let shared = self.record.client.shares_machine_with_server;
+        let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
+        let waiting = |share: Option<f64>| share.is_some_and(|share| share >= WAITING_SHARE);
+        // On the machine of the server, workers that wait for a processor show that the server waits as well.
+        let cpu = stage.client_cpu.as_ref();
+        let cpu_is_full =
+            full(stage.machine_busy_share) || cpu.is_some_and(ClientCpu::is_contended);
+        let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
+        let is_client = |cpu: &ClientCpu| {
+            cpu.limited && !(is_foreign && cpu.limits.iter().all(|limit| limit.is_of_machine()))
+        };
+        if cpu.is_some_and(is_client) {
+            Bottleneck::Client
+        } else if waiting(self.lock_share()) {
+            Bottleneck::Locks
+        } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
+        {
+            Bottleneck::Device
+        } else if cpu_is_full && shared && !is_foreign {
+            Bottleneck::SharedCpu
+        } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
+            Bottleneck::Rate
+        } else if waiting(self.server_waits().map(|(share, _)| share)) {
+            Bottleneck::Waits
+        } else if cpu_is_full && is_foreign {
+            Bottleneck::ForeignCpu
+        } else if devices
+            .iter()
+            .any(|device| device.load.is_none() && full(Some(device.usage.busy_share)))
+        {
+            Bottleneck::BusyDevice
+        } else if shared {
+            Bottleneck::Waiting
+        } else {
+            Bottleneck::ServerOrNetwork
+        }
+    }
+
+    /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
+    #[must_use]
+    pub fn waits(&self) -> Option<&'a [WaitShare]> {
+        let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
+        let samples = probes.looks as f64 * f64::from(self.stage.sessions);
+        (samples >= WAIT_SAMPLES_MIN).then_some(&probes.waits)
+    }
+
+    /// Waits of the server's processes for anything but locks and their client: their share of the session
+    /// time, 0 to 1, and the events.
+    #[must_use]
+    pub fn server_waits(&self) -> Option<(f64, Vec<&'a WaitShare>)> {
+        let elsewhere = ["CPU", "idle"];
+        let of_server = |wait: &&WaitShare| {
+            !elsewhere.contains(&wait.event.as_str())
+                && !["Lock:", "Client:"].iter().any(|class| wait.event.starts_with(class))
+        };
+        let events: Vec<_> = self.waits()?.iter().filter(of_server).collect();
+        Some((events.iter().map(|wait| wait.share).sum(), events))
+    }
+
+    /// The bottleneck in a word or two; empty if there is none.
+    #[must_use]
+    pub fn bottleneck_word(&self) -> &'static str {
+        if !self.has_bottleneck() {
+            return "";
+        }
+        match self.bottleneck() {
+            Bottleneck::Client => "client",
+            Bottleneck::Locks => "locks",
+            Bottleneck::SharedCpu => "CPU",
+            Bottleneck::ForeignCpu => "CPU, used by others",
+            Bottleneck::Waits => "waits",
+            Bottleneck::Device => "device",
+            Bottleneck::BusyDevice => "device?",
+            Bottleneck::Rate => "none (rate)",
+            Bottleneck::Waiting => "none found",
+            Bottleneck::ServerOrNetwork => "not the client",
+        }
+    }
+
+    /// Whether the bottleneck is of interest: not after a failure, which ended the stage before a limit was
+    /// reached, or without a transaction.
+    #[must_use]
+    pub fn has_bottleneck(&self) -> bool {
+        let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
+        let has_failed = self.record.status == Status::Failed && is_last;
+        let is_measured = self.record.imported.is_none();
+        is_measured
+            && self.stage.transactions > 0
+            && !has_failed
+            && !self.stage.ended_in_an_outage()
+    }
+
+    /// The devices of the server with their load; only that of the data in records of earlier releases.
+    #[must_use]
+    pub fn devices(&self) -> Vec<DeviceLoad<'a>> {
+        let Some(io) = &self.stage.io else {
+            return Vec::new();
+        };
+        let target = &self.record.target;
+        let load = |usage: &DeviceUse, limit: Option<&DiskLimit>| {
+            limit.filter(|limit| limit.device == usage.name).map(|limit| device_load(usage, limit))
+        };
+        if io.devices.is_empty() {
+            let of_data = io.device.iter();
+            let limit = target.disk_limit.as_ref();
+            return of_data
+                .map(|usage| DeviceLoad { usage, roles: &[], load: load(usage, limit) })
+                .collect();
+        }
+        io.devices
+            .iter()
+            .map(|disk| {
+                let known = target.devices.iter().find(|known| known.name == disk.usage.name);
+                let limit = known.and_then(|known| known.disk_limit.as_ref());
+                DeviceLoad {
+                    usage: &disk.usage,
+                    roles: &disk.roles,
+                    load: load(&disk.usage, limit),
+                }
+            })
+            .collect()
+    }
+
+    /// Share of the session time spent waiting for locks, 0 to 1, if it was sampled.
+    #[must_use]
+    pub fn lock_share(&self) -> Option<f64> {
+        let waits = self.stage.session_loop.lock_waits?;
+        let samples = waits.samples as f64 * f64::from(self.stage.sessions);
+        (samples > 0.0).then(|| waits.waiting as f64 / samples)
+    }
+
+    /// Share of all processors of the client's machine that riops used, 0 to 1.
+    #[must_use]
+    pub fn client_machine_share(&self) -> Option<f64> {
+        self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
+    }
+
+    /// Share of all processors of the client's machine that neither riops nor the server used, 0 to 1.
+    #[must_use]
+    pub fn foreign_machine_share(&self) -> Option<f64> {
+        let neighbors = self.stage.neighbors.as_ref()?;
+        Some(neighbors.cpu_share? + neighbors.steal_share.unwrap_or_default())
+    }
+
+    /// Share of all processors of the client's machine that the server used, 0 to 1.
+    #[must_use]
+    pub fn server_machine_share(&self) -> Option<f64> {
+        self.machine_share(self.stage.server_cpu_s?)
+    }
+
+    fn machine_share(&self, cpu_s: f64) -> Option<f64> {
+        // The CPU time is that between the readings of the counters.
+        let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
+        let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
+        (available_s > 0.0).then(|| cpu_s / available_s)
+    }
+
+    /// Number of errors of all kinds.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.stage.session_loop.error_count()
+    }
+}
+
+/// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.
+/// Shares of reads and of writes add up, because the device has to serve both.
+fn device_load(device: &DeviceUse, limit: &DiskLimit) -> f64 {
+    let share = |rate: f64, most: f64| if most > 0.0 { rate / most } else { 0.0 };
+    let requests = share(device.reads_per_s, limit.random_read.requests_per_s)
+        + share(device.writes_per_s, limit.random_write.requests_per_s);
+    let bytes = share(device.read_mb_s, limit.sequential_read.mb_s)
+        + share(device.write_mb_s, limit.sequential_write.mb_s);
+    requests.max(bytes)
+}
+
+/// Use of the device of the server's data, if it was observed.
+#[must_use]
+pub fn device(stage: &StageRecord) -> Option<&DeviceUse> {
+    stage.io.as_ref()?.device.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ClientLimit, DiskRate, Sampled, ScheduleRecord};
+    use crate::report::example_record;
+
+    fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
+        let mut record = example_record();
+        change(&mut record);
+        Summary::of(&record).unwrap().bottleneck()
+    }
+
+    #[test]
+    fn the_bottleneck_is_the_first_resource_that_is_fully_used() {
+        let idle = |record: &mut Record| record.stages[0].machine_busy_share = Some(0.5);
+        assert_eq!(bottleneck_with(|_| {}), Bottleneck::SharedCpu);
+        assert_eq!(bottleneck_with(idle), Bottleneck::Waiting);
+        assert_eq!(
+            bottleneck_with(|record| record.stages[0].client_cpu.as_mut().unwrap().limited = true),
+            Bottleneck::Client
+        );
+        let with_rate = |waiting: u64| {
+            bottleneck_with(move |record| {
+                idle(record);
+                let intended = 12_000;
+                record.stages[0].session_loop.schedule = Some(ScheduleRecord {
+                    lag_max_us: None,
+                    intended,
+                    sent: intended - waiting,
+                    skipped: 0,
+                    waiting,
+                    oldest_wait_us: 0.0,
+                    backlog_at_start: 0,
+                    start_lag_us: None,
+                });
+            })
+        };
+        assert_eq!((with_rate(0), with_rate(9)), (Bottleneck::Rate, Bottleneck::Waiting));
+        assert_eq!(
+            bottleneck_with(|record| record.client.shares_machine_with_server = false),
+            Bottleneck::ServerOrNetwork
+        );
+    }
+
+    /// Sets the wait events of the sessions, sampled often enough.
+    fn wait(record: &mut Record, shares: &[(&str, f64)]) {
+        let wait = |&(event, share): &(&str, f64)| WaitShare { event: event.to_owned(), share };
+        record.stages[0].probes = Some(Sampled {
+            waits: shares.iter().map(wait).collect(),
+            looks: 1_000,
+            ..Sampled::default()
+        });
+    }
+
+    #[test]
+    fn a_machine_that_others_use_is_the_bottleneck_only_if_the_sessions_do_not_wait() {
+        let foreign = |record: &mut Record, share: f64| {
+            record.stages[0].neighbors.as_mut().unwrap().cpu_share = Some(share);
+        };
+        assert_eq!(bottleneck_with(|record| foreign(record, 0.09)), Bottleneck::SharedCpu);
+        assert_eq!(bottleneck_with(|record| foreign(record, 0.11)), Bottleneck::ForeignCpu);
+        let reads = |record: &mut Record| wait(record, &[("IO:DataFileRead", 0.99), ("CPU", 0.01)]);
+        assert_eq!(bottleneck_with(reads), Bottleneck::SharedCpu);
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.9);
+            reads(record);
+        });
+        assert_eq!(found, Bottleneck::Waits);
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.8);
+            wait(record, &[("LWLock:WALWrite", 0.63), ("IO:WalSync", 0.22), ("CPU", 0.1)]);
+        });
+        assert_eq!(found, Bottleneck::Waits);
+        // The sessions that wait for their client or for each other do not wait for the server.
+        let found = bottleneck_with(|record| {
+            foreign(record, 0.8);
+            wait(record, &[("idle", 0.5), ("Lock:tuple", 0.3), ("Client:ClientRead", 0.2)]);
+        });
+        assert_eq!(found, Bottleneck::ForeignCpu);
+    }
+
+    #[test]
+    fn a_machine_that_others_use_does_not_make_the_client_the_bottleneck() {
+        let found = |foreign: f64, limits: &[ClientLimit]| {
+            bottleneck_with(|record| {
+                record.client.shares_machine_with_server = false;
+                let stage = &mut record.stages[0];
+                stage.neighbors.as_mut().unwrap().cpu_share = Some(foreign);
+                let cpu = stage.client_cpu.as_mut().unwrap();
+                (cpu.limited, cpu.limits) = (true, limits.to_vec());
+            })
+        };
+        let machine = [ClientLimit::Machine, ClientLimit::RunQueue, ClientLimit::PollLoop];
+        assert_eq!(found(0.05, &machine), Bottleneck::Client);
+        assert_eq!(found(0.96, &machine), Bottleneck::ForeignCpu);
+        // A worker without idle time had a processor for itself.
+        assert_eq!(found(0.4, &[ClientLimit::Worker, ClientLimit::Machine]), Bottleneck::Client);
+    }
+
+    #[test]
+    fn workers_that_wait_for_a_processor_show_that_the_server_does_too() {
+        let contended = |local: bool| {
+            bottleneck_with(move |record| {
+                record.client.shares_machine_with_server = local;
+                let stage = &mut record.stages[0];
+                stage.machine_busy_share = Some(0.85);
+                stage.client_cpu.as_mut().unwrap().run_queue_share = Some(0.2);
+            })
+        };
+        assert_eq!(contended(true), Bottleneck::SharedCpu);
+        // On a separate machine, riops is the bottleneck, which its record says.
+        assert_eq!(contended(false), Bottleneck::ServerOrNetwork);
+    }
+
+    #[test]
+    fn a_busy_device_is_the_bottleneck_only_near_its_measured_maximum() {
+        let rate = |requests_per_s: f64, mb_s: f64| DiskRate {
+            mb_s,
+            requests_per_s,
+            p99_us: None,
+            jobs: None,
+        };
+        let limit = DiskLimit {
+            device: "vda".to_owned(),
+            identity: None,
+            measured_at: jiff::Timestamp::UNIX_EPOCH,
+            tool: "fio-3.39".to_owned(),
+            file_bytes: 1,
+            seconds: 1.0,
+            sequential_read: rate(2_000.0, 2_000.0),
+            sequential_write: rate(1_000.0, 1_000.0),
+            random_read: rate(100_000.0, 800.0),
+            random_write: rate(50_000.0, 400.0),
+        };
+        let found = |reads_per_s: f64, limit: Option<DiskLimit>| {
+            bottleneck_with(move |record| {
+                record.stages[0].machine_busy_share = Some(0.5);
+                let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
+                (device.busy_share, device.reads_per_s) = (1.0, reads_per_s);
+                (device.writes_per_s, device.read_mb_s) = (10_000.0, reads_per_s * 0.008);
+                record.target.disk_limit = limit.clone();
+            })
+        };
+        // 8 sessions keep a device busy at a fifth of its maximum.
+        assert_eq!(found(20_000.0, Some(limit.clone())), Bottleneck::Waiting);
+        assert_eq!(found(60_000.0, Some(limit.clone())), Bottleneck::Device);
+        assert_eq!(found(20_000.0, None), Bottleneck::BusyDevice);
+        let other = DiskLimit { device: "vdb".to_owned(), ..limit.clone() };
+        assert_eq!(found(60_000.0, Some(other)), Bottleneck::BusyDevice);
+        // It comes before a machine that others keep busy.
+        let found = bottleneck_with(|record| {
+            let device = record.stages[0].io.as_mut().unwrap().device.as_mut().unwrap();
+            device.reads_per_s = 99_000.0;
+            record.target.disk_limit = Some(limit.clone());
+        });
+        assert_eq!(found, Bottleneck::Device);
+    }
+
+    #[test]
+    fn a_failed_stage_has_no_bottleneck() {
+        let mut record = example_record();
+        assert!(Summary::of(&record).unwrap().has_bottleneck());
+        record.status = Status::Failed;
+        assert!(!Summary::of(&record).unwrap().has_bottleneck());
+        // The stages before the failed one have.
+        record.stages.push(record.stages[0].clone());
+        assert!(Summary::of(&record).unwrap().has_bottleneck());
+    }
+
+    #[test]
+    fn an_access_path_that_changed_once_is_not_as_expected() {
+        let mut record = example_record();
+        record.accesses[1].held = false;
+        let summary = Summary::of(&record).unwrap();
+        let paths = summary.access_paths(str::to_owned);
+        assert_eq!((paths.len(), paths[0].verdict()), (1, "CHANGED"));
+        assert_eq!(paths[0].checked(), "checked before, during and after the run");
+    }
+}

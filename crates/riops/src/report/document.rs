@@ -1,0 +1,221 @@
+//! What a report says, before it has a form: facts, tables, charts, notes and commands in their order. Sections and
+//! subjects write a document, renderers read it and know no subject.
+
+use serde::Serialize;
+
+use crate::report::chart::Chart;
+use crate::report::table::Table;
+
+/// Whether a fact is good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    /// Good news.
+    Good,
+    /// Makes the result less reliable.
+    Warn,
+    /// Bad news.
+    Bad,
+}
+
+/// A label and its texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// Label.
+    pub label: String,
+    /// Its texts, a line each.
+    pub texts: Vec<String>,
+    /// Tone, if it matters.
+    pub tone: Option<Tone>,
+}
+
+/// The state of what is reported, in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Badge {
+    /// The words.
+    pub text: String,
+    /// Their tone.
+    pub tone: Tone,
+}
+
+/// The main result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Headline {
+    pub(super) label: String,
+    pub(super) value: String,
+    pub(super) unit: String,
+    pub(super) detail: String,
+}
+
+/// A command to try and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hint {
+    pub(super) command: String,
+    pub(super) purpose: &'static str,
+}
+
+impl Hint {
+    pub(super) fn new(command: impl Into<String>, purpose: &'static str) -> Self {
+        Self { command: command.into(), purpose }
+    }
+}
+
+/// A part of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Block {
+    /// The title of the document or of a part.
+    Title(String),
+    /// A labeled text; an empty label continues the fact before.
+    Line {
+        label: String,
+        text: String,
+        tone: Option<Tone>,
+    },
+    /// Names and values with one label.
+    Pairs {
+        label: String,
+        pairs: Vec<(String, String)>,
+    },
+    Table(Table),
+    Chart(Box<Chart>),
+    /// Text whose spaces have a meaning, such as the plan of a statement.
+    Verbatim(String),
+    Commands {
+        label: String,
+        commands: Vec<Hint>,
+    },
+    /// Separates groups of lines.
+    Gap,
+}
+
+/// What a report says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Document {
+    pub(super) fn title(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Title(text.into()));
+    }
+
+    pub(super) fn line(&mut self, label: &str, text: impl Into<String>) {
+        self.push_line(label, text.into(), None);
+    }
+
+    pub(super) fn toned(&mut self, label: &str, text: impl Into<String>, tone: Tone) {
+        self.push_line(label, text.into(), Some(tone));
+    }
+
+    /// Texts of one label.
+    pub(super) fn lines(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
+        for (position, text) in texts.into_iter().enumerate() {
+            self.line(if position == 0 { label } else { "" }, text);
+        }
+    }
+
+    /// A labeled text, unless it is empty.
+    pub(super) fn known(&mut self, label: &str, text: impl Into<String>) {
+        let text = text.into();
+        if !text.is_empty() {
+            self.line(label, text);
+        }
+    }
+
+    pub(super) fn pairs(&mut self, label: &str, pairs: Vec<(String, String)>) {
+        self.blocks.push(Block::Pairs { label: label.to_owned(), pairs });
+    }
+
+    /// A table, unless it has no rows.
+    pub(super) fn table(&mut self, table: Table) {
+        if !table.rows.is_empty() {
+            self.blocks.push(Block::Table(table));
+        }
+    }
+
+    pub(super) fn chart(&mut self, chart: Chart) {
+        self.blocks.push(Block::Chart(Box::new(chart)));
+    }
+
+    pub(super) fn verbatim(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Verbatim(text.into()));
+    }
+
+    pub(super) fn commands(&mut self, label: &str, commands: Vec<Hint>) {
+        self.blocks.push(Block::Commands { label: label.to_owned(), commands });
+    }
+
+    pub(super) fn gap(&mut self) {
+        self.blocks.push(Block::Gap);
+    }
+
+    /// The labeled texts, with those that continue them.
+    pub(super) fn facts(&self) -> Vec<Fact> {
+        let mut facts: Vec<Fact> = Vec::new();
+        let mut add = |label: &str, text: String, tone: Option<Tone>| match facts.last_mut() {
+            Some(last) if label.is_empty() => last.texts.push(text),
+            _ => facts.push(Fact { label: label.to_owned(), texts: vec![text], tone }),
+        };
+        for block in &self.blocks {
+            match block {
+                Block::Line { label, text, tone } => add(label, text.clone(), *tone),
+                Block::Pairs { label, pairs } => {
+                    for (position, (name, value)) in pairs.iter().enumerate() {
+                        let label = if position == 0 { label } else { "" };
+                        add(label, format!("{name}: {value}"), None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+
+    pub(super) fn charts(&self) -> impl Iterator<Item = &Chart> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Chart(chart) => Some(chart.as_ref()),
+            _ => None,
+        })
+    }
+
+    fn push_line(&mut self, label: &str, text: String, tone: Option<Tone>) {
+        self.blocks.push(Block::Line { label: label.to_owned(), text, tone });
+    }
+}
+
+/// The labeled texts that `write` adds to a document.
+pub(super) fn facts(write: impl FnOnce(&mut Document)) -> Vec<Fact> {
+    let mut document = Document::default();
+    write(&mut document);
+    document.facts()
+}
+
+/// What several runs show. A text ends with the conclusion, where a reader of a terminal looks; pages and Markdown
+/// begin with it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    pub(super) title: String,
+    /// Id of the experiment; empty without one.
+    pub(super) id: String,
+    pub(super) badge: Option<Badge>,
+    pub(super) headline: Option<Headline>,
+    /// What was compared.
+    pub(super) conditions: Document,
+    /// Tables and charts.
+    pub(super) results: Document,
+    /// What follows from them, and what limits it.
+    pub(super) conclusion: Document,
+}
+
+impl Findings {
+    pub(super) fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+}

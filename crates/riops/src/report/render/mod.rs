@@ -1,0 +1,11 @@
+//! The forms of documents: a renderer knows no subject.
+
+pub(super) mod drawing;
+pub(super) mod fill;
+pub(super) mod html;
+pub(super) mod json;
+pub(super) mod markdown;
+mod plot;
+pub(super) mod png;
+pub(super) mod table;
+pub(super) mod text;

@@ -1,0 +1,286 @@
+//! Draws the charts of a page as PNG files: the same values, on white, for documents and tickets.
+
+mod canvas;
+mod estimates;
+
+use canvas::{Area, COLORS, Context, Drawn, INK, SOFT, Scaled};
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+
+use crate::report::chart::lines::{percentile_text, value_text};
+use crate::report::chart::{Chart, Content, Mark, Unit};
+use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
+
+/// Size of the image, in pixels.
+const WIDTH: u32 = 1200;
+const HEIGHT: u32 = 520;
+/// Space around the axes, in pixels.
+const MARGIN: u32 = 18;
+const TOP: u32 = 96;
+const LEFT: u32 = 86;
+const BOTTOM: u32 = 52;
+/// Characters of the summary in a line.
+const LINE_CHARACTERS: usize = 150;
+/// Characters of the name of a position.
+const NAME_CHARACTERS: usize = 28;
+/// Pixels of a character of the legend and of the names of stages, on average.
+const CHARACTER: i32 = 8;
+
+/// The heatmap of the style of pages, in the light theme.
+const HEAT: [(u8, u8, u8); 5] =
+    [(230, 238, 249), (169, 200, 238), (91, 147, 214), (42, 93, 168), (16, 47, 102)];
+
+/// Returns a chart as a PNG file. `subtitle` names the run.
+///
+/// # Errors
+/// Returns [`DrawingError::Failed`] if the drawing library fails.
+pub fn chart_png(chart: &Chart, subtitle: &str) -> Result<Vec<u8>, DrawingError> {
+    register_font()?;
+    let mut pixels = vec![255; (WIDTH * HEIGHT * 3) as usize];
+    {
+        let root = BitMapBackend::with_buffer(&mut pixels, (WIDTH, HEIGHT)).into_drawing_area();
+        draw(&root, chart, subtitle).map_err(|error| DrawingError::of(&error))?;
+        root.present().map_err(|error| DrawingError::of(&error))?;
+    }
+    png_file(&pixels, WIDTH, HEIGHT)
+}
+
+fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
+    let plot = &chart.plot;
+    let unit = if plot.y.label.is_empty() { String::new() } else { format!(" ({})", plot.y.label) };
+    text(root, &format!("{}{unit} · {subtitle}", chart.title), 20, INK, (MARGIN, 12))?;
+    text(root, &shortened(&chart.summary, LINE_CHARACTERS), 14, SOFT, (MARGIN, 40))?;
+    legend(root, &plot.content)?;
+    let mut x = Scaled::of(&plot.x, x_range(&plot.content));
+    let y = Scaled::of(&plot.y, y_range(&plot.content));
+    let mut names: Vec<(f64, &str)> = Vec::new();
+    if let Content::Points { ticks, names: given, .. } = &plot.content {
+        x.ticks = x.spaced(ticks);
+        names = ticks.iter().copied().zip(given.iter().map(String::as_str)).collect();
+    }
+    let mut context = ChartBuilder::on(root)
+        .margin(MARGIN)
+        .margin_top(TOP)
+        .x_label_area_size(BOTTOM)
+        .y_label_area_size(LEFT)
+        .build_cartesian_2d(x, y)?;
+    let x_format = |value: &f64| {
+        let name = names.iter().find(|(at, _)| (at - value).abs() < 1e-9);
+        name.map_or_else(|| tick(*value, plot.x.unit), |(_, name)| shortened(name, NAME_CHARACTERS))
+    };
+    let y_format = |value: &f64| tick(*value, plot.y.unit);
+    context
+        .configure_mesh()
+        .x_desc(plot.x.label.as_str())
+        .x_label_formatter(&x_format)
+        .y_label_formatter(&y_format)
+        .label_style((FAMILY, 14).into_font().color(&SOFT))
+        .axis_desc_style((FAMILY, 14).into_font().color(&SOFT))
+        .axis_style(RGBColor(196, 203, 214))
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(RGBColor(232, 235, 240))
+        .draw()?;
+    values(&mut context, &plot.content)?;
+    marks(root, &context, &plot.marks)
+}
+
+fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
+    match content {
+        Content::Lines { xs, series } => {
+            for (line, color) in series.iter().zip(COLORS.iter().cycle()) {
+                let points: Vec<_> = xs.iter().copied().zip(line.values.iter().copied()).collect();
+                // A gap ends a line.
+                for part in
+                    points.split(|(_, value)| value.is_none()).filter(|part| !part.is_empty())
+                {
+                    let part = part.iter().filter_map(|(x, value)| Some((*x, (*value)?)));
+                    let path = PathElement::new(part.collect::<Vec<_>>(), color.stroke_width(2));
+                    chart.draw_series(std::iter::once(path))?;
+                }
+            }
+        }
+        Content::Heatmap { slots, bounds, cells } => {
+            let most = cells.iter().map(|(.., count)| *count).max().unwrap_or(1).max(2) as f64;
+            let cell = |&(slot, class, count): &(usize, usize, u64)| {
+                let (left, right) = (slots.get(slot)?, slots.get(slot + 1)?);
+                let (bottom, top) = (bounds.get(class)?, bounds.get(class + 1)?);
+                let color = heat((count as f64 + 1.0).ln() / (most + 1.0).ln());
+                Some(Rectangle::new([(*left, *top), (*right, *bottom)], color.filled()))
+            };
+            chart.draw_series(cells.iter().filter_map(cell))?;
+        }
+        Content::Dots { points } => {
+            let dot = |&(x, y, session): &(f64, f64, u32)| {
+                let color = COLORS.get(session as usize % COLORS.len()).copied().unwrap_or(INK);
+                Circle::new((x, y), 1, color.mix(0.7).filled())
+            };
+            chart.draw_series(points.iter().map(dot))?;
+        }
+        Content::Points { series, .. } => estimates::draw(chart, series)?,
+    }
+    Ok(())
+}
+
+/// The starts of the stages, with their names above the axes.
+fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()> {
+    let (columns, rows) = context.plotting_area().get_pixel_range();
+    let x_of =
+        |mark: &Mark| context.as_coord_spec().x_spec().map(&mark.x, (columns.start, columns.end));
+    for (number, mark) in marks.iter().enumerate() {
+        let x = x_of(mark);
+        let end = marks.get(number + 1).map_or(columns.end, x_of);
+        for y in (rows.start..rows.end).step_by(8) {
+            root.draw(&PathElement::new([(x, y), (x, (y + 4).min(rows.end))], SOFT))?;
+        }
+        let fitting = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
+        if fitting > 3 {
+            let place = (u32::try_from(x + 2).unwrap_or(0), TOP - 18);
+            text(root, &shortened(&mark.label, fitting), 13, SOFT, place)?;
+        }
+    }
+    Ok(())
+}
+
+fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
+    let labels: Vec<&str> = match content {
+        Content::Lines { series, .. } => series.iter().map(|line| line.label.as_str()).collect(),
+        Content::Points { series, .. } => series.iter().map(|each| each.label.as_str()).collect(),
+        Content::Heatmap { .. } | Content::Dots { .. } => return Ok(()),
+    };
+    let mut x = i32::try_from(MARGIN).unwrap_or(0);
+    for (label, color) in labels.into_iter().zip(COLORS.iter().cycle()) {
+        let width = 34 + CHARACTER * i32::try_from(label.chars().count()).unwrap_or(0);
+        if x + width > i32::try_from(WIDTH - MARGIN).unwrap_or(0) {
+            break;
+        }
+        root.draw(&Rectangle::new([(x, 63), (x + 11, 74)], color.filled()))?;
+        text(root, label, 14, INK, (u32::try_from(x + 17).unwrap_or(0), 61))?;
+        x += width;
+    }
+    Ok(())
+}
+
+fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, (x, y): (u32, u32)) -> Drawn<()> {
+    let style = (FAMILY, size).into_font().color(&color);
+    let place = (i32::try_from(x).unwrap_or(0), i32::try_from(y).unwrap_or(0));
+    root.draw(&Text::new(text.to_owned(), place, style))
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{start}…")
+}
+
+fn tick(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Nines => percentile_text(value),
+        Unit::MbS | Unit::Mb => value_text(value, Unit::Count),
+        Unit::DurationUs if value == 0.0 => "0".to_owned(),
+        unit => trimmed(&value_text(value, unit)),
+    }
+}
+
+/// A number without zeros at the end of its decimals: `10 ms`, `2.5`.
+fn trimmed(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+fn heat(share: f64) -> RGBColor {
+    let position = share.clamp(0.0, 1.0) * 4.0;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 3")]
+    let from = position.floor().min(3.0) as usize;
+    let (low, high) = HEAT.get(from).copied().zip(HEAT.get(from + 1).copied()).unwrap_or_default();
+    let mixed = |low: u8, high: u8| {
+        let part = f64::from(low) + (f64::from(high) - f64::from(low)) * (position - from as f64);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
+        let part = part.round() as u8;
+        part
+    };
+    RGBColor(mixed(low.0, high.0), mixed(low.1, high.1), mixed(low.2, high.2))
+}
+
+fn x_range(content: &Content) -> (f64, f64) {
+    let ends = |values: &[f64]| values.first().copied().zip(values.last().copied());
+    match content {
+        Content::Lines { xs, .. } => ends(xs),
+        Content::Heatmap { slots, .. } => ends(slots),
+        Content::Dots { points } => {
+            points.first().zip(points.last()).map(|(first, last)| (first.0, last.0))
+        }
+        // Their axes have a range.
+        Content::Points { .. } => None,
+    }
+    .unwrap_or((0.0, 1.0))
+}
+
+fn y_range(content: &Content) -> (f64, f64) {
+    let of = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
+    };
+    match content {
+        Content::Lines { series, .. } => {
+            of(&mut series.iter().flat_map(|line| line.values.iter().flatten().copied()))
+        }
+        Content::Heatmap { bounds, .. } => of(&mut bounds.iter().copied()),
+        Content::Dots { points } => of(&mut points.iter().map(|point| point.1)),
+        Content::Points { series, .. } => {
+            of(&mut series.iter().flat_map(|each| each.points.iter().map(|point| point.y)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_oltp;
+
+    /// Returns width, height and the number of pixels that are neither white nor gray.
+    fn decoded(file: &[u8]) -> (u32, u32, usize) {
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        let is_colored = |pixel: &&[u8]| {
+            let (least, most) = (pixel.iter().min().unwrap(), pixel.iter().max().unwrap());
+            most - least > 80
+        };
+        (info.width, info.height, pixels.chunks(3).filter(is_colored).count())
+    }
+
+    #[test]
+    fn every_chart_of_a_run_is_drawn() {
+        let mut record = example_oltp();
+        let point = record.stages[0].session_loop.series[0].clone();
+        record.stages[0].session_loop.series = (1..=10)
+            .map(|number| crate::record::Point { t_s: f64::from(number), ..point.clone() })
+            .collect();
+        let mut histogram = crate::metrics::Histogram::new().unwrap();
+        (1..3_000).for_each(|us| histogram.record(crate::units::Nanos(us * 1_000)));
+        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        let slot = crate::record::HeatmapSlot { first_class: 20, counts: vec![1, 50, 7] };
+        record.stages[0].session_loop.latency_heatmap = Some(crate::record::HeatmapRecord {
+            slot_s: 1.0,
+            classes_per_decade: 10,
+            slots: vec![slot; 10],
+        });
+        let charts = crate::report::charts(&record);
+        let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            ["Throughput", "Latency", "Errors", "Latency heatmap", "Latency by percentile"]
+        );
+        for chart in &charts {
+            let (width, height, colored) = decoded(&chart_png(chart, "oltp").unwrap());
+            assert_eq!((width, height), (WIDTH, HEIGHT), "{}", chart.title);
+            assert!(colored > 500, "{}: {colored}", chart.title);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The document of a comparison: what changed, the figures, and the verdict with its limits.
+
+use super::super::document::{Document, Findings};
+use super::super::effect::{change_interval, change_text, open_text, outcome_text, p_text};
+use super::super::table::{Table, number, word};
+use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
+use crate::record::Record;
+use crate::stats::{Effect, Needed, Outcome, Settings};
+use crate::units::format::{number_of, percent};
+
+/// Returns the document of a comparison.
+#[must_use]
+pub fn comparison(comparison: &Comparison) -> Findings {
+    let mut conditions = Document::default();
+    conditions.line("A", side_text(&comparison.a));
+    conditions.line("B", side_text(&comparison.b));
+    if comparison.blocks > 1 {
+        conditions.line("", format!("measured in {} blocks", comparison.blocks));
+    }
+    conditions.gap();
+    if comparison.changes.is_empty() {
+        conditions.line("changed", "no recorded difference");
+    } else {
+        conditions.pairs("changed", comparison.changes.iter().map(change_pair).collect());
+    }
+    let mut results = Document::default();
+    for stage in &comparison.stages {
+        let title = stage.stage.as_deref().unwrap_or("figures");
+        results.table(figures(title, &stage.figures));
+    }
+    let mut conclusion = Document::default();
+    conclusion.lines("verdict", verdict_lines(comparison));
+    conclusion.lines("note", comparison.notes.iter().cloned());
+    let title = format!("riops compare · {}", comparison.workload);
+    Findings { conditions, results, conclusion, ..Findings::new(title) }
+}
+
+/// Returns the comparison of the runs of a page: of two selections, otherwise of the runs with the older and the
+/// newer one of two labels. `None` if there are other numbers of groups, or if they cannot be compared.
+#[must_use]
+pub fn comparison_of(selections: &[(String, Vec<Record>)]) -> Option<Findings> {
+    let by_label = if selections.len() == 2 { None } else { Some(labeled(selections)?) };
+    let [(name_a, a), (name_b, b)] = by_label.as_deref().unwrap_or(selections) else {
+        return None;
+    };
+    let (a, b) = (Group { name: name_a, records: a }, Group { name: name_b, records: b });
+    Some(comparison(&compare(a, b, &Settings::default()).ok()?))
+}
+
+/// All runs by label, in the order of their oldest runs; `None` if a run has no label.
+fn labeled(selections: &[(String, Vec<Record>)]) -> Option<Vec<(String, Vec<Record>)>> {
+    let mut runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
+    runs.sort_by_key(|run| run.started_at);
+    let mut groups: Vec<(String, Vec<Record>)> = Vec::new();
+    for run in runs {
+        let label = run.label.as_ref()?;
+        match groups.iter_mut().find(|(name, _)| name == label) {
+            Some((_, known)) => known.push(run.clone()),
+            None => groups.push((label.clone(), vec![run.clone()])),
+        }
+    }
+    Some(groups)
+}
+
+/// A side with its number of runs.
+fn side_text(side: &Side) -> String {
+    match side.runs.as_slice() {
+        [single] if single.ends_with(&side.name) || side.name == "last" => single.clone(),
+        [single] => format!("{} (run {single})", side.name),
+        runs => format!("{} ({})", side.name, number_of(runs.len() as u64, "run")),
+    }
+}
+
+/// The name of what changed, and its values in A and B.
+fn change_pair(change: &Change) -> (String, String) {
+    let name = format!("{}: {}", change.topic.name(), change.name);
+    (name, format!("{} → {}", change.a, change.b))
+}
+
+fn figures(title: &str, figures: &[FigureComparison]) -> Table {
+    let columns = [
+        word("figure"),
+        number("A"),
+        number("B"),
+        number("B relative to A"),
+        word("95% interval"),
+        number("p"),
+        word("verdict"),
+    ];
+    let row = |figure: &FigureComparison| {
+        let value = |value: Option<f64>| value.map(|value| figure.figure.text(value)).into();
+        let effect = figure.effect.as_ref();
+        let of_effect = |text: fn(&Effect) -> Option<String>| effect.and_then(text).into();
+        vec![
+            figure.name.clone().into(),
+            value(figure.a),
+            value(figure.b),
+            relative(figure).into(),
+            of_effect(|effect| effect.interval.map(change_interval)),
+            of_effect(|effect| Some(p_text(effect.p_adjusted))),
+            of_effect(|effect| Some(outcome_text(effect.outcome).to_owned())),
+        ]
+    };
+    Table::new(title, columns, figures.iter().map(row))
+}
+
+/// B relative to A: the estimated effect of repeated runs, or the plain ratio of single ones.
+fn relative(figure: &FigureComparison) -> Option<String> {
+    let ratio = match (&figure.effect, figure.a, figure.b) {
+        (Some(effect), _, _) => Some(effect.ratio),
+        (None, Some(a), Some(b)) if a > 0.0 => Some(b / a),
+        _ => None,
+    };
+    ratio.map(change_text)
+}
+
+/// The conclusion: about the main figure, then about figures with another verdict.
+fn verdict_lines(comparison: &Comparison) -> Vec<String> {
+    let judged: Vec<_> = comparison
+        .figures()
+        .filter_map(|figure| figure.effect.as_ref().map(|effect| (figure, effect)))
+        .collect();
+    let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
+    else {
+        let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
+        return vec![format!("none: {}", needed.unwrap_or_default())];
+    };
+    let mut lines = vec![conclusion(&main.name, found, comparison.effect)];
+    for (figure, other) in &judged {
+        let is_news = matches!(other.outcome, Outcome::Faster | Outcome::Slower);
+        if is_news && !figure.main && other.outcome != found.outcome {
+            lines.push(conclusion(&figure.name, other, comparison.effect));
+        }
+    }
+    lines
+}
+
+/// A number of runs that is an estimate: two significant digits.
+fn expected_text(runs: usize) -> String {
+    match runs {
+        0..100 => format!("about {runs}"),
+        100..1_000 => format!("about {}", runs.div_ceil(10) * 10),
+        _ => "more than 1,000".to_owned(),
+    }
+}
+
+/// The verdict on a figure in a sentence.
+fn conclusion(name: &str, found: &Effect, relevant: f64) -> String {
+    let interval = found.interval.map(change_interval).unwrap_or_default();
+    match found.outcome {
+        Outcome::Faster | Outcome::Slower => {
+            let (verdict, change) = (outcome_text(found.outcome), change_text(found.ratio));
+            format!("B is {verdict}: {name} {change} ({interval})")
+        }
+        Outcome::Equivalent => {
+            format!("equivalent: {name} differs by less than {} ({interval})", percent(relevant))
+        }
+        Outcome::Inconclusive => match (found.design.needed, found.runs_expected) {
+            (Some(needed), _) => format!("inconclusive: {needed}"),
+            (None, expected) => {
+                let open = open_text(name, found.interval, Some(found.p_adjusted));
+                let expected = expected.map_or_else(String::new, |runs| {
+                    format!("; a verdict probably needs {} runs of each", expected_text(runs))
+                });
+                format!("inconclusive: {open}{expected}")
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "comparison_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! The results of preparation, verification and cleanup as text.
+
+use std::fmt::Write as _;
+
+use crate::dataset::Dropped;
+use crate::dataset::prepare::Prepared;
+use crate::record::Check;
+use crate::run::Warmed;
+use crate::units::format::{count, number_of, rate};
+use crate::units::text::one_line;
+
+/// The result of a preparation.
+#[must_use]
+pub fn prepared_text(prepared: &Prepared) -> String {
+    match prepared {
+        Prepared::Unchanged => {
+            "the dataset exists with the same parameters; nothing to do".to_owned()
+        }
+        Prepared::Created { rows: 0, total, .. } => {
+            format!("created the empty tables in {:.1} s", total.as_secs_f64())
+        }
+        Prepared::Created { rows, loading, total } => format!(
+            "prepared {} rows in {:.1} s (loaded at {} rows/s, then indexes, statistics and row count)",
+            count(*rows),
+            total.as_secs_f64(),
+            rate(*rows as f64 / loading.as_secs_f64()),
+        ),
+    }
+}
+
+/// What `riops warm` has read.
+#[must_use]
+pub fn warmed_text(warmed: &Warmed) -> String {
+    let state = &warmed.state;
+    format!(
+        "{} with all indexes: shared buffers: {}; page cache: {}",
+        number_of(warmed.tables as u64, "table"),
+        state.shared_buffers,
+        state.page_cache
+    )
+}
+
+/// Each check as a line.
+#[must_use]
+pub fn checks_text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    for Check { name, expected, found, held, unknown, .. } in checks {
+        let verdict = match (unknown, held) {
+            (true, _) => "unknown",
+            (false, true) => "ok    ",
+            (false, false) => "WRONG ",
+        };
+        let line = format!("{verdict} {name}: expected {expected}, found {found}");
+        let _ = writeln!(text, "{}", one_line(&line));
+    }
+    let all = number_of(checks.len() as u64, "check");
+    let unknown = checks.iter().filter(|check| check.unknown).count();
+    let failed = checks.iter().filter(|check| !check.held && !check.unknown).count();
+    let unresolved = checks.iter().filter(|check| check.unresolved > 0).count();
+    let mut parts = Vec::new();
+    match (failed, unknown) {
+        (0, 0) => parts.push(format!("all {all} passed")),
+        (0, _) => parts.push(format!("{} of {all} passed", checks.len() - unknown)),
+        (failed, _) => parts.push(format!("{failed} of {all} FAILED")),
+    }
+    if unknown > 0 {
+        parts.push(format!("{unknown} unknown"));
+    }
+    if unresolved > 0 {
+        parts.push(format!("{unresolved} with changes whose outcome remains unresolved (±)"));
+    }
+    let _ = writeln!(text, "{}", parts.join(", "));
+    text
+}
+
+/// The objects that were dropped.
+#[must_use]
+pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
+    if let Some(schema) = &dropped.unregistered_schema {
+        return format!(
+            "unregistered the tables in schema {}; riops did not create them and did not drop them\n",
+            one_line(schema)
+        );
+    }
+    let tables = match dropped.tables.len() {
+        0 => None,
+        1 => Some("1 table".to_owned()),
+        number => Some(format!("{number} tables")),
+    };
+    let database = dropped.database.then(|| "the database riops_cbc".to_owned());
+    let parts: Vec<_> = database.into_iter().chain(tables).collect();
+    if parts.is_empty() {
+        return format!("no dataset for the workload {workload}; nothing dropped\n");
+    }
+    format!("dropped {}\n", parts.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::check::{Bounds, Ledger};
+
+    #[test]
+    fn names_failed_unknown_and_unresolved_checks() {
+        let check = |bounds, found| Check::between("sum".to_owned(), bounds, found);
+        let exact = check(Bounds::new(5, 0, 0, 0), 5);
+        let unresolved = check(Bounds::new(5, 0, 3, 0), 6);
+        let unknown = check(Bounds::new(5, 0, 0, 1).without_least_if_open(), 6);
+        let wrong = check(Ledger::default().bounds(), 6);
+        insta::assert_snapshot!(checks_text(&[exact.clone(), unresolved, unknown.clone(), wrong]));
+        let last = |checks: &[Check]| checks_text(checks).lines().last().unwrap().to_owned();
+        assert_eq!(last(std::slice::from_ref(&exact)), "all 1 check passed");
+        let text = "1 of 2 checks passed, 1 unknown";
+        assert_eq!(last(&[exact, unknown]), text);
+    }
+}

@@ -1,0 +1,245 @@
+//! The results of `riops doctor` as text.
+
+use crate::engine::Calibration;
+use crate::record::DiskLimit;
+use crate::report::document::{Document, Hint};
+use crate::report::render::text::text;
+use crate::server::examine::{Diagnosis, Level};
+use crate::units::format::{bytes_text, count, duration_us, percent, rate};
+
+const GB: f64 = 1e9;
+
+/// The diagnosis of a server and of this client, in lines of at most `width` columns.
+#[must_use]
+pub fn diagnosis_text(found: &Diagnosis, width: usize) -> String {
+    let mut document = Document::default();
+    let server = &found.server;
+    document.line("server", format!("{} {}", server.flavor, server.version));
+    document.line("", &server.version_text);
+    document.line("database", format!("{} on {}", found.database, found.address));
+    document.line("encryption", found.encryption.as_deref().unwrap_or("none"));
+    if let Some(pooler) = &found.pooler {
+        document.line("pooler", pooler.to_string());
+    }
+    document.line(
+        "round trip",
+        format!(
+            "min {} · median {}",
+            duration_us(found.round_trip_min_us),
+            duration_us(found.round_trip_median_us)
+        ),
+    );
+    // Without the sign of a rounding error: "-0.000 s".
+    let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
+    document.line("clock", format!("{offset_s:+.3} s relative to this client"));
+    if let Some(bytes) = found.disk_free_bytes {
+        document.line("disk", format!("{:.1} GB free for the server's data", bytes as f64 / GB));
+    }
+    if let Some(fit) = &found.dataset {
+        document.line("dataset", fit.to_string());
+    }
+    document.gap();
+    for (position, (name, value)) in found.settings.iter().enumerate() {
+        let label = if position == 0 { "settings" } else { "" };
+        document.line(label, format!("{name} = {value}"));
+    }
+    document.gap();
+    client(&mut document, found);
+    document.gap();
+    if found.findings.is_empty() {
+        document.line("findings", "none");
+    }
+    for finding in &found.findings {
+        let label = match finding.level {
+            Level::Warning => "WARNING",
+            Level::Note => "note",
+        };
+        document.line(label, format!("{}: {}", finding.about, finding.text));
+    }
+    text(&document, width)
+}
+
+fn client(document: &mut Document, found: &Diagnosis) {
+    let machine = &found.client;
+    document.line("client", format!("{}, {}", machine.host, machine.kernel));
+    let model = machine.cpu_model.as_deref().unwrap_or("unknown model");
+    let governor = machine
+        .cpu_governor
+        .as_ref()
+        .map_or_else(String::new, |governor| format!(", governor {governor}"));
+    document.line("", format!("{} CPUs ({model}{governor})", machine.cpus));
+    document.line("", format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
+    if let Some(virtualization) = &machine.virtualization {
+        document.line("", format!("virtualization: {virtualization}"));
+    }
+    let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
+    document.line(
+        "limits",
+        format!(
+            "{} open files, {} local ports, clock {}",
+            limit(found.limits.files),
+            limit(found.limits.ports),
+            found.limits.clock_source.as_deref().unwrap_or("unknown")
+        ),
+    );
+}
+
+/// The maximum throughput of the client, in lines of at most `width` columns.
+#[must_use]
+pub fn calibration_text(found: &Calibration, width: usize) -> String {
+    let mut document = Document::default();
+    document.line(
+        "client",
+        format!(
+            "{} transactions/s with {} sessions on {} workers, against a null server",
+            rate(found.transactions_per_s),
+            found.sessions,
+            found.workers
+        ),
+    );
+    document.line(
+        "CPU",
+        format!(
+            "{} per transaction: at most {} transactions/s per processor",
+            duration_us(found.cpu_us_per_transaction),
+            rate(found.transactions_per_s_and_cpu)
+        ),
+    );
+    if let Some(service) = &found.service_us {
+        let text = format!(
+            "p50 {} · p99 {}: the minimum of every latency measured here",
+            duration_us(service.p50),
+            duration_us(service.p99)
+        );
+        document.line("latency", &text);
+    }
+    if let Some(stalls) = &found.away_us {
+        let text =
+            format!("poll-loop p50 {} · p99 {}", duration_us(stalls.p50), duration_us(stalls.p99));
+        document.line("stalls", &text);
+    }
+    let share = found.cpu_us_per_transaction * found.transactions_per_s / 1e6;
+    document.line(
+        "note",
+        format!(
+            "client and null server shared this machine; the workers used {} of one CPU",
+            percent(share)
+        ),
+    );
+    text(&document, width)
+}
+
+/// The maximum rates of a device, in lines of at most `width` columns.
+#[must_use]
+pub fn disk_text(found: &DiskLimit, server_options: &str, width: usize) -> String {
+    let mut document = Document::default();
+    document.line(
+        "device",
+        format!(
+            "{}, measured by {} with direct I/O: a file of {}, {} per test",
+            found.device,
+            found.tool,
+            bytes_text(found.file_bytes),
+            duration_us(found.seconds * 1e6)
+        ),
+    );
+    let lines = [
+        ("sequential", "read", &found.sequential_read, "1 MiB, queue depth 16"),
+        ("", "write", &found.sequential_write, "1 MiB, queue depth 16"),
+        ("random", "read", &found.random_read, "8 kB, queue depth 64"),
+        ("", "write", &found.random_write, "8 kB, queue depth 64"),
+    ];
+    for (label, side, rate_of, how) in lines {
+        let p99 =
+            rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
+        let jobs = rate_of
+            .jobs
+            .filter(|&jobs| jobs > 1)
+            .map_or_else(String::new, |jobs| format!(", {jobs} jobs"));
+        let text = format!(
+            "{side:<5}  {:>8.1} MB/s  {:>9} IOPS{p99} ({how}{jobs})",
+            rate_of.mb_s,
+            rate(rate_of.requests_per_s)
+        );
+        document.line(label, &text);
+    }
+    let command = format!("riops run cbc{server_options}");
+    let hint = Hint::new(command, "compare its steps with these figures");
+    document.commands("try next", vec![hint]);
+    text(&document, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::record::{Flavor, MachineFacts};
+    use crate::server::examine::{ClientLimits, Finding};
+    use crate::server::facts::ServerFacts;
+
+    #[test]
+    fn diagnosis_with_findings_at_the_end() {
+        let found = Diagnosis {
+            server: ServerFacts {
+                flavor: Flavor::PostgreSql,
+                version: "18.6".to_owned(),
+                version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
+                compiler_flags: None,
+                setting_defaults: std::collections::BTreeMap::new(),
+                settings: BTreeMap::new(),
+                data_directory: None,
+            },
+            address: "db.example:5432".to_owned(),
+            database: "bench".to_owned(),
+            encryption: Some("TLS 1.3, TLS13_AES_256_GCM_SHA384".to_owned()),
+            pooler: None,
+            settings: BTreeMap::from([("fsync".to_owned(), "off".to_owned())]),
+            round_trip_min_us: 31.0,
+            round_trip_median_us: 42.5,
+            clock_offset_s: -0.0021,
+            dataset: None,
+            disk_free_bytes: Some(250_000_000_000),
+            client: MachineFacts {
+                host: "bench".to_owned(),
+                kernel: "Linux 6.1 x86_64".to_owned(),
+                cpus: 2,
+                memory_bytes: 25_769_803_776,
+                ..MachineFacts::default()
+            },
+            limits: ClientLimits {
+                files: Some(1024),
+                ports: Some(28_232),
+                clock_source: Some("tsc".to_owned()),
+            },
+            findings: vec![
+                Finding {
+                    level: Level::Warning,
+                    about: "fsync".to_owned(),
+                    text: "off: a crash loses the database".to_owned(),
+                },
+                Finding {
+                    level: Level::Note,
+                    about: "machine".to_owned(),
+                    text: "client and server share this machine".to_owned(),
+                },
+            ],
+        };
+        insta::assert_snapshot!(diagnosis_text(&found, 80));
+    }
+
+    #[test]
+    fn calibration_with_the_cpu_time_of_a_transaction() {
+        let found = Calibration {
+            sessions: 2,
+            workers: 2,
+            seconds: 3.0,
+            transactions_per_s: 60_000.0,
+            cpu_us_per_transaction: 12.5,
+            transactions_per_s_and_cpu: 80_000.0,
+            service_us: None,
+            away_us: None,
+        };
+        insta::assert_snapshot!(calibration_text(&found, 80));
+    }
+}

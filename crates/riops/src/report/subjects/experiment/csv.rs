@@ -1,0 +1,65 @@
+//! The figures of an experiment as CSV: a row for each figure of each stage of each cell or level.
+
+use crate::experiment::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
+use crate::report::export::{ExportError, csv_columns, csv_table};
+
+/// One figure.
+struct Row<'a> {
+    view: &'a StudyView,
+    cell: &'a CellView,
+    level: String,
+    group: &'a GroupView,
+    stage: usize,
+    figure: &'a FigureView,
+}
+
+impl Row<'_> {
+    fn against(&self) -> Option<&Against> {
+        self.figure.against_baseline.as_ref()
+    }
+}
+
+/// Returns the figures as CSV as in RFC 4180, with a header. Units are those of the JSON form.
+///
+/// # Errors
+/// [`ExportError`] if the table cannot be written.
+pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
+    let mut rows = Vec::new();
+    for cell in &view.cells {
+        let levels = cell.levels.iter().map(|level| (level.level.to_string(), &level.group));
+        let own = cell.levels.is_empty().then(|| (String::new(), &cell.group));
+        for (level, group) in own.into_iter().chain(levels) {
+            for (stage, found) in group.stages.iter().enumerate() {
+                rows.extend(found.figures.iter().map(|figure| Row {
+                    view,
+                    cell,
+                    level: level.clone(),
+                    group,
+                    stage,
+                    figure,
+                }));
+            }
+        }
+    }
+    let columns = csv_columns! { row: Row<'a> => {
+        experiment_id: &row.view.id,
+        experiment: &row.view.name,
+        cell: &row.cell.name,
+        level: &row.level,
+        stage: row.view.stages.get(row.stage),
+        usable_runs: row.group.runs.usable,
+        invalid_runs: row.group.runs.invalid,
+        failed_runs: row.group.runs.failed,
+        figure: row.figure.figure.as_str(),
+        value: row.figure.estimate.value,
+        low: row.figure.estimate.interval.map(|found| found.low),
+        high: row.figure.estimate.interval.map(|found| found.high),
+        ratio: row.against().map(|against| against.ratio),
+        ratio_low: row.against().and_then(|against| Some(against.interval?.low)),
+        ratio_high: row.against().and_then(|against| Some(against.interval?.high)),
+        p_adjusted: row.against().and_then(|against| against.p_adjusted),
+        verdict: row.against().and_then(|against| Some(against.outcome?.as_str())),
+        bottleneck: row.group.stages.get(row.stage).and_then(|stage| stage.bottleneck.as_ref()),
+    }};
+    csv_table(&columns, rows)
+}

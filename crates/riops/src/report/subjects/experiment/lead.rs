@@ -1,0 +1,163 @@
+//! The result of an experiment in a few sentences.
+
+use std::fmt::Write as _;
+
+use crate::experiment::evaluation::{AbView, AxisView, StudyKind, StudyView};
+use crate::report::document::{Document, Tone};
+use crate::report::effect::{change_interval, change_text, open_text, outcome_text};
+use crate::report::subjects::experiment::cells::with_interval;
+use crate::report::subjects::experiment::limits::common_bottleneck;
+use crate::stats::Outcome;
+use crate::units::format::{number_of, to_the_minute};
+
+/// What was measured, and how.
+pub(super) fn conditions(document: &mut Document, view: &StudyView) {
+    document.known("question", view.description.clone().unwrap_or_default());
+    document.lines("server", view.environment.iter().cloned());
+    if view.kind != StudyKind::Ab {
+        let setting = |axis: &AxisView| format!("{}: {}", axis.name, axis.values.join(" · "));
+        document.lines("settings", view.axes.iter().map(setting));
+    }
+    document.line("runs", runs(view));
+}
+
+/// `45 of 45 runs, all valid · started 2026-11-23 09:00 UTC`.
+fn runs(view: &StudyView) -> String {
+    let done = view.runs.usable + view.runs.invalid + view.runs.failed;
+    let mut text = match view.planned_runs {
+        Some(planned) if planned != done => format!("{done} of {}", number_of(planned, "run")),
+        _ => number_of(done, "run"),
+    };
+    let parts = [(view.runs.invalid, "not valid"), (view.runs.failed, "failed")];
+    let bad: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if bad.is_empty() && done > 0 {
+        text.push_str(if done == 1 { ", valid" } else { ", all valid" });
+    } else if !bad.is_empty() {
+        text = format!("{text}: {} valid, {}", view.runs.usable, bad.join(", "));
+    }
+    format!("{text} · defined {} UTC", to_the_minute(&view.created_at))
+}
+
+/// The conclusion, and what limits it.
+pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
+    if view.kind == StudyKind::Saturation {
+        for (label, texts) in super::saturation::words(view) {
+            document.lines(label, texts);
+        }
+    } else {
+        document.known("best", best(view).unwrap_or_default());
+        verdict(document, view);
+    }
+    document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
+    if let Some(word) = common_bottleneck(view) {
+        let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
+        document.line("bottleneck", format!("{word}{scope}"));
+    }
+    document.lines("not usable", failures(view));
+    document.lines("note", view.notes.iter().cloned());
+}
+
+/// The state of an A/B test.
+fn test_text(test: &AbView) -> String {
+    let mut words = test.reason.clone();
+    if let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) {
+        // Writing to a String cannot fail.
+        let _ = write!(words, " · look {look} of {looks_max}");
+        if level > 0.0 {
+            let _ = write!(words, ", significance level {level:.4}");
+        }
+    }
+    words
+}
+
+/// The best cell with its main figure.
+fn best(view: &StudyView) -> Option<String> {
+    if view.kind == StudyKind::Ab {
+        return None;
+    }
+    let cell = view.cells.get(view.best?)?;
+    let main = view.main_of(&cell.group)?;
+    let name = main.figure.heading();
+    let value = if main.figure.is_percentile() {
+        format!("{name} {}", with_interval(main))
+    } else {
+        with_interval(main).replacen(
+            &main.figure.text(main.estimate.value),
+            &format!("{} {name}", main.figure.text(main.estimate.value)),
+            1,
+        )
+    };
+    Some(format!("{}: {value}", cell.name))
+}
+
+/// The verdict on the main figure of the improvement.
+fn verdict(document: &mut Document, view: &StudyView) {
+    let Some((text, outcome)) = verdict_text(view) else {
+        return;
+    };
+    match outcome {
+        Outcome::Faster => document.toned("verdict", text, Tone::Good),
+        Outcome::Slower => document.toned("verdict", text, Tone::Bad),
+        _ => document.line("verdict", text),
+    }
+}
+
+fn verdict_text(view: &StudyView) -> Option<(String, Outcome)> {
+    let improvement = view.improvement.as_ref()?;
+    let name = |at: usize| view.cells.get(at).map(|cell| cell.name.as_str());
+    let (from, to) = (name(improvement.from)?, name(improvement.to)?);
+    let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
+    let against = row.against.as_ref()?;
+    let interval = against
+        .interval
+        .map(|interval| format!(" ({})", change_interval(interval)))
+        .unwrap_or_default();
+    let change = format!("{} {}{interval}", row.figure.heading(), change_text(against.ratio));
+    let outcome = against.outcome?;
+    let text = match outcome {
+        Outcome::Faster | Outcome::Slower => {
+            format!("{to} is {} than {from}: {change}", outcome_text(outcome))
+        }
+        Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
+        Outcome::Inconclusive => {
+            let open = open_text(row.figure.heading(), against.interval, against.p_adjusted);
+            let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
+            match against.runs_needed {
+                Some(needed) => {
+                    let more = number_of(needed as u64, "more run");
+                    format!("no conclusion yet: {more} per combination are needed")
+                }
+                None if is_over => format!("inconclusive: {open}"),
+                None => format!("inconclusive so far: {open}; more runs narrow the interval"),
+            }
+        }
+    };
+    Some((text, outcome))
+}
+
+/// Each reason why runs are not usable, with its cell.
+fn failures(view: &StudyView) -> Vec<String> {
+    let mut lines = Vec::new();
+    for cell in &view.cells {
+        let groups = cell
+            .levels
+            .iter()
+            .map(|level| (format!("{} {}", cell.name, level.level), &level.group));
+        let own = cell.levels.is_empty().then_some((cell.name.clone(), &cell.group));
+        for (name, group) in own.into_iter().chain(groups) {
+            for reason in &group.reasons {
+                let count = if reason.runs > 1 {
+                    format!(" ({} runs)", reason.runs)
+                } else {
+                    String::new()
+                };
+                lines.push(format!("{name}: {}{count}", reason.text));
+            }
+        }
+    }
+    lines
+}

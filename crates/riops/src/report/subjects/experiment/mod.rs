@@ -1,0 +1,237 @@
+//! The result of an experiment: text, Markdown and page from one document, and JSON, CSV and PNG files. Pure.
+
+mod cells;
+mod chart_axes;
+mod charts;
+mod csv;
+#[cfg(test)]
+mod example;
+mod lead;
+mod limits;
+mod saturation;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use csv::csv;
+
+use self::cells::with_interval;
+use crate::experiment::evaluation::{StudyKind, StudyView, evaluate};
+use crate::experiment::{Level, Study};
+use crate::figure::Summary;
+use crate::plan::Caches;
+use crate::record::{Disk, Record};
+use crate::report::document::{Badge, Findings, Headline, Tone};
+use crate::report::effect::{change_interval, change_text, outcome_text};
+use crate::report::render::drawing::DrawingError;
+use crate::report::render::png::chart_png;
+use crate::report::setup::{cpu_text, main_settings};
+use crate::report::words;
+use crate::stats::Outcome;
+use crate::units::format::{factor, number_of, rate};
+use crate::units::text::json_text;
+
+/// Returns the result of an experiment, as far as its runs ended.
+#[must_use]
+pub fn view(study: &Study) -> StudyView {
+    let mut view = evaluate(study);
+    let records: Vec<&Record> = study.finished.iter().filter_map(|each| each.usable()).collect();
+    view.environment = environment(&records);
+    view
+}
+
+/// Returns the document of the result.
+#[must_use]
+pub fn experiment(view: &StudyView) -> Findings {
+    let mut found = Findings {
+        id: view.id.clone(),
+        badge: Some(badge(view)),
+        headline: headline(view),
+        ..Findings::new(title(view))
+    };
+    lead::conditions(&mut found.conditions, view);
+    for (position, table) in tables::tables(view).into_iter().enumerate() {
+        if position > 0 {
+            found.results.gap();
+        }
+        found.results.title(&table.title);
+        found.results.table(table);
+    }
+    for chart in charts::charts(view) {
+        found.results.chart(chart);
+    }
+    lead::conclusion(&mut found.conclusion, view);
+    found
+}
+
+/// Returns the result as JSON.
+///
+/// # Errors
+/// Returns the error of the encoder. Not expected in practice: all values can be encoded.
+pub fn json(view: &StudyView) -> Result<String, serde_json::Error> {
+    json_text(view)
+}
+
+/// A chart as a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudyImage {
+    /// Name of the file without its ending.
+    pub name: String,
+    /// Contents.
+    pub bytes: Vec<u8>,
+}
+
+/// Returns the charts as PNG files, the main one first; empty without values.
+///
+/// # Errors
+/// Returns [`DrawingError::Failed`] if the drawing library fails.
+pub fn png(view: &StudyView) -> Result<Vec<StudyImage>, DrawingError> {
+    let subtitle = title(view);
+    let image = |chart: &crate::report::chart::Chart| {
+        let name = chart.id.replacen("study-", "", 1);
+        Ok(StudyImage { name, bytes: chart_png(chart, &subtitle)? })
+    };
+    charts::charts(view).iter().map(image).collect()
+}
+
+/// `riops sweep · ybio-batch-size · rows`.
+fn title(view: &StudyView) -> String {
+    let command = match view.kind {
+        StudyKind::Sweep => "sweep",
+        StudyKind::Ab => "ab",
+        StudyKind::Saturation => "sweep --find-saturation",
+    };
+    let workload =
+        if view.name == view.workload { String::new() } else { format!(" · {}", view.workload) };
+    format!("riops {command} · {}{workload}", view.name)
+}
+
+/// Server, dataset, work and machine, where all runs have the same.
+fn environment(records: &[&Record]) -> Vec<String> {
+    let texts: [fn(&Record) -> String; 7] = [
+        |record| Summary::of(record).map(|summary| summary.target()).unwrap_or_default(),
+        main_settings,
+        |record| {
+            let disk = |disk: &Disk| format!("device {} ({})", disk.name, disk.roles.join(", "));
+            let disks: Vec<_> = record.target.devices.iter().map(disk).collect();
+            disks.join(", ")
+        },
+        |record| words::dataset_text(record).unwrap_or_default(),
+        |record| words::of(&record.plan.work).work(),
+        setup,
+        |record| {
+            let (host, riops) = (&record.client.machine.host, &record.client.riops_version);
+            format!("client {host}: {}, riops {riops}", cpu_text(record))
+        },
+    ];
+    let common = |text: &fn(&Record) -> String| {
+        let first = text(records.first()?);
+        let is_common = records.iter().all(|record| text(record) == first);
+        (is_common && !first.is_empty()).then_some(first)
+    };
+    texts.iter().filter_map(common).collect()
+}
+
+/// Sessions, caches and what is not the default of the session loop.
+fn setup(record: &Record) -> String {
+    let sessions = number_of(record.plan.sessions.into(), "session");
+    let caches = match record.plan.work.spec().caches() {
+        Caches::AsFound => None,
+        Caches::Cold | Caches::ColdTry => Some("cold caches".to_owned()),
+        Caches::Warm => Some("warm caches".to_owned()),
+    };
+    let drive = Summary::of(record).and_then(|summary| summary.drive());
+    let parts = [Some(sessions), caches, drive];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn badge(view: &StudyView) -> Badge {
+    let done = view.runs.usable + view.runs.invalid + view.runs.failed;
+    if view.planned_runs.is_some_and(|planned| done < planned) {
+        return Badge { text: "incomplete".to_owned(), tone: Tone::Warn };
+    }
+    if view.runs.usable != done {
+        return Badge { text: "some runs not usable".to_owned(), tone: Tone::Warn };
+    }
+    let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
+    let text = format!("all runs valid{}", marks.collect::<String>());
+    Badge { text, tone: if view.marked.is_empty() { Tone::Good } else { Tone::Warn } }
+}
+
+fn headline(view: &StudyView) -> Option<Headline> {
+    match view.kind {
+        StudyKind::Sweep => of_best(view),
+        StudyKind::Ab => of_test(view),
+        StudyKind::Saturation => of_search(view),
+    }
+}
+
+/// The main figure of the best cell.
+fn of_best(view: &StudyView) -> Option<Headline> {
+    let cell = view.cells.get(view.best?)?;
+    let main = view.main_of(&cell.group)?;
+    let text = |value| main.figure.text(value);
+    let interval = main
+        .estimate
+        .interval
+        .map(|found| format!("95% interval {} to {}", text(found.low), text(found.high)));
+    let against = main.against_baseline.as_ref();
+    let scaling = against.and_then(|against| match against.outcome? {
+        Outcome::Faster | Outcome::Slower => {
+            Some(format!("{}x the baseline", factor(against.ratio)))
+        }
+        Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
+        Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
+    });
+    let detail: Vec<String> = interval.into_iter().chain(scaling).collect();
+    Some(Headline {
+        label: format!("Best: {}", cell.name),
+        value: text(main.estimate.value),
+        unit: main.figure.heading().to_owned(),
+        detail: detail.join(" · "),
+    })
+}
+
+/// The second variant relative to the first.
+fn of_test(view: &StudyView) -> Option<Headline> {
+    let [one, other] = view.cells.as_slice() else {
+        return None;
+    };
+    let main = view.main_of(&other.group)?;
+    let against = main.against_baseline.as_ref()?;
+    Some(Headline {
+        label: format!("{} relative to {}", other.name, one.name),
+        value: match against.outcome? {
+            // The estimate would look like an effect.
+            Outcome::Inconclusive => outcome_text(Outcome::Inconclusive).to_owned(),
+            _ => change_text(against.ratio),
+        },
+        unit: main.figure.heading().to_owned(),
+        detail: against.interval.map(change_interval).unwrap_or_default(),
+    })
+}
+
+/// What the search of a single cell found.
+fn of_search(view: &StudyView) -> Option<Headline> {
+    let [cell] = view.cells.as_slice() else {
+        return None;
+    };
+    let found = cell.saturation.as_ref()?;
+    if let Some(per_s) = found.rate.as_ref().and_then(|rate| rate.rate_per_s) {
+        return Some(Headline {
+            label: "Highest sustained rate".to_owned(),
+            value: rate(per_s),
+            unit: "transactions/s".to_owned(),
+            detail: found.thresholds.join(" and "),
+        });
+    }
+    let sessions = found.sessions.as_ref()?.saturation;
+    let level = cell.levels.iter().find(|level| level.level == Level::Sessions(sessions))?;
+    let main = view.main_of(&level.group)?;
+    Some(Headline {
+        label: "Saturation".to_owned(),
+        value: sessions.to_string(),
+        unit: "sessions".to_owned(),
+        detail: format!("{} TPS", with_interval(main)),
+    })
+}

@@ -1,0 +1,148 @@
+//! Experiments before and beside their results: what is planned, and which are stored.
+
+use std::time::Duration;
+
+use crate::experiment::{Between, Experiment, Goal, Remaining, Reset, Search, Study, remaining};
+use crate::report::render::table::table_lines;
+use crate::report::table::{Entry, Table, number, word};
+use crate::store::ExperimentSummary;
+use crate::units::Span;
+use crate::units::format::{count, short_id, to_the_minute};
+use crate::units::text::one_line;
+
+/// Returns the cells of an experiment, how they are measured, and the estimated time.
+#[must_use]
+pub fn plan_text(study: &Study) -> String {
+    let experiment = &study.experiment;
+    let mut lines = vec![start_line(study)];
+    lines.extend(rules(experiment).into_iter().map(|rule| format!("  {rule}")));
+    lines.push("cells:".to_owned());
+    lines.extend(experiment.cells.iter().map(|cell| format!("  {}", experiment.cell_name(cell))));
+    lines.iter().map(|line| one_line(line) + "\n").collect()
+}
+
+/// Returns what is measured and how long it takes, for example `sweep rows: 4 cells, 5 runs each, about 4min`.
+#[must_use]
+pub fn start_line(study: &Study) -> String {
+    let experiment = &study.experiment;
+    let left = remaining(study, (0, Duration::ZERO));
+    let cells = match experiment.cells.len() {
+        1 => "1 cell".to_owned(),
+        cells => format!("{} cells", count(cells as u64)),
+    };
+    let runs = match &experiment.goal {
+        Goal::Sweep { .. } => format!("{cells}, {} runs each", experiment.repeats),
+        Goal::Ab(settings) => {
+            format!("2 variants, at most {} blocks of 4 runs", settings.blocks_max)
+        }
+        Goal::Saturation(settings) => {
+            let what = match settings.search {
+                Search::Sessions => "number of sessions",
+                Search::Rate => "rate",
+            };
+            format!("search for the {what}, {cells}")
+        }
+    };
+    let done = study.finished.len();
+    let done = if done > 0 {
+        format!(", {} runs are finished", count(done as u64))
+    } else {
+        String::new()
+    };
+    format!("{}: {runs}{done}{}", experiment.name, time_text(&left))
+}
+
+/// Returns the estimated time, for example `, about 4min`.
+fn time_text(left: &Remaining) -> String {
+    let Some(seconds) = left.seconds else {
+        return String::new();
+    };
+    let relation = if left.is_maximum { "at most about" } else { "about" };
+    format!(", {relation} {}", time_left(seconds))
+}
+
+/// Returns a duration without false precision: `45s`, `2min 30s`, `1h 5min`.
+#[must_use]
+pub fn time_left(seconds: f64) -> String {
+    let step = match seconds {
+        ..60.0 => 1.0,
+        60.0..600.0 => 10.0,
+        _ => 60.0,
+    };
+    let rounded = Duration::try_from_secs_f64((seconds / step).ceil() * step);
+    let seconds = rounded.unwrap_or(Duration::MAX).as_secs();
+    let parts = [(seconds / 3600, "h"), (seconds % 3600 / 60, "min"), (seconds % 60, "s")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, unit)| format!("{count}{unit}")).collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+/// What happens between the runs.
+fn rules(experiment: &Experiment) -> Vec<String> {
+    let Between { checkpoint, vacuum, idle_device_s, cool_down_s } = experiment.between;
+    let time = Span::of_seconds;
+    let rules = [
+        match experiment.reset {
+            Reset::None => None,
+            Reset::Restore => Some("each run uses a copy of the database".to_owned()),
+            Reset::Prepare => Some("the dataset is recreated before each run".to_owned()),
+        },
+        checkpoint.then(|| "CHECKPOINT before each run".to_owned()),
+        vacuum.then(|| "VACUUM (ANALYZE) before each run".to_owned()),
+        idle_device_s
+            .map(|limit| format!("wait for idle devices before each run, at most {}", time(limit))),
+        (cool_down_s > 0.0).then(|| format!("pause of {} between two runs", time(cool_down_s))),
+        experiment.time_limit_s.map(|limit| format!("time limit {}", time(limit))),
+        Some(format!("random seed {}", experiment.seed)),
+    ];
+    rules.into_iter().flatten().collect()
+}
+
+/// Returns a table of stored experiments.
+#[must_use]
+pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> String {
+    let entries: [Entry<&ExperimentSummary>; 6] = [
+        (word("id"), |each| short_id(&each.id).into()),
+        (word("created"), |each| to_the_minute(&each.created_at.to_string()).into()),
+        (word("kind"), |each| each.kind.as_str().into()),
+        (word("name"), |each| each.name.as_str().into()),
+        (number("runs"), |each| count(each.runs).into()),
+        (word("state"), |each| {
+            if each.finished_at.is_some() { "finished".into() } else { "unfinished".into() }
+        }),
+    ];
+    table_lines(&Table::of("", experiments, entries), columns).join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::example;
+
+    #[test]
+    fn the_plan_has_the_cells_the_rules_and_the_time() {
+        let mut experiment = Experiment { reset: Reset::Restore, ..example::sweep(2) };
+        experiment.between.checkpoint = true;
+        experiment.between.cool_down_s = 5.0;
+        let study = Study { experiment, finished: Vec::new() };
+        insta::assert_snapshot!(plan_text(&study), @r"
+        example: 2 cells, 3 runs each, about 2min
+          each run uses a copy of the database
+          CHECKPOINT before each run
+          pause of 5s between two runs
+          random seed 1
+        cells:
+          sessions=1
+          sessions=2
+        ");
+    }
+
+    #[test]
+    fn times_are_rounded_up() {
+        for (seconds, text) in
+            [(0.0, "0s"), (0.2, "1s"), (59.5, "1min"), (61.0, "1min 10s"), (3601.0, "1h 1min")]
+        {
+            assert_eq!(time_left(seconds), text);
+        }
+    }
+}

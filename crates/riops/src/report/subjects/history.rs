@@ -1,0 +1,344 @@
+//! The figures of stored runs over time, with the points at which they changed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::figure::Figure;
+use crate::plan::WorkPlan;
+use crate::report::document::Document;
+use crate::report::effect::change_text;
+use crate::report::render::text::text;
+use crate::report::table::{Cell, Table, number, word};
+use crate::report::words;
+use crate::stats::{ChangeSettings, Outcome, change_points};
+use crate::store::{RunSummary, StageSummary};
+use crate::units::format::{count, number_of, rate, short_id, to_the_minute};
+
+/// The figures that can be selected for every series.
+pub const HISTORY_FIGURES: [Figure; 4] =
+    [Figure::RowsPerS, Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
+
+/// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
+fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
+    let counts_transactions = WorkPlan::default_of(&run.workload)
+        .is_some_and(|work| words::of(&work).counts_transactions());
+    if stage.kind == "statement" {
+        Figure::Seconds
+    } else if run.rate_per_s.is_some() {
+        Figure::P99Us
+    } else if counts_transactions || stage.rows == 0 {
+        Figure::TransactionsPerS
+    } else {
+        Figure::RowsPerS
+    }
+}
+
+/// The value of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryPoint {
+    /// Id of the run.
+    pub run: String,
+    /// Start of the run, RFC 3339.
+    pub started_at: String,
+    /// The value, in the unit of the figure.
+    pub value: f64,
+    /// What makes the run other than a plain valid one, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<String>,
+}
+
+/// A change of the level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryChange {
+    /// Position of the first run after the change, from 0.
+    pub index: usize,
+    /// Id of this run.
+    pub run: String,
+    /// Mean up to the change, since the previous one.
+    pub mean_before: f64,
+    /// Mean from the change on, up to the next one.
+    pub mean_after: f64,
+    /// The p-value of the t-test of the two means.
+    pub p: f64,
+    /// Whether the change is an improvement or a regression.
+    pub outcome: Outcome,
+}
+
+impl HistoryChange {
+    /// The change as text: `-5.1%`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        change_text(self.mean_after / self.mean_before)
+    }
+}
+
+/// A figure of runs with the same workload, stage and sessions, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistorySeries {
+    /// Workload, stage and number of sessions.
+    pub name: String,
+    /// The figure.
+    pub figure: Figure,
+    /// The runs.
+    pub points: Vec<HistoryPoint>,
+    /// The changes.
+    pub changes: Vec<HistoryChange>,
+}
+
+impl HistorySeries {
+    /// What a series without changes shows: fewer than two sides of a change cannot show any.
+    #[must_use]
+    pub fn without_changes(&self) -> String {
+        let needed = 2 * ChangeSettings::default().side_min;
+        if self.points.len() < needed {
+            return format!("unknown: at least {needed} runs are needed");
+        }
+        "none".to_owned()
+    }
+}
+
+/// The figures of valid runs over time, one series for each stage of each workload with the same number of
+/// sessions and the same rate. `effect` is the smallest relevant change, as a share.
+#[must_use]
+pub fn history(
+    runs: &[RunSummary],
+    stages: &[StageSummary],
+    figure: Option<Figure>,
+    effect: f64,
+) -> Vec<HistorySeries> {
+    let mut ordered: Vec<&RunSummary> =
+        runs.iter().filter(|run| run.valid && run.status == "done").collect();
+    ordered.sort_by(|one, next| one.started_at.cmp(&next.started_at));
+    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
+    for stage in stages {
+        by_run.entry(&stage.run_id).or_default().push(stage);
+    }
+    let mut series: Vec<HistorySeries> = Vec::new();
+    for run in ordered {
+        for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
+            let figure = figure.unwrap_or_else(|| main_figure(run, stage));
+            let stored = stage.figure(figure.as_str());
+            let Some(value) = stored.filter(|&value| value > 0.0) else {
+                continue;
+            };
+            let name = name_of(run, stage);
+            let point = HistoryPoint {
+                run: run.id.clone(),
+                started_at: run.started_at.clone(),
+                value,
+                marks: run.marks.clone(),
+            };
+            match series.iter_mut().find(|each| each.name == name && each.figure == figure) {
+                Some(known) => known.points.push(point),
+                None => series.push(HistorySeries {
+                    name,
+                    figure,
+                    points: vec![point],
+                    changes: Vec::new(),
+                }),
+            }
+        }
+    }
+    series.sort_by(|one, next| one.name.cmp(&next.name));
+    for each in &mut series {
+        each.changes = changes(each, effect);
+    }
+    series
+}
+
+/// What distinguishes the series: runs with other values here are not comparable.
+fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
+    let mut parts = vec![run.title.clone()];
+    if run.stages > 1 {
+        parts.push(stage.name.clone());
+    }
+    parts.extend(stage.batch.map(|batch| format!("batch {}", count(batch))));
+    let updates = run.update_percent.filter(|&percent| percent > 0.0);
+    parts.extend(updates.map(|percent| format!("{percent}% updates")));
+    parts.extend(run.rate_per_s.map(|per_s| format!("rate {}/s", rate(per_s))));
+    parts.push(number_of(stage.sessions.into(), "session"));
+    parts.join(", ")
+}
+
+fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
+    change_points(&values, &settings)
+        .into_iter()
+        .filter_map(|found| {
+            Some(HistoryChange {
+                index: found.index,
+                run: series.points.get(found.index)?.run.clone(),
+                mean_before: found.mean_before,
+                mean_after: found.mean_after,
+                p: found.p,
+                outcome: found.outcome(series.figure.direction()),
+            })
+        })
+        .collect()
+}
+
+/// The series as text in lines of at most `width` columns: a line for each run, and a line where the level changed.
+#[must_use]
+pub fn history_text(series: &[HistorySeries], width: usize) -> String {
+    let mut document = Document::default();
+    for (position, each) in series.iter().enumerate() {
+        if position > 0 {
+            document.gap();
+        }
+        document.title(format!("{}: {}", each.name, each.figure.name()));
+        document.gap();
+        document.table(table(each));
+        document.gap();
+        if each.changes.is_empty() {
+            document.line("changes", each.without_changes());
+        }
+        document.lines("changes", each.changes.iter().map(|change| change_line(each, change)));
+    }
+    text(&document, width)
+}
+
+fn table(series: &HistorySeries) -> Table {
+    let largest = series.points.iter().map(|point| point.value).fold(f64::MIN_POSITIVE, f64::max);
+    let columns = [
+        word("id"),
+        word("started (UTC)"),
+        number(series.figure.name()).drawn(),
+        word("change"),
+        word("status"),
+    ];
+    let row = |(index, point): (usize, &HistoryPoint)| {
+        let change = series.changes.iter().find(|change| change.index == index);
+        vec![
+            short_id(&point.run).into(),
+            to_the_minute(&point.started_at).into(),
+            Cell::from(series.figure.text(point.value)).with_bar(point.value / largest),
+            change.map(verdict).unwrap_or_default().into(),
+            point.marks.clone().unwrap_or_default().into(),
+        ]
+    };
+    Table::new("runs", columns, series.points.iter().enumerate().map(row))
+}
+
+/// `SLOWER -5.1%`.
+fn verdict(change: &HistoryChange) -> String {
+    let name = change.outcome.as_str().to_uppercase();
+    format!("{name} {}", change.text())
+}
+
+fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
+    let at = series
+        .points
+        .get(change.index)
+        .map_or_else(String::new, |point| to_the_minute(&point.started_at));
+    let text = |value| series.figure.text(value);
+    format!(
+        "{} since {at} ({}): {} → {} (p {:.1e})",
+        verdict(change),
+        short_id(&change.run),
+        text(change.mean_before),
+        text(change.mean_after),
+        change.p
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs with these rates, in thousands of rows per second, and this number of sessions.
+    fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
+        let each = rates.iter().enumerate().map(|(number, thousands)| {
+            let id = format!("run-{sessions}-{number:03}");
+            let run = RunSummary {
+                id: id.clone(),
+                started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
+                workload: "rows".to_owned(),
+                title: "rows".to_owned(),
+                status: "done".to_owned(),
+                valid: true,
+                stages: 1,
+                ..RunSummary::default()
+            };
+            let stage = StageSummary {
+                run_id: id,
+                name: "rows".to_owned(),
+                sessions,
+                rows: 1,
+                rows_per_s: thousands * 1e3,
+                service_p99_us: Some(100.0),
+                ..StageSummary::default()
+            };
+            (run, stage)
+        });
+        each.unzip()
+    }
+
+    const SHIFT: [f64; 12] =
+        [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];
+
+    #[test]
+    fn a_change_names_the_first_run_after_it() {
+        let (runs, stages) = stored(&SHIFT, 4);
+        let found = history(&runs, &stages, None, 0.02);
+        let [series] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
+        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
+        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
+        assert_eq!(change.outcome, Outcome::Slower);
+        insta::assert_snapshot!(history_text(&found, 100));
+    }
+
+    #[test]
+    fn marked_runs_are_marked_in_the_history() {
+        let (mut runs, stages) = stored(&SHIFT[..2], 4);
+        runs[1].marks = Some("disturbed".to_owned());
+        let text = history_text(&history(&runs, &stages, None, 0.02), 100);
+        let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
+        assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
+    }
+
+    #[test]
+    fn too_few_runs_are_not_a_series_without_changes() {
+        let text = |runs: usize| {
+            let (runs, stages) = stored(&SHIFT[..runs], 4);
+            history_text(&history(&runs, &stages, None, 0.02), 100)
+        };
+        assert!(
+            text(5).contains("changes      unknown: at least 6 runs are needed"),
+            "{}",
+            text(5)
+        );
+        assert!(text(6).contains("changes      none"), "{}", text(6));
+    }
+
+    #[test]
+    fn only_comparable_valid_runs_form_a_series() {
+        let (mut runs, mut stages) = stored(&SHIFT, 4);
+        let (other_runs, other_stages) = stored(&SHIFT[..3], 8);
+        runs.extend(other_runs);
+        stages.extend(other_stages);
+        runs[0].valid = false;
+        let lengths: Vec<_> = history(&runs, &stages, None, 0.02)
+            .iter()
+            .map(|series| (series.name.clone(), series.points.len()))
+            .collect();
+        let expected = [("rows, 4 sessions".to_owned(), 11), ("rows, 8 sessions".to_owned(), 3)];
+        assert_eq!(lengths, expected);
+    }
+
+    #[test]
+    fn with_a_rate_the_latency_is_the_main_figure() {
+        let (mut runs, stages) = stored(&SHIFT, 4);
+        for run in &mut runs {
+            run.rate_per_s = Some(1_000.0);
+        }
+        let found = history(&runs, &stages, None, 0.02);
+        assert_eq!(found[0].figure, Figure::P99Us);
+        assert_eq!(found[0].name, "rows, rate 1,000/s, 4 sessions");
+        assert_eq!(found[0].changes, []);
+        let rows = history(&runs, &stages, Some(Figure::RowsPerS), 0.02);
+        assert_eq!(rows[0].changes.len(), 1);
+    }
+}

@@ -1,0 +1,11 @@
+//! What reports are about: each builds its document.
+
+pub(super) mod comparison;
+pub(super) mod dataset;
+pub(super) mod doctor;
+pub mod experiment;
+pub(super) mod experiments;
+pub(super) mod history;
+pub(super) mod repeats;
+pub(super) mod run;
+pub(super) mod runs;

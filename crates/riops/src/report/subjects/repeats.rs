@@ -1,0 +1,149 @@
+//! Repeated runs of one plan: a line for each, then the median, the spread and the interval of each figure.
+
+use crate::experiment::comparison::{FigureValues, group_figures};
+use crate::record::{Record, Status};
+use crate::report::document::{Document, Hint};
+use crate::report::form::Extras;
+use crate::report::render::fill::wrapped;
+use crate::report::render::text::text;
+use crate::report::setup::badge;
+use crate::report::subjects::run::threshold_text;
+use crate::report::table::{Cell, Table, number, word};
+use crate::report::words;
+use crate::stats::summary;
+use crate::units::format::{duration_us, number_of, rate, short_id};
+use crate::units::text::one_line;
+
+/// One of several runs in a line.
+#[must_use]
+pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
+    let mut parts = Vec::new();
+    for stage in record.stages.iter().filter(|stage| stage.statement.is_none()) {
+        let name =
+            if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        let throughput = if words::of(&record.plan.work).counts_transactions() {
+            format!("{} transactions/s", rate(stage.throughput.transactions_per_s))
+        } else {
+            format!("{} rows/s", rate(stage.throughput.rows_per_s))
+        };
+        let p99 = stage
+            .session_loop
+            .latency_us()
+            .map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
+        parts.push(format!("{name}{throughput}{p99}"));
+    }
+    let marks = record.marks().join(", ");
+    let state = badge(record.validity(), record.status.as_str(), &marks).text;
+    parts.push(match record.verdict.reasons.as_slice() {
+        [] => state,
+        reasons => format!("NOT VALID: {}", reasons.join(", and ")),
+    });
+    parts.push(short_id(&record.id.to_string()).to_owned());
+    let text = format!("run {number} of {count}  {}", parts.join(" · "));
+    wrapped(&one_line(&text), 4, extras.width) + "\n"
+}
+
+/// The summary of repeated runs. `selection` is the tag that selects them in other commands.
+#[must_use]
+pub fn repeats_text(records: &[Record], selection: &str, width: usize) -> String {
+    let usable: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.status == Status::Done && record.verdict.valid)
+        .collect();
+    let mut document = Document::default();
+    document.gap();
+    document.title(format!("{} of {}", number_of(usable.len() as u64, "valid run"), records.len()));
+    document.gap();
+    for (stage, figures) in group_figures(&usable) {
+        document.table(table(stage.as_deref().unwrap_or("figures"), &figures));
+    }
+    document.gap();
+    let breached = records.iter().flat_map(|record| {
+        let breached = record.thresholds.iter().filter(|found| !found.held);
+        breached.map(move |found| {
+            let run = short_id(&record.id.to_string()).to_owned();
+            format!("run {run} {}", threshold_text(record, found))
+        })
+    });
+    document.lines("threshold", breached);
+    document.gap();
+    document.commands(
+        "try next",
+        vec![
+            Hint::new(format!("riops runs list --tag {selection}"), "these runs"),
+            Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
+        ],
+    );
+    text(&document, width)
+}
+
+/// The median, spread and interval of each figure.
+fn table(title: &str, figures: &[FigureValues]) -> Table {
+    let columns = [
+        word("figure"),
+        number("median"),
+        number("min"),
+        number("max"),
+        number("spread"),
+        word("95% interval of the mean"),
+    ];
+    let row = |(name, figure, values): &FigureValues| {
+        let found = summary(values)?;
+        let text = |value: f64| figure.text(value);
+        let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).map(text);
+        let interval = found.interval.map_or_else(
+            || "needs more runs".to_owned(),
+            |found| format!("{} to {}", text(found.low), text(found.high)),
+        );
+        Some(vec![
+            name.as_str().into(),
+            text(found.median).into(),
+            end(f64::min).into(),
+            end(f64::max).into(),
+            Cell::share(found.stdev_share),
+            interval.into(),
+        ])
+    };
+    Table::new(title, columns, figures.iter().filter_map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ThresholdRecord;
+    use crate::report::example_record;
+
+    #[test]
+    fn runs_that_breach_a_threshold_are_named_with_its_value() {
+        let mut record = example_record();
+        let line = |record: &Record| repeat_line(record, (2, 3), &Extras::new("", 200));
+        assert!(line(&record).contains(" · valid · 456789ab"), "{}", line(&record));
+        record.thresholds.push(ThresholdRecord {
+            stage: None,
+            threshold: "tps>700".parse().unwrap(),
+            found: Some(612.0),
+            held: false,
+            ended_run: false,
+        });
+        assert!(line(&record).contains(" · valid, breached · 456789ab"), "{}", line(&record));
+        let text = repeats_text(&[example_record(), record], "repeat=1", 200);
+        let expected = "threshold    run 456789ab BREACHED: tps>700 (measured 612)";
+        assert_eq!(text.matches(expected).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn no_interval_of_repeated_runs_is_negative() {
+        let records: Vec<Record> = [100.0, 100.0, 900.0]
+            .into_iter()
+            .map(|p99| {
+                let mut record = example_record();
+                record.stages[0].session_loop.service_us.as_mut().unwrap().p99 = p99;
+                record.stages[0].session_loop.series.clear();
+                record
+            })
+            .collect();
+        let text = repeats_text(&records, "repeat=1", 200);
+        let p99 = text.lines().find(|line| line.trim_start().starts_with("p99  ")).unwrap();
+        assert!(p99.contains("0.00 µs to 1.51 ms"), "{text}");
+    }
+}

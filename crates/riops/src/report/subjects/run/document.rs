@@ -1,0 +1,262 @@
+//! The document of a run: the result with its latency, bottleneck and validity, then the details, then where the record
+//! is stored and what to try next.
+
+use super::access_paths;
+use crate::figure::Summary;
+use crate::plan::{Metric, Schedule, TimeKind};
+use crate::record::{RateVerdict, Record, Status, ThresholdRecord, Validity};
+use crate::report::document::{Document, Tone};
+use crate::report::form::{Extras, Form, FormError};
+use crate::report::imported::{not_verified, started};
+use crate::report::latency::latency_text;
+use crate::report::render::text::text;
+use crate::report::sections::bottleneck::{bottleneck, resources};
+use crate::report::sections::condition::condition;
+use crate::report::sections::failures::{drained, failures, late, schedule};
+use crate::report::sections::mix::{few_transactions, mix};
+use crate::report::sections::nodes::nodes;
+use crate::report::sections::proof::proof;
+use crate::report::sections::sources::sources;
+use crate::report::sections::steadiness::steadiness;
+use crate::report::sections::waits::waits;
+use crate::report::sections::window::window;
+use crate::report::words::next::Commands;
+use crate::report::words::{self, Words};
+use crate::units::format::{duration_us, rate};
+
+/// Text for people; the default.
+pub(in crate::report) struct Text;
+
+impl Form for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
+        Ok(text(&document(record, extras), extras.width) + &extras.histogram_below(record))
+    }
+}
+
+/// The text of a run in lines of at most `width` columns, if its words allow it.
+#[must_use]
+pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
+    text(&document(record, &Extras::new(stored, width)), width)
+}
+
+/// Returns the document of a run.
+fn document(record: &Record, extras: &Extras<'_>) -> Document {
+    let mut document = Document::default();
+    let Some(summary) = Summary::of(record) else {
+        document.title(format!("{}: nothing was measured", record.id));
+        return document;
+    };
+    let words = words::of(&record.plan.work);
+    document.title(format!("{} · {}", words.report_title(record), summary.target()));
+    document.gap();
+    let stages = Summary::of_each(record);
+    rate_verdicts(&mut document, &stages);
+    words.results(&mut document, record);
+    if let [summary] = stages.as_slice() {
+        limits(&mut document, summary);
+    }
+    judgment(&mut document, record, words);
+    document.gap();
+    what(&mut document, record, words);
+    access_paths::lines(&mut document, &summary, words);
+    words.details(&mut document, record);
+    if stages.len() == 1 && summary.stage.statement.is_none() {
+        details(&mut document, &summary, words);
+    }
+    document.gap();
+    document.line("started", started(record));
+    document.line("stored", extras.stored);
+    names(&mut document, record);
+    next_steps(&mut document, &summary, words, extras);
+    document
+}
+
+/// How a rate was achieved, and the bottleneck.
+pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
+    if summary.stage.statement.is_none() {
+        schedule(document, summary.stage);
+        bottleneck(document, summary);
+    }
+}
+
+/// What the number is worth: too few transactions, an unsteady rate, validity and warnings, thresholds.
+pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Words) {
+    few_transactions(document, record);
+    steadiness(document, record, words);
+    verdict(document, record, words);
+    for found in &record.thresholds {
+        let text = threshold_text(record, found);
+        if found.held {
+            document.line("threshold", text);
+        } else {
+            document.toned("threshold", text, Tone::Bad);
+        }
+    }
+}
+
+/// The work, the sessions and the dataset.
+pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) {
+    document.line("workload", words.work());
+    let summary = Summary::of(record);
+    if let Some(summary) = &summary {
+        for line in [words.setup(summary), summary.drive()].into_iter().flatten() {
+            document.line("", line);
+        }
+    }
+    document.known("dataset", words::dataset_text(record).unwrap_or_default());
+    if let Some(summary) = &summary {
+        condition(document, summary);
+    }
+    mix(document, record);
+}
+
+/// Label and tags.
+pub(super) fn names(document: &mut Document, record: &Record) {
+    document.known("label", record.label.clone().unwrap_or_default());
+    let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
+    document.known("tags", tags.collect::<Vec<_>>().join(", "));
+}
+
+/// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.
+/// Of several stages, only those that did not achieve it are named.
+pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
+    for summary in stages {
+        let stage = summary.stage;
+        let achieved = stage.rate_text(summary.record.plan.schedule);
+        let text = match stage.rate_verdict() {
+            None => continue,
+            Some(RateVerdict::Reached) if stages.len() > 1 => continue,
+            Some(RateVerdict::Reached) => format!("reached: {achieved}"),
+            Some(RateVerdict::Incomplete) if stage.starts_late() => {
+                format!("reached, but the client started transactions late: {achieved}")
+            }
+            Some(RateVerdict::Incomplete) => format!("not all starts: {achieved}"),
+            Some(RateVerdict::NotReached) => format!("NOT reached: {achieved}"),
+        };
+        let name = if stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        let text = format!("{name}{text}");
+        match stage.rate_verdict() {
+            Some(RateVerdict::NotReached) => document.toned("rate", text, Tone::Bad),
+            _ => document.line("rate", text),
+        }
+    }
+}
+
+/// Whether the result is valid, and what makes the number less reliable than it looks.
+fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
+    match record.validity() {
+        Validity::NotVerified => document.toned("valid", not_verified(record), Tone::Warn),
+        Validity::Valid => {
+            let interrupted = match record.status {
+                Status::Interrupted => " (interrupted: shorter than planned)",
+                _ => "",
+            };
+            let text = format!("yes: {}{interrupted}", proof(record, words));
+            document.toned("valid", text, Tone::Good);
+        }
+        Validity::Invalid => {
+            for (position, reason) in record.verdict.reasons.iter().enumerate() {
+                let (label, start) = if position == 0 { ("valid", "NO: ") } else { ("", "and ") };
+                document.toned(label, format!("{start}{reason}"), Tone::Bad);
+            }
+        }
+    }
+    for warning in &record.verdict.warnings {
+        document.toned(warning.label(), warning.text_of_stage(), Tone::Warn);
+    }
+}
+
+/// A threshold with the measured value: `BREACHED: p99<10ms (measured 12.1 ms)`.
+#[must_use]
+pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
+    let has_rate = record.plan.schedule != Schedule::Closed;
+    let figure = match (found.found, found.threshold.metric) {
+        (None, _) => "no value".to_owned(),
+        (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
+            format!("service time {}", duration_us(us))
+        }
+        (Some(us), Metric::Time(..)) if has_rate => {
+            format!("response time {}", duration_us(us))
+        }
+        (Some(us), Metric::Time(..)) => duration_us(us),
+        (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
+            rate(number)
+        }
+        (Some(number), _) => format!("{number:.0}"),
+    };
+    let verdict = if found.held { "met" } else { "BREACHED" };
+    let ended = if found.ended_run { "; ended the run" } else { "" };
+    let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+    format!("{verdict}: {stage}{} (measured {figure}{ended})", found.threshold)
+}
+
+/// What happened in the only stage, and what server, client and device did meanwhile.
+fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
+    let stage = summary.stage;
+    failures(document, summary);
+    operations(document, summary);
+    words.contention(document, summary);
+    late(document, stage);
+    drained(document, stage);
+    window(document, summary);
+    sources(document, stage);
+    if stage.transactions > 0 {
+        waits(document, summary);
+        resources(document, summary);
+    }
+    nodes(document, stage);
+    words.totals(document, summary);
+}
+
+/// The latency of each kind of transaction, if there are several.
+fn operations(document: &mut Document, summary: &Summary<'_>) {
+    let operations = &summary.stage.session_loop.operations;
+    if operations.len() < 2 {
+        return;
+    }
+    for (position, operation) in operations.iter().enumerate() {
+        let (response, service) = (operation.response_us.as_ref(), operation.service_us.as_ref());
+        let kind = if response.is_some() { "response " } else { "" };
+        if let Some(latency) = response.or(service) {
+            let label = if position == 0 { "operations" } else { "" };
+            let mut text = format!("{}: {kind}{}", operation.name, latency_text(latency));
+            if let Some(service) = service.filter(|_| response.is_some()) {
+                text = format!("{text}; service p99 {}", duration_us(service.p99));
+            }
+            document.line(label, &text);
+        }
+    }
+}
+
+fn next_steps(
+    document: &mut Document,
+    summary: &Summary<'_>,
+    words: &dyn Words,
+    extras: &Extras<'_>,
+) {
+    if summary.record.validity() == Validity::NotVerified {
+        return;
+    }
+    let commands = Commands::of(summary, extras.server_options, extras.store_options);
+    let hints = if summary.record.verdict.valid {
+        words.next_steps(summary, &commands)
+    } else {
+        let advice = if summary.stage.transactions == 0 {
+            "nothing was measured; fix the cause and rerun"
+        } else {
+            "do not use these results; fix the cause and rerun"
+        };
+        document.line("try next", advice);
+        words.after_failure(&commands)
+    };
+    let label = if summary.record.verdict.valid { "try next" } else { "" };
+    document.commands(label, hints);
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

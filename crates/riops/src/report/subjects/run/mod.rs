@@ -1,0 +1,18 @@
+//! A run: its text, its page, its images.
+
+mod access_paths;
+mod counters;
+mod document;
+mod dots;
+mod heatmap;
+mod hero;
+pub(in crate::report) mod page;
+mod percentiles;
+mod scatter;
+mod series;
+mod side_by_side;
+mod view;
+
+pub(in crate::report) use document::Text;
+pub use document::{run_text, threshold_text};
+pub use scatter::scatter_png;

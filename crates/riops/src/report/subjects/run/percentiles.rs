@@ -1,0 +1,147 @@
+//! The latency over the percentiles, from the stored histograms. The axis has the same length from each nine to the
+//! next, so that the tail is visible.
+
+use crate::metrics::Histogram;
+use crate::record::Record;
+use crate::report::chart::lines::{Lines, line, percentile_text};
+use crate::report::chart::{Axis, AxisScale, Chart, Series, Unit};
+use crate::report::table::{Cell, Table, number};
+use crate::units::format::duration_us;
+
+/// Positions of a percentile curve from one nine to the next.
+const STEPS_PER_NINE: u32 = 40;
+/// Curves whose figures are named one by one.
+const CURVES_MAX: usize = 3;
+
+pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
+    let mut curves: Vec<(String, Histogram)> = Vec::new();
+    let several =
+        record.stages.iter().filter(|stage| stage.session_loop.histogram.is_some()).count() > 1;
+    for stage in &record.stages {
+        let each = &stage.session_loop;
+        let mut add = |label: String, text: &Option<String>| {
+            let decoded = text.as_ref().and_then(|text| Histogram::from_base64(text).ok());
+            curves.extend(decoded.filter(|found| found.count() > 0).map(|found| (label, found)));
+        };
+        if several {
+            let main = each.response_histogram.as_ref().or(each.histogram.as_ref()).cloned();
+            add(stage.name.clone(), &main);
+        } else {
+            let service =
+                if each.response_histogram.is_some() { "service time" } else { "latency" };
+            add("response time".to_owned(), &each.response_histogram);
+            add(service.to_owned(), &each.histogram);
+            if each.operations.len() > 1 {
+                for operation in &each.operations {
+                    add(format!("{} (service time)", operation.name), &operation.histogram);
+                }
+            }
+        }
+    }
+    let most = curves.iter().map(|(_, histogram)| histogram.count()).max()?;
+    let end = (most.max(10) as f64).log10();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 20 nines")]
+    let steps = (end * f64::from(STEPS_PER_NINE)).floor() as u32;
+    let xs: Vec<f64> =
+        (0..=steps).map(|step| f64::from(step) / f64::from(STEPS_PER_NINE)).collect();
+    let series: Vec<Series> = curves
+        .iter()
+        .map(|(label, histogram)| {
+            // Beyond its last sample, a curve would only repeat the maximum.
+            let last = (histogram.count() as f64).log10();
+            let at = |nines: &f64| {
+                let latency = histogram.quantile(1.0 - 10f64.powf(-nines)).as_micros();
+                (*nines <= last).then_some(latency)
+            };
+            line(label, xs.iter().map(at))
+        })
+        .collect();
+    let label = "percentile".to_owned();
+    let lines = Lines {
+        id: format!("{id}-percentiles"),
+        title: "Latency by percentile",
+        x: Axis { label, unit: Unit::Nines, scale: AxisScale::Nines, range: Some((0.0, end)) },
+        y: Axis::of("", Unit::DurationUs, AxisScale::Log),
+        marks: &[],
+        sync: None,
+        xs: &xs,
+        series,
+    };
+    let mut chart = lines.chart()?;
+    chart.summary = percentile_summary(&curves);
+    chart.table = Some(percentile_table(&curves));
+    Some(chart)
+}
+
+fn percentile_summary(curves: &[(String, Histogram)]) -> String {
+    let text = |(label, histogram): &(String, Histogram)| {
+        let at = |quantile| duration_us(histogram.quantile(quantile).as_micros());
+        format!(
+            "{label}: p50 {}, p99 {}, max {}",
+            at(0.5),
+            at(0.99),
+            duration_us(histogram.max().as_micros())
+        )
+    };
+    if curves.len() > CURVES_MAX {
+        let p99 = |curve: &&(String, Histogram)| curve.1.quantile(0.99);
+        let ends = curves.iter().min_by_key(p99).zip(curves.iter().max_by_key(p99));
+        return ends.map_or_else(String::new, |(shortest, longest)| {
+            format!("Shortest p99: {}. Longest p99: {}.", text(shortest), text(longest))
+        });
+    }
+    let texts: Vec<_> = curves.iter().map(text).collect();
+    format!("{}.", texts.join("; "))
+}
+
+/// Percentiles up to the last one that is not the maximum.
+fn percentile_table(curves: &[(String, Histogram)]) -> Table {
+    let most = curves.iter().map(|(_, histogram)| histogram.count()).max().unwrap_or(0) as f64;
+    let named = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
+    let row = |quantile: f64| {
+        let nines = -(1.0 - quantile).log10();
+        let latency = |(_, histogram): &(String, Histogram)| -> Cell {
+            let has_enough = histogram.count() as f64 * (1.0 - quantile) >= 1.0 - 1e-6;
+            has_enough.then(|| duration_us(histogram.quantile(quantile).as_micros())).into()
+        };
+        std::iter::once(percentile_text(nines).into()).chain(curves.iter().map(latency)).collect()
+    };
+    let mut rows: Vec<Vec<Cell>> = named
+        .into_iter()
+        .filter(|quantile| most * (1.0 - quantile) >= 1.0 - 1e-6)
+        .map(row)
+        .collect();
+    let longest = curves.iter().map(|(_, each)| duration_us(each.max().as_micros()).into());
+    rows.push(std::iter::once("max".into()).chain(longest).collect());
+    let columns = curves.iter().map(|(label, _)| number(label));
+    Table::new("latency by percentile", std::iter::once(number("percentile")).chain(columns), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::Content;
+    use crate::report::example_record;
+    use crate::units::Nanos;
+
+    #[test]
+    fn a_curve_ends_at_its_last_transaction() {
+        let mut histogram = Histogram::new().unwrap();
+        (1..=1_000).for_each(|us| histogram.record(Nanos(us * 1_000)));
+        let mut record = example_record();
+        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        let chart = chart(&record, "run-1").unwrap();
+        let Content::Lines { xs, series } = &chart.plot.content else { panic!() };
+        assert_eq!((xs.first(), xs.last()), (Some(&0.0), Some(&3.0)));
+        let at = |nines: f64| {
+            let position = xs.iter().position(|x| *x == nines).unwrap();
+            series[0].values[position].unwrap()
+        };
+        assert!((at(1.0) - 900.0).abs() < 2.0 && (at(2.0) - 990.0).abs() < 2.0);
+        let names: Vec<_> =
+            chart.table.unwrap().rows.iter().map(|row| row[0].text().to_owned()).collect();
+        assert_eq!(names, ["50%", "75%", "90%", "95%", "99%", "99.9%", "max"]);
+        record.stages[0].session_loop.histogram = Some("damaged".to_owned());
+        assert!(super::chart(&record, "run-1").is_none());
+    }
+}

@@ -1,0 +1,244 @@
+//! The place of a comparison in a page: above the runs that it compares.
+
+use super::hero::title;
+use crate::figure::{Summary, device};
+use crate::record::{LatencySummary, Record, Validity};
+use crate::report::document::Findings;
+use crate::report::setup::{badge, cpu_text};
+use crate::report::table::{Cell, Column, Entry, Table, number, word};
+use crate::report::words;
+use crate::units::format::{duration_us, number_of, percent, rate, short_id, to_the_minute};
+
+/// With more runs, a page has a row for each instead of a separate part.
+const WHOLE_MAX: usize = 8;
+
+/// Returns the comparison of a page, and the runs that have their own parts. Many runs are a table.
+pub(super) fn parts<'a>(
+    records: &'a [Record],
+    comparison: Option<&Findings>,
+) -> (Option<Findings>, &'a [Record]) {
+    if records.len() <= WHOLE_MAX {
+        return (comparison.cloned().or_else(|| side_by_side(records)), records);
+    }
+    let mut shown = comparison
+        .cloned()
+        .unwrap_or_else(|| Findings::new(number_of(records.len() as u64, "run")));
+    shown.results.table(list(records));
+    (Some(shown), &[])
+}
+
+/// A row for each run.
+fn list(records: &[Record]) -> Table {
+    let columns: [Entry<&Record>; 6] = [
+        (word("run"), |record| short_id(&record.id.to_string()).into()),
+        (word("started (UTC)"), |record| to_the_minute(&record.started_at.to_string()).into()),
+        (word("workload"), |record| title(record, None).into()),
+        (word("state"), |record| {
+            let marks = record.marks().join(", ");
+            badge(record.validity(), record.status.as_str(), &marks).text.into()
+        }),
+        (number("result"), |record| result(record).into()),
+        (number("p99"), |record| latency(record).map(|latency| duration_us(latency.p99)).into()),
+    ];
+    Table::of("runs", records, columns)
+}
+
+/// The main figure with its unit.
+fn result(record: &Record) -> String {
+    let figure = words::of(&record.plan.work).best(record);
+    format!("{} {}", figure.value, figure.unit)
+}
+
+/// Returns the figures of several runs side by side, without a verdict; `None` for a single run.
+fn side_by_side(records: &[Record]) -> Option<Findings> {
+    if records.len() < 2 {
+        return None;
+    }
+    let mut found = Findings::new("Comparison");
+    found.conclusion.line("verdict", "none: the runs are shown side by side");
+    let tables = properties(records).into_iter().chain([figures(records)]).chain(over(records));
+    tables.for_each(|table| found.results.table(table));
+    Some(found)
+}
+
+/// The titles of the runs, after that of the first column.
+fn head(first: &str, records: &[Record], column: fn(String) -> Column) -> Vec<Column> {
+    let titles = records.iter().enumerate();
+    let titles = titles.map(|(position, record)| column(title(record, Some(position + 1))));
+    std::iter::once(word(first)).chain(titles).collect()
+}
+
+/// A property of a run that can explain a different result.
+type Property = (&'static str, fn(&Record) -> String);
+
+const PROPERTIES: [Property; 12] = [
+    ("workload", |record| words::of(&record.plan.work).work()),
+    ("dataset", |record| words::dataset_text(record).unwrap_or_default()),
+    ("sessions", |record| record.plan.sessions.to_string()),
+    ("workers", |record| record.plan.workers.to_string()),
+    ("requested rate", |record| {
+        record
+            .plan
+            .schedule
+            .per_s()
+            .map(|per_s| format!("{} transactions/s", rate(per_s)))
+            .unwrap_or_default()
+    }),
+    ("server", |record| format!("{} {}", record.target.flavor, record.target.server_version)),
+    ("address", |record| record.target.address.clone()),
+    ("client machine", |record| record.client.machine.host.clone()),
+    ("CPU", cpu_text),
+    ("kernel", |record| record.client.machine.kernel.clone()),
+    ("riops", |record| record.client.riops_version.clone()),
+    ("access paths", |record| {
+        let summary = Summary::of(record);
+        let paths = summary.map(|summary| summary.access_paths(str::to_owned)).unwrap_or_default();
+        let changed = paths.iter().filter(|path| !path.is_held()).count();
+        if paths.is_empty() {
+            String::new()
+        } else if changed == 0 {
+            paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default()
+        } else {
+            format!("{changed} of {} changed or not checked", paths.len())
+        }
+    }),
+];
+
+/// What differs between the runs: properties and settings.
+fn properties(records: &[Record]) -> Option<Table> {
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let mut add = |name: &str, values: Vec<String>| {
+        if values.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
+            let cell = |value: String| Some(value).filter(|value| !value.is_empty()).into();
+            rows.push(std::iter::once(name.into()).chain(values.into_iter().map(cell)).collect());
+        }
+    };
+    for (name, of) in PROPERTIES {
+        add(name, records.iter().map(of).collect());
+    }
+    let names: std::collections::BTreeSet<_> =
+        records.iter().flat_map(|record| record.target.settings.keys()).collect();
+    for name in names {
+        let value = |record: &Record| record.target.settings.get(name).cloned().unwrap_or_default();
+        add(name, records.iter().map(value).collect());
+    }
+    Table::new("what differs", head("property", records, word), rows).filled()
+}
+
+/// The latency that users of the run with one stage wait for.
+fn latency(record: &Record) -> Option<&LatencySummary> {
+    let [stage] = record.stages.as_slice() else {
+        return None;
+    };
+    stage.session_loop.latency_us()
+}
+
+/// A figure of a run as text.
+type Figure = (&'static str, fn(&Record) -> Option<String>);
+
+const FIGURES: [Figure; 9] = [
+    ("p50", |record| Some(duration_us(latency(record)?.p50))),
+    ("p99", |record| Some(duration_us(latency(record)?.p99))),
+    ("p99.9", |record| Some(duration_us(latency(record)?.p999))),
+    ("max", |record| Some(duration_us(latency(record)?.max))),
+    ("errors", |record| {
+        let summaries = Summary::of_each(record);
+        Some(crate::units::count(summaries.iter().map(Summary::errors).sum()))
+    }),
+    ("hits in shared buffers", |record| {
+        Some(percent(record.stages.first()?.io.as_ref()?.hit_ratio?))
+    }),
+    ("device read MB/s", |record| {
+        Some(format!("{:.1}", device(record.stages.first()?)?.read_mb_s))
+    }),
+    ("bottleneck", |record| {
+        let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
+        Some(summary.bottleneck_word().to_owned()).filter(|word| !word.is_empty())
+    }),
+    ("valid", |record| {
+        let text = match record.validity() {
+            Validity::Valid => "yes",
+            Validity::Invalid => "NO",
+            Validity::NotVerified => "not verified",
+        };
+        Some(text.to_owned())
+    }),
+];
+
+/// The main figure of each run and what belongs to it.
+fn figures(records: &[Record]) -> Table {
+    let main = records.iter().enumerate().map(|(position, record)| {
+        Cell::from(result(record)).with_link(format!("#run-{}", position + 1))
+    });
+    let mut rows: Vec<Vec<Cell>> = vec![std::iter::once("result".into()).chain(main).collect()];
+    for (name, of) in FIGURES {
+        let values: Vec<_> = records.iter().map(of).collect();
+        if values.iter().any(Option::is_some) {
+            let cells = values.into_iter().map(Cell::from);
+            rows.push(std::iter::once(name.into()).chain(cells).collect());
+        }
+    }
+    Table::new("figures", head("figure", records, number), rows)
+}
+
+/// Returns the tables that compare several records: one per workload that supports it.
+fn over(records: &[Record]) -> Vec<Table> {
+    let mut seen = Vec::new();
+    let mut first = |record: &&Record| {
+        let new = !seen.contains(&record.workload);
+        seen.push(record.workload.clone());
+        new
+    };
+    let firsts = records.iter().filter(|record| first(record));
+    firsts.filter_map(|record| words::of(&record.plan.work).table_over(records)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example_record;
+
+    #[test]
+    fn shows_what_differs_and_the_figures_without_a_verdict() {
+        let mut second = example_record();
+        second.target.settings.insert("fsync".to_owned(), "off".to_owned());
+        second.stages[0].throughput.rows_per_s = 2_400_000.0;
+        let view = side_by_side(&[example_record(), second]).unwrap();
+        let text = |table: &Table| -> Vec<Vec<String>> {
+            table
+                .rows
+                .iter()
+                .map(|row| row.iter().map(|cell| cell.text().to_owned()).collect())
+                .collect()
+        };
+        let tables: Vec<_> = view.results.tables().map(text).collect();
+        assert_eq!(tables[0], [["fsync", "on", "off"]]);
+        let figures = &tables[1];
+        assert_eq!(figures[0], ["result", "1,200,000 rows/s", "2,400,000 rows/s"]);
+        assert_eq!(figures[2], ["p99", "2.90 ms", "2.90 ms"]);
+        assert_eq!(figures.last().unwrap(), &["valid", "yes", "yes"]);
+    }
+
+    #[test]
+    fn many_runs_are_a_table_without_parts_of_their_own() {
+        let runs = vec![example_record(); 9];
+        let (shown, whole) = parts(&runs, None);
+        let shown = shown.unwrap();
+        assert!(whole.is_empty() && shown.title == "9 runs");
+        let tables: Vec<_> = shown.results.tables().collect();
+        assert_eq!((tables.len(), tables[0].rows.len()), (1, 9));
+        assert_eq!(tables[0].rows[0][4].text(), "1,200,000 rows/s");
+        let page = crate::report::html(&runs, None).unwrap();
+        assert!(
+            !page.contains("<article class=\"run\" aria-label=\"Run")
+                && !page.contains("class=\"charts\"")
+        );
+        assert!(!crate::report::markdown(&runs, None).contains("### Run 1"));
+        assert_eq!(parts(&runs[..8], None).1.len(), 8);
+    }
+
+    #[test]
+    fn a_single_run_has_no_comparison() {
+        assert_eq!(side_by_side(&[example_record()]), None);
+    }
+}

@@ -1,0 +1,407 @@
+//! The list of stored runs: as a table, as JSON and as CSV.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::record::Validity;
+use crate::report::export::{ExportError, cell, csv_text};
+use crate::report::render::fill::fill;
+use crate::report::render::table::{table_columns, table_lines};
+use crate::report::table::{Cell, Column, Table, number, word};
+use crate::store::{RunSummary, Sort, StageSummary};
+use crate::units::format::{count, duration_us, rate, short_id, to_the_minute};
+use crate::units::text::{json, json_text};
+
+/// One line of the list: a run, or one of its stages.
+#[derive(Debug, Clone, Copy)]
+pub struct RunLine<'a> {
+    run: &'a RunSummary,
+    stage: Option<&'a StageSummary>,
+}
+
+/// Returns a line for each run, or for each stage if `stages` are given. Stages have figures of their own, by which
+/// they are sorted if the list is.
+#[must_use]
+pub fn run_lines<'a>(
+    runs: &'a [RunSummary],
+    stages: Option<&'a [StageSummary]>,
+    sort: Sort,
+) -> Vec<RunLine<'a>> {
+    let Some(stages) = stages else {
+        return runs.iter().map(|run| RunLine { run, stage: None }).collect();
+    };
+    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
+    for stage in stages {
+        by_run.entry(&stage.run_id).or_default().push(stage);
+    }
+    let mut lines = Vec::with_capacity(stages.len());
+    for run in runs {
+        let own = by_run.remove(run.id.as_str()).unwrap_or_default();
+        lines.extend(own.into_iter().map(|stage| RunLine { run, stage: Some(stage) }));
+    }
+    let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
+    if lines.iter().any(|line| figure(line).is_some()) {
+        lines.sort_by(|a, b| {
+            let (a, b) = (figure(a), figure(b));
+            // Stable: stages with the same figure keep the order of their runs.
+            match (a, b) {
+                (Some(a), Some(b)) if sort.is_descending() => b.total_cmp(&a),
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                _ => b.is_some().cmp(&a.is_some()),
+            }
+        });
+    }
+    lines
+}
+
+/// A column of the list. The columns with `true` describe a run and not its result: what all lines have in common is
+/// shown once if the table is too wide.
+type Entry = (Column, bool, fn(&RunLine<'_>) -> Cell);
+
+/// The columns of the list. Without a rate in any run, all latencies are service times.
+fn entries(has_response: bool) -> [Entry; 20] {
+    [
+        (word("id"), false, |line| short_id(&line.run.id).into()),
+        (word("started (UTC)"), false, |line| to_the_minute(&line.run.started_at).into()),
+        (word("workload"), true, |line| line.run.title.as_str().into()),
+        (word("stage"), true, |line| line.stage.map_or("", |stage| &stage.name).into()),
+        (word("valid"), true, |line| valid_text(line.run.validity()).into()),
+        (number("rows/s"), false, |line| line.figure("rows_per_s", rate)),
+        (number("tx/s"), false, |line| line.figure("transactions_per_s", rate)),
+        (number("response p99"), false, |line| line.figure("response_p99_us", duration_us)),
+        (number(if has_response { "service p99" } else { "p99" }), false, |line| {
+            line.figure("service_p99_us", duration_us)
+        }),
+        (number("MB/s"), false, |line| line.figure("device_mb_s", rate)),
+        (number("batch"), true, |line| {
+            let batch = line.stage.map_or(line.run.batch, |stage| stage.batch);
+            batch.map(count).unwrap_or_default().into()
+        }),
+        (number("update"), true, |line| {
+            line.run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default().into()
+        }),
+        (word("keys"), true, |line| line.run.distribution.clone().unwrap_or_default().into()),
+        (number("sessions"), true, |line| {
+            match line.stage.map_or(line.run.sessions, |stage| stage.sessions) {
+                0 => "".into(),
+                sessions => sessions.to_string().into(),
+            }
+        }),
+        (number("rate"), true, |line| line.run.rate_per_s.map(rate).unwrap_or_default().into()),
+        (number("stages"), true, |line| match (line.stage, line.run.stages) {
+            (None, stages @ 2..) => stages.to_string().into(),
+            _ => "".into(),
+        }),
+        (word("status"), true, |line| status(line.run).into()),
+        (word("label"), true, |line| line.run.label.clone().unwrap_or_default().into()),
+        (word("tags"), true, |line| tags(line.run).into()),
+        (word("server"), true, |line| line.run.server.as_str().into()),
+    ]
+}
+
+impl RunLine<'_> {
+    /// A column of the stage, or of the run.
+    fn number(&self, column: &str) -> Option<f64> {
+        self.stage.map_or_else(|| self.run.number(column), |stage| stage.figure(column))
+    }
+
+    fn figure(&self, column: &str, text: fn(f64) -> String) -> Cell {
+        self.number(column).map(text).into()
+    }
+}
+
+/// Returns how a run ended, unless it ended as planned and can be read, and its marks.
+fn status(run: &RunSummary) -> String {
+    let status = match (&run.record_error, run.status.as_str()) {
+        (Some(_), _) => Some("record cannot be decoded"),
+        (None, "done") => None,
+        (None, other) => Some(other),
+    };
+    let parts: Vec<_> = status.into_iter().chain(run.marks.as_deref()).collect();
+    parts.join(", ")
+}
+
+fn tags(run: &RunSummary) -> String {
+    let tags: Vec<_> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    tags.join(" ")
+}
+
+/// The stored runs as a table, in lines of at most `width` columns. If it is too wide, what all runs have in common
+/// is shown once, below the table.
+#[must_use]
+pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
+    let has_response = lines.iter().any(|line| line.number("response_p99_us").is_some());
+    let entries = entries(has_response);
+    let table = |shown: &[&Entry]| {
+        let columns = shown.iter().map(|(column, ..)| column.clone());
+        let row = |line: &RunLine<'_>| shown.iter().map(|(.., cell)| cell(line)).collect();
+        Table::new("", columns, lines.iter().map(row))
+    };
+    let all: Vec<&Entry> = entries.iter().collect();
+    let whole = table(&all);
+    let (first, rest) = match lines {
+        [first, rest @ ..] if !rest.is_empty() && table_columns(&whole) > width => (first, rest),
+        _ => return table_lines(&whole, width).join("\n") + "\n",
+    };
+    let is_common = |(_, describes_run, cell): &&Entry| {
+        *describes_run && rest.iter().all(|line| cell(line) == cell(first))
+    };
+    let (common, differing): (Vec<&Entry>, Vec<&Entry>) = all.into_iter().partition(is_common);
+    let mut text = table_lines(&table(&differing), width).join("\n") + "\n";
+    let shown: Vec<_> = common
+        .iter()
+        .map(|(column, _, cell)| (&column.title, cell(first)))
+        .filter(|(_, cell)| cell.has_value())
+        .map(|(title, cell)| format!("{title} {}", cell.text()))
+        .collect();
+    if !shown.is_empty() {
+        text += &(fill(&format!("all: {}", shown.join(" · ")), width).join("\n") + "\n");
+    }
+    text
+}
+
+/// The columns of a run that distinguish its stages, as in the view `stage_results`, with their names there.
+const OF_RUN: [(&str, &str); 13] = [
+    ("started_at", "run_started_at"),
+    ("workload", "workload"),
+    ("title", "title"),
+    ("label", "label"),
+    ("tags", "tags"),
+    ("status", "status"),
+    ("valid", "valid"),
+    ("marks", "marks"),
+    ("server", "server"),
+    ("client_host", "client_host"),
+    ("rate_per_s", "rate_per_s"),
+    ("update_percent", "requested_update_percent"),
+    ("distribution", "distribution"),
+];
+
+impl RunLine<'_> {
+    fn json(&self) -> serde_json::Result<Value> {
+        let mut line = serde_json::to_value(self.run)?;
+        let Some(stage) = self.stage else {
+            return Ok(line);
+        };
+        let of_run = |(column, name): (&str, &str)| {
+            Some((name.to_owned(), line.get_mut(column).map(Value::take)?))
+        };
+        let mut columns: Map<String, Value> = OF_RUN.into_iter().filter_map(of_run).collect();
+        if let Value::Object(stage) = serde_json::to_value(stage)? {
+            columns.extend(stage);
+        }
+        Ok(columns.into())
+    }
+}
+
+/// The stored runs as a JSON array: an object for each run or stage.
+///
+/// # Errors
+/// If a line cannot be encoded.
+pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
+    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
+    json_text(&all)
+}
+
+/// Columns that come first in CSV, in this order; the others follow by name.
+const CSV_FIRST: [&str; 18] = [
+    "id",
+    "run_id",
+    "run_started_at",
+    "started_at",
+    "workload",
+    "title",
+    "label",
+    "tags",
+    "status",
+    "valid",
+    "marks",
+    "position",
+    "name",
+    "batch",
+    "rows_per_s",
+    "transactions_per_s",
+    "service_p99_us",
+    "response_p99_us",
+];
+
+/// The stored runs as CSV (RFC 4180) with a header: a row for each run or stage. Missing values are empty, and the
+/// tags are a JSON object.
+///
+/// # Errors
+/// If a line cannot be encoded.
+pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
+    let failed = |error: serde_json::Error| ExportError::Csv(error.to_string());
+    let all =
+        lines.iter().map(|line| line.json().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<&str> = CSV_FIRST.to_vec();
+    for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names.retain(|name| all.iter().any(|row| row.get(name).is_some()));
+    let cells = |row: &Value| names.iter().map(|name| csv_cell(row.get(name))).collect();
+    csv_text(names.iter().copied(), all.iter().map(cells))
+}
+
+fn csv_cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => cell(text.as_str().into()),
+        Some(other) => json(&other.to_string()).into_owned(),
+    }
+}
+
+/// An imported run is neither valid nor invalid.
+fn valid_text(validity: Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "yes",
+        Validity::Invalid => "NO",
+        Validity::NotVerified => "not verified",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Status, SteadinessRecord, ThresholdRecord, Warning, WarningKind};
+    use crate::report::example_record;
+
+    fn run(service_p99_us: f64, response_p99_us: Option<f64>) -> RunSummary {
+        RunSummary {
+            id: "01890000-0000-7000-8000-0000000000aa".to_owned(),
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            title: "rows".to_owned(),
+            server: "PostgreSQL 18".to_owned(),
+            status: "done".to_owned(),
+            valid: true,
+            sessions: 2,
+            stages: 1,
+            rows_per_s: Some(1e6),
+            transactions_per_s: Some(1e3),
+            p99_us: response_p99_us.or(Some(service_p99_us)),
+            service_p99_us: Some(service_p99_us),
+            response_p99_us,
+            ..RunSummary::default()
+        }
+    }
+
+    fn table(runs: &[RunSummary], width: usize) -> String {
+        runs_table(&run_lines(runs, None, Sort::default()), width)
+    }
+
+    fn stage(run: &RunSummary, name: &str, rows_per_s: f64) -> StageSummary {
+        StageSummary {
+            run_id: run.id.clone(),
+            name: name.to_owned(),
+            rows_per_s,
+            ..StageSummary::default()
+        }
+    }
+
+    #[test]
+    fn the_list_labels_response_times_and_shows_service_times_beside_them() {
+        let closed = table(&[run(7_800.0, None)], usize::MAX);
+        assert!(closed.contains("  p99  ") && !closed.contains("response"), "{closed}");
+        let mixed = table(&[run(7_800.0, Some(2_850_000.0)), run(900.0, None)], usize::MAX);
+        let lines: Vec<_> = mixed.lines().collect();
+        assert!(lines[0].contains("response p99  service p99"), "{mixed}");
+        assert!(lines[1].contains("2.85 s      7.80 ms"), "{mixed}");
+        assert!(lines[2].contains("900 µs") && !lines[2].contains(" s "), "{mixed}");
+    }
+
+    #[test]
+    fn a_record_has_a_mark_for_everything_that_qualifies_its_result() {
+        let mut record = example_record();
+        assert_eq!(record.marks(), [""; 0]);
+        record.thresholds.push(ThresholdRecord {
+            stage: None,
+            threshold: "tps>700".parse().unwrap(),
+            found: Some(612.0),
+            held: false,
+            ended_run: false,
+        });
+        let warning = |kind| Warning { kind, stage: None, text: "other load".to_owned() };
+        let kinds = [WarningKind::ForeignIo, WarningKind::Outage, WarningKind::Stalls];
+        record.verdict.warnings = kinds.map(warning).to_vec();
+        let each = &mut record.stages[0].session_loop;
+        (each.reconnects, each.steadiness) = (2, Some(SteadinessRecord::default()));
+        let marks =
+            ["breached", "disturbed", "not steady", "outage", "connections lost", "warning"];
+        assert_eq!(record.marks(), marks);
+        assert_eq!(
+            crate::experiment::comparison::marked([&record, &example_record()].into_iter())[0],
+            ("breached", 1)
+        );
+        record.plan.reconnect_every = Some(10);
+        record.status = Status::Failed;
+        assert_eq!(record.marks(), ["breached", "disturbed", "outage", "warning"]);
+    }
+
+    #[test]
+    fn marks_are_part_of_the_status_and_of_the_badge() {
+        let mut marked = run(1.0, None);
+        marked.marks = Some("breached, disturbed".to_owned());
+        let lines = table(&[marked.clone(), run(1.0, None)], usize::MAX);
+        let row = lines.lines().nth(1).unwrap();
+        assert!(row.contains("  breached, disturbed  "), "{lines}");
+        marked.status = "interrupted".to_owned();
+        let lines = table(&[marked.clone()], usize::MAX);
+        assert!(lines.contains("  interrupted, breached, disturbed  "), "{lines}");
+        let csv = runs_csv(&run_lines(&[marked], None, Sort::default())).unwrap();
+        assert!(csv.contains("interrupted,true,\"breached, disturbed\","), "{csv}");
+    }
+
+    #[test]
+    fn parameters_that_differ_are_columns_and_common_ones_are_below_a_narrow_table() {
+        let mut runs = [run(1.0, None), run(2.0, None)];
+        runs[0].batch = Some(10);
+        runs[1].batch = Some(1000);
+        runs[1].tags.insert("disk".to_owned(), "nvme".to_owned());
+        let wide = table(&runs, usize::MAX);
+        assert!(
+            wide.lines().next().unwrap().contains("server") && wide.lines().count() == 3,
+            "{wide}"
+        );
+        let narrow = table(&runs, 80);
+        let lines: Vec<_> = narrow.lines().collect();
+        assert!(lines[0].contains("batch") && lines[0].contains("tags"), "{narrow}");
+        assert!(!lines[0].contains("sessions"), "{narrow}");
+        assert!(lines[2].contains("1,000") && lines[2].ends_with("disk=nvme"), "{narrow}");
+        assert_eq!(lines[3], "all: workload rows · valid yes · sessions 2 · server PostgreSQL 18");
+    }
+
+    #[test]
+    fn the_only_run_of_a_narrow_list_keeps_its_columns() {
+        assert!(table(&[run(1.0, None)], 60).contains("server PostgreSQL 18"));
+    }
+
+    #[test]
+    fn stages_are_lines_and_are_sorted_by_their_own_figures() {
+        let runs = [run(1.0, None)];
+        let stages = [stage(&runs[0], "batch 1", 5.0), stage(&runs[0], "batch 10", 50.0)];
+        let names = |sort| -> Vec<_> {
+            let lines = run_lines(&runs, Some(&stages), Sort::parse(sort).unwrap());
+            lines.iter().map(|line| line.stage.unwrap().name.as_str()).collect()
+        };
+        assert_eq!(names("started_at"), ["batch 1", "batch 10"]);
+        assert_eq!(names("rows_per_s"), ["batch 10", "batch 1"]);
+        assert_eq!(names("rows_per_s:asc"), ["batch 1", "batch 10"]);
+        let lines = run_lines(&runs, Some(&stages), Sort::default());
+        let json: Value = serde_json::from_str(&runs_json(&lines).unwrap()).unwrap();
+        assert_eq!(json[1]["name"], "batch 10");
+        assert_eq!(json[1]["title"], "rows");
+    }
+
+    #[test]
+    fn csv_quotes_what_separates_its_cells() {
+        let mut run = run(1.0, None);
+        run.label = Some("a, \"b\"\nc".to_owned());
+        run.tags.insert("k".to_owned(), "v".to_owned());
+        let csv = runs_csv(&run_lines(&[run], None, Sort::default())).unwrap();
+        assert!(csv.starts_with("id,started_at,workload,title,label,tags,status,valid,"), "{csv}");
+        assert!(csv.contains("\"a, \"\"b\"\"\nc\",\"{\"\"k\"\":\"\"v\"\"}\",done,true,"), "{csv}");
+    }
+}

@@ -1,0 +1,227 @@
+//! The main result of a run of session loops: throughput and latency of a single stage, or a table of the stages.
+
+use crate::figure::Summary;
+use crate::record::{LatencySummary, Record, StageRecord, Throughput};
+use crate::report::document::{Document, Headline};
+use crate::report::imported::reported_latency;
+use crate::report::latency::latency_text;
+use crate::report::table::{ABSENT, Cell, Table, number, word};
+use crate::units::format::{count, duration_us, number_of, percent, rate};
+
+/// The unit of a rate of transactions.
+pub(in crate::report) const TRANSACTIONS: &str = "transactions/s";
+
+/// The main result of a workload.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::report) struct Measure {
+    pub(super) name: &'static str,
+    pub(super) counts_transactions: bool,
+    /// Whether the number of rows is of interest.
+    pub(in crate::report) has_rows: bool,
+}
+
+impl Measure {
+    pub(super) fn of(name: &'static str, counts_transactions: bool) -> Self {
+        Self { name, counts_transactions, has_rows: true }
+    }
+
+    /// The unit of the rate.
+    pub(in crate::report) fn unit(self) -> &'static str {
+        if self.counts_transactions { TRANSACTIONS } else { "rows/s" }
+    }
+
+    /// The rate that is the main result, and the other one, with their units.
+    fn rates(self, stage: &StageRecord) -> [String; 2] {
+        let Throughput { rows_per_s, transactions_per_s, .. } = stage.throughput;
+        let rows = format!("{} rows/s", rate(rows_per_s));
+        let transactions = format!("{} {TRANSACTIONS}", rate(transactions_per_s));
+        if self.counts_transactions { [transactions, rows] } else { [rows, transactions] }
+    }
+
+    fn per_s(self, stage: &StageRecord) -> f64 {
+        let throughput = &stage.throughput;
+        if self.counts_transactions { throughput.transactions_per_s } else { throughput.rows_per_s }
+    }
+
+    /// The stage with the highest rate.
+    pub(in crate::report) fn best_stage<'a>(
+        self,
+        stages: &'a [Summary<'a>],
+    ) -> Option<&'a Summary<'a>> {
+        stages.iter().max_by(|a, b| self.per_s(a.stage).total_cmp(&self.per_s(b.stage)))
+    }
+
+    /// The rate of the best stage.
+    pub(super) fn best(self, record: &Record) -> Headline {
+        let stages = Summary::of_each(record);
+        let label = self.name.to_owned();
+        let Some(best) = self.best_stage(&stages) else {
+            let detail = "nothing was measured".to_owned();
+            return Headline { label, value: ABSENT.to_owned(), unit: String::new(), detail };
+        };
+        Headline {
+            label,
+            value: rate(self.per_s(best.stage)),
+            unit: self.unit().to_owned(),
+            detail: if stages.len() > 1 {
+                format!("{}: the best of {} stages", best.stage.name, stages.len())
+            } else {
+                let [_, other] = self.rates(best.stage);
+                let other = self.has_rows.then_some(other);
+                other.into_iter().chain(self.counts(best)).collect::<Vec<_>>().join(" · ")
+            },
+        }
+    }
+
+    /// The numbers of transactions, rows and errors.
+    fn counts(self, summary: &Summary<'_>) -> Vec<String> {
+        let stage = summary.stage;
+        let mut counts = vec![number_of(stage.transactions, "transaction")];
+        if self.has_rows {
+            counts.push(number_of(stage.rows, "row"));
+        }
+        match summary.errors() {
+            // Another tool may not count them.
+            0 if summary.record.imported.is_some() => {}
+            0 => counts.push("no errors".to_owned()),
+            errors => counts.push(number_of(errors, "error")),
+        }
+        counts
+    }
+
+    /// Writes the result.
+    pub(super) fn results(self, document: &mut Document, record: &Record) {
+        let stages = Summary::of_each(record);
+        let [summary] = stages.as_slice() else {
+            return table(document, &stages, self.name);
+        };
+        let [first, other] = self.rates(summary.stage);
+        document.line(self.name, first);
+        let counts = self.counts(summary).join(", ");
+        document.line("", if self.has_rows { format!("{other} ({counts})") } else { counts });
+        let each = &summary.stage.session_loop;
+        match (&each.service_us, &each.response_us) {
+            (Some(service), Some(response)) => {
+                let text = format!("{} (from the intended start)", latency_text(response));
+                document.line("response", text);
+                document.line("service", format!("{} (from the send)", latency_text(service)));
+            }
+            (Some(service), None) => document.line("latency", latency_text(service)),
+            // Another tool may measure only the response time.
+            (None, Some(response)) => document.line("response", latency_text(response)),
+            (None, None) => {}
+        }
+        reported_latency(document, summary.stage);
+    }
+}
+
+/// A stage with what its columns need of the others.
+struct Row<'a> {
+    summary: &'a Summary<'a>,
+    most_per_s: f64,
+    has_methods: bool,
+    has_sides: bool,
+    has_response: bool,
+}
+
+impl Row<'_> {
+    fn method(&self, cell: impl FnOnce() -> Cell) -> Cell {
+        if self.has_methods { cell() } else { "".into() }
+    }
+
+    /// A latency of the response time with a rate, otherwise of the service time.
+    fn latency(&self, is_response: bool, pick: fn(&LatencySummary) -> f64) -> Cell {
+        let each = &self.summary.stage.session_loop;
+        let found = if is_response { &each.response_us } else { &each.service_us };
+        found.as_ref().map(|latency| duration_us(pick(latency))).into()
+    }
+}
+
+fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
+    let rows_per_s = |summary: &Summary<'_>| summary.stage.throughput.rows_per_s;
+    let has = |is: fn(&Summary<'_>) -> bool| stages.iter().any(is);
+    let has_methods = has(|summary| summary.stage.session_loop.method.is_some());
+    let rows = stages.iter().map(|summary| Row {
+        summary,
+        most_per_s: stages.iter().map(rows_per_s).fold(f64::MIN_POSITIVE, f64::max),
+        has_methods,
+        has_sides: !has_methods && has(|summary| summary.stage.kind != "loop"),
+        has_response: has(|summary| summary.stage.session_loop.response_us.is_some()),
+    });
+    document.table(Table::of(
+        title,
+        rows,
+        [
+            (number(if has_methods { "method" } else { "batch" }), |row| {
+                let each = &row.summary.stage.session_loop;
+                each.method.clone().or_else(|| each.batch.map(count)).unwrap_or_default().into()
+            }),
+            (number("commits").optional(), |row| {
+                row.method(|| count(row.summary.stage.transactions).into())
+            }),
+            (number("rows/commit").optional(), |row| {
+                let stage = row.summary.stage;
+                row.method(|| stage.rows.checked_div(stage.transactions).map(count).into())
+            }),
+            (number("seconds"), |row| {
+                row.method(|| format!("{:.3}", row.summary.stage.seconds).into())
+            }),
+            // Database time of all sessions, as a share of the wallclock time.
+            (number("in db"), |row| {
+                let stage = row.summary.stage;
+                let share = |time_s| percent(time_s / stage.seconds.max(f64::MIN_POSITIVE));
+                row.method(|| stage.database_s.map(share).into())
+            }),
+            (word("loop"), |row| match (row.has_sides, row.summary.stage.kind.as_str()) {
+                (false, _) => "".into(),
+                (true, "server_loop") => "server".into(),
+                (true, _) => "client".into(),
+            }),
+            (number("rows/s").drawn(), |row| {
+                let per_s = row.summary.stage.throughput.rows_per_s;
+                Cell::from(rate(per_s)).with_bar(per_s / row.most_per_s)
+            }),
+            (number("response p50"), |row| row.latency(true, |latency| latency.p50)),
+            (number("response p99"), |row| row.latency(true, |latency| latency.p99)),
+            (number("p50"), |row| {
+                if row.has_response { "".into() } else { row.latency(false, |latency| latency.p50) }
+            }),
+            (number("p99"), |row| {
+                if row.has_response { "".into() } else { row.latency(false, |latency| latency.p99) }
+            }),
+            (number("service p99"), |row| {
+                if row.has_response { row.latency(false, |latency| latency.p99) } else { "".into() }
+            }),
+            (word("bottleneck"), |row| row.summary.bottleneck_word().into()),
+        ],
+    ));
+    if let Some(bytes) = stages.iter().find_map(|each| each.stage.session_loop.row_bytes) {
+        document.line("", format!("row size {} bytes", count(bytes)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{document_text, example_record};
+
+    #[test]
+    fn with_a_rate_the_table_shows_response_times_beside_the_service_time() {
+        let mut record = example_record();
+        record.stages.push(record.stages[0].clone());
+        let text = |record: &Record| {
+            let mut document = Document::default();
+            table(&mut document, &Summary::of_each(record), "RIOPS");
+            document_text(&document, usize::MAX)
+        };
+        assert!(!text(&record).contains("response"), "{}", text(&record));
+        for stage in &mut record.stages {
+            let mut response = stage.session_loop.service_us.clone().unwrap();
+            (response.p50, response.p99) = (2_850_000.0, 3_100_000.0);
+            stage.session_loop.response_us = Some(response);
+        }
+        let text = text(&record);
+        assert!(text.contains("response p50  response p99  service p99"), "{text}");
+        assert!(text.contains("2.85 s") && text.contains("3.10 s"), "{text}");
+    }
+}
