@@ -81,7 +81,7 @@ pub(crate) struct RunOptions {
     /// Exit with 99 unless the result meets this condition: 'p99<10ms', 'riops>50000', 'errors=0' (repeatable)
     #[arg(long, value_name = "CONDITION")]
     threshold: Vec<Threshold>,
-    /// Mark the run invalid if the client was the bottleneck, foreign load disturbed it, or a rate was not
+    /// Mark the run invalid if the client was the bottleneck, other load was present during the run, or a rate was not
     /// reached
     #[arg(long)]
     strict: bool,

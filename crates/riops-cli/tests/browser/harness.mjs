@@ -39,6 +39,8 @@ export async function openPage(browser, view, failures, { origin = null, javascr
     reducedMotion: "reduce",
   });
   const page = await context.newPage();
+  // A busy machine draws a long page slowly.
+  page.setDefaultTimeout(300_000);
   const fail = text => failures.push(`${view.name}: ${text}`);
   await page.route("**/*", route => {
     const url = new URL(route.request().url());

@@ -24,7 +24,7 @@ fn a_run_shows_how_its_dataset_differs_from_the_fresh_one() {
     execute(&database, "alter table riops.rows_0001 set (autovacuum_enabled = off)");
     let line = format!("run rows --batch 10 {RUN}");
     let run = database.riops(&line).expect(0);
-    assert!(!run.stdout.contains("AGED"), "{}", run.stdout);
+    assert!(!run.stdout.contains("fragmented"), "{}", run.stdout);
     let record = database.riops("runs show last --output json").expect(0).json();
     let fresh = condition(&record);
     assert!(fresh["sampled_keys"].as_u64().unwrap() >= 390, "{fresh}");
@@ -39,7 +39,7 @@ fn a_run_shows_how_its_dataset_differs_from_the_fresh_one() {
     execute(&database, "update riops.rows_0001 set scratch = scratch where mykey % 2 = 0");
     let run = database.riops(&line).expect(0);
     for text in [
-        "dataset AGED: correlation 0.5",
+        "dataset fragmented by earlier runs: correlation 0.5",
         "(fresh 1.00)",
         "of neighboring keys in the same block (fresh 9",
         " × its size after preparing",
@@ -59,7 +59,7 @@ fn a_run_shows_how_its_dataset_differs_from_the_fresh_one() {
     let again = database.riops("runs show last --output json").expect(0).json();
     assert_eq!(condition(&again)["order_correlation"], aged["order_correlation"]);
     database.riops("prepare rows --rows 20000 --order key --recreate").expect(0);
-    assert!(!database.riops(&line).expect(0).stdout.contains("AGED"));
+    assert!(!database.riops(&line).expect(0).stdout.contains("fragmented"));
 }
 
 #[test]
@@ -78,7 +78,11 @@ fn an_update_in_key_order_clusters_scattered_rows() {
          update riops.rows_0001 set scratch = scratch where mykey between 1 and 20000",
     );
     let run = database.riops(&format!("run rows --batch 10 {RUN}")).expect(0);
-    assert!(run.stdout.contains("dataset AGED: correlation 1.00 (fresh "), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("dataset fragmented by earlier runs: correlation 1.00 (fresh "),
+        "{}",
+        run.stdout
+    );
     let text = "of neighboring keys in the same block (fresh ";
     assert!(run.stdout.contains(text), "{}", run.stdout);
 }
@@ -116,7 +120,11 @@ fn loaded_and_adopted_tables_are_examined_too() {
     );
     let line = format!("run oltp --schema public --test point-select {RUN}");
     let run = database.riops(&line).expect(0);
-    assert!(run.stdout.contains("dataset AGED: 25% dead rows"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("dataset fragmented by earlier runs: 25% dead rows"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stdout.contains("its state after preparing is unknown"), "{}", run.stdout);
     let record = database.riops("runs show last --output json").expect(0).json();
     let adopted = condition(&record);

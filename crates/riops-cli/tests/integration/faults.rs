@@ -110,9 +110,9 @@ fn a_stage_too_short_for_its_mix_says_so() {
     let line = "run rows --batch 2000 --update-percent 10 --transactions 3 -c 1 --warmup 0";
     let run = database.riops(line).expect(0);
     for text in [
-        "asked 10% of the rows, executed 0.0%",
+        "configured 10% of the rows, executed 0.0%",
         "too short for this mix: 3 transactions",
-        "mean nothing with 3 transactions (fewer than 100)",
+        "3 transactions are too few for percentiles (fewer than 100)",
     ] {
         assert!(run.stdout.contains(text), "{text} is not in:\n{}", run.stdout);
     }

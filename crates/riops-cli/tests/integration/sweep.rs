@@ -11,7 +11,9 @@ use serde_json::Value;
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 /// A short run without a dataset.
-const PING: &str = "ping --warmup 0 --duration 100ms --interval 100ms";
+/// A number of transactions: in a short time, none may end on a loaded machine.
+const PING: &str = "ping --warmup 0 --transactions 300 --interval 100ms";
+const TIMED_PING: &str = "ping --warmup 0 --duration 100ms --interval 100ms";
 
 /// The tags of all stored runs, oldest first.
 fn tags(database: &Database) -> Vec<Value> {
@@ -147,7 +149,7 @@ fn a_missing_password_is_an_error_and_not_a_failed_run() {
     let database = database("sweep_password");
     let url = database.url.replace("postgres@", "postgres:secret@");
     assert_ne!(url, database.url);
-    let line = format!("sweep {PING} --axis sessions=1,2 --repeat 1");
+    let line = format!("sweep {TIMED_PING} --axis sessions=1,2 --repeat 1");
     let limited = database.riops(&format!("{line} -d {url} --time-limit 1ms")).expect(0);
     assert!(limited.stderr.contains("time limit reached"), "{}", limited.stderr);
     let resumed = || {
@@ -246,8 +248,7 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
 #[test]
 fn the_search_for_the_number_of_sessions_ends_with_the_law_and_an_open_loop() {
     let database = database("saturation_sessions");
-    let line =
-        format!("sweep {} --find-saturation sessions --sessions-max 8", PING.replace("-c 1 ", ""));
+    let line = format!("sweep {TIMED_PING} --find-saturation sessions --sessions-max 8");
     let run = database.riops(&line).expect(0);
     assert!(run.stdout.contains("saturat"), "{}", run.stdout);
     let levels: BTreeSet<_> =
@@ -259,7 +260,7 @@ fn the_search_for_the_number_of_sessions_ends_with_the_law_and_an_open_loop() {
 #[test]
 fn the_search_for_the_rate_needs_a_threshold_and_finds_a_rate() {
     let database = database("saturation_rate");
-    let line = format!("sweep {PING} -c 1 --find-saturation rate");
+    let line = format!("sweep {TIMED_PING} -c 1 --find-saturation rate");
     let missing = database.riops(&line).expect(2);
     assert!(missing.stderr.contains("--threshold"), "{}", missing.stderr);
     let run = database.riops(&format!("{line} --threshold response.p95<100ms")).expect(0);

@@ -57,8 +57,9 @@ const OPTIONS: [&str; 49] = [
     "--thread-stack-size=128K",
     "--rate=500",
     "--tx-rate=500",
-    "--report-interval=1",
-    "--report-checkpoints=1,2",
+    // Later than a run beside other load can end: how many reports there are would depend on the time.
+    "--report-interval=1000",
+    "--report-checkpoints=1000,2000",
     "--debug=on",
     "--validate",
     "--rand-type=uniform",

@@ -7,7 +7,7 @@ use crate::units::format::{percent, rate};
 
 /// Differences from this on are shown: they change the blocks per row, and with them the result, by about as
 /// much. Runs on the same dataset often differ by less.
-const AGED_SHARE: f64 = 0.1;
+const FRAGMENTED_SHARE: f64 = 0.1;
 
 /// What differs from the dataset after its preparation, and how to prepare it again.
 pub(in crate::report) fn condition(document: &mut Document, summary: &Summary<'_>) {
@@ -21,7 +21,7 @@ pub(in crate::report) fn condition(document: &mut Document, summary: &Summary<'_
     if differences.is_empty() {
         return;
     }
-    document.line("", format!("dataset AGED: {}", differences.join(", ")));
+    document.line("", format!("dataset fragmented by earlier runs: {}", differences.join(", ")));
     document.line("", advice(dataset, summary));
 }
 
@@ -29,20 +29,20 @@ fn differences(now: &ConditionRecord) -> Vec<String> {
     let mut found = Vec::new();
     let fresh = now.fresh.unwrap_or_default();
     if let Some((now, fresh)) = now.order_correlation.zip(fresh.order_correlation)
-        && (now - fresh).abs() >= AGED_SHARE
+        && (now - fresh).abs() >= FRAGMENTED_SHARE
     {
         found.push(format!("correlation {now:.2} (fresh {fresh:.2})"));
     }
     if let Some((now, fresh)) = now.neighbors_share.zip(fresh.neighbors_share)
-        && (now - fresh).abs() >= AGED_SHARE
+        && (now - fresh).abs() >= FRAGMENTED_SHARE
     {
         let (now, fresh) = (percent(now), percent(fresh));
         found.push(format!("{now} of neighboring keys in the same block (fresh {fresh})"));
     }
-    if let Some(growth) = now.growth().filter(|growth| (growth - 1.0).abs() >= AGED_SHARE) {
+    if let Some(growth) = now.growth().filter(|growth| (growth - 1.0).abs() >= FRAGMENTED_SHARE) {
         found.push(format!("{growth:.1} × its size after preparing"));
     }
-    if let Some(dead) = now.dead_share().filter(|&dead| dead >= AGED_SHARE) {
+    if let Some(dead) = now.dead_share().filter(|&dead| dead >= FRAGMENTED_SHARE) {
         found.push(format!("{} dead rows", percent(dead)));
     }
     if let (false, Some((updates, hot))) = (found.is_empty(), now.updates_per_row()) {
@@ -92,18 +92,18 @@ mod tests {
 
     #[test]
     fn shows_only_what_differs_from_the_fresh_dataset() {
-        assert!(!text(|_| {}).contains("AGED"));
+        assert!(!text(|_| {}).contains("fragmented"));
         let aged = text(|now| {
             now.order_correlation = Some(0.5);
             now.bytes = Some(1_900_000);
             (now.live_rows, now.dead_rows) = (880, 120);
             (now.updated_rows, now.hot_updated_rows) = (Some(2_640), Some(660));
         });
-        let line = "dataset AGED: correlation 0.50 (fresh 1.00), 1.9 × its size after preparing, 12% dead rows, 3.00 updates per row, 25% of them HOT\n";
+        let line = "dataset fragmented by earlier runs: correlation 0.50 (fresh 1.00), 1.9 × its size after preparing, 12% dead rows, 3.00 updates per row, 25% of them HOT\n";
         assert!(aged.contains(line), "{aged}");
         assert!(aged.contains("riops prepare rows … --recreate\n"), "{aged}");
         let clustered = text(|now| now.neighbors_share = Some(0.2));
-        let line = "dataset AGED: 20% of neighboring keys in the same block (fresh 98%)\n";
+        let line = "dataset fragmented by earlier runs: 20% of neighboring keys in the same block (fresh 98%)\n";
         assert!(clustered.contains(line), "{clustered}");
     }
 
@@ -114,9 +114,9 @@ mod tests {
                 (now.fresh, now.dead_rows, now.live_rows) = (None, dead_rows, 800);
             })
         };
-        assert!(!adopted(10).contains("AGED"));
+        assert!(!adopted(10).contains("fragmented"));
         let aged = adopted(200);
-        assert!(aged.contains("dataset AGED: 20% dead rows\n"), "{aged}");
+        assert!(aged.contains("dataset fragmented by earlier runs: 20% dead rows\n"), "{aged}");
         assert!(!aged.contains("--recreate"), "{aged}");
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::report) fn mix(document: &mut Document, record: &Record) {
     let executed: Vec<_> = mixes().map(|(_, mix)| percent(mix.executed_percent / 100.0)).collect();
     document.line(
         &format!("{operation}s"),
-        format!("asked {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
+        format!("configured {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
     );
     for (stage, _) in mixes().filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
         let number = number_of(stage.transactions, "transaction");
@@ -38,7 +38,7 @@ pub(in crate::report) fn few_transactions(document: &mut Document, record: &Reco
         document.toned(
             label,
             format!(
-                "{}mean nothing with {number} (fewer than {TRANSACTIONS_MIN})",
+                "{}{number} are too few for percentiles (fewer than {TRANSACTIONS_MIN})",
                 of_stage(record, stage)
             ),
             Tone::Warn,
@@ -77,22 +77,28 @@ mod tests {
     #[test]
     fn shows_the_executed_share_of_a_mix() {
         let text = run_text(&with(&[(9.92, 12_000)]), "no", usize::MAX);
-        assert!(text.contains("updates      asked 10% of the rows, executed 9.9%\n"), "{text}");
-        assert!(!text.contains("too short") && !text.contains("mean nothing"), "{text}");
+        assert!(
+            text.contains("updates      configured 10% of the rows, executed 9.9%\n"),
+            "{text}"
+        );
+        assert!(!text.contains("too short") && !text.contains("too few"), "{text}");
         let text = run_text(&with(&[(0.0, 24)]), "no", usize::MAX);
         assert!(text.contains("executed 0.0%\n"), "{text}");
         assert!(text.contains("too short for this mix: 24 transactions\n"), "{text}");
-        let line = "percentiles  mean nothing with 24 transactions (fewer than 100)\n";
+        let line = "percentiles  24 transactions are too few for percentiles (fewer than 100)\n";
         assert!(text.contains(line), "{text}");
-        assert!(!run_text(&example_record(), "no", usize::MAX).contains("asked"));
+        assert!(!run_text(&example_record(), "no", usize::MAX).contains("configured"));
     }
 
     #[test]
     fn names_each_stage_that_is_too_short() {
         let text = run_text(&with(&[(10.0, 12_000), (0.0, 99), (20.0, 500)]), "no", usize::MAX);
-        assert!(text.contains("asked 10% of the rows, executed 10%, 0.0%, 20%\n"), "{text}");
+        assert!(text.contains("configured 10% of the rows, executed 10%, 0.0%, 20%\n"), "{text}");
         assert!(text.contains("rows, batch 20: too short for this mix: 99 transactions"), "{text}");
-        assert!(text.contains("rows, batch 20: mean nothing with 99 transactions"), "{text}");
+        assert!(
+            text.contains("rows, batch 20: 99 transactions are too few for percentiles"),
+            "{text}"
+        );
         // 500 transactions do not explain 20 %, which makes the run invalid.
         assert!(!text.contains("batch 30: too short"), "{text}");
     }

@@ -46,7 +46,7 @@ fn shares(io: &IoRecord) -> Option<String> {
     let sources = io.sources?;
     if let Some(sum) = sources.sum().filter(|sum| !adds_up(*sum)) {
         return Some(format!(
-            "sources not determined: the counters of buffers, page cache and device do not add up (sum {})",
+            "I/O source unknown: the counters of buffers, page cache and device do not add up (sum {})",
             percent(sum)
         ));
     }
@@ -155,7 +155,7 @@ mod tests {
     fn shares_that_do_not_add_up_are_not_shown() {
         assert_eq!(
             shown(0.12, Some(0.88), Some(0.43)),
-            "sources not determined: the counters of buffers, page cache and device do not add up (sum 143%)"
+            "I/O source unknown: the counters of buffers, page cache and device do not add up (sum 143%)"
         );
         assert!(shown(0.12, Some(0.50), Some(0.34)).contains("(sum 96%)"));
         assert_eq!(

@@ -102,7 +102,7 @@ impl Words for OltpRun {
         if record.checks.is_empty() {
             self.replies()
         } else if self.test == OltpTest::Delete {
-            "every statement returned all its rows, and the tables contain all rows that should remain"
+            "every statement returned all its rows, and all expected rows are present"
         } else if record.checks.iter().any(|check| check.name.starts_with("sum of k")) {
             "every statement returned all its rows, and the tables contain all rows and the sum of k that were acknowledged"
         } else {

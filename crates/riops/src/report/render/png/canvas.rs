@@ -41,11 +41,11 @@ pub(super) type Area<'a> = DrawingArea<Backend<'a>, Shift>;
 pub(super) type Context<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Scaled, Scaled>>;
 
 /// An axis of a chart for plotters.
-pub(super) struct Scaled {
-    pub(super) range: Range<f64>,
-    scale: AxisScale,
+pub(in crate::report) struct Scaled {
+    pub(in crate::report) range: Range<f64>,
+    pub(in crate::report) scale: AxisScale,
     /// The ticks, if they are given.
-    pub(super) ticks: Vec<f64>,
+    pub(in crate::report) ticks: Vec<f64>,
 }
 
 impl Scaled {

@@ -1,6 +1,6 @@
 //! Draws the charts of a page as PNG files: the same values, on white, for documents and tickets.
 
-mod canvas;
+pub(in crate::report) mod canvas;
 mod estimates;
 
 use canvas::{Area, COLORS, Context, Drawn, INK, SOFT, Scaled};

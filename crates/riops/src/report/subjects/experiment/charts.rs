@@ -234,7 +234,7 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
         id: "study-latency".to_owned(),
         title: "Latency against throughput".to_owned(),
         summary: format!(
-            "p95 against {name}, a point for each value of {}: down and to the right is better.{words}",
+            "p95 against {name}, a point for each value of {}: lower latency at higher throughput is better.{words}",
             across.name
         ),
         table: None,

@@ -134,7 +134,7 @@ pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
             Some(RateVerdict::Incomplete) if stage.starts_late() => {
                 format!("reached, but the client started transactions late: {achieved}")
             }
-            Some(RateVerdict::Incomplete) => format!("not all starts: {achieved}"),
+            Some(RateVerdict::Incomplete) => format!("target rate not reached: {achieved}"),
             Some(RateVerdict::NotReached) => format!("NOT reached: {achieved}"),
         };
         let name = if stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
@@ -248,7 +248,7 @@ fn next_steps(
         let advice = if summary.stage.transactions == 0 {
             "nothing was measured; fix the cause and rerun"
         } else {
-            "do not use these results; fix the cause and rerun"
+            "result unusable: fix the cause and rerun"
         };
         document.line("try next", advice);
         words.after_failure(&commands)

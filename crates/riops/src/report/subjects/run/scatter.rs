@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::SignedDuration;
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use crate::figure::Summary;
 use crate::record::{Record, SamplePoint, SampleSet, StageRecord};
+use crate::report::chart::AxisScale;
 use crate::report::histogram::Scale;
 use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
+use crate::report::render::png::canvas::Scaled;
 use crate::report::words;
 use crate::units::format::{count, duration_us};
 
@@ -129,7 +129,11 @@ impl Panel<'_, '_> {
             Scale::Linear => 0.0..longest * 1.05,
             Scale::Log => shortest / 1.5..longest * 1.5,
         };
-        self.with_axis(LatencyAxis { range, scale })
+        let scale = match scale {
+            Scale::Linear => AxisScale::Linear,
+            Scale::Log => AxisScale::Log,
+        };
+        self.with_axis(Scaled { range, scale, ticks: Vec::new() })
     }
 
     fn captions(&self) -> Drawn<(), <Backend<'_> as DrawingBackend>::ErrorType> {
@@ -217,7 +221,7 @@ impl Panel<'_, '_> {
 
     fn with_axis(
         &self,
-        latencies: LatencyAxis,
+        latencies: Scaled,
     ) -> Drawn<Pixels, <Backend<'_> as DrawingBackend>::ErrorType> {
         let end_s = self.samples.seconds.max(f64::MIN_POSITIVE);
         let mut chart = ChartBuilder::on(&self.part)
@@ -254,57 +258,6 @@ impl Panel<'_, '_> {
             self.part.draw(&Rectangle::new([from, to], color.filled()))?;
         }
         Ok(axes)
-    }
-}
-
-/// The latency axis, in microseconds.
-struct LatencyAxis {
-    range: Range<f64>,
-    scale: Scale,
-}
-
-impl LatencyAxis {
-    fn position(&self, us: f64) -> f64 {
-        match self.scale {
-            Scale::Linear => us,
-            Scale::Log => us.max(MIN_LATENCY_US).log10(),
-        }
-    }
-
-    /// Returns 1, 2 and 5 times each power of ten, or only the powers if the range exceeds three decades.
-    fn log_ticks(&self) -> Vec<f64> {
-        let (start, end) = (self.position(self.range.start), self.position(self.range.end));
-        #[expect(clippy::cast_possible_truncation, reason = "latencies from 10 ns to an hour")]
-        let powers = start.floor() as i32..=end.ceil() as i32;
-        let digits: &[f64] = if end - start > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        powers
-            .flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
-            .filter(|us| self.range.contains(us))
-            .collect()
-    }
-}
-
-impl Ranged for LatencyAxis {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, us: &f64, (from, to): (i32, i32)) -> i32 {
-        let (start, end) = (self.position(self.range.start), self.position(self.range.end));
-        let share = (self.position(*us) - start) / (end - start).max(f64::MIN_POSITIVE);
-        #[expect(clippy::cast_possible_truncation, reason = "pixels of an image")]
-        let offset = (f64::from(to - from) * share).round() as i32;
-        from + offset
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match self.scale {
-            Scale::Linear => RangedCoordf64::from(self.range.clone()).key_points(hint),
-            Scale::Log => self.log_ticks(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn details(document: &mut Document, record: &Record) {
     }
 }
 
-const UNCERTAIN: &str = "possibly uncached";
+const UNCERTAIN: &str = "cache state uncertain";
 
 /// Reports whether `SELECT_u1` and `SELECT_u2` really read from the device.
 fn uncached(document: &mut Document, record: &Record, stage: &StageRecord) {

@@ -188,7 +188,7 @@ fn latency(view: &StudyView) -> Option<Chart> {
         id: "study-latency".to_owned(),
         title: "Latency against throughput".to_owned(),
         summary: format!(
-            "p95 against {name}, a point for each number of sessions: down and to the right is better.{words}"
+            "p95 against {name}, a point for each number of sessions: lower latency at higher throughput is better.{words}"
         ),
         table: None,
         plot: Plot {
