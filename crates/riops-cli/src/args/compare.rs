@@ -1,6 +1,9 @@
 //! Options of `riops compare` and `riops runs history`.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use riops::figure::Figure;
+use riops::report::HISTORY_FIGURES;
 
 use super::output::Output;
 use super::runs::FilterOptions;
@@ -38,8 +41,8 @@ pub(crate) struct History {
     #[command(flatten)]
     pub(crate) filter: FilterOptions,
     /// Figure [default: the main figure of the workload]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) figure: Option<HistoryFigure>,
+    #[arg(long, value_name = "NAME", value_parser = history_figure())]
+    pub(crate) figure: Option<Figure>,
     /// Maximum number of runs, the newest ones
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
@@ -70,13 +73,12 @@ pub(crate) enum FailOn {
     Slower,
 }
 
-// A figure of a stored stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HistoryFigure {
-    Rows,
-    Transactions,
-    P50,
-    P99,
+/// Parses a figure of stored stages.
+fn history_figure() -> impl TypedValueParser<Value = Figure> {
+    PossibleValuesParser::new(HISTORY_FIGURES.map(Figure::option)).try_map(|name| {
+        let found = HISTORY_FIGURES.into_iter().find(|each| each.option() == name);
+        found.ok_or("not a figure of stored stages")
+    })
 }
 
 // The form of a comparison.

@@ -30,9 +30,7 @@ use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
 
-pub(crate) use compare::{
-    Compare, ComparisonOutput, FailOn, FailOnVerdict, History, HistoryFigure, parse_share,
-};
+pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use output::{Output, OutputOptions};

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::figure::Figure;
 use riops::host::Interrupt;
 use riops::report::{self, HistorySeries};
 use riops::stats::Outcome;
@@ -11,7 +10,7 @@ use riops::store::RunFilter;
 use riops::units::text::json_text;
 
 use super::listing::filter;
-use crate::args::{FailOn, History, HistoryFigure as Named, Output};
+use crate::args::{FailOn, History, Output};
 use crate::failure::{BREACHED, UsageError};
 use crate::stored;
 use crate::ui::Ui;
@@ -31,13 +30,7 @@ pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         return Err(UsageError(text.to_owned()).into());
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-    let figure = options.figure.map(|figure| match figure {
-        Named::Rows => Figure::RowsPerS,
-        Named::Transactions => Figure::TransactionsPerS,
-        Named::P50 => Figure::P50Us,
-        Named::P99 => Figure::P99Us,
-    });
-    let series = report::history(&runs, &store.stages(&ids)?, figure, options.effect.0);
+    let series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
     let text = match options.output {
         Output::Text => report::history_text(&series, crate::ui::output_columns()),
         Output::Json => json_text(&series)?,

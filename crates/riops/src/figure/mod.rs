@@ -159,6 +159,13 @@ impl Figure {
         self.entry().key
     }
 
+    /// Returns the spelling in options: the key without its unit.
+    #[must_use]
+    pub fn option(self) -> &'static str {
+        let key = self.as_str();
+        key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_us")).unwrap_or(key)
+    }
+
     /// Returns the name, with the unit of a rate.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -144,12 +144,23 @@ impl Histogram {
     /// Returns a statistic in microseconds; `None` without any latency.
     #[must_use]
     pub fn figure(&self, quantity: Quantity) -> Option<f64> {
-        let summary = self.summary()?;
-        Some(match quantity {
-            Quantity::Quantile(quantile) => self.quantile(quantile).as_micros(),
-            Quantity::Mean => summary.mean,
-            Quantity::Max => summary.max,
-        })
+        match quantity {
+            Quantity::Percentile(percent) => self.percentile_us(percent),
+            Quantity::Mean => self.mean_us(),
+        }
+    }
+
+    /// Returns a percentile in microseconds; 100 is the exact maximum. `None` without any latency.
+    #[must_use]
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        // In floating point 99.9 / 100 is slightly above 0.999, which would select the next value of a thousand.
+        let quantile = (percent * 1e3).round() / 1e5;
+        let us = || if percent == 100.0 { self.max() } else { self.quantile(quantile) }.as_micros();
+        (self.count() > 0).then(us)
+    }
+
+    fn mean_us(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.total_ns as f64 / self.count() as f64 / 1e3)
     }
 
     /// Returns the sum of all latencies, in seconds.
@@ -167,18 +178,8 @@ impl Histogram {
     /// Returns the summary statistics of a record, in microseconds; `None` without latencies.
     #[must_use]
     pub fn summary(&self) -> Option<LatencySummary> {
-        (self.count() > 0).then(|| LatencySummary {
-            count: self.count(),
-            min: self.min.as_micros(),
-            mean: self.total_ns as f64 / self.count() as f64 / 1e3,
-            stdev: self.hdr.stdev() / 1e3,
-            p50: self.quantile(0.50).as_micros(),
-            p90: self.quantile(0.90).as_micros(),
-            p95: self.quantile(0.95).as_micros(),
-            p99: self.quantile(0.99).as_micros(),
-            p999: self.quantile(0.999).as_micros(),
-            max: self.max().as_micros(),
-        })
+        let whole = (self.min.as_micros(), self.mean_us()?, self.hdr.stdev() / 1e3);
+        LatencySummary::new(self.count(), whole, |percent| self.percentile_us(percent))
     }
 
     /// Returns each recorded latency and its frequency, in ascending order. Latencies have the relative

@@ -85,10 +85,7 @@ impl IntervalPart {
     pub fn point(&self, t_s: f64, seconds: f64, percentile: f64) -> Point {
         let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
         let response = self.response.as_ref().filter(|histogram| histogram.count() > 0);
-        let at = |histogram: Option<&Histogram>, quantile: f64| {
-            histogram.map(|histogram| histogram.quantile(quantile).as_micros())
-        };
-        let max = |histogram: Option<&Histogram>| histogram.map(|each| each.max().as_micros());
+        let at = |histogram: Option<&Histogram>, percent| histogram?.percentile_us(percent);
         let mut point = Point {
             t_s,
             seconds,
@@ -96,14 +93,7 @@ impl IntervalPart {
             busy: self.response.as_ref().map(|_| self.busy),
             nodes: self.nodes.clone(),
             // Response time if measured: the time that a user waits.
-            percentile_us: at(response.or(service), percentile / 100.0)
-                .filter(|_| percentile > 0.0),
-            p50_us: at(service, 0.50),
-            p99_us: at(service, 0.99),
-            max_us: max(service),
-            response_p50_us: at(response, 0.50),
-            response_p99_us: at(response, 0.99),
-            response_max_us: max(response),
+            percentile_us: at(response.or(service), percentile).filter(|_| percentile > 0.0),
             mean_stdev_us: self.latencies().summary().map(|summary| (summary.mean, summary.stdev)),
             lag_us: response
                 .zip(service)
@@ -111,6 +101,7 @@ impl IntervalPart {
                 .map(|(response, service)| response.mean - service.mean),
             ..Point::default()
         };
+        point.set_latencies(|percent| at(service, percent), |percent| at(response, percent));
         point.count(&self.counters);
         point
     }

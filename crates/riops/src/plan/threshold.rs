@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 /// A statistic of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
-    /// Quantile, 0 to 1.
-    Quantile(f64),
+    /// Percentile; 100 is the maximum.
+    Percentile(f64),
     /// Arithmetic mean.
     Mean,
-    /// Maximum.
-    Max,
 }
 
 /// The kind of latency.
@@ -217,15 +215,13 @@ fn metric(name: &str) -> Option<Metric> {
     };
     let quantity = match figure {
         "mean" => Some(Quantity::Mean),
-        "max" => Some(Quantity::Max),
-        "p999" => Some(Quantity::Quantile(0.999)),
+        "max" => Some(Quantity::Percentile(100.0)),
+        "p999" => Some(Quantity::Percentile(99.9)),
         _ => figure
             .strip_prefix('p')
             .and_then(number)
             .filter(|percent| (0.0..=100.0).contains(percent))
-            // In floating point 99.9 / 100 is slightly above 0.999, which would select the next value of a
-            // thousand.
-            .map(|percent| Quantity::Quantile((percent * 1e3).round() / 1e5)),
+            .map(Quantity::Percentile),
     };
     if let Some(quantity) = quantity {
         return Some(Metric::Time(kind, quantity));
@@ -315,10 +311,10 @@ mod tests {
     #[test]
     fn parses_metrics_by_name() {
         let metric = |text: &str| text.parse::<Threshold>().unwrap().metric;
-        let quantile = |kind, share| Metric::Time(kind, Quantity::Quantile(share));
-        assert_eq!(metric("p99.9<1s"), quantile(TimeKind::Either, 0.999));
-        assert_eq!(metric("response.p50<1s"), quantile(TimeKind::Response, 0.5));
-        assert_eq!(metric("service.max<1s"), Metric::Time(TimeKind::Service, Quantity::Max));
+        let percentile = |kind, percent| Metric::Time(kind, Quantity::Percentile(percent));
+        assert_eq!(metric("p99.9<1s"), percentile(TimeKind::Either, 99.9));
+        assert_eq!(metric("response.p50<1s"), percentile(TimeKind::Response, 50.0));
+        assert_eq!(metric("service.max<1s"), percentile(TimeKind::Service, 100.0));
         assert_eq!(metric("tps>1"), Metric::TransactionsPerS);
     }
 

@@ -27,21 +27,35 @@ pub struct LatencySummary {
     pub max: f64,
 }
 
+impl LatencySummary {
+    /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one of them is
+    /// not known.
+    #[must_use]
+    pub fn new(
+        count: u64,
+        (min, mean, stdev): (f64, f64, f64),
+        percentile: impl Fn(f64) -> Option<f64>,
+    ) -> Option<Self> {
+        Some(Self {
+            count,
+            min,
+            mean,
+            stdev,
+            p50: percentile(50.0)?,
+            p90: percentile(90.0)?,
+            p95: percentile(95.0)?,
+            p99: percentile(99.0)?,
+            p999: percentile(99.9)?,
+            max: percentile(100.0)?,
+        })
+    }
+}
+
 #[cfg(test)]
 impl LatencySummary {
     /// Returns a summary with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
     pub(crate) fn for_test(p50_us: f64, p99_us: f64) -> Self {
-        Self {
-            count: 10,
-            min: p50_us,
-            mean: p50_us,
-            stdev: 0.0,
-            p50: p50_us,
-            p90: p99_us,
-            p95: p99_us,
-            p99: p99_us,
-            p999: p99_us,
-            max: p99_us,
-        }
+        let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
+        Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
     }
 }

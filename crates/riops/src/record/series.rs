@@ -81,6 +81,19 @@ pub struct Point {
     pub checkpoint: Option<Box<Checkpoint>>,
 }
 
+impl Point {
+    /// Sets the latencies from the percentiles of service and response times in microseconds; 100 is the maximum.
+    pub fn set_latencies(
+        &mut self,
+        service: impl Fn(f64) -> Option<f64>,
+        response: impl Fn(f64) -> Option<f64>,
+    ) {
+        (self.p50_us, self.response_p50_us) = (service(50.0), response(50.0));
+        (self.p99_us, self.response_p99_us) = (service(99.0), response(99.0));
+        (self.max_us, self.response_max_us) = (service(100.0), response(100.0));
+    }
+}
+
 /// The counts and latencies between two checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {

@@ -443,29 +443,28 @@ fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
     let (service, response) =
         if with_lag { (times(|second| &second.without_7), all) } else { (all, Vec::new()) };
     let sum = |pick: fn(&Second) -> u64| within.iter().map(|each| pick(each)).sum::<u64>();
-    Point {
+    let mut point = Point {
         transactions: service.len() as u64,
         failed: sum(|second| second.failed),
         errors: sum(|second| second.failed),
         skipped: sum(|second| second.skipped),
         retries: if with_lag { sum(|second| second.sum_8) } else { sum(|second| second.sum_7) },
-        p50_us: quantile(&service, 0.5),
-        p99_us: quantile(&service, 0.99),
-        max_us: quantile(&service, 1.0),
-        response_p50_us: quantile(&response, 0.5),
-        response_p99_us: quantile(&response, 0.99),
-        response_max_us: quantile(&response, 1.0),
         ..Point::default()
-    }
+    };
+    point.set_latencies(
+        |percent| percentile(&service, percent),
+        |percent| percentile(&response, percent),
+    );
+    point
 }
 
-/// Returns the smallest value that a share of the sorted values does not exceed.
-fn quantile(sorted: &[u32], share: f64) -> Option<f64> {
+/// Returns the smallest value that a percentage of the sorted values does not exceed.
+fn percentile(sorted: &[u32], percent: f64) -> Option<f64> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a position in a list"
     )]
-    let rank = (share * sorted.len() as f64).ceil() as usize;
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).map(|us| f64::from(*us))
 }

@@ -104,27 +104,17 @@ impl Totals {
         for (ms, count) in &self.buckets {
             histogram.record_many(Nanos(rounded(ms * 1e6)), *count);
         }
-        let summary = summary(&histogram, &self.latency);
+        if let Some(max_us) = self.latency.max_us {
+            histogram.set_exact_max(Nanos(rounded(max_us * 1e3)));
+        }
+        let exact = |found: LatencySummary| LatencySummary {
+            min: self.latency.min_us.unwrap_or(found.min),
+            mean: self.latency.mean_us.unwrap_or(found.mean),
+            ..found
+        };
+        let summary = histogram.summary().map(exact);
         summary.map(|summary| histogram.to_base64().map(|text| (text, summary))).transpose()
     }
-}
-
-/// The figures of the histogram, but minimum, mean and maximum as sysbench measured them.
-fn summary(histogram: &Histogram, exact: &ReportedLatency) -> Option<LatencySummary> {
-    let found: LatencySummary = histogram.summary()?;
-    let max = exact.max_us.unwrap_or(found.max);
-    let at_most = |us: f64| us.min(max);
-    Some(LatencySummary {
-        min: exact.min_us.unwrap_or(found.min),
-        mean: exact.mean_us.unwrap_or(found.mean),
-        p50: at_most(found.p50),
-        p90: at_most(found.p90),
-        p95: at_most(found.p95),
-        p99: at_most(found.p99),
-        p999: at_most(found.p999),
-        max,
-        ..found
-    })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds")]
