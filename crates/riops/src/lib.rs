@@ -6,11 +6,11 @@
 
 pub mod units;
 
+pub mod stats;
+
 pub mod plan;
 
 pub mod record;
-
-pub mod stats;
 
 pub mod metrics;
 

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use riops::figure::Figure;
-use riops::report::HISTORY_FIGURES;
+use riops::report::history_figures;
 
 use super::output::Output;
 use super::runs::FilterOptions;
@@ -75,8 +75,8 @@ pub(crate) enum FailOn {
 
 /// Parses a figure of stored stages.
 fn history_figure() -> impl TypedValueParser<Value = Figure> {
-    PossibleValuesParser::new(HISTORY_FIGURES.map(Figure::option)).try_map(|name| {
-        let found = HISTORY_FIGURES.into_iter().find(|each| each.option() == name);
+    PossibleValuesParser::new(history_figures().map(Figure::option)).try_map(|name| {
+        let found = history_figures().find(|each| each.option() == name);
         found.ok_or("not a figure of stored stages")
     })
 }

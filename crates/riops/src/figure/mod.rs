@@ -50,6 +50,8 @@ struct Entry {
     unit: Unit,
     better: Direction,
     value: Source,
+    /// Whether comparisons and histories show it, of the percentiles.
+    is_compared: bool,
 }
 
 /// How the value of a figure is found.
@@ -66,13 +68,17 @@ use Source::{Command, Of, Percentile};
 use Unit::{MbPerSecond, Microseconds, PerSecond, Processors};
 
 impl Entry {
+    const fn compared(self) -> Self {
+        Self { is_compared: true, ..self }
+    }
+
     const fn under(self, heading: &'static str) -> Self {
         Self { heading, ..self }
     }
 }
 
 const fn higher(key: &'static str, name: &'static str, unit: Unit, value: Source) -> Entry {
-    Entry { key, name, heading: name, unit, better: HigherIsBetter, value }
+    Entry { key, name, heading: name, unit, better: HigherIsBetter, value, is_compared: false }
 }
 
 const fn lower(key: &'static str, name: &'static str, unit: Unit, value: Source) -> Entry {
@@ -127,13 +133,13 @@ figures! {
     /// Duration of a statement that ran once, or of a fixed amount of work, in seconds.
     Seconds = lower("seconds", "duration", Unit::Seconds, Of(seconds));
     /// Median latency, in microseconds.
-    P50Us = latency("p50_us", "p50", 50.0);
+    P50Us = latency("p50_us", "p50", 50.0).compared();
     /// 95th percentile of the same.
     P95Us = latency("p95_us", "p95", 95.0);
     /// 99th percentile of the same.
-    P99Us = latency("p99_us", "p99", 99.0);
+    P99Us = latency("p99_us", "p99", 99.0).compared();
     /// 99.9th percentile of the same.
-    P999Us = latency("p999_us", "p99.9", 99.9);
+    P999Us = latency("p999_us", "p99.9", 99.9).compared();
     /// Errors per second.
     ErrorsPerS = lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)));
     /// CPU use of the server, in processors; with several nodes the mean of the nodes.
@@ -153,6 +159,11 @@ figures! {
 }
 
 impl Figure {
+    /// Returns the percentiles that comparisons and histories show.
+    pub fn compared_percentiles() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|figure| figure.entry().is_compared)
+    }
+
     /// Returns the spelling in JSON, CSV and options.
     #[must_use]
     pub fn as_str(self) -> &'static str {

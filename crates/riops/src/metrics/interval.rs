@@ -101,8 +101,8 @@ impl IntervalPart {
                 .map(|(response, service)| response.mean - service.mean),
             ..Point::default()
         };
-        point.set_latencies(|percent| at(service, percent), |percent| at(response, percent));
         point.count(&self.counters);
+        point.set_latencies(|percent| at(service, percent), |percent| at(response, percent));
         point
     }
 

@@ -216,12 +216,7 @@ fn metric(name: &str) -> Option<Metric> {
     let quantity = match figure {
         "mean" => Some(Quantity::Mean),
         "max" => Some(Quantity::Percentile(100.0)),
-        "p999" => Some(Quantity::Percentile(99.9)),
-        _ => figure
-            .strip_prefix('p')
-            .and_then(number)
-            .filter(|percent| (0.0..=100.0).contains(percent))
-            .map(Quantity::Percentile),
+        _ => figure.strip_prefix('p').and_then(percent).map(Quantity::Percentile),
     };
     if let Some(quantity) = quantity {
         return Some(Metric::Time(kind, quantity));
@@ -238,6 +233,14 @@ fn metric(name: &str) -> Option<Metric> {
         "unknown" => Some(Metric::Unknown),
         _ => None,
     }
+}
+
+/// Parses a percentage: `99.9`, or `999` as in the names of the record.
+fn percent(text: &str) -> Option<f64> {
+    let decimals =
+        text.strip_prefix("99").filter(|rest| !rest.is_empty() && !rest.starts_with('.'));
+    let percent = decimals.map_or_else(|| number(text), |rest| number(&format!("99.{rest}")));
+    percent.filter(|percent| (0.0..=100.0).contains(percent))
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -313,6 +316,7 @@ mod tests {
         let metric = |text: &str| text.parse::<Threshold>().unwrap().metric;
         let percentile = |kind, percent| Metric::Time(kind, Quantity::Percentile(percent));
         assert_eq!(metric("p99.9<1s"), percentile(TimeKind::Either, 99.9));
+        assert_eq!(metric("p9999<1s"), percentile(TimeKind::Either, 99.99));
         assert_eq!(metric("response.p50<1s"), percentile(TimeKind::Response, 50.0));
         assert_eq!(metric("service.max<1s"), percentile(TimeKind::Service, 100.0));
         assert_eq!(metric("tps>1"), Metric::TransactionsPerS);

@@ -28,8 +28,8 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one of them is
-    /// not known.
+    /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one that is
+    /// always present is not known.
     #[must_use]
     pub fn new(
         count: u64,

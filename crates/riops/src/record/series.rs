@@ -82,7 +82,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Sets the latencies from the percentiles of service and response times in microseconds; 100 is the maximum.
+    /// Sets the latencies of the transactions from the percentiles of service and response times in microseconds; 100 is the maximum.
     pub fn set_latencies(
         &mut self,
         service: impl Fn(f64) -> Option<f64>,

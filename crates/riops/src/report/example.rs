@@ -11,18 +11,12 @@ use crate::record::{Flavor, Role};
 use crate::workload::cbc::{Step, sql_of};
 
 fn latency(count: u64) -> LatencySummary {
-    LatencySummary {
-        count,
-        min: 900.0,
-        mean: 1650.0,
-        stdev: 300.0,
-        p50: 1600.0,
-        p90: 2100.0,
-        p95: 2300.0,
-        p99: 2900.0,
-        p999: 3800.0,
-        max: 4100.0,
-    }
+    let us = [1600.0, 2100.0, 2300.0, 2900.0, 3800.0, 4100.0];
+    let percentile = |percent| {
+        let percents = [50.0, 90.0, 95.0, 99.0, 99.9, 100.0];
+        percents.into_iter().zip(us).find(|(each, _)| *each == percent).map(|(_, us)| us)
+    };
+    LatencySummary::new(count, (900.0, 1650.0, 300.0), percentile).unwrap()
 }
 
 fn check(name: &str) -> Check {

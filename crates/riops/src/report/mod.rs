@@ -48,7 +48,7 @@ pub use subjects::doctor::{calibration_text, diagnosis_text, disk_text};
 pub use subjects::experiment;
 pub use subjects::experiments::{experiments_text, plan_text, start_line, time_left};
 pub use subjects::history::{
-    HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history, history_text,
+    HistoryChange, HistoryPoint, HistorySeries, history, history_figures, history_text,
 };
 pub use subjects::repeats::{repeat_line, repeats_text};
 pub use subjects::run::page::{charts, html, html_in, markdown, title};

@@ -184,7 +184,7 @@ fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
     }
     let is_of_transactions = runs.first().is_some_and(|(run, _)| counts_transactions(run));
     let throughput = if is_of_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
-    let mut figures = vec![Figure::P50Us, Figure::P99Us, Figure::P999Us];
+    let mut figures = Figure::compared_percentiles().collect::<Vec<_>>();
     figures.insert(if has_response { figures.len() } else { 0 }, throughput);
     figures.extend(commands(&stages));
     (figures, has_response)

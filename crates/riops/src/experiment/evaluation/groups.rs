@@ -10,11 +10,6 @@ use crate::figure::Summary;
 use crate::figure::{Estimate, Figure, node_cpus};
 use crate::record::{Record, Sources, StageRecord, Status};
 
-/// The figures of an experiment, in the order of reports. Few of its runs have enough transactions for p99.9.
-pub fn study_figures() -> impl Iterator<Item = Figure> {
-    Figure::ALL.into_iter().filter(|figure| *figure != Figure::P999Us)
-}
-
 /// A usable run with the number of its block.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
@@ -178,7 +173,7 @@ fn common_words(names: &[&str]) -> String {
 }
 
 fn stage_view(runs: &[(&Record, &StageRecord)]) -> StageView {
-    let figures = study_figures().filter_map(|figure| {
+    let figures = Figure::ALL.into_iter().filter_map(|figure| {
         let estimate = figure.estimate(runs)?;
         Some(FigureView { figure, estimate, against_baseline: None })
     });

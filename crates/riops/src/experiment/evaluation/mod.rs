@@ -21,8 +21,6 @@ pub use model::{
     SourcesView, StageView, StudyKind, StudyView, ThresholdView, ValueEffect,
 };
 
-pub use groups::study_figures;
-
 use super::comparison::{Change, Topic, changes, marked};
 use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::figure::Figure;

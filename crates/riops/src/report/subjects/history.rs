@@ -15,9 +15,10 @@ use crate::stats::{ChangeSettings, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
 use crate::units::format::{count, number_of, rate, short_id, to_the_minute};
 
-/// The figures that can be selected for every series.
-pub const HISTORY_FIGURES: [Figure; 4] =
-    [Figure::RowsPerS, Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
+/// Returns the figures that can be selected for every series.
+pub fn history_figures() -> impl Iterator<Item = Figure> {
+    [Figure::RowsPerS, Figure::TransactionsPerS].into_iter().chain(Figure::compared_percentiles())
+}
 
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {

@@ -11,7 +11,7 @@ use crate::figure::{self, Figure};
 use crate::plan::WorkPlan;
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
 use crate::report::{
-    HISTORY_FIGURES, HistoryChange, HistoryPoint, HistorySeries, history as series_of,
+    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_figures,
 };
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
@@ -73,7 +73,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         let given = |name: &str| query.given(name).map(str::to_owned);
         let (label, workload) = (given("label"), given("workload"));
         let figure = given("figure").map(|name| {
-            let found = HISTORY_FIGURES.into_iter().find(|each| each.as_str() == name);
+            let found = history_figures().find(|each| each.as_str() == name);
             found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
         });
         let figure = figure.transpose()?;
@@ -100,7 +100,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
             workload: workload.unwrap_or_default(),
             workloads: WorkPlan::names(),
             figure: figure.map_or("", Figure::as_str),
-            figures: HISTORY_FIGURES.map(|each| (each.as_str(), each.name())).to_vec(),
+            figures: history_figures().map(|each| (each.as_str(), each.name())).collect(),
             series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
             labels,
         };

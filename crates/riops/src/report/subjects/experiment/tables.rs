@@ -4,7 +4,6 @@ use super::cells::{
     figure_title, interval, missed, reach, runs_text, setting_cells, setting_columns, verdict_text,
 };
 use crate::experiment::comparison::Change;
-use crate::experiment::evaluation::study_figures;
 use crate::experiment::evaluation::{
     Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
@@ -154,14 +153,17 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
             Some(value(cell, Figure::StatementsPerS)? > per_s * 1.01)
         }),
         Figure::ErrorsPerS => any(&|cell| Some(value(cell, Figure::ErrorsPerS)? > 0.0)),
-        Figure::P50Us | Figure::ClientCpus => false,
+        Figure::ClientCpus => false,
+        Figure::P95Us => true,
         Figure::P99Us => view.main == Figure::P99Us,
+        // Few runs of an experiment have enough transactions for the highest ones.
+        figure if figure.is_percentile() => false,
         Figure::ReadMbS | Figure::WriteMbS => {
             any(&|cell| Some(value(cell, Figure::Seconds).is_some()))
         }
         _ => true,
     };
-    study_figures().filter(is_shown).collect()
+    Figure::ALL.into_iter().filter(is_shown).collect()
 }
 
 /// Scaling factor, change, interval and verdict relative to the baseline.

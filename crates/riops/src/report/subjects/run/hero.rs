@@ -3,7 +3,7 @@
 
 use super::document::{judgment, limits, names, rate_verdicts, what};
 use super::view::{Group, RunView, Tile};
-use crate::figure::Summary;
+use crate::figure::{Statistic, Summary};
 use crate::record::Record;
 use crate::report::document::{Document, facts};
 use crate::report::sections::bottleneck::bottleneck;
@@ -55,15 +55,12 @@ fn tiles(record: &Record) -> Vec<Tile> {
         return Vec::new();
     };
     let kind = if each.response_us.is_some() { "response " } else { "" };
-    let figures = [
-        ("p50", latency.p50),
-        ("p90", latency.p90),
-        ("p99", latency.p99),
-        ("p99.9", latency.p999),
-        ("max", latency.max),
-    ];
-    let tile = |(name, us)| Tile { label: format!("{kind}{name}"), value: duration_us(us) };
-    figures.into_iter().map(tile).collect()
+    let shown = Statistic::percentiles().filter(|each| each.percent != Some(95.0));
+    let tile = |each: &Statistic| {
+        let value = duration_us(each.of(latency)?);
+        Some(Tile { label: format!("{kind}{}", each.name), value })
+    };
+    shown.filter_map(tile).collect()
 }
 
 /// Rate, bottleneck and validity.

@@ -1,7 +1,8 @@
 //! Charts over time: throughput, latency and errors of the session loops, and the counters of machine and server.
 //! Several stages follow each other on one time axis, which starts at zero.
 
-use crate::record::{Point, ProbePoint, Record, StageRecord};
+use crate::figure::{Statistic, per_second};
+use crate::record::{LatencyKind, Point, ProbePoint, Record, StageRecord};
 use crate::report::chart::lines::{Lines, line};
 use crate::report::chart::{Axis, AxisScale, Chart, Mark, Series, Unit};
 use crate::report::words::{self, TRANSACTIONS};
@@ -144,29 +145,24 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
     charts.into_iter().flatten().collect()
 }
 
-fn per_second(number: u64, point: &Point) -> Option<f64> {
-    (point.seconds > 0.0).then(|| number as f64 / point.seconds)
-}
-
 fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {
     let has_response =
         timeline.points.iter().flatten().any(|point| point.response_p50_us.is_some());
-    let picks: &[(&str, Pick<Point>)] = if has_response {
-        &[
-            ("response p50", |point| point.response_p50_us),
-            ("response p99", |point| point.response_p99_us),
-            ("response max", |point| point.response_max_us),
-            ("service p99", |point| point.p99_us),
-        ]
+    let (kind, label, title) = if has_response {
+        (LatencyKind::Response, "response ", "Response time")
     } else {
-        &[
-            ("p50", |point| point.p50_us),
-            ("p99", |point| point.p99_us),
-            ("max", |point| point.max_us),
-        ]
+        (LatencyKind::Service, "", "Latency")
     };
-    let title = if has_response { "Response time" } else { "Latency" };
-    timeline.picked("latency", title, Axis::of("", Unit::DurationUs, AxisScale::Log), picks)
+    let mut series: Vec<_> = Statistic::of_series()
+        .map(|each| {
+            let label = format!("{label}{}", each.name);
+            timeline.line(&label, |point| each.of_point(point, kind))
+        })
+        .collect();
+    if has_response {
+        series.push(timeline.line("service p99", |point| point.p99_us));
+    }
+    timeline.chart("latency", title, Axis::of("", Unit::DurationUs, AxisScale::Log), series)
 }
 
 /// Errors over time, if there were any.
