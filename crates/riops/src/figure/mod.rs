@@ -140,6 +140,8 @@ figures! {
     P99Us = latency("p99_us", "p99", 99.0).compared();
     /// 99.9th percentile of the same.
     P999Us = latency("p999_us", "p99.9", 99.9).compared();
+    /// 99.99th percentile of the same.
+    P9999Us = latency("p9999_us", "p99.99", 99.99).compared();
     /// Errors per second.
     ErrorsPerS = lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)));
     /// CPU use of the server, in processors; with several nodes the mean of the nodes.

@@ -38,7 +38,7 @@ macro_rules! statistic {
 }
 
 /// All statistics, in the order of columns and texts.
-pub static STATISTICS: [Statistic; 9] = [
+pub static STATISTICS: [Statistic; 10] = [
     statistic!("min", "min", None, |each| Some(each.min), Some(|each| each.min_us)),
     statistic!("mean", "mean", None, |each| Some(each.mean), Some(|each| each.mean_us)),
     statistic!("stdev", "stdev", None, |each| Some(each.stdev), Some(|each| each.stdev_us)),
@@ -49,6 +49,8 @@ pub static STATISTICS: [Statistic; 9] = [
     statistic!("p99", "p99", 99.0, |each| Some(each.p99))
         .in_series([|point| point.p99_us, |point| point.response_p99_us]),
     statistic!("p999", "p99.9", 99.9, |each| Some(each.p999)),
+    statistic!("p9999", "p99.99", 99.99, |each| each.p9999)
+        .in_series([|point| point.p9999_us, |point| point.response_p9999_us]),
     statistic!("max", "max", Some(100.0), |each| Some(each.max), Some(|each| each.max_us))
         .in_series([|point| point.max_us, |point| point.response_max_us]),
 ];

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::percentile_shown;
+
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
@@ -23,6 +25,9 @@ pub struct LatencySummary {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
+    /// 99.99th percentile; absent with fewer than 100,000 latencies, and in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<f64>,
     /// Maximum.
     pub max: f64,
 }
@@ -46,6 +51,7 @@ impl LatencySummary {
             p95: percentile(95.0)?,
             p99: percentile(99.0)?,
             p999: percentile(99.9)?,
+            p9999: percentile(99.99).filter(|_| percentile_shown(count, 99.99, 1.0)),
             max: percentile(100.0)?,
         })
     }

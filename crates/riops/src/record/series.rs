@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Queries;
 use super::latency::LatencySummary;
+use crate::stats::percentile_shown;
 
 /// One interval of a stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,9 @@ pub struct Point {
     /// 99th percentile of the service time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
+    /// 99.99th percentile of the service time, in microseconds; absent with fewer than 100,000 transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999_us: Option<f64>,
     /// Maximum service time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_us: Option<f64>,
@@ -64,6 +68,9 @@ pub struct Point {
     /// 99th percentile of the response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_us: Option<f64>,
+    /// 99.99th percentile of the response time, in microseconds; absent with fewer than 100,000 transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_p9999_us: Option<f64>,
     /// Maximum response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
@@ -82,7 +89,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// Sets the latencies of the transactions from the percentiles of service and response times in microseconds; 100 is the maximum.
+    /// Sets the latencies of the transactions from the percentiles of service and response times in microseconds; 100
+    /// is the maximum.
     pub fn set_latencies(
         &mut self,
         service: impl Fn(f64) -> Option<f64>,
@@ -90,6 +98,9 @@ impl Point {
     ) {
         (self.p50_us, self.response_p50_us) = (service(50.0), response(50.0));
         (self.p99_us, self.response_p99_us) = (service(99.0), response(99.0));
+        if percentile_shown(self.transactions, 99.99, 1.0) {
+            (self.p9999_us, self.response_p9999_us) = (service(99.99), response(99.99));
+        }
         (self.max_us, self.response_max_us) = (service(100.0), response(100.0));
     }
 }

@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 7] = [
+pub(super) const STEPS: [Step; 8] = [
     sqlite_only(include_str!("../../../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../../../sql/store/0003_device_limit.sql")),
@@ -31,6 +31,11 @@ pub(super) const STEPS: [Step; 7] = [
         derives: false,
     },
     Step { derives: true, ..shared(include_str!("../../../../sql/store/0007_marks.sql")) },
+    Step {
+        sqlite: include_str!("../../../../sql/store/0008_p9999.sql"),
+        postgresql: Some(include_str!("../../../../sql/store/0008_p9999.postgresql.sql")),
+        derives: false,
+    },
 ];
 
 /// Brings the store up to date.

@@ -82,6 +82,39 @@ fn the_series_in_openmetrics() {
 }
 
 #[test]
+fn a_percentile_of_enough_transactions_is_in_every_form() {
+    let mut histogram = crate::metrics::Histogram::new().unwrap();
+    histogram.record_many(crate::units::Nanos(1_000_000), 999_800);
+    histogram.record_many(crate::units::Nanos(50_000_000), 200);
+    let mut record = example_record();
+    let each = &mut record.stages[0].session_loop;
+    each.service_us = histogram.summary();
+    each.histogram = Some(histogram.to_base64().unwrap());
+    each.series.truncate(1);
+    each.series[0].transactions = 100_000;
+    each.series.push(Point { transactions: 99_999, ..each.series[0].clone() });
+    for point in &mut each.series {
+        point.set_latencies(|percent| histogram.percentile_us(percent), |_| None);
+    }
+    let is_short = |point: &Point| point.p9999_us.is_none() && point.p99_us.is_some();
+    assert!(each.series[0].p9999_us.is_some() && each.series[1..].iter().all(is_short));
+    let text = |format| export(std::slice::from_ref(&record), format).unwrap();
+    assert!(text(ExportFormat::Json).contains("\"p9999\": 50"));
+    assert!(text(ExportFormat::Csv(CsvRows::Stages)).contains(",service_p9999_us,"));
+    assert!(text(ExportFormat::Csv(CsvRows::Series)).contains(",service_p9999_us,"));
+    let metrics = text(ExportFormat::OpenMetrics);
+    assert!(metrics.contains("quantile=\"0.9999\"} 0.05"), "{metrics}");
+    let run = crate::report::run_text(&record, "", 200);
+    assert!(run.contains("p99.99 50.0 ms · max 50.0 ms"), "{run}");
+    let page = crate::report::page::html(std::slice::from_ref(&record), None).unwrap();
+    assert!(page.contains(">p99.99<"), "{page}");
+    let line = crate::report::interval_line(&record.stages[0].session_loop.series[0], &record.plan);
+    assert!(line.contains("p99 1.00 ms · p99.99 50.0 ms · max 50.0 ms"), "{line}");
+    let compared = crate::figure::Figure::P9999Us.of(&record, &record.stages[0]);
+    assert_eq!(compared.map(f64::round), Some(50_000.0));
+}
+
+#[test]
 fn one_record_is_an_object_and_several_are_json_lines() {
     let record = example_record();
     let one = export(std::slice::from_ref(&record), ExportFormat::Json).unwrap();
