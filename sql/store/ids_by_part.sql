@@ -1,1 +1,1 @@
-select id from runs where id like $1 || '%' or id like '%' || $1 order by id
+select id from {table} where id like $1 || '%' or id like '%' || $1 order by id

@@ -101,6 +101,7 @@ pub(super) fn transact<T>(
     result.ok_or_else(|| StoreError::Value { location: backend.location(), column: 0, value: None })
 }
 
+const IDS_BY_PART: &str = include_str!("../../../../sql/store/ids_by_part.sql");
 const RECORD_PART: &str = include_str!("../../../../sql/store/record_part.sql");
 
 /// Characters that one query reads of a record. In PostgreSQL, a message of riops has at most 16 MiB, and a
@@ -110,6 +111,22 @@ const PART_CHARS: usize = 3_000_000;
 /// Returns the first column of the first row.
 pub(super) fn first(rows: Vec<Row>) -> Option<String> {
     rows.into_iter().next()?.into_iter().next()?
+}
+
+/// Returns the only id of a table that starts or ends with this text, otherwise the number of such ids.
+pub(super) fn id_by_part(
+    session: &mut dyn Session,
+    table: &str,
+    part: &str,
+) -> Result<Result<String, usize>, StoreError> {
+    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if part.is_empty() || !part.chars().all(is_id) {
+        return Ok(Err(0));
+    }
+    let sql = IDS_BY_PART.replace("{table}", table);
+    let found = session.query(&sql, &[part.to_ascii_lowercase().into()])?;
+    let count = found.len();
+    Ok(first(found).filter(|_| count == 1).ok_or(count))
 }
 
 /// Reads the JSON of a record.

@@ -5,14 +5,13 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::backend::{Session, first};
+use super::backend::{Session, first, id_by_part};
 use super::error::StoreError;
 use super::value::{Reader, columns, fields, time_text};
 use crate::figure::Value;
 
 const EXPERIMENT: &str = include_str!("../../../../sql/store/experiment.sql");
 const IDS_BY_NAME: &str = include_str!("../../../../sql/store/experiment_ids_by_name.sql");
-const IDS_BY_PART: &str = include_str!("../../../../sql/store/experiment_ids_by_part.sql");
 const LAST: &str = include_str!("../../../../sql/store/experiment_last.sql");
 const LIST: &str = include_str!("../../../../sql/store/experiments.sql");
 const UPDATE: &str = include_str!("../../../../sql/store/experiment_update.sql");
@@ -83,17 +82,10 @@ pub(super) fn id_in(
     if let Some(id) = first(session.query(IDS_BY_NAME, &[part.into()])?) {
         return Ok(id);
     }
-    let not_found = || StoreError::ExperimentNotFound(part.to_owned());
-    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-    if part.is_empty() || !part.chars().all(is_id) {
-        return Err(not_found());
-    }
-    let found = session.query(IDS_BY_PART, &[part.to_ascii_lowercase().into()])?;
-    match found.len() {
-        1 => first(found).ok_or_else(not_found),
-        0 => Err(not_found()),
-        count => Err(StoreError::AmbiguousExperiment { prefix: part.to_owned(), count }),
-    }
+    id_by_part(session, "experiments", part)?.map_err(|count| match count {
+        0 => StoreError::ExperimentNotFound(part.to_owned()),
+        count => StoreError::AmbiguousExperiment { prefix: part.to_owned(), count },
+    })
 }
 
 /// Returns whether an experiment has this full id.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::backend::{Access, Backend, Session, first, read_json, transact};
+use super::backend::{Access, Backend, Session, first, id_by_part, read_json, transact};
 use super::derive;
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
@@ -24,7 +24,6 @@ const LIST: &str = include_str!("../../../../sql/store/list.sql");
 const LIST_TAG: &str = include_str!("../../../../sql/store/list_tag.sql");
 const STAGES: &str = include_str!("../../../../sql/store/stages.sql");
 const LAST: &str = include_str!("../../../../sql/store/last.sql");
-const IDS_BY_PART: &str = include_str!("../../../../sql/store/ids_by_part.sql");
 const IDS_BY_LABEL: &str = include_str!("../../../../sql/store/ids_by_label.sql");
 const IDS_BY_TAG: &str = include_str!("../../../../sql/store/ids_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../../../sql/store/record_update.sql");
@@ -87,15 +86,23 @@ impl<B: Backend> SharedStore<B> {
             let rows = session.query(LAST, &[])?;
             return first(rows).ok_or_else(|| StoreError::Empty(self.location()));
         }
-        let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-        if run.is_empty() || !run.chars().all(is_id) {
-            return Err(StoreError::NotFound(run.to_owned()));
-        }
-        let found = session.query(IDS_BY_PART, &[run.to_ascii_lowercase().into()])?;
-        match found.len() {
-            0 => Err(StoreError::NotFound(run.to_owned())),
-            1 => first(found).ok_or_else(|| StoreError::NotFound(run.to_owned())),
-            count => Err(StoreError::Ambiguous { prefix: run.to_owned(), count }),
+        id_by_part(session, "runs", run)?.map_err(|count| match count {
+            0 => StoreError::NotFound(run.to_owned()),
+            count => StoreError::Ambiguous { prefix: run.to_owned(), count },
+        })
+    }
+
+    /// Returns the result of a write. Its commit may have succeeded although its reply was lost.
+    fn confirmed(
+        &self,
+        saved: Result<(), StoreError>,
+        exists: impl FnMut(&mut dyn Session) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        match saved {
+            Err(error) if error.is_connection_lost() && self.read(exists).unwrap_or(false) => {
+                Ok(())
+            }
+            saved => saved,
         }
     }
 
@@ -209,13 +216,7 @@ impl<B: Backend> Store for SharedStore<B> {
             }
             derive::insert(session, record, json.clone())
         });
-        match saved {
-            // The commit may have succeeded although its reply was lost.
-            Err(error) if error.is_connection_lost() && self.read(exists).unwrap_or(false) => {
-                Ok(())
-            }
-            saved => saved,
-        }
+        self.confirmed(saved, exists)
     }
 
     fn id(&self, run: &str) -> Result<String, StoreError> {
@@ -328,13 +329,7 @@ impl<B: Backend> Store for SharedStore<B> {
     fn save_experiment(&self, experiment: &StoredExperiment) -> Result<(), StoreError> {
         let saved = self.write(|session| experiments::insert(session, experiment));
         let exists = |session: &mut dyn Session| experiments::exists(session, &experiment.id);
-        match saved {
-            // The commit may have succeeded although its reply was lost.
-            Err(error) if error.is_connection_lost() && self.read(exists).unwrap_or(false) => {
-                Ok(())
-            }
-            saved => saved,
-        }
+        self.confirmed(saved, exists)
     }
 
     fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {

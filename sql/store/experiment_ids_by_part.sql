@@ -1,1 +1,0 @@
-select id from experiments where id like $1 || '%' or id like '%' || $1 order by id
