@@ -23,8 +23,7 @@ pub(super) fn of_all<'a>(
         all.merge(&histogram(stage)?).ok()?;
         share = share.min(effective_share(stage));
     }
-    percentile_shown(all.count(), percent, share)
-        .then(|| all.quantile(percent / 100.0).0 as f64 / 1e3)
+    percentile_shown(all.count(), percent, share).then(|| all.percentile_us(percent))?
 }
 
 /// The histogram of the response times with a rate, otherwise of the service times.

@@ -9,11 +9,11 @@ use uuid::{Builder, Uuid};
 use super::error::ImportError;
 use super::format::Format;
 use super::settings::Settings;
-use crate::metrics::steadiness;
+use crate::metrics::steadiness_of;
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
     ClientRecord, Flavor, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource,
-    Status, SteadinessRecord, TargetRecord, Throughput, Verdict,
+    Status, TargetRecord, Throughput, Verdict,
 };
 use crate::units::text::is_unprintable;
 
@@ -81,7 +81,7 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
     stage.name = format!("imported, {}", found.run.tool);
     "loop".clone_into(&mut stage.kind);
     stage.throughput = throughput(&stage);
-    stage.session_loop.steadiness = steady(&stage);
+    stage.session_loop.steadiness = steadiness_of(&stage.session_loop.series);
     let (started_at, start) = start(found.started_at, stage.seconds, origin, settings);
     stage.started_at = found.started_at.or(settings.started_at);
     let id = id(&found.run, &stage, found.started_at, started_at);
@@ -152,21 +152,6 @@ fn throughput(stage: &StageRecord) -> Throughput {
         rows_per_s: per_s(stage.rows),
         statements_per_s: per_s(stage.statements),
     }
-}
-
-/// The same judgment as for a measured run.
-fn steady(stage: &StageRecord) -> Option<SteadinessRecord> {
-    let points: Vec<_> =
-        stage.session_loop.series.iter().map(|point| (point.seconds, point.transactions)).collect();
-    steadiness(&points).map(|found| SteadinessRecord {
-        intervals: found.intervals,
-        first_fifth_transactions_per_s: found.first_fifth_per_s,
-        last_fifth_transactions_per_s: found.last_fifth_per_s,
-        first_fifth_rows_per_s: 0.0,
-        last_fifth_rows_per_s: 0.0,
-        truncated_share: found.truncated_share,
-        steady: found.steady,
-    })
 }
 
 /// The start of the run, and where it comes from. A tool that redirects its output ends when the file was last

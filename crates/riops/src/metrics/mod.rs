@@ -29,6 +29,6 @@ pub use nodes::{NodeTotals, imbalance};
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
 pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
 pub use samples::Samples;
-pub use steadiness::{Steadiness, steadiness};
+pub use steadiness::steadiness_of;
 pub use timeline::{TimeSeries, Timeline};
 pub use warm_up::{WarmUp, warm_up};

@@ -7,6 +7,8 @@
 //! expects a warm-up at the start. Caches that fill up, throttled devices and checkpoints also change a rate
 //! towards the end, so the reversed series is examined as well.
 
+use crate::record::{Point, SteadinessRecord};
+
 /// Minimum number of intervals: a fifth then has two.
 const INTERVALS_MIN: usize = 10;
 /// From this number of intervals on, MSER uses means of five. Fewer than ten means would be too few.
@@ -27,23 +29,44 @@ const STANDARD_ERRORS: f64 = 3.0;
 
 /// How the rate changes over a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steadiness {
+struct Steadiness {
     /// Number of intervals.
-    pub intervals: usize,
+    intervals: usize,
     /// Mean rate in the first fifth of the intervals, per second.
-    pub first_fifth_per_s: f64,
+    first_fifth_per_s: f64,
     /// Mean rate in the last fifth.
-    pub last_fifth_per_s: f64,
+    last_fifth_per_s: f64,
     /// Share of the intervals that MSER truncates, from the start or from the end, whichever is larger: 0 to 0.5.
-    pub truncated_share: f64,
+    truncated_share: f64,
     /// Whether the mean describes the stage.
-    pub steady: bool,
+    steady: bool,
+}
+
+/// Returns how the rate changed over the series: by rows if the transactions have rows, otherwise by transactions.
+/// `None` for a series that is too short.
+#[must_use]
+pub fn steadiness_of(series: &[Point]) -> Option<SteadinessRecord> {
+    let by = |count: fn(&Point) -> u64| {
+        let intervals: Vec<_> = series.iter().map(|point| (point.seconds, count(point))).collect();
+        steadiness(&intervals)
+    };
+    let (rows, transactions) = (by(|point| point.rows)?, by(|point| point.transactions)?);
+    let has_rows = series.iter().any(|point| point.rows > 0);
+    let judged = if has_rows { rows } else { transactions };
+    Some(SteadinessRecord {
+        intervals: judged.intervals,
+        first_fifth_transactions_per_s: transactions.first_fifth_per_s,
+        last_fifth_transactions_per_s: transactions.last_fifth_per_s,
+        first_fifth_rows_per_s: rows.first_fifth_per_s,
+        last_fifth_rows_per_s: rows.last_fifth_per_s,
+        truncated_share: judged.truncated_share,
+        steady: judged.steady,
+    })
 }
 
 /// Judges a series of intervals, each with its length in seconds and its count. Returns `None` for fewer than ten
 /// intervals.
-#[must_use]
-pub fn steadiness(intervals: &[(f64, u64)]) -> Option<Steadiness> {
+fn steadiness(intervals: &[(f64, u64)]) -> Option<Steadiness> {
     let long = long_intervals(intervals);
     let rates: Vec<f64> = long.iter().map(|(seconds, count)| *count as f64 / seconds).collect();
     let means = MeanSize::of(rates.len())?.means(&rates);
@@ -200,5 +223,26 @@ mod tests {
         assert_eq!(truncation_point(&[9.0; 6]), 0);
         assert_eq!(truncation_point(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3);
         assert_eq!(truncation_point(&[]), 0);
+    }
+
+    #[test]
+    fn judges_rows_or_else_transactions() {
+        let series = |rows_each: u64| -> Vec<Point> {
+            (1..=20)
+                .map(|second| {
+                    let transactions = 100 * second;
+                    let rows = rows_each * transactions;
+                    Point { seconds: 1.0, transactions, rows, ..Point::default() }
+                })
+                .collect()
+        };
+        let with_rows = steadiness_of(&series(10)).unwrap();
+        assert!(!with_rows.steady);
+        assert_eq!(with_rows.first_fifth_rows_per_s, 2_500.0);
+        assert_eq!(with_rows.last_fifth_rows_per_s, 18_500.0);
+        assert_eq!(with_rows.last_fifth_transactions_per_s, 1_850.0);
+        let without = steadiness_of(&series(0)).unwrap();
+        assert_eq!((without.steady, without.last_fifth_rows_per_s), (false, 0.0));
+        assert_eq!(steadiness_of(&[]), None);
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use riops_wire::copy::text_row;
+
 use super::backend::{Access, Backend, Dialect, Session, Step, Work};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
@@ -202,7 +204,8 @@ impl Session for PostgresqlSession<'_> {
                 while unsent.len() < COPY_BYTES
                     && let Some(row) = rest.next()
                 {
-                    copy_row(row, &mut unsent);
+                    let values: Vec<_> = row.iter().map(|(_, value)| value.stored_text()).collect();
+                    text_row(&mut unsent, values.iter().map(Option::as_deref));
                 }
                 let part = unsent.len().min(COPY_BYTES);
                 out.extend(unsent.drain(..part));
@@ -232,27 +235,4 @@ impl Session for PostgresqlSession<'_> {
     fn choose(&self, step: &Step) -> Option<&'static str> {
         step.postgresql
     }
-}
-
-/// Appends a row in the text format of COPY.
-fn copy_row(row: &Fields, out: &mut Vec<u8>) {
-    for (position, (_, value)) in row.iter().enumerate() {
-        if position > 0 {
-            out.push(b'\t');
-        }
-        let Some(text) = value.stored_text() else {
-            out.extend_from_slice(b"\\N");
-            continue;
-        };
-        for &byte in text.as_bytes() {
-            match byte {
-                b'\\' => out.extend_from_slice(b"\\\\"),
-                b'\t' => out.extend_from_slice(b"\\t"),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                b'\r' => out.extend_from_slice(b"\\r"),
-                other => out.push(other),
-            }
-        }
-    }
-    out.push(b'\n');
 }

@@ -16,7 +16,6 @@ mod session_loop;
 mod sessions;
 mod stage;
 mod statement;
-mod steadiness;
 mod thresholds;
 mod warnings;
 

@@ -10,9 +10,8 @@ use super::operations::{blocks_per_transaction, operations, outcomes};
 use super::parts::Measured;
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
-use super::steadiness::steadiness_of;
 use crate::engine::{EndedSession, SessionTally, StageResult};
-use crate::metrics::{Counter, Counters, Histogram, HistogramError};
+use crate::metrics::{Counter, Counters, Histogram, HistogramError, steadiness_of};
 use crate::plan::{Mix, Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::{
@@ -123,7 +122,7 @@ fn session_loop(
             .into_iter()
             .find(|histogram| histogram.count() > 0)
             .filter(|_| plan.percentile > 0.0)
-            .map(|histogram| histogram.quantile(plan.percentile / 100.0).as_micros()),
+            .and_then(|histogram| histogram.percentile_us(plan.percentile)),
         execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
         lock_waits: lock_waits(usage),
         imbalance: imbalance_of(&nodes),
