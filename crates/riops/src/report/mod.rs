@@ -54,7 +54,7 @@ pub use subjects::repeats::{repeat_line, repeats_text};
 pub use subjects::run::page::{charts, html, html_in, markdown, title};
 pub use subjects::run::{run_text, scatter_png, threshold_text};
 pub use subjects::runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
-pub use table::{Cell, Column, Table};
+pub use table::{ABSENT, Cell, Column, Table};
 
 use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;

@@ -6,7 +6,7 @@ use crate::units::format::percent;
 use crate::units::text::one_line;
 
 /// Text of a value that was not measured.
-pub(super) const ABSENT: &str = "n/a";
+pub const ABSENT: &str = "n/a";
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -106,7 +106,7 @@ fn a_percentile_of_enough_transactions_is_in_every_form() {
     assert!(metrics.contains("quantile=\"0.9999\"} 0.05"), "{metrics}");
     let run = crate::report::run_text(&record, "", 200);
     assert!(run.contains("p99.99 50.0 ms · max 50.0 ms"), "{run}");
-    let page = crate::report::page::html(std::slice::from_ref(&record), None).unwrap();
+    let page = crate::report::html(std::slice::from_ref(&record), None).unwrap();
     assert!(page.contains(">p99.99<"), "{page}");
     let line = crate::report::interval_line(&record.stages[0].session_loop.series[0], &record.plan);
     assert!(line.contains("p99 1.00 ms · p99.99 50.0 ms · max 50.0 ms"), "{line}");

@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::super::app::{App, Place, Shared, layout, see_other};
 use super::super::failure::Failure;
 use super::super::query::Query;
+use crate::figure::{Statistic, per_second};
 use crate::plan::Stop;
 use crate::record::{LivePhase, LiveRun, LiveStage, Point};
-use crate::report::counts_transactions;
+use crate::report::{ABSENT, counts_transactions};
 use crate::units::format::{count, duration_us, rate};
 
 /// The values of `live.html`.
@@ -72,9 +73,9 @@ async fn ended(app: &App, id: String) -> Result<Response, Failure> {
 fn view(run: &LiveRun) -> Live {
     let last = run.stage().and_then(|stage| stage.last.as_ref());
     let is_transactions = counts_transactions(&run.workload);
-    let per_second = |point: &Point| {
-        let number = if is_transactions { point.transactions } else { point.rows };
-        rate(number as f64 / point.seconds.max(f64::MIN_POSITIVE))
+    let rate_of = |point: &Point| {
+        let count = if is_transactions { point.transactions } else { point.rows };
+        per_second(count, point).map(rate)
     };
     Live {
         id: run.id.to_string(),
@@ -89,7 +90,7 @@ fn view(run: &LiveRun) -> Live {
         setup: setup(run),
         phase: run.phase.text(),
         figure: if is_transactions { "transactions" } else { "rows" },
-        rate: last.map_or_else(|| "–".to_owned(), per_second),
+        rate: last.and_then(rate_of).unwrap_or_else(|| ABSENT.to_owned()),
         has_points: last.is_some(),
         tiles: tiles(last),
         stages: run.stages.iter().map(stage).collect(),
@@ -118,14 +119,15 @@ fn setup(run: &LiveRun) -> String {
 
 /// The latencies of the last interval: response times if there is a rate.
 fn tiles(last: Option<&Point>) -> Vec<Tile> {
-    let text = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_us);
-    let of = |pick: fn(&Point) -> Option<f64>| text(last.and_then(pick));
-    let tile = |name, label, value| Tile { name, label, value };
-    vec![
-        tile("p50", "p50", of(|point| point.response_p50_us.or(point.p50_us))),
-        tile("p99", "p99", of(|point| point.response_p99_us.or(point.p99_us))),
-        tile("max", "max", of(|point| point.response_max_us.or(point.max_us))),
-    ]
+    let tile = |each: &'static Statistic| {
+        let us = last.and_then(|point| each.of_users(point));
+        Tile {
+            name: each.key,
+            label: each.name,
+            value: us.map_or_else(|| ABSENT.to_owned(), duration_us),
+        }
+    };
+    [50.0, 99.0, 100.0].into_iter().filter_map(Statistic::percentile).map(tile).collect()
 }
 
 fn stage(stage: &LiveStage) -> Stage {

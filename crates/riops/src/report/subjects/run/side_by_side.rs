@@ -1,7 +1,7 @@
 //! The place of a comparison in a page: above the runs that it compares.
 
 use super::hero::title;
-use crate::figure::{Summary, device};
+use crate::figure::{Statistic, Summary, device};
 use crate::record::{LatencySummary, Record, Validity};
 use crate::report::document::Findings;
 use crate::report::setup::{badge, cpu_text};
@@ -133,14 +133,13 @@ fn latency(record: &Record) -> Option<&LatencySummary> {
     stage.session_loop.latency_us()
 }
 
+/// Percentiles that are not shown side by side.
+const NOT_SHOWN: [&str; 2] = ["p90", "p95"];
+
 /// A figure of a run as text.
 type Figure = (&'static str, fn(&Record) -> Option<String>);
 
-const FIGURES: [Figure; 9] = [
-    ("p50", |record| Some(duration_us(latency(record)?.p50))),
-    ("p99", |record| Some(duration_us(latency(record)?.p99))),
-    ("p99.9", |record| Some(duration_us(latency(record)?.p999))),
-    ("max", |record| Some(duration_us(latency(record)?.max))),
+const FIGURES: [Figure; 5] = [
     ("errors", |record| {
         let summaries = Summary::of_each(record);
         Some(crate::units::count(summaries.iter().map(Summary::errors).sum()))
@@ -171,12 +170,18 @@ fn figures(records: &[Record]) -> Table {
         Cell::from(result(record)).with_link(format!("#run-{}", position + 1))
     });
     let mut rows: Vec<Vec<Cell>> = vec![std::iter::once("result".into()).chain(main).collect()];
-    for (name, of) in FIGURES {
-        let values: Vec<_> = records.iter().map(of).collect();
+    let mut row = |name: &str, values: Vec<Option<String>>| {
         if values.iter().any(Option::is_some) {
             let cells = values.into_iter().map(Cell::from);
             rows.push(std::iter::once(name.into()).chain(cells).collect());
         }
+    };
+    for each in Statistic::percentiles().filter(|each| !NOT_SHOWN.contains(&each.key)) {
+        let value = |record| Some(duration_us(each.of(latency(record)?)?));
+        row(each.name, records.iter().map(value).collect());
+    }
+    for (name, of) in FIGURES {
+        row(name, records.iter().map(of).collect());
     }
     Table::new("figures", head("figure", records, number), rows)
 }
