@@ -14,7 +14,7 @@ use riops::dataset::prepare::Progress;
 use riops::plan::{Plan, Stop};
 use riops::record::Point;
 use riops::record::ProbePoint;
-use riops::report;
+use riops::report::{self, Document};
 use riops::units::Span;
 use riops::units::text::{json, lines, one_line};
 use terminal_size::{Width, terminal_size_of};
@@ -38,6 +38,11 @@ pub(crate) fn output_columns() -> usize {
     let terminal = terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| columns.into());
     let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
     terminal.or_else(variable).map_or(usize::MAX, |columns: usize| columns.max(COLUMNS_MIN))
+}
+
+/// A document in lines of the width of standard output.
+pub(crate) fn text(document: &Document) -> String {
+    report::document_text(document, output_columns())
 }
 
 /// Columns of a line on standard error; unlimited if it is not a terminal.

@@ -10,7 +10,7 @@ use riops::engine::calibrate;
 use riops::host::{Interrupt, machine};
 use riops::probe::disk::{DiskError, measure};
 use riops::record::MachineFacts;
-use riops::report;
+use riops::report::{self, Document};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
 use riops::server::{Connection, ConnectionError, Pooler, local_server};
@@ -62,7 +62,7 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
     }
     drop(connection);
     target.close()?;
-    print(options, &diagnosis, report::diagnosis_text)
+    print(options, &diagnosis, report::diagnosis_document)
 }
 
 /// Measures the maximum throughput of this client, against a server that does nothing.
@@ -90,7 +90,7 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     if calibration.transactions_per_s == 0.0 {
         anyhow::bail!("no transaction ended within the measurement");
     }
-    print(options, &calibration, report::calibration_text)
+    print(options, &calibration, report::calibration_document)
 }
 
 /// Measures the limits of the device of the server's data, and stores them.
@@ -129,7 +129,7 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
     let server_options = &ui.given().server;
-    print(options, &limit, |limit, width| report::disk_text(limit, server_options, width))
+    print(options, &limit, |limit| report::disk_document(limit, server_options))
 }
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
@@ -160,10 +160,10 @@ fn parent_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(Pa
 fn print<T: Serialize>(
     options: &Doctor,
     found: &T,
-    text: impl Fn(&T, usize) -> String,
+    document: impl Fn(&T) -> Document,
 ) -> Result<ExitCode> {
     crate::ui::print(&match options.output.output {
-        Output::Text => text(found, crate::ui::output_columns()),
+        Output::Text => crate::ui::text(&document(found)),
         Output::Json => json_text(found)?,
     })?;
     Ok(ExitCode::SUCCESS)

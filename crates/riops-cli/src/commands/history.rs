@@ -32,7 +32,7 @@ pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     let series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
     let text = match options.output {
-        Output::Text => report::history_text(&series, crate::ui::output_columns()),
+        Output::Text => crate::ui::text(&report::history_document(&series)),
         Output::Json => json_text(&series)?,
     };
     crate::ui::print(&ui.given().complete(&text))?;

@@ -76,7 +76,7 @@ impl Repeats {
             }
         }
         let summary =
-            report::repeats_text(&records, &format!("{TAG}={value}"), crate::ui::output_columns());
+            crate::ui::text(&report::repeats_document(&records, &format!("{TAG}={value}")));
         if is_text {
             crate::ui::print(&summary)?;
         } else {

@@ -44,15 +44,15 @@ pub use script::{script_statement, script_title};
 pub use setup::badge;
 pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
-pub use subjects::doctor::{calibration_text, diagnosis_text, disk_text};
+pub use subjects::doctor::{calibration_document, diagnosis_document, disk_document};
 pub use subjects::experiment;
 pub use subjects::experiments::{experiments_text, plan_text, start_line, time_left};
 pub use subjects::history::{
-    HistoryChange, HistoryPoint, HistorySeries, history, history_figures, history_text,
+    HistoryChange, HistoryPoint, HistorySeries, history, history_document, history_figures,
 };
-pub use subjects::repeats::{repeat_line, repeats_text};
+pub use subjects::repeats::{repeat_line, repeats_document};
 pub use subjects::run::page::{charts, html, html_in, markdown, title};
-pub use subjects::run::{run_text, scatter_png, threshold_text};
+pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};
 pub use subjects::runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
 pub use table::{ABSENT, Cell, Column, Table};
 

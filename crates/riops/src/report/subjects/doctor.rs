@@ -3,15 +3,14 @@
 use crate::engine::Calibration;
 use crate::record::DiskLimit;
 use crate::report::document::{Document, Hint};
-use crate::report::render::text::text;
 use crate::server::examine::{Diagnosis, Level};
 use crate::units::format::{bytes_text, count, duration_us, percent, rate};
 
 const GB: f64 = 1e9;
 
-/// The diagnosis of a server and of this client, in lines of at most `width` columns.
+/// The diagnosis of a server and of this client.
 #[must_use]
-pub fn diagnosis_text(found: &Diagnosis, width: usize) -> String {
+pub fn diagnosis_document(found: &Diagnosis) -> Document {
     let mut document = Document::default();
     let server = &found.server;
     document.line("server", format!("{} {}", server.flavor, server.version));
@@ -56,7 +55,7 @@ pub fn diagnosis_text(found: &Diagnosis, width: usize) -> String {
         };
         document.line(label, format!("{}: {}", finding.about, finding.text));
     }
-    text(&document, width)
+    document
 }
 
 fn client(document: &mut Document, found: &Diagnosis) {
@@ -84,9 +83,9 @@ fn client(document: &mut Document, found: &Diagnosis) {
     );
 }
 
-/// The maximum throughput of the client, in lines of at most `width` columns.
+/// The maximum throughput of the client.
 #[must_use]
-pub fn calibration_text(found: &Calibration, width: usize) -> String {
+pub fn calibration_document(found: &Calibration) -> Document {
     let mut document = Document::default();
     document.line(
         "client",
@@ -126,12 +125,12 @@ pub fn calibration_text(found: &Calibration, width: usize) -> String {
             percent(share)
         ),
     );
-    text(&document, width)
+    document
 }
 
-/// The maximum rates of a device, in lines of at most `width` columns.
+/// The maximum rates of a device.
 #[must_use]
-pub fn disk_text(found: &DiskLimit, server_options: &str, width: usize) -> String {
+pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
     let mut document = Document::default();
     document.line(
         "device",
@@ -166,7 +165,7 @@ pub fn disk_text(found: &DiskLimit, server_options: &str, width: usize) -> Strin
     let command = format!("riops run cbc{server_options}");
     let hint = Hint::new(command, "compare its steps with these figures");
     document.commands("try next", vec![hint]);
-    text(&document, width)
+    document
 }
 
 #[cfg(test)]
@@ -175,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::record::{Flavor, MachineFacts};
+    use crate::report::document_text;
     use crate::server::examine::{ClientLimits, Finding};
     use crate::server::facts::ServerFacts;
 
@@ -225,7 +225,7 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(diagnosis_text(&found, 80));
+        insta::assert_snapshot!(document_text(&diagnosis_document(&found), 80));
     }
 
     #[test]
@@ -240,6 +240,6 @@ mod tests {
             service_us: None,
             away_us: None,
         };
-        insta::assert_snapshot!(calibration_text(&found, 80));
+        insta::assert_snapshot!(document_text(&calibration_document(&found), 80));
     }
 }

@@ -8,7 +8,6 @@ use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::report::document::Document;
 use crate::report::effect::change_text;
-use crate::report::render::text::text;
 use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
 use crate::stats::{ChangeSettings, Outcome, change_points};
@@ -180,9 +179,9 @@ fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
         .collect()
 }
 
-/// The series as text in lines of at most `width` columns: a line for each run, and a line where the level changed.
+/// The document of the series: a line for each run, and a line where the level changed.
 #[must_use]
-pub fn history_text(series: &[HistorySeries], width: usize) -> String {
+pub fn history_document(series: &[HistorySeries]) -> Document {
     let mut document = Document::default();
     for (position, each) in series.iter().enumerate() {
         if position > 0 {
@@ -197,7 +196,7 @@ pub fn history_text(series: &[HistorySeries], width: usize) -> String {
         }
         document.lines("changes", each.changes.iter().map(|change| change_line(each, change)));
     }
-    text(&document, width)
+    document
 }
 
 fn table(series: &HistorySeries) -> Table {
@@ -247,6 +246,7 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::document_text;
 
     /// Runs with these rates, in thousands of rows per second, and this number of sessions.
     fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
@@ -288,14 +288,14 @@ mod tests {
         let [change] = series.changes.as_slice() else { panic!("{series:?}") };
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
         assert_eq!(change.outcome, Outcome::Slower);
-        insta::assert_snapshot!(history_text(&found, 100));
+        insta::assert_snapshot!(document_text(&history_document(&found), 100));
     }
 
     #[test]
     fn marked_runs_are_marked_in_the_history() {
         let (mut runs, stages) = stored(&SHIFT[..2], 4);
         runs[1].marks = Some("disturbed".to_owned());
-        let text = history_text(&history(&runs, &stages, None, 0.02), 100);
+        let text = document_text(&history_document(&history(&runs, &stages, None, 0.02)), 100);
         let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
         assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
     }
@@ -304,7 +304,7 @@ mod tests {
     fn too_few_runs_are_not_a_series_without_changes() {
         let text = |runs: usize| {
             let (runs, stages) = stored(&SHIFT[..runs], 4);
-            history_text(&history(&runs, &stages, None, 0.02), 100)
+            document_text(&history_document(&history(&runs, &stages, None, 0.02)), 100)
         };
         assert!(
             text(5).contains("changes      unknown: at least 6 runs are needed"),

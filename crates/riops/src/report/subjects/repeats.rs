@@ -5,7 +5,6 @@ use crate::record::{Record, Status};
 use crate::report::document::{Document, Hint};
 use crate::report::form::Extras;
 use crate::report::render::fill::wrapped;
-use crate::report::render::text::text;
 use crate::report::setup::badge;
 use crate::report::subjects::run::threshold_text;
 use crate::report::table::{Cell, Table, number, word};
@@ -45,7 +44,7 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
 
 /// The summary of repeated runs. `selection` is the tag that selects them in other commands.
 #[must_use]
-pub fn repeats_text(records: &[Record], selection: &str, width: usize) -> String {
+pub fn repeats_document(records: &[Record], selection: &str) -> Document {
     let usable: Vec<&Record> = records
         .iter()
         .filter(|record| record.status == Status::Done && record.verdict.valid)
@@ -74,7 +73,7 @@ pub fn repeats_text(records: &[Record], selection: &str, width: usize) -> String
             Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
         ],
     );
-    text(&document, width)
+    document
 }
 
 /// The median, spread and interval of each figure.
@@ -111,6 +110,7 @@ fn table(title: &str, figures: &[FigureValues]) -> Table {
 mod tests {
     use super::*;
     use crate::record::ThresholdRecord;
+    use crate::report::document_text;
     use crate::report::example_record;
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             ended_run: false,
         });
         assert!(line(&record).contains(" · valid, breached · 456789ab"), "{}", line(&record));
-        let text = repeats_text(&[example_record(), record], "repeat=1", 200);
+        let text = document_text(&repeats_document(&[example_record(), record], "repeat=1"), 200);
         let expected = "threshold    run 456789ab BREACHED: tps>700 (measured 612)";
         assert_eq!(text.matches(expected).count(), 1, "{text}");
     }
@@ -142,7 +142,7 @@ mod tests {
                 record
             })
             .collect();
-        let text = repeats_text(&records, "repeat=1", 200);
+        let text = document_text(&repeats_document(&records, "repeat=1"), 200);
         let p99 = text.lines().find(|line| line.trim_start().starts_with("p99  ")).unwrap();
         assert!(p99.contains("0.00 µs to 1.51 ms"), "{text}");
     }

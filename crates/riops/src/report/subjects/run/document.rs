@@ -33,18 +33,18 @@ impl Form for Text {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(text(&document(record, extras), extras.width) + &extras.histogram_below(record))
+        Ok(text(&run_document(record, extras), extras.width) + &extras.histogram_below(record))
     }
 }
 
 /// The text of a run in lines of at most `width` columns, if its words allow it.
 #[must_use]
 pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
-    text(&document(record, &Extras::new(stored, width)), width)
+    text(&run_document(record, &Extras::new(stored, width)), width)
 }
 
 /// Returns the document of a run.
-fn document(record: &Record, extras: &Extras<'_>) -> Document {
+pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     let mut document = Document::default();
     let Some(summary) = Summary::of(record) else {
         document.title(format!("{}: nothing was measured", record.id));

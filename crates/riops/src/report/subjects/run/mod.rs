@@ -14,5 +14,5 @@ mod side_by_side;
 mod view;
 
 pub(in crate::report) use document::Text;
-pub use document::{run_text, threshold_text};
+pub use document::{run_document, run_text, threshold_text};
 pub use scatter::scatter_png;

@@ -160,7 +160,7 @@ fn commands_to_try_repeat_the_options_of_server_and_store() {
     let record = example_record();
     let extras = Extras::new(STORED, usize::MAX)
         .with_options(Some(" -d bench"), Some(" --store runs.sqlite"));
-    let text = text(&document(&record, &extras), usize::MAX);
+    let text = text(&run_document(&record, &extras), usize::MAX);
     assert!(text.contains("riops report last --store runs.sqlite "), "{text}");
     assert!(text.contains(" -d bench --batch 1 "), "{text}");
     assert!(!text.contains("-d …"), "{text}");
@@ -170,7 +170,7 @@ fn commands_to_try_repeat_the_options_of_server_and_store() {
 fn the_page_of_a_run_that_is_not_stored_is_not_suggested() {
     let record = example_record();
     let extras = Extras::new("no (--no-store)", usize::MAX);
-    assert!(text(&document(&record, &extras), usize::MAX).contains("riops report last"));
-    let text = text(&document(&record, &extras.with_options(Some(""), None)), 80);
+    assert!(text(&run_document(&record, &extras), usize::MAX).contains("riops report last"));
+    let text = text(&run_document(&record, &extras.with_options(Some(""), None)), 80);
     assert!(text.contains("try next") && !text.contains("riops report"), "{text}");
 }
