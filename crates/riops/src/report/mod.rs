@@ -38,7 +38,6 @@ pub use render::html::{
     ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment, findings_html,
 };
 pub use render::markdown::findings_markdown;
-pub use render::org::{document_org, findings_org};
 pub use render::png::chart_png;
 pub use render::text::{findings_text, text as document_text};
 pub use script::{script_statement, script_title};

@@ -5,7 +5,6 @@ pub(super) mod fill;
 pub(super) mod html;
 pub(super) mod json;
 pub(super) mod markdown;
-pub(super) mod org;
 mod plot;
 pub(super) mod png;
 pub(super) mod table;
