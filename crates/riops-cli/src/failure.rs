@@ -1,6 +1,7 @@
 //! Exit codes and error messages.
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use serde_json::json;
 
@@ -17,7 +18,6 @@ use riops::store::StoreError;
 use riops::units::text::json_text;
 
 use crate::hints::Given;
-use crate::originals::pgbench_errors::as_pgbench_says;
 
 /// An operation failed.
 pub(crate) const FAILED: u8 = 1;
@@ -42,6 +42,11 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// Fails with a [`UsageError`].
+pub(crate) fn refuse<T>(text: impl Into<String>) -> anyhow::Result<T> {
+    Err(UsageError(text.into()).into())
+}
+
 /// How an error is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ErrorForm {
@@ -62,6 +67,15 @@ impl std::fmt::Display for Hint {
     }
 }
 
+/// How another tool states an error, if its command line was translated and scripts search for its words.
+static WORDS_OF_TOOL: OnceLock<fn(&str) -> Option<String>> = OnceLock::new();
+
+/// From now on, errors are also stated in the words of another tool.
+pub(crate) fn also_in_words_of(tool: fn(&str) -> Option<String>) {
+    // Only one tool is translated in a process.
+    let _ = WORDS_OF_TOOL.set(tool);
+}
+
 /// Prints an error and returns its exit code.
 pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> ExitCode {
     let code = code_of(error);
@@ -70,7 +84,8 @@ pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> E
         _ if error.chain().any(<dyn std::error::Error>::is::<UsageError>) => message(error),
         _ => crate::ui::indented(&message(error)),
     };
-    let text = as_pgbench_says(&text).map_or(text.clone(), |line| format!("{line}\n{text}"));
+    let in_other_words = WORDS_OF_TOOL.get().and_then(|words| words(&text));
+    let text = in_other_words.map_or(text.clone(), |line| format!("{line}\n{text}"));
     let hint = error.downcast_ref::<Hint>().map(|hint| format!("{HINT}{hint}"));
     form.print(&given.complete(&(text + &hint.unwrap_or_default())), code)
 }

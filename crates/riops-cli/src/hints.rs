@@ -3,9 +3,13 @@
 //! The library knows no options. It writes a command in a message between backquotes, and [`Given`] completes
 //! the commands when the message is printed.
 
+use std::ffi::OsString;
+
 /// The options that were given, as text for a shell, each with a leading space.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
+    /// Those that select the server, as words.
+    pub(crate) target: Vec<OsString>,
     /// Those that select the server.
     pub(crate) server: String,
     /// Those of the embedded server.
@@ -66,6 +70,7 @@ mod tests {
             server: " -d bench".to_owned(),
             embedded: " --server-port 1".to_owned(),
             store: " --store s".to_owned(),
+            ..Given::default()
         };
         for (text, complete) in [
             ("run `riops prepare rows`, or not", "run `riops prepare rows -d bench`, or not"),

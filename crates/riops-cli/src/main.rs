@@ -46,11 +46,10 @@ fn main() -> ExitCode {
     survive_file_size_limit();
     let arguments = originals::named(std::env::args_os().collect());
     if let Some(original) = originals::of(&arguments) {
-        let translated =
-            |words| execute(&CommandLine::scan(args::built(), words), Origin::Translated);
+        let translated = |words| execute(&CommandLine::read(words), Origin::Translated);
         return originals::run(original, Ui::new(false, leaked(Given::default())), translated);
     }
-    let line = CommandLine::scan(args::built(), arguments);
+    let line = CommandLine::read(arguments);
     title::hide_password(&line);
     execute(&line, Origin::Typed)
 }
@@ -65,11 +64,11 @@ fn survive_file_size_limit() {
 
 /// Executes a command line.
 fn execute(line: &CommandLine, origin: Origin) -> ExitCode {
-    let arguments = match settings::parse(line, origin) {
+    let mut arguments = match settings::parse(line, origin) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let given = leaked(given::given(&arguments));
+    let given = leaked(std::mem::take(&mut arguments.given));
     let form = arguments.error_form;
     match commands::run(arguments, given) {
         Ok(code) => code,

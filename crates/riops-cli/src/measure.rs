@@ -3,7 +3,6 @@
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
 use riops::engine;
-use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Point;
 use riops::record::{Record, Status};
@@ -45,7 +44,6 @@ pub(crate) struct Runner<'a> {
     pub(crate) target: &'a Target,
     pub(crate) live: Live,
     pub(crate) screen_ui: Ui,
-    pub(crate) interrupt: &'a Interrupt,
     pub(crate) ui: Ui,
 }
 
@@ -77,7 +75,7 @@ impl Runner<'_> {
         let mut shown = Streamed { stream, intervals, plan };
         let mut watched = Tee(&mut screen, &mut shown);
         let mut observer = Tee(&mut watched, &mut self.live);
-        let result = run::run(plan, &self.target.server(), self.interrupt, &mut observer);
+        let result = run::run(plan, &self.target.server(), self.ui.interrupt, &mut observer);
         let record = result.map_err(|error| {
             self.live.failed(&error);
             self.target.with_grants(error, access(plan))

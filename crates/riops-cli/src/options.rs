@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, Command};
 
 /// Prefix of the environment variables that set options.
 const PREFIX: &str = "RIOPS_";
 
+/// A connection string of pgbench that contains a password, which is not shown among the arguments.
+pub(crate) const PGBENCH_CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
+/// Selects the format of sysbench's report: 1.0 or 1.1.
+pub(crate) const SYSBENCH_VERSION: &str = "RIOPS_SYSBENCH_VERSION";
+
 /// Variables with this prefix that set no option. The tests and the comparison with other tools use them.
-const OTHER_VARIABLES: [&str; 5] = [
-    "RIOPS_BINARY",
-    "RIOPS_TEST_ALL",
-    "RIOPS_WRITE_SCRIPTS",
-    crate::originals::PGBENCH_CONNECTION,
-    crate::originals::SYSBENCH_VERSION,
-];
+const OTHER_VARIABLES: [&str; 5] =
+    ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", PGBENCH_CONNECTION, SYSBENCH_VERSION];
 
 /// The long names of all options, and the options of each alias.
 #[derive(Debug, Default)]
@@ -25,11 +26,14 @@ pub(crate) struct OptionNames {
 }
 
 impl OptionNames {
-    /// Collects the names from a command and all its subcommands.
-    pub(crate) fn of(command: &Command) -> Self {
-        let mut found = Self::default();
-        found.collect(command);
-        found
+    /// The names of all commands.
+    pub(crate) fn all() -> &'static Self {
+        static ALL: LazyLock<OptionNames> = LazyLock::new(|| {
+            let mut found = OptionNames::default();
+            found.collect(crate::args::command());
+            found
+        });
+        &ALL
     }
 
     /// Collects those of a command without its subcommands.
@@ -61,6 +65,11 @@ impl OptionNames {
     /// Returns whether an option has this long name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
+    }
+
+    /// Returns whether an option has this long name or alias.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.names.contains(name) || self.aliases.contains_key(name)
     }
 
     /// Returns the options to suggest for a name: the option with this name, otherwise those with this
@@ -109,6 +118,15 @@ pub(crate) fn settable(arg: &Arg) -> Option<&str> {
     arg.get_long().filter(|_| !only_prints)
 }
 
+/// Changes each option of a command and of its subcommands.
+pub(crate) fn with_each_option(command: Command, change: &dyn Fn(Arg) -> Arg) -> Command {
+    let names: Vec<_> =
+        command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    names.into_iter().fold(command.mut_args(change), |command, name| {
+        command.mut_subcommand(name, |inner| with_each_option(inner, change))
+    })
+}
+
 /// Returns the environment variable of an option.
 pub(crate) fn variable(long: &str) -> String {
     format!("{PREFIX}{}", long.replace('-', "_").to_uppercase())
@@ -128,7 +146,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str) -> Result<(), String> {
-        OptionNames::of(crate::args::command()).check_variables([OsStr::new(name)].into_iter())
+        OptionNames::all().check_variables([OsStr::new(name)].into_iter())
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use riops::experiment::names_program_or_file;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
@@ -19,10 +19,10 @@ use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
-use crate::args::sweep::cell_words;
-use crate::args::{Arguments, TYPED_ONLY};
+use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
 use crate::failure::{ErrorForm, USAGE};
-use crate::options::{OptionNames, settable, variable, with_suggestion};
+use crate::given::given;
+use crate::options::{OptionNames, settable, variable, with_each_option, with_suggestion};
 use crate::scan::CommandLine;
 use crate::short_help::shortened;
 use crate::sysbench_env;
@@ -42,10 +42,9 @@ pub(crate) enum Origin {
 /// # Errors
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, ExitCode> {
-    let root = crate::args::command();
-    let form = error_form(line, root, &Values::new());
+    let form = error_form(line, &Values::new());
     let (values, notices) = read_values(line, origin).map_err(|error| form.usage(&error))?;
-    let form = error_form(line, root, &values);
+    let form = error_form(line, &values);
     match matched(line, &values, origin) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
@@ -58,7 +57,7 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
 /// # Errors
 /// The text of the error.
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
-    let line = CommandLine::scan(crate::args::built(), words.to_vec());
+    let line = CommandLine::read(words.to_vec());
     let (values, _) = read_values(&line, Origin::Typed)?;
     matched(&line, &values, Origin::Typed).map_err(|error| match error {
         Unparsed::Clap(error) => {
@@ -81,9 +80,8 @@ enum Unparsed {
 
 /// Returns the values of the environment of sysbench and of the file of `--config`, and notices about the file.
 fn read_values(line: &CommandLine, origin: Origin) -> Result<(Values, Vec<String>), String> {
-    let names = OptionNames::of(crate::args::command());
     let (mut values, notices) = match config_path(line, origin) {
-        Some(path) => read_known(Path::new(&path), purpose(line), &names)?,
+        Some(path) => read_known(Path::new(&path), purpose(line))?,
         None => (Values::new(), Vec::new()),
     };
     // The image of sysbench also sets variables for options that riops does not have.
@@ -100,33 +98,46 @@ fn read_values(line: &CommandLine, origin: Origin) -> Result<(Values, Vec<String
 
 fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
-    let names = OptionNames::of(root);
-    let is_typed = |option: &&&str| line.uses(option).next().is_some();
-    let replaced: Vec<&str> = [STOPS, SEEDS]
-        .into_iter()
-        .filter(|group| group.iter().any(|option| is_typed(&option)))
-        .flatten()
-        .copied()
-        .collect();
+    let is_typed = |group: &&[&str]| group.iter().any(|option| line.value(option).is_some());
+    let replaced = [STOPS, SEEDS].into_iter().filter(is_typed).flatten().copied();
+    let replaced: Vec<&str> = replaced.collect();
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
-    let command = fallbacks.added_to(root.clone());
+    let command = with_each_option(root.clone(), &|arg| fallbacks.added_to(arg));
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
         .map_err(|error| with_own_suggestion(error, line))
         .and_then(|matches| {
             require_no_misplaced_option(&matches)?;
-            Arguments::from_arg_matches(&matches)
+            let given = given(&matches);
+            Ok(Arguments { given, ..Arguments::from_arg_matches(&matches)? })
         });
     let prints_help = matched.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
-        names
+        OptionNames::all()
             .check_variables(variables.iter().map(OsString::as_os_str))
             .map_err(Unparsed::Variable)?;
     }
     let arguments = matched.map_err(Unparsed::Clap)?;
     Ok(Arguments { cell_words: cell_words(line), ..arguments })
+}
+
+/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
+/// experiment. Empty for other commands.
+fn cell_words(line: &CommandLine) -> Vec<OsString> {
+    let ["sweep", _workload, ..] = line.subcommands().as_slice() else {
+        return Vec::new();
+    };
+    let own = ExperimentOptions::augment_args(Command::new("sweep"));
+    let own = OptionNames::of_one(&own);
+    // Of each run of an experiment, one record is stored and none is printed.
+    let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
+    let mut words = line.without(is_removed);
+    if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
+        *word = "run".into();
+    }
+    words
 }
 
 /// The prefix of clap's errors.
@@ -162,14 +173,13 @@ fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
 }
 
 /// How errors of this command are printed: as JSON if its results are.
-fn error_form(line: &CommandLine, root: &Command, values: &Values) -> ErrorForm {
-    let command = line.subcommands().iter().try_fold(root, |at, name| at.find_subcommand(name));
-    if !command.is_some_and(|command| OptionNames::of_one(command).contains("output")) {
+fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
+    if !OptionNames::of_one(line.command()).contains("output") {
         return ErrorForm::Text;
     }
-    let typed = line.uses("output").filter_map(|option| option.value.clone()).last();
     let from_file = || values.get("output").and_then(|values| values.last()).map(OsString::from);
-    let output = typed.or_else(|| std::env::var_os(variable("output"))).or_else(from_file);
+    let from_environment = || std::env::var_os(variable("output"));
+    let output = line.value("output").or_else(from_environment).or_else(from_file);
     if output.is_some_and(|output| output == "json") { ErrorForm::Json } else { ErrorForm::Text }
 }
 
@@ -185,17 +195,14 @@ fn with_own_suggestion(mut error: clap::Error, line: &CommandLine) -> clap::Erro
     }
     error.remove(ContextKind::SuggestedArg);
     error.remove(ContextKind::Suggested);
-    let root = crate::args::built();
-    let command = line.subcommands().iter().try_fold(root, |at, name| at.find_subcommand(name));
-    let command = command.unwrap_or(root);
-    let own = OptionNames::of_one(command);
+    let own = OptionNames::of_one(line.command());
     // clap's own usage line contains the option that it suggests.
-    let usage = command.clone().render_usage();
+    let usage = line.command().clone().render_usage();
     error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     if let [nearest, ..] = own.nearest(&name).as_slice() {
         let suggested = ContextValue::String(format!("--{nearest}"));
         error.insert(ContextKind::SuggestedArg, suggested);
-    } else if let Some(text) = commands_with(root, &name) {
+    } else if let Some(text) = commands_with(crate::args::built(), &name) {
         let text = format!("'--{name}' is an option of {text}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![text.into()]));
     }
@@ -283,18 +290,14 @@ fn purpose(line: &CommandLine) -> Purpose {
 
 /// Returns the file of `--config`, from the command line or the environment.
 fn config_path(line: &CommandLine, origin: Origin) -> Option<OsString> {
-    let typed = line.uses("config").filter_map(|option| option.value.clone()).last();
     let from_environment =
         || (origin == Origin::Typed).then(|| std::env::var_os(variable("config"))).flatten();
-    typed.or_else(from_environment).filter(|path| !path.is_empty())
+    line.value("config").or_else(from_environment).filter(|path| !path.is_empty())
 }
 
 /// Reads the options of a file, all of which must be known, and notices about it.
-fn read_known(
-    path: &Path,
-    purpose: Purpose,
-    names: &OptionNames,
-) -> Result<(Values, Vec<String>), String> {
+fn read_known(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
+    let names = OptionNames::all();
     let (values, notices) = read_file(path, purpose)?;
     let mut all =
         values.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
@@ -388,7 +391,8 @@ const OF_TRANSLATED: (&[&str], &[&str]) = (
 /// Adds to every option with a long name its environment variable.
 #[cfg(test)]
 pub(crate) fn with_environment(command: Command, origin: Origin) -> Command {
-    Fallbacks { values: &Values::new(), replaced: &[], origin }.added_to(command)
+    let fallbacks = Fallbacks { values: &Values::new(), replaced: &[], origin };
+    with_each_option(command, &|arg| fallbacks.added_to(arg))
 }
 
 /// The values of options that are not on the command line.
@@ -402,18 +406,8 @@ struct Fallbacks<'a> {
 }
 
 impl Fallbacks<'_> {
-    /// Adds to every option with a long name its environment variable and its value from the file.
-    fn added_to(self, command: Command) -> Command {
-        let names: Vec<_> =
-            command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
-        let mut command = command.mut_args(|arg| self.added_to_option(arg));
-        for name in names {
-            command = command.mut_subcommand(name, |inner| self.added_to(inner));
-        }
-        command
-    }
-
-    fn added_to_option(self, mut arg: Arg) -> Arg {
+    /// Adds to an option with a long name its environment variable and its value from the file.
+    fn added_to(self, mut arg: Arg) -> Arg {
         let Some(long) = settable(&arg).map(str::to_owned) else {
             return arg;
         };
@@ -450,7 +444,7 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> Result<Arguments, ExitCode> {
         let arguments = arguments.iter().map(OsString::from).collect();
-        super::parse(&CommandLine::scan(crate::args::built(), arguments), Origin::Typed)
+        super::parse(&CommandLine::read(arguments), Origin::Typed)
     }
 
     #[test]
@@ -574,7 +568,7 @@ mod tests {
     /// Returns the error of a command line as it is printed.
     fn error_of(words: &[&str]) -> String {
         let arguments = words.iter().map(OsString::from).collect();
-        let line = CommandLine::scan(crate::args::built(), arguments);
+        let line = CommandLine::read(arguments);
         let error =
             crate::args::command().clone().try_get_matches_from(line.arguments()).unwrap_err();
         with_own_suggestion(error, &line).to_string()

@@ -1,7 +1,6 @@
 //! Opens the store of `--store`.
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::store::{self, Store, StoreError, StoreLocation};
 
 use crate::args::StoreOptions;
@@ -9,46 +8,30 @@ use crate::password::ask_if_missing;
 use crate::ui::Ui;
 
 /// Returns where the store is. Prompts for the password of a database if it is missing.
-pub(crate) fn location(
-    options: &StoreOptions,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<StoreLocation> {
+pub(crate) fn location(options: &StoreOptions, ui: Ui) -> Result<StoreLocation> {
     let mut location = options.location()?;
     if let StoreLocation::Postgresql(conninfo) = &mut location {
         for warning in &conninfo.warnings {
             ui.notice(&format!("warning: {warning}"));
         }
-        ask_if_missing(conninfo, interrupt)?;
+        ask_if_missing(conninfo, ui.interrupt)?;
     }
     Ok(location)
 }
 
 /// Opens the store; creates or migrates it if necessary.
-pub(crate) fn open(
-    options: &StoreOptions,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<Box<dyn Store>> {
-    Ok(store::open(&location(options, interrupt, ui)?, interrupt)?)
+pub(crate) fn open(options: &StoreOptions, ui: Ui) -> Result<Box<dyn Store>> {
+    Ok(store::open(&location(options, ui)?, ui.interrupt)?)
 }
 
 /// Opens the store; returns `None` if there is none yet.
-pub(crate) fn open_if_present(
-    options: &StoreOptions,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<Option<Box<dyn Store>>> {
-    Ok(store::open_existing(&location(options, interrupt, ui)?, interrupt)?)
+pub(crate) fn open_if_present(options: &StoreOptions, ui: Ui) -> Result<Option<Box<dyn Store>>> {
+    Ok(store::open_existing(&location(options, ui)?, ui.interrupt)?)
 }
 
 /// Opens the store. Fails if there is none.
-pub(crate) fn open_existing(
-    options: &StoreOptions,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<Box<dyn Store>> {
-    let location = location(options, interrupt, ui)?;
-    let store = store::open_existing(&location, interrupt)?;
+pub(crate) fn open_existing(options: &StoreOptions, ui: Ui) -> Result<Box<dyn Store>> {
+    let location = location(options, ui)?;
+    let store = store::open_existing(&location, ui.interrupt)?;
     Ok(store.ok_or_else(|| StoreError::Empty(location.to_string()))?)
 }

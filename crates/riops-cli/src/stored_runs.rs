@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::record::{DiskLimit, Record};
 use riops::run::{History, NoHistory};
 use riops::store::live::sink_of;
@@ -23,22 +22,18 @@ pub(crate) struct StoredRuns<'a> {
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Box<dyn Store>>>,
     options: &'a ResultOptions,
-    environment: (&'a Interrupt, Ui),
+    ui: Ui,
 }
 
 impl<'a> StoredRuns<'a> {
     /// Opens the store, unless the run is not stored.
-    pub(crate) fn open(
-        options: &'a ResultOptions,
-        environment: (&'a Interrupt, Ui),
-    ) -> Result<Self> {
-        let (interrupt, ui) = environment;
+    pub(crate) fn open(options: &'a ResultOptions, ui: Ui) -> Result<Self> {
         let (mut store, mut location) = (None, None);
         if !options.no_store {
-            let found = location.insert(stored::location(&options.store, interrupt, ui)?);
-            store.insert(store::open(found, interrupt)?).require_writable()?;
+            let found = location.insert(stored::location(&options.store, ui)?);
+            store.insert(store::open(found, ui.interrupt)?).require_writable()?;
         }
-        Ok(Self { store, location, history_only: OnceCell::new(), options, environment })
+        Ok(Self { store, location, history_only: OnceCell::new(), options, ui })
     }
 
     /// Whether the run is stored.
@@ -62,16 +57,13 @@ impl<'a> StoredRuns<'a> {
             // A failed save must not prevent the result from being printed.
             Err(error) => {
                 let error = unstored::keep(record, &error);
-                let (_, ui) = self.environment;
-                (ui.given().complete(&format!("NO: {error}")), Err(error))
+                (self.ui.given().complete(&format!("NO: {error}")), Err(error))
             }
         }
     }
 
     fn history(&self) -> &dyn History {
-        let (interrupt, ui) = self.environment;
-        let existing =
-            || stored::open_if_present(&self.options.store, interrupt, ui).ok().flatten();
+        let existing = || stored::open_if_present(&self.options.store, self.ui).ok().flatten();
         match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
             Some(store) => store,
             None => &NoHistory,

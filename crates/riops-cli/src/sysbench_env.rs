@@ -127,7 +127,7 @@ mod tests {
     fn applies_only_to_the_commands_of_oltp() {
         let command = |text: &str| {
             let words = text.split(' ').map(OsString::from).collect();
-            let line = CommandLine::scan(crate::args::built(), words);
+            let line = CommandLine::read(words);
             command_of(&line).map(str::to_owned)
         };
         assert_eq!(command("riops run oltp").as_deref(), Some("run"));

@@ -23,8 +23,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Selects and announces the server.
+    pub(crate) fn open(options: &TargetOptions, ui: Ui) -> Result<Self> {
+        let target = Self::select(options, ui)?;
+        target.announce(ui);
+        Ok(target)
+    }
+
     /// Selects the server. Starts the embedded server if no other one is specified.
-    pub(crate) fn open(options: &TargetOptions, interrupt: &Interrupt, ui: Ui) -> Result<Self> {
+    pub(crate) fn select(options: &TargetOptions, ui: Ui) -> Result<Self> {
         let environment = |name: &str| std::env::var(name).ok();
         let named = match &options.database {
             Some(text) => Some(ConnInfo::parse(text, environment)?),
@@ -37,10 +44,10 @@ impl Target {
             if options.embedded.selects_a_server() {
                 ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
             }
-            ask_if_missing(&mut conninfo, interrupt)?;
+            ask_if_missing(&mut conninfo, ui.interrupt)?;
             return Ok(Self { conninfo, embedded: None });
         }
-        let embedded = embedded(&options.embedded, interrupt, ui)?;
+        let embedded = embedded(&options.embedded, ui)?;
         Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
     }
 
@@ -153,13 +160,9 @@ pub(crate) fn schema_of(parameters: &serde_json::Value) -> Option<String> {
 }
 
 /// Starts the embedded server, or attaches to it if it is running.
-pub(crate) fn embedded(
-    options: &EmbeddedOptions,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<Embedded> {
+pub(crate) fn embedded(options: &EmbeddedOptions, ui: Ui) -> Result<Embedded> {
     let keeper = std::env::current_exe()?;
-    Ok(Embedded::acquire(&embedded_options(options), &keeper, interrupt, &|notice| {
+    Ok(Embedded::acquire(&embedded_options(options), &keeper, ui.interrupt, &|notice| {
         ui.notice(notice);
     })?)
 }

@@ -12,42 +12,34 @@ use riops::run::{History, Observer, OnLoaded, OnMessage};
 /// Passes each event to two observers, one after the other. The history comes from the first one.
 pub(crate) struct Tee<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
 
+/// Passes calls without results to both.
+macro_rules! both {
+    ($($method:ident($($argument:ident: $type:ty),*);)+) => {
+        $(fn $method(&mut self, $($argument: $type),*) {
+            self.0.$method($($argument),*);
+            self.1.$method($($argument),*);
+        })+
+    };
+}
+
 impl engine::Observer for Tee<'_> {
-    fn connected(&mut self, sessions: usize) {
-        self.0.connected(sessions);
-        self.1.connected(sessions);
-    }
-
-    fn measuring(&mut self) {
-        self.0.measuring();
-        self.1.measuring();
-    }
-
-    fn point(&mut self, point: &Point) {
-        self.0.point(point);
-        self.1.point(point);
-    }
-
-    fn draining(&mut self) {
-        self.0.draining();
-        self.1.draining();
+    both! {
+        connected(sessions: usize);
+        measuring();
+        point(point: &Point);
+        draining();
     }
 }
 
 impl Observer for Tee<'_> {
-    fn started(&mut self, start: &LiveStart<'_>) {
-        self.0.started(start);
-        self.1.started(start);
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.0.notice(text);
-        self.1.notice(text);
-    }
-
-    fn left_behind(&mut self, text: &str) {
-        self.0.left_behind(text);
-        self.1.left_behind(text);
+    both! {
+        started(start: &LiveStart<'_>);
+        notice(text: &str);
+        left_behind(text: &str);
+        prepared(prepared: &Prepared);
+        stage(name: &str, plan: &Plan);
+        step_done(seconds: f64);
+        complete(record: &Record);
     }
 
     fn preparing(&mut self) -> OnLoaded {
@@ -56,16 +48,6 @@ impl Observer for Tee<'_> {
             first(progress);
             second(progress);
         })
-    }
-
-    fn prepared(&mut self, prepared: &Prepared) {
-        self.0.prepared(prepared);
-        self.1.prepared(prepared);
-    }
-
-    fn stage(&mut self, name: &str, plan: &Plan) {
-        self.0.stage(name, plan);
-        self.1.stage(name, plan);
     }
 
     fn messages(&mut self) -> OnMessage {
@@ -82,16 +64,6 @@ impl Observer for Tee<'_> {
             first(point);
             second(point);
         })
-    }
-
-    fn step_done(&mut self, seconds: f64) {
-        self.0.step_done(seconds);
-        self.1.step_done(seconds);
-    }
-
-    fn complete(&mut self, record: &Record) {
-        self.0.complete(record);
-        self.1.complete(record);
     }
 
     fn history(&self) -> &dyn History {

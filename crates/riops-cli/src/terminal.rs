@@ -11,7 +11,7 @@ use riops::server::ConnectionError;
 use riops::units::text::one_line;
 use rustix::fs::OFlags;
 
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::ui::Ui;
 
 /// The controlling terminal of the process.
@@ -63,17 +63,17 @@ pub(crate) fn read_line(
 /// Returns whether something may be removed: asks the question, unless `yes` was given.
 ///
 /// # Errors
-/// [`UsageError`] if there is no terminal to ask on, or [`ConnectionError::Interrupted`].
-pub(crate) fn confirm(question: &str, yes: bool, interrupt: &Interrupt, ui: Ui) -> Result<bool> {
+/// A usage error if there is no terminal to ask on, or [`ConnectionError::Interrupted`].
+pub(crate) fn confirm(question: &str, yes: bool, ui: Ui) -> Result<bool> {
     if yes {
         return Ok(true);
     }
     let Some(mut terminal) = open().filter(|_| can_ask()) else {
         let text = "nothing removed: confirm with --yes, because standard input is not a terminal";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse(text);
     };
     let _ = terminal.write_all(format!("{} [y/N] ", one_line(question)).as_bytes());
-    let answer = read_line(&mut terminal, interrupt)?.unwrap_or_default();
+    let answer = read_line(&mut terminal, ui.interrupt)?.unwrap_or_default();
     let is_confirmed = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
     if !is_confirmed {
         ui.notice("nothing removed");

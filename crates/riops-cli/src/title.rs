@@ -7,44 +7,47 @@ use std::process::Command;
 use riops::server::ConnInfo;
 use riops::store::StoreLocation;
 
+use crate::options::variable;
 use crate::scan::CommandLine;
 
 /// Whether a value may contain a secret.
 type MayContainSecret = fn(&str) -> bool;
 
-/// The options that may contain a secret, and their environment variables.
-const OPTIONS: [(&str, &str, MayContainSecret); 4] = [
-    ("database", "RIOPS_DATABASE", database_may_contain_password),
-    ("store", "RIOPS_STORE", store_may_contain_password),
-    ("token", "RIOPS_TOKEN", |_| true),
-    ("metrics-token", "RIOPS_METRICS_TOKEN", |_| true),
+/// The options that may contain a secret.
+const OPTIONS: [(&str, MayContainSecret); 4] = [
+    ("database", database_may_contain_password),
+    ("store", store_may_contain_password),
+    ("token", |_| true),
+    ("metrics-token", |_| true),
 ];
 
-/// If the command line contains a connection string with a password, executes riops again in the same
-/// process, with the string in the environment, which only the same user can read. Returns if the command
-/// line contains no password, or if the execution failed.
+/// If the command line contains a secret, executes riops again in the same process, with the option in the
+/// environment, which only the same user can read. Returns if the command line contains no secret, if clap rejects it,
+/// so that its message shows the original arguments, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
-    let mut shorter: Option<CommandLine> = None;
-    let mut hidden = Vec::new();
-    for (name, variable, may_contain_password) in OPTIONS {
-        if let Some((value, without)) = without_option(shorter.as_ref().unwrap_or(line), name)
-            // A text that is not UTF-8 may contain a password.
-            && value.to_str().is_none_or(may_contain_password)
-        {
-            hidden.push((variable, value));
-            shorter = Some(CommandLine::scan(crate::args::built(), without));
-        }
+    let (hidden, rest) = without_secrets(line);
+    if !hidden.is_empty() && line.is_accepted() {
+        execute_again(&rest, hidden.into_iter().map(|(name, value)| (variable(name), value)));
     }
-    if let Some(shorter) = shorter {
-        execute_again(shorter.arguments(), hidden);
-    }
+}
+
+/// Returns the options with secrets, and the command line without them.
+fn without_secrets(line: &CommandLine) -> (Vec<(&'static str, OsString)>, Vec<OsString>) {
+    let secret = |(name, may_contain_secret): (&'static str, MayContainSecret)| {
+        let value = line.value(name)?;
+        // A text that is not UTF-8 may contain a password.
+        value.to_str().is_none_or(may_contain_secret).then_some((name, value))
+    };
+    let hidden: Vec<_> = OPTIONS.into_iter().filter_map(secret).collect();
+    let rest = line.without(|long| hidden.iter().any(|(name, _)| *name == long));
+    (hidden, rest)
 }
 
 /// Executes riops again in the same process, with other arguments and some environment variables. Returns if the
 /// execution failed: the command then runs with the password in the title.
 pub(crate) fn execute_again(
     arguments: &[OsString],
-    variables: impl IntoIterator<Item = (&'static str, impl AsRef<OsStr>)>,
+    variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
 ) {
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), arguments.split_first()) {
         let _ = Command::new(program).arg0(name).args(rest).envs(variables).exec();
@@ -64,68 +67,63 @@ fn store_may_contain_password(text: &str) -> bool {
     }
 }
 
-/// Returns the value of an option, and the command line without it. Also returns `None` if clap rejects the
-/// command line, so that clap's message shows the original arguments.
-fn without_option(line: &CommandLine, name: &str) -> Option<(OsString, Vec<OsString>)> {
-    let mut uses = line.uses(name);
-    let (option, None) = (uses.next()?, uses.next()) else {
-        return None;
-    };
-    let value = option.value.clone().filter(|_| line.is_complete())?;
-    Some((value, line.without(option)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
-    }
-
-    fn split(line: &str) -> Option<(OsString, Vec<OsString>)> {
-        without_option(&CommandLine::scan(crate::args::built(), words(line)), "database")
+    /// The options with secrets, and the rest of the command line.
+    fn split(line: &str) -> (Vec<(&'static str, OsString)>, String) {
+        let line = CommandLine::read(line.split(' ').map(OsString::from).collect());
+        if !line.is_accepted() {
+            return (Vec::new(), String::new());
+        }
+        let (hidden, rest) = without_secrets(&line);
+        let rest: Vec<_> = rest.iter().map(|word| word.to_str().unwrap()).collect();
+        (hidden, rest.join(" "))
     }
 
     #[test]
     fn removes_the_database_in_every_form() {
+        let url = "postgresql://u:p@h/d";
         for (typed, rest) in [
-            ("-d x=1 -c 2", "-c 2"),
-            ("-dx=1 -c 2", "-c 2"),
-            ("-d=x=1 -c 2", "-c 2"),
-            ("--database x=1 -c 2", "-c 2"),
-            ("--database=x=1 -c 2", "-c 2"),
-            ("-qd x=1 -c 2", "-q -c 2"),
-            ("-nd x=1 -c 2", "-n -c 2"),
-            ("-nqdx=1 -c 2", "-nq -c 2"),
-            ("-nd=x=1 -c 2", "-n -c 2"),
-            ("-c2 -d x=1", "-c2"),
+            ("-d URL -c 2", "--sessions=2"),
+            ("-dURL -c 2", "--sessions=2"),
+            ("-d=URL -c 2", "--sessions=2"),
+            ("--database URL -c 2", "--sessions=2"),
+            ("--database=URL -c 2", "--sessions=2"),
+            ("-qd URL -c 2", "--quiet --sessions=2"),
+            ("-nd URL -c 2", "--non-transactional --sessions=2"),
+            ("-nqdURL -c 2", "--non-transactional --quiet --sessions=2"),
+            ("-nd=URL -c 2", "--non-transactional --sessions=2"),
+            ("-c2 -d URL", "--sessions=2"),
         ] {
-            let (database, left) = split(&format!("riops run load {typed}")).unwrap();
-            assert_eq!(database, "x=1", "{typed}");
-            assert_eq!(left, words(&format!("riops run load {rest}")), "{typed}");
+            let (hidden, left) = split(&format!("riops run load {}", typed.replace("URL", url)));
+            assert_eq!(hidden, [("database", url.into())], "{typed}");
+            assert_eq!(left, format!("riops run load {rest}"), "{typed}");
         }
     }
 
     #[test]
     fn does_not_change_a_command_line_that_clap_rejects() {
         for line in [
-            "riops run load -d x=1 -d y=1",
-            "riops run load -d x=1 --color blue",
-            "riops run load --color -d x=1",
+            "riops run load -d URL -d URL",
+            "riops run load -d URL --color blue",
+            "riops run load --color -d URL",
             "riops run load -d",
             "riops run load -d --quiet",
-            "riops server start -d x=1",
-            "riops -d x=1 run load",
+            "riops server start -d URL",
+            "riops -d URL run load",
         ] {
-            assert_eq!(split(line), None, "{line}");
+            assert_eq!(split(&line.replace("URL", "host=h password=x")).0, [], "{line}");
         }
     }
 
     #[test]
     fn ignores_values_of_other_options_and_arguments_of_psql() {
-        for line in ["riops server psql -- -d x=1", "riops run load --label=-d", "riops run load"] {
-            assert_eq!(split(line), None, "{line}");
+        for line in
+            ["riops server psql -- -d password=x", "riops run load --label=-d", "riops run load"]
+        {
+            assert_eq!(split(line).0, [], "{line}");
         }
     }
 
@@ -137,22 +135,18 @@ mod tests {
         for shown in ["runs.sqlite", "/a:b@c/runs.sqlite", "postgresql://me@h/db", "host=h"] {
             assert!(!store_may_contain_password(shown), "{shown}");
         }
-        let line = words("riops runs list --store x=1 --limit 3");
-        let line = CommandLine::scan(crate::args::built(), line);
-        let (store, rest) = without_option(&line, "store").unwrap();
-        assert_eq!(store, "x=1");
-        assert_eq!(rest, words("riops runs list --limit 3"));
+        let (hidden, rest) = split("riops runs list --store postgresql://me:secret@h/db --limit 3");
+        assert_eq!(hidden, [("store", "postgresql://me:secret@h/db".into())]);
+        assert_eq!(rest, "riops runs list --limit=3");
     }
 
     #[test]
     fn tokens_are_always_hidden() {
-        for (name, _, may_be_secret) in OPTIONS {
+        for (name, may_be_secret) in OPTIONS {
             assert_eq!(may_be_secret("anything"), name.ends_with("token"), "{name}");
         }
-        let line = words("riops serve --store s --token=0123456789abcdef --allow-edit");
-        let line = CommandLine::scan(crate::args::built(), line);
-        let (token, rest) = without_option(&line, "token").unwrap();
-        assert_eq!(token, "0123456789abcdef");
-        assert_eq!(rest, words("riops serve --store s --allow-edit"));
+        let (hidden, rest) = split("riops serve --store s --token=0123456789abcdef --allow-edit");
+        assert_eq!(hidden, [("token", "0123456789abcdef".into())]);
+        assert_eq!(rest, "riops serve --store=s --allow-edit");
     }
 }

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::dataset::prepare::Progress;
+use riops::host::Interrupt;
 use riops::plan::{Plan, Stop};
 use riops::record::Point;
 use riops::record::ProbePoint;
@@ -84,6 +86,15 @@ pub(crate) fn has_printed() -> bool {
 /// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(lines(text).as_bytes())
+}
+
+/// Prints the result of a command, which succeeded.
+///
+/// # Errors
+/// See [`print()`].
+pub(crate) fn print_done(text: &str) -> anyhow::Result<ExitCode> {
+    print(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints an HTML page or the help of clap as it is.
@@ -171,12 +182,15 @@ pub(crate) struct Ui {
     /// Whether the intervals of a run are shown.
     intervals: bool,
     given: &'static Given,
+    /// Requested by Ctrl-C.
+    pub(crate) interrupt: &'static Interrupt,
 }
 
 impl Ui {
     pub(crate) fn new(quiet: bool, given: &'static Given) -> Self {
         let terminal = std::io::stderr().is_terminal() && !quiet;
-        Self { quiet, terminal, intervals: true, given }
+        let interrupt = Box::leak(Box::new(Interrupt::new()));
+        Self { quiet, terminal, intervals: true, given, interrupt }
     }
 
     /// The same without bars and interval lines, whose place `--interval-json` takes.
@@ -354,6 +368,11 @@ struct StepState {
     since: (f64, f64),
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar is rough")]
+fn parts_of_bar(parts: f64) -> u64 {
+    parts as u64
+}
+
 /// Parts of a bar.
 const BAR_PARTS: u64 = 1_000;
 
@@ -397,12 +416,7 @@ impl StepProgress {
         }
         parts.push((4, phase));
         if self.ui.terminal {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a share of a thousand"
-            )]
-            let position = (share.unwrap_or(0.0) * BAR_PARTS as f64) as u64;
+            let position = parts_of_bar(share.unwrap_or(0.0) * BAR_PARTS as f64);
             self.bar.show(position, &report::fit(&parts, self.bar.message_columns()));
         } else if state.printed.elapsed() >= LINE_EVERY {
             state.printed = Instant::now();
@@ -433,12 +447,8 @@ pub(crate) struct RunProgress {
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
         let length = match plan.stop {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "tenths of seconds for a bar"
-            )]
-            Stop::DurationS(seconds) => (seconds * 10.0) as u64,
+            // In tenths of seconds.
+            Stop::DurationS(seconds) => parts_of_bar(seconds * 10.0),
             Stop::Transactions(count) | Stop::Rows(count) => count,
         };
         Self { ui, bar: ui.bar(length), plan: plan.clone(), done: 0 }
@@ -481,12 +491,7 @@ impl RunProgress {
             return self.ui.notice(&report::interval_line(point, &self.plan));
         }
         self.done += match self.plan.stop {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "tenths of seconds for a bar"
-            )]
-            Stop::DurationS(_) => (point.seconds * 10.0).round() as u64,
+            Stop::DurationS(_) => parts_of_bar((point.seconds * 10.0).round()),
             Stop::Transactions(_) => point.transactions,
             Stop::Rows(_) => point.rows,
         };

@@ -11,6 +11,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::Serialize;
+
 pub use format::{count, duration_us, percent, rate};
 
 /// Failure to parse a quantity.
@@ -28,7 +30,7 @@ pub enum UnitError {
 }
 
 /// A count: `1000`, `1_000_000`, `1e6`, `2.5e6`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Count(pub u64);
 
 impl FromStr for Count {

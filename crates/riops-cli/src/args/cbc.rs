@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use riops::host::machine;
 use riops::plan::{CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
-use super::parsers::{choice, or_default, or_named};
-use super::run::{GraphOptions, RecordOptions, ResultOptions, RunWorkload};
+use super::parsers::{choice, name_of, or_default};
+use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores};
 use super::shared::Cold;
 use super::target::TargetOptions;
 
@@ -46,14 +45,9 @@ pub(crate) struct RunCbc {
         help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before SELECT_u1 and SELECT_u2, or with =try as far as permitted"
     )]
     cold: Option<Cold>,
-    #[arg(
-        long,
-        value_name = "WHERE",
-        help_heading = "Dataset",
-        value_parser = choice::<CbcPlace>(&["database", "schema"]),
-        help = or_named("Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database", CbcPlace::default())
-    )]
-    place: Option<CbcPlace>,
+    /// Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database
+    #[arg(long, value_name = "WHERE", help_heading = "Dataset", default_value = name_of(CbcPlace::default()), value_parser = choice::<CbcPlace>(&["database", "schema"]))]
+    place: CbcPlace,
     /// Keep the table (riops cleanup cbc drops it)
     #[arg(long, help_heading = "Dataset")]
     keep: bool,
@@ -80,7 +74,7 @@ impl RunWorkload for RunCbc {
         let work = CbcRun {
             size_gb,
             auto_size,
-            place: self.place.unwrap_or_default(),
+            place: self.place,
             cold: self.cold.is_some_and(|cold| cold != Cold::Off),
             cold_try: self.cold == Some(Cold::Try),
             query_sessions: self.query_sessions.iter().map(number).collect(),
@@ -94,22 +88,14 @@ impl RunWorkload for RunCbc {
         let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
         Ok(Plan {
             sessions,
-            workers: u32::try_from(machine::cpus()).unwrap_or(1).min(sessions),
+            workers: cores().min(sessions),
             stop: Stop::DurationS(work.query_duration_s),
             warmup_s: 0.0,
             ..self.record.named(work.into())
         })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.keep_options
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        None
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        CommandOptions::new(&self.keep_options, &NO_GRAPH, &self.target)
     }
 }

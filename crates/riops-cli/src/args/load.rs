@@ -7,18 +7,18 @@ use clap::Args;
 use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Stop};
 use riops::run::Prepare;
 use riops::units::Count;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::parsers::or_default;
-use super::run::{GraphOptions, ResultOptions, RunOptions, RunWorkload};
+use super::run::{CommandOptions, RunOptions, RunWorkload};
 use super::shared::{
     PrepareOptions, PrepareWorkload, RowSizeOptions, TextOptions, TransactionOptions, given,
 };
 use super::target::TargetOptions;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 
 /// The table of the workloads load and point
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
     #[arg(short, long, value_name = "N", help = or_default("Rows in the table; ids start at 0", LoadDataset::default().rows))]
@@ -29,21 +29,10 @@ pub(crate) struct LoadTableOptions {
     tablets: Option<u32>,
 }
 
-impl LoadTableOptions {
-    /// Returns the parameters that were given.
-    pub(crate) fn given(&self) -> Parameters {
-        given([
-            ("rows", self.rows.map(|count| count.0.into())),
-            ("table_name", self.table_name.clone().map(Value::from)),
-            ("tablets", self.tablets.map(Value::from)),
-        ])
-    }
-}
-
 /// Returns the given parameters of the table and of its text columns.
 fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters {
-    let mut parameters = table.given();
-    parameters.extend(given([("field_length", texts.field_length.map(Value::from))]));
+    let mut parameters = given(table);
+    parameters.extend(given(texts));
     parameters
 }
 
@@ -139,8 +128,7 @@ impl RunWorkload for RunLoad {
         let chosen: Vec<Method> = work.stages().iter().map(|stage| stage.method).collect();
         let reads_files = chosen.contains(&Method::CopyFile);
         if self.dir.is_some() && !reads_files {
-            let text = "--dir requires --method copy-file";
-            return Err(UsageError(text.to_owned()).into());
+            return refuse("--dir requires --method copy-file");
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
         let plan = self.run.common(work.clone().into(), Stop::Rows(rows))?;
@@ -154,16 +142,8 @@ impl RunWorkload for RunLoad {
         })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.with(&self.target)
     }
 }
 

@@ -29,6 +29,7 @@ use riops::plan::WorkPlan;
 use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
+use crate::hints::Given;
 
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use live::LiveOptions;
@@ -41,7 +42,7 @@ pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, Tag
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};
-pub(crate) use sweep::{Ab, ExperimentOptions, Sweep, SweptWorkload};
+pub(crate) use sweep::{Ab, ExperimentOptions, Sweep};
 pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
 pub(crate) use warm::Warm;
 
@@ -63,6 +64,9 @@ pub(crate) struct Arguments {
     // How errors are printed.
     #[arg(skip)]
     pub(crate) error_form: ErrorForm,
+    // The options that commands in messages repeat.
+    #[arg(skip)]
+    pub(crate) given: Given,
     // The words of `riops run` for each cell of an experiment.
     #[arg(skip)]
     pub(crate) cell_words: Vec<OsString>,
@@ -184,60 +188,66 @@ pub(crate) struct Original {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// Declares an enum with one subcommand per workload, and access to the options they share.
+/// Declares the workloads: the subcommands of `riops run`, and those of `riops sweep` with their own descriptions.
 macro_rules! workloads {
-    ($(#[$meta:meta])* $list:ident: $options:ident { $($(#[$each:meta])* $variant:ident($parameters:ty),)+ }) => {
-        $(#[$meta])*
+    ($($(#[$of_sweep:meta])* $workload:ident($options:ty),)+) => {
         #[derive(Debug, Subcommand)]
-        pub(crate) enum $list { $($(#[$each])* $variant(Box<$parameters>),)+ }
+        pub(crate) enum RunList { $($workload(Box<$options>),)+ }
 
-        impl $list {
+        impl RunList {
             /// The options of the workload.
-            pub(crate) fn options(&self) -> &dyn $options {
-                match self { $(Self::$variant(options) => options.as_ref(),)+ }
+            pub(crate) fn options(&self) -> &dyn RunWorkload {
+                match self { $(Self::$workload(options) => options.as_ref(),)+ }
+            }
+        }
+
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum SweepWorkload { $($(#[$of_sweep])* $workload(Box<sweep::SweepOf<$options>>),)+ }
+
+        impl SweepWorkload {
+            /// The options of the experiment and of the workload.
+            pub(crate) fn options(&self) -> (&ExperimentOptions, &dyn RunWorkload) {
+                match self { $(Self::$workload(options) => (&options.experiment, &options.run),)+ }
             }
         }
     };
 }
 
 workloads! {
-    Prepare: PrepareWorkload {
-        Rows(rows::PrepareRows),
-        #[command(visible_alias = "point")]
-        Load(load::PrepareLoad),
-        Oltp(oltp::PrepareOltp),
-        Script(script::PrepareScript),
-    }
+    /// Random row reads and writes
+    Rows(rows::RunRows),
+    /// Bulk loads
+    Load(load::RunLoad),
+    /// Point selects and updates
+    Point(point::RunPoint),
+    /// OLTP transactions
+    Oltp(oltp::RunOltp),
+    /// Block I/O of a whole table
+    Cbc(cbc::RunCbc),
+    /// Round trips
+    Ping(ping::RunPing),
+    /// pgbench scripts
+    Script(script::RunScript),
 }
 
-workloads! {
-    RunList: RunWorkload {
-        Rows(rows::RunRows),
-        Load(load::RunLoad),
-        Point(point::RunPoint),
-        Oltp(oltp::RunOltp),
-        Cbc(cbc::RunCbc),
-        Ping(ping::RunPing),
-        Script(script::RunScript),
-    }
+#[derive(Debug, Subcommand)]
+pub(crate) enum Prepare {
+    Rows(Box<rows::PrepareRows>),
+    #[command(visible_alias = "point")]
+    Load(Box<load::PrepareLoad>),
+    Oltp(Box<oltp::PrepareOltp>),
+    Script(Box<script::PrepareScript>),
 }
 
-workloads! {
-    SweepWorkload: SweptWorkload {
-        /// Random row reads and writes
-        Rows(sweep::SweepOf<rows::RunRows>),
-        /// Bulk loads
-        Load(sweep::SweepOf<load::RunLoad>),
-        /// Point selects and updates
-        Point(sweep::SweepOf<point::RunPoint>),
-        /// OLTP transactions
-        Oltp(sweep::SweepOf<oltp::RunOltp>),
-        /// Block I/O of a whole table
-        Cbc(sweep::SweepOf<cbc::RunCbc>),
-        /// Round trips
-        Ping(sweep::SweepOf<ping::RunPing>),
-        /// pgbench scripts
-        Script(sweep::SweepOf<script::RunScript>),
+impl Prepare {
+    /// The options of the dataset.
+    pub(crate) fn options(&self) -> &dyn PrepareWorkload {
+        match self {
+            Self::Rows(options) => options.as_ref(),
+            Self::Load(options) => options.as_ref(),
+            Self::Oltp(options) => options.as_ref(),
+            Self::Script(options) => options.as_ref(),
+        }
     }
 }
 

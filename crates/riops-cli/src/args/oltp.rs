@@ -5,10 +5,11 @@ use clap::Args;
 use riops::plan::{Distribution, OltpDataset, OltpRun, OltpTest, Parameters, Plan, PlanError};
 use riops::run::Prepare;
 use riops::units::Count;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, from_value, to_value};
 
 use super::parsers::{Switch, or_default};
-use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
 use super::shared::{CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given};
 use super::target::TargetOptions;
 
@@ -18,7 +19,7 @@ fn distribution(text: &str) -> Result<Distribution, PlanError> {
 }
 
 /// The tables
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct OltpOptions {
     #[arg(long, value_name = "NAME", help = or_default("Schema of the tables; public for tables of sysbench", OltpDataset::default().schema))]
@@ -55,21 +56,7 @@ pub(crate) struct OltpOptions {
 impl OltpOptions {
     /// Returns the parameters that were given.
     pub(crate) fn given(&self) -> Parameters {
-        let switch = |given: Option<Switch>| given.map(|switch| Value::from(switch.0));
-        let mut parameters = given([
-            ("schema", self.schema.clone().map(Value::from)),
-            ("tables", self.tables.map(Value::from)),
-            ("table_size", self.table_size.map(|count| count.0.into())),
-            ("auto_inc", switch(self.auto_inc)),
-            ("secondary", switch(self.secondary)),
-            ("create_secondary", switch(self.create_secondary)),
-            ("bulk_insert", switch(self.bulk_insert)),
-            ("serial_cache_size", self.serial_cache_size.map(Value::from)),
-            ("range_key_partitioning", switch(self.range_key_partitioning)),
-            ("manual_range_splitting", switch(self.manual_range_splitting)),
-            ("num_table_splits", self.num_table_splits.map(Value::from)),
-            ("create_table_options", self.create_table_options.clone().map(Value::from)),
-        ]);
+        let mut parameters = given(self);
         if self.bulk_insert.is_some_and(|switch| switch.0) {
             parameters.entry("table_size").or_insert(0.into());
         }
@@ -156,36 +143,20 @@ pub(crate) struct RunOltp {
 }
 
 impl RunOltp {
-    fn work(&self) -> OltpRun {
-        let mix = &self.mix;
-        OltpRun {
+    fn work(&self) -> Result<OltpRun> {
+        Ok(OltpRun {
             test: self.test.or(self.named_test).unwrap_or_default(),
-            range_size: mix.range_size,
-            point_selects: mix.point_selects,
-            simple_ranges: mix.simple_ranges,
-            sum_ranges: mix.sum_ranges,
-            order_ranges: mix.order_ranges,
-            distinct_ranges: mix.distinct_ranges,
-            range_selects: mix.range_selects.0,
-            index_updates: mix.index_updates,
-            non_index_updates: mix.non_index_updates,
-            delete_inserts: mix.delete_inserts,
-            skip_trx: mix.skip_trx.0,
-            num_rows_in_insert: mix.num_rows_in_insert,
-            batch_insert_count: mix.batch_insert_count,
-            random_points: mix.random_points,
-            number_of_ranges: mix.number_of_ranges,
-            delta: mix.delta,
             pipeline: self.pipeline,
             distribution: self.distribution,
             caches: self.caches.caches(),
-        }
+            ..from_value(to_value(&self.mix)?)?
+        })
     }
 }
 
 impl RunWorkload for RunOltp {
     fn plan(&self) -> Result<Plan> {
-        let work = self.work();
+        let work = self.work()?;
         let test = work.test;
         let plan = self.run.looped(&self.drive, work.into())?;
         Ok(Plan {
@@ -196,21 +167,13 @@ impl RunWorkload for RunOltp {
         })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.with(&self.target)
     }
 }
 
-/// The statements of a transaction
-#[derive(Debug, Args)]
+/// The statements of a transaction, with the names of their parameters
+#[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Workload")]
 struct MixOptions {
     #[arg(long, value_name = "N", default_value_t = OltpRun::default().range_size, help = "Rows per range query")]

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(crate) const TYPED_ONLY: [&str; 2] = ["Filter", "Change"];
 
 /// A switch that can be turned off, as sysbench's `--range-selects=off`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Switch(pub(crate) bool);
 
 impl FromStr for Switch {
@@ -45,8 +45,13 @@ pub(crate) fn or_default(text: &str, default: impl Display) -> String {
 
 /// Appends a default to a help text, spelled as in the plan's JSON.
 pub(crate) fn or_named(text: &str, default: impl Serialize) -> String {
+    or_default(text, name_of(default))
+}
+
+/// Returns the name of a default, spelled as in the plan's JSON.
+pub(crate) fn name_of(default: impl Serialize) -> String {
     let name = serde_json::to_value(default).ok();
-    or_default(text, name.as_ref().and_then(Value::as_str).unwrap_or_default())
+    name.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Parses one of these names, spelled as in the plan's JSON.

@@ -5,8 +5,8 @@ use clap::Args;
 use riops::plan::Plan;
 use riops::plan::ping::{PingRun, PingStatement};
 
-use super::parsers::{choice, or_named};
-use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::parsers::{choice, name_of};
+use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
 use super::shared::PipelineOptions;
 use super::target::TargetOptions;
 
@@ -14,14 +14,9 @@ use super::target::TargetOptions;
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct RunPing {
-    #[arg(
-        long,
-        value_name = "KIND",
-        help_heading = "Workload",
-        value_parser = choice::<PingStatement>(&["select1", "empty", "sync"]),
-        help = or_named("What to send: select 1, an empty query, or only a Sync message", PingStatement::default())
-    )]
-    statement: Option<PingStatement>,
+    /// What to send: select 1, an empty query, or only a Sync message
+    #[arg(long, value_name = "KIND", help_heading = "Workload", default_value = name_of(PingStatement::default()), value_parser = choice::<PingStatement>(&["select1", "empty", "sync"]))]
+    statement: PingStatement,
     #[command(flatten)]
     run: RunOptions,
     #[command(flatten)]
@@ -34,19 +29,11 @@ pub(crate) struct RunPing {
 
 impl RunWorkload for RunPing {
     fn plan(&self) -> Result<Plan> {
-        let work = PingRun { statement: self.statement.unwrap_or_default() };
+        let work = PingRun { statement: self.statement };
         Ok(Plan { pipeline: self.pipeline.pipeline, ..self.run.looped(&self.drive, work.into())? })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.with(&self.target)
     }
 }

@@ -5,9 +5,10 @@ use clap::Args;
 use riops::plan::{Plan, PointOperations, PointRun};
 
 use super::load::LoadTableOptions;
-use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, RowSizeOptions, TransactionOptions,
+    given,
 };
 use super::target::TargetOptions;
 
@@ -60,22 +61,14 @@ impl RunWorkload for RunPoint {
         };
         Ok(Plan {
             pipeline: self.pipeline.pipeline,
-            dataset: self.table.given(),
+            dataset: given(&self.table),
             prepare: self.prepare.policy(),
             row_size: self.row_size.show_rowsize,
             ..self.run.looped(&self.drive, work.into())?
         })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.with(&self.target)
     }
 }

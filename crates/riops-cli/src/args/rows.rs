@@ -1,6 +1,6 @@
 //! Options of `rows`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -8,18 +8,18 @@ use clap::Args;
 use riops::plan::{Layout, LoopSide, Order, Parameters, Plan, RowsDataset, RowsRun, UpdateShare};
 use riops::run::Prepare;
 use riops::units::{Count, Size, Span};
-use serde_json::{Value, to_value};
+use serde::Serialize;
 
-use super::parsers::{choice, or_default, or_named};
-use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::parsers::{choice, name_of, or_default, or_named};
+use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given,
 };
 use super::target::TargetOptions;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 
 /// The dataset
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct DatasetOptions {
     #[arg(long, value_name = "N", help = or_default("Number of tables", RowsDataset::default().tables))]
@@ -35,6 +35,7 @@ pub(crate) struct DatasetOptions {
     layout: Option<Layout>,
     /// With --layout block: size of each table instead of --rows, in blocks or as 256MB, 8GB
     #[arg(long, value_name = "SIZE", conflicts_with = "rows")]
+    #[serde(skip)]
     size: Option<Size>,
     #[arg(
         long,
@@ -67,19 +68,13 @@ impl DatasetOptions {
     /// Returns the parameters that were given.
     pub(crate) fn given(&self) -> Result<Parameters> {
         if self.size.is_some() && self.layout != Some(Layout::Block) {
-            return Err(UsageError("--size requires --layout block; use --rows".to_owned()).into());
+            return refuse("--size requires --layout block; use --rows");
         }
-        let rows = self.rows.map(|count| count.0).or(self.size.map(Size::blocks));
-        Ok(given([
-            ("tables", self.tables.map(Value::from)),
-            ("rows", rows.map(Value::from)),
-            ("layout", self.layout.map(to_value).transpose()?),
-            ("filler", self.filler.map(Value::from)),
-            ("order", self.order.as_ref().map(to_value).transpose()?),
-            ("primary_key", self.primary_key.map(Value::from)),
-            ("tablets", self.tablets.map(Value::from)),
-            ("index_tablets", self.index_tablets.map(Value::from)),
-        ]))
+        let mut parameters = given(self);
+        if let Some(size) = self.size {
+            parameters.insert("rows".to_owned(), size.blocks().into());
+        }
+        Ok(parameters)
     }
 }
 
@@ -166,14 +161,9 @@ pub(crate) struct RunRows {
     /// Percentage of rows that are updated, 0 to 100
     #[arg(long, value_name = "PERCENT", help_heading = "Workload", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
     update_percent: u8,
-    #[arg(
-        long,
-        value_name = "OF",
-        help_heading = "Workload",
-        value_parser = choice::<UpdateShare>(&["rows", "transactions"]),
-        help = or_named("Unit of --update-percent", UpdateShare::default())
-    )]
-    update_share: Option<UpdateShare>,
+    /// Unit of --update-percent
+    #[arg(long, value_name = "OF", help_heading = "Workload", default_value = name_of(UpdateShare::default()), value_parser = choice::<UpdateShare>(&["rows", "transactions"]))]
+    update_share: UpdateShare,
     /// Rows per update [default: as --batch]
     #[arg(long, value_name = "N", help_heading = "Workload")]
     update_batch: Option<Count>,
@@ -223,7 +213,7 @@ impl RunRows {
             batch: batches.first().copied().unwrap_or(defaults.batch),
             batches: Some(batches).filter(several).unwrap_or_default(),
             update_percent: self.update_percent,
-            update_share: self.update_share.unwrap_or_default(),
+            update_share: self.update_share,
             update_batch: self.update_batch.map(|count| count.0),
             index_only: self.index_only,
             // A server loop uses one table, and so do the client loops that it is compared with.
@@ -254,12 +244,12 @@ impl RunWorkload for RunRows {
         let is_size = self.working_set.is_some_and(|set| set.is_size);
         if is_size && self.dataset.layout != Some(Layout::Block) {
             let text = "--working-set with a size requires --layout block; use a number of rows";
-            return Err(UsageError(text.to_owned()).into());
+            return refuse(text);
         }
         let plan = self.run.looped(&self.drive, self.work().into())?;
         let in_server = self.in_server_only();
         if in_server && self.run.workers.is_some() {
-            return Err(UsageError("--workers requires --loop client".to_owned()).into());
+            return refuse("--workers requires --loop client");
         }
         Ok(Plan {
             workers: if in_server { plan.sessions } else { plan.workers },
@@ -270,19 +260,10 @@ impl RunWorkload for RunRows {
         })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
-    }
-
-    fn session_detail(&self) -> Option<&Path> {
-        self.session_detail.as_deref()
+    fn options(&self) -> CommandOptions<'_> {
+        CommandOptions {
+            session_detail: self.session_detail.as_deref(),
+            ..self.run.with(&self.target)
+        }
     }
 }

@@ -11,12 +11,13 @@ use riops::plan::{
     Driver, ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold,
     WorkPlan,
 };
+use riops::record::Record;
 use riops::report::{self, Scale};
 use riops::units::{Count, Span, UnitError};
 
 use super::live::LiveOptions;
 use super::parsers::{
-    Switch, choice, or_default, or_named, parse_pair, parse_png, parse_time_with_unit,
+    Switch, choice, name_of, or_default, parse_pair, parse_png, parse_time_with_unit,
 };
 use super::shared::SeedOptions;
 use super::target::{StoreOptions, TargetOptions};
@@ -26,23 +27,33 @@ pub(crate) trait RunWorkload {
     /// Returns the plan that the options describe.
     fn plan(&self) -> Result<Plan>;
 
-    /// What is stored and printed.
-    fn result_options(&self) -> &ResultOptions;
-
-    /// Histogram and graph; `None` if the workload supports neither.
-    fn graph_options(&self) -> Option<&GraphOptions>;
-
-    /// The server.
-    fn target(&self) -> &TargetOptions;
-
-    /// The file for the table of the sessions.
-    fn session_detail(&self) -> Option<&Path> {
-        None
-    }
+    /// Returns the options that are not part of the plan.
+    fn options(&self) -> CommandOptions<'_>;
 
     /// How an option was understood, if it has another meaning in the original tool.
     fn notice(&self) -> Option<String> {
         None
+    }
+}
+
+/// The options of a run that are not part of its plan.
+pub(crate) struct CommandOptions<'a> {
+    pub(crate) keep: &'a ResultOptions,
+    pub(crate) graph_options: &'a GraphOptions,
+    pub(crate) target: &'a TargetOptions,
+    /// The file for the table of the sessions.
+    pub(crate) session_detail: Option<&'a Path>,
+    /// The stored run that is repeated.
+    pub(crate) before: Option<&'a Record>,
+}
+
+impl<'a> CommandOptions<'a> {
+    pub(crate) fn new(
+        keep: &'a ResultOptions,
+        graph_options: &'a GraphOptions,
+        target: &'a TargetOptions,
+    ) -> Self {
+        Self { keep, graph_options, target, session_detail: None, before: None }
     }
 }
 
@@ -61,20 +72,12 @@ pub(crate) struct RunOptions {
     /// Number of worker threads [default: number of cores, at most one per session]
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) workers: Option<u32>,
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_parser = choice::<Driver>(&["auto", "epoll", "io-uring"]),
-        help = or_named("How the workers wait for their sockets", Driver::default())
-    )]
-    driver: Option<Driver>,
-    #[arg(
-        long,
-        value_name = "KIND",
-        value_parser = choice::<Protocol>(&["prepared", "extended", "simple"]),
-        help = or_named("Query protocol", Protocol::default())
-    )]
-    protocol: Option<Protocol>,
+    /// How the workers wait for their sockets
+    #[arg(long, value_name = "NAME", default_value = name_of(Driver::default()), value_parser = choice::<Driver>(&["auto", "epoll", "io-uring"]))]
+    driver: Driver,
+    /// Query protocol
+    #[arg(long, value_name = "KIND", default_value = name_of(Protocol::default()), value_parser = choice::<Protocol>(&["prepared", "extended", "simple"]))]
+    protocol: Protocol,
     /// Retry a transaction up to N times after a serialization failure or deadlock
     #[arg(long, value_name = "N", default_value_t = ErrorPolicy::default().max_retries)]
     max_retries: u32,
@@ -104,14 +107,18 @@ pub(crate) struct RunOptions {
 }
 
 impl RunOptions {
+    pub(crate) fn with<'a>(&'a self, target: &'a TargetOptions) -> CommandOptions<'a> {
+        CommandOptions::new(&self.keep, &self.graph_options, target)
+    }
+
     /// Returns a plan with the options that all workloads share.
     pub(crate) fn common(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
         let sessions = self.sessions.unwrap_or_else(cores);
         Ok(Plan {
             sessions,
             workers: self.workers.unwrap_or_else(cores).min(sessions),
-            driver: self.driver.unwrap_or_default(),
-            protocol: self.protocol.unwrap_or_default(),
+            driver: self.driver,
+            protocol: self.protocol,
             errors: ErrorPolicy { max_retries: self.max_retries, ..ErrorPolicy::default() },
             thresholds: self.threshold.clone(),
             strict: self.strict,
@@ -141,10 +148,8 @@ impl RunOptions {
             // 0 means never, as in sysbench.
             reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
             errors: ErrorPolicy {
-                on_error: drive.on_error.unwrap_or_default(),
-                reconnect_timeout_s: drive
-                    .reconnect_timeout
-                    .map_or(plan.errors.reconnect_timeout_s, seconds),
+                on_error: drive.on_error,
+                reconnect_timeout_s: seconds(drive.reconnect_timeout),
                 ..plan.errors
             },
             latency_limit: drive
@@ -152,7 +157,7 @@ impl RunOptions {
                 .map(|limit| LatencyLimit { limit_s: seconds(limit), skip: drive.skip_late }),
             abort_on_threshold: drive.abort_on_threshold,
             max_duration_s: drive.max_duration.map(seconds),
-            warmup_s: drive.warmup.map_or(Plan::default().warmup_s, seconds),
+            warmup_s: seconds(drive.warmup),
             ..plan
         })
     }
@@ -162,22 +167,13 @@ fn seconds(span: Span) -> f64 {
     span.0.as_secs_f64()
 }
 
-/// A default duration.
-fn span_of(seconds: f64) -> Span {
-    Span::of_seconds(seconds)
-}
-
 /// Time series and labels
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RecordOptions {
-    #[arg(
-        long,
-        visible_alias = "report-interval",
-        value_name = "TIME",
-        help = or_default("Interval of the time series", span_of(Plan::default().interval_s))
-    )]
-    interval: Option<Span>,
+    /// Interval of the time series
+    #[arg(long, visible_alias = "report-interval", value_name = "TIME", default_value_t = Span::of_seconds(Plan::default().interval_s))]
+    interval: Span,
     /// Retry failed connections for this long before the first transaction [default: no retry]
     #[arg(long, value_name = "TIME")]
     thread_init_timeout: Option<Span>,
@@ -192,14 +188,13 @@ pub(crate) struct RecordOptions {
 impl RecordOptions {
     /// Returns a plan for this workload with these options and defaults otherwise.
     pub(crate) fn named(&self, work: WorkPlan) -> Plan {
-        let defaults = Plan::default();
         Plan {
             work,
-            interval_s: self.interval.map_or(defaults.interval_s, seconds),
+            interval_s: seconds(self.interval),
             connect_within_s: self.thread_init_timeout.map(seconds),
             label: self.label.clone(),
             tags: self.tag.iter().cloned().collect(),
-            ..defaults
+            ..Plan::default()
         }
     }
 }
@@ -273,7 +268,7 @@ pub(crate) struct LoopOptions {
         visible_alias = "time",
         value_name = "TIME",
         group = "stop",
-        help = or_default("Duration of the measurement", span_of(default_duration_s()))
+        help = or_default("Duration of the measurement", Span::of_seconds(default_duration_s()))
     )]
     duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
@@ -300,29 +295,18 @@ pub(crate) struct LoopOptions {
     /// Reconnect a session after every N transactions
     #[arg(long, value_name = "N")]
     reconnect: Option<Count>,
-    #[arg(
-        long,
-        value_name = "WHAT",
-        value_parser = choice::<OnError>(&["stop", "continue", "end-session"]),
-        help = or_named("After an error that is not retried: stop the run, or count it and continue", OnError::default())
-    )]
-    on_error: Option<OnError>,
-    #[arg(
-        long,
-        value_name = "TIME",
-        help = or_default("Time limit for replacing a broken connection", span_of(ErrorPolicy::default().reconnect_timeout_s))
-    )]
-    reconnect_timeout: Option<Span>,
+    /// After an error that is not retried: stop the run, or count it and continue
+    #[arg(long, value_name = "WHAT", default_value = name_of(OnError::default()), value_parser = choice::<OnError>(&["stop", "continue", "end-session"]))]
+    on_error: OnError,
+    /// Time limit for replacing a broken connection
+    #[arg(long, value_name = "TIME", default_value_t = Span::of_seconds(ErrorPolicy::default().reconnect_timeout_s))]
+    reconnect_timeout: Span,
     /// Stop the run as soon as a --threshold is breached
     #[arg(long, requires = "threshold")]
     abort_on_threshold: bool,
-    #[arg(
-        long,
-        visible_alias = "warmup-time",
-        value_name = "TIME",
-        help = or_default("Duration of the warm-up before the measurement", span_of(Plan::default().warmup_s))
-    )]
-    warmup: Option<Span>,
+    /// Duration of the warm-up before the measurement
+    #[arg(long, visible_alias = "warmup-time", value_name = "TIME", default_value_t = Span::of_seconds(Plan::default().warmup_s))]
+    warmup: Span,
 }
 
 /// A duration as it was given.
@@ -409,6 +393,10 @@ pub(crate) struct GraphOptions {
     #[arg(long, value_name = "SCALE", requires = "graph", value_parser = choice::<Scale>(&["linear", "log"]))]
     pub(crate) graph_scale: Option<Scale>,
 }
+
+/// The options of a workload that supports neither.
+pub(crate) static NO_GRAPH: GraphOptions =
+    GraphOptions { print_histogram: None, histogram_buckets: None, graph: None, graph_scale: None };
 
 /// Number of buckets of a histogram, as in ysql-bench.
 const BUCKETS: u16 = 10;

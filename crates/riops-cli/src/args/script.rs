@@ -1,23 +1,23 @@
 //! Options of `riops script`, and of the workload `script`.
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use riops::plan::script::{
     Builtin, PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource,
     TransactionLog, VacuumFirst,
 };
-use riops::plan::{DatasetPlan, Parameters, Plan, Protocol, Stop};
+use riops::plan::{DatasetPlan, Plan, Protocol, Stop};
 use riops::run::Prepare;
 use riops::script::is_name;
 use riops::units::Count;
 use riops::workload::script::InitStep;
-use serde_json::Value;
+use serde::Serialize;
 
-use super::parsers::{choice, or_default, or_named};
-use super::run::{GraphOptions, LoopOptions, ResultOptions, RunOptions, RunWorkload};
+use super::parsers::{choice, name_of, or_default, or_named};
+use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
 use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, given};
 use super::target::TargetOptions;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::file::read_script;
 
 /// Parses the definition of a variable. As in pgbench, its text cannot be empty.
@@ -46,14 +46,9 @@ pub(crate) struct CheckScript {
     /// Define a variable, as pgbench does
     #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
     pub(crate) define: Vec<(String, String)>,
-    #[arg(
-        short = 'M',
-        long,
-        value_name = "KIND",
-        value_parser = choice::<Protocol>(&["prepared", "extended", "simple"]),
-        help = or_named("Query protocol; simple leaves undefined variables in the statements", Protocol::default())
-    )]
-    pub(crate) protocol: Option<Protocol>,
+    /// Query protocol; simple leaves undefined variables in the statements
+    #[arg(short = 'M', long, value_name = "KIND", default_value = name_of(Protocol::default()), value_parser = choice::<Protocol>(&["prepared", "extended", "simple"]))]
+    pub(crate) protocol: Protocol,
     /// Check only the text, without a server
     #[arg(long)]
     pub(crate) offline: bool,
@@ -90,25 +85,27 @@ fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
     Ok((name.parse().map_err(|error: riops::plan::PlanError| error.to_string())?, weight))
 }
 
+/// The scripts by their kinds.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload")]
+struct ScriptNames {
+    /// Script; - for standard input (repeatable)
+    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted)]
+    file: Vec<(String, u32)>,
+    /// Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]
+    #[arg(short, long, value_name = "NAME[@WEIGHT]", value_parser = weighted_builtin)]
+    builtin: Vec<(Builtin, u32)>,
+}
+
 impl FromArgMatches for ScriptList {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut all: Vec<(usize, Chosen)> = Vec::new();
-        let files = matches.get_many::<(String, u32)>("file").into_iter().flatten();
-        let builtins = matches.get_many::<(Builtin, u32)>("builtin").into_iter().flatten();
-        all.extend(
-            matches
-                .indices_of("file")
-                .into_iter()
-                .flatten()
-                .zip(files.map(|(name, weight)| Chosen::File(name.clone(), *weight))),
-        );
-        all.extend(
-            matches
-                .indices_of("builtin")
-                .into_iter()
-                .flatten()
-                .zip(builtins.map(|(builtin, weight)| Chosen::Builtin(*builtin, *weight))),
-        );
+        let ScriptNames { file, builtin } = ScriptNames::from_arg_matches(matches)?;
+        let indices = |id| matches.indices_of(id).into_iter().flatten();
+        let files = file.into_iter().map(|(name, weight)| Chosen::File(name, weight));
+        let builtins =
+            builtin.into_iter().map(|(builtin, weight)| Chosen::Builtin(builtin, weight));
+        let mut all: Vec<(usize, Chosen)> = indices("file").zip(files).collect();
+        all.extend(indices("builtin").zip(builtins));
         all.sort_by_key(|(index, _)| *index);
         Ok(Self(all.into_iter().map(|(_, chosen)| chosen).collect()))
     }
@@ -121,28 +118,7 @@ impl FromArgMatches for ScriptList {
 
 impl Args for ScriptList {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let heading = "Workload";
-        command
-            .arg(
-                Arg::new("file")
-                    .short('f')
-                    .long("file")
-                    .value_name("FILE[@WEIGHT]")
-                    .help_heading(heading)
-                    .action(ArgAction::Append)
-                    .value_parser(weighted)
-                    .help("Script; - for standard input (repeatable)"),
-            )
-            .arg(
-                Arg::new("builtin")
-                    .short('b')
-                    .long("builtin")
-                    .value_name("NAME[@WEIGHT]")
-                    .help_heading(heading)
-                    .action(ArgAction::Append)
-                    .value_parser(weighted_builtin)
-                    .help("Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]"),
-            )
+        ScriptNames::augment_args(command)
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -216,12 +192,11 @@ impl RunWorkload for RunScript {
     fn plan(&self) -> Result<Plan> {
         let scripts = self.scripts.sources()?;
         let has_tables = scripts.iter().any(|script| script.text.is_none());
-        let dataset = self.tables.given();
+        let dataset = given(&self.tables);
         if let (false, Some(name)) = (has_tables, dataset.keys().next()) {
-            let text = format!(
+            return refuse(format!(
                 "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
-            );
-            return Err(UsageError(text).into());
+            ));
         }
         let work = ScriptRun {
             scripts,
@@ -241,16 +216,8 @@ impl RunWorkload for RunScript {
         Ok(Plan { dataset, prepare: self.prepare.policy(), stop, ..plan })
     }
 
-    fn result_options(&self) -> &ResultOptions {
-        &self.run.keep
-    }
-
-    fn graph_options(&self) -> Option<&GraphOptions> {
-        Some(&self.run.graph_options)
-    }
-
-    fn target(&self) -> &TargetOptions {
-        &self.target
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.with(&self.target)
     }
 
     fn notice(&self) -> Option<String> {
@@ -326,7 +293,7 @@ impl ReportOptions {
         if let (true, Some((_, option))) =
             (output != "pgbench", only_there.iter().find(|(given, _)| *given))
         {
-            return Err(UsageError(format!("{option} requires --output pgbench")).into());
+            return refuse(format!("{option} requires --output pgbench"));
         }
         Ok(PgbenchReport {
             per_command: self.report_per_command,
@@ -341,7 +308,7 @@ impl ReportOptions {
 }
 
 /// The tables of pgbench that a run requires
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct ScriptTableOptions {
     #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
@@ -350,17 +317,8 @@ pub(crate) struct ScriptTableOptions {
     schema: Option<String>,
 }
 
-impl ScriptTableOptions {
-    fn given(&self) -> Parameters {
-        given([
-            ("scale", self.scale.map(|scale| scale.0.into())),
-            ("schema", self.schema.clone().map(Value::from)),
-        ])
-    }
-}
-
 /// How pgbench's tables are created
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 struct CreateOptions {
     #[arg(long, value_name = "N", help = or_default("Partitions of the accounts; 0 for none", ScriptDataset::default().partitions))]
@@ -383,19 +341,6 @@ struct CreateOptions {
     /// Tablespace of the indexes
     #[arg(long, value_name = "NAME")]
     index_tablespace: Option<String>,
-}
-
-impl CreateOptions {
-    fn given(&self) -> Parameters {
-        given([
-            ("partitions", self.partitions.map(Value::from)),
-            ("partition_method", self.partition_method.map(|method| method.as_str().into())),
-            ("unlogged_tables", Some(self.unlogged_tables.into())),
-            ("fillfactor", self.fillfactor.map(Value::from)),
-            ("tablespace", self.tablespace.clone().map(Value::from)),
-            ("index_tablespace", self.index_tablespace.clone().map(Value::from)),
-        ])
-    }
 }
 
 /// Create pgbench's tables
@@ -443,8 +388,10 @@ fn init_steps(text: &str) -> Result<Steps, String> {
 impl InitializeScript {
     /// The tables.
     pub(crate) fn dataset(&self) -> Result<ScriptDataset> {
-        let mut requested = self.create.given();
-        requested.extend(given([("scale", self.scale.map(|scale| scale.0.into()))]));
+        let mut requested = given(&self.create);
+        if let Some(scale) = self.scale {
+            requested.insert("scale".to_owned(), scale.0.into());
+        }
         let dataset = DatasetPlan::from(ScriptDataset::default()).with(&requested)?;
         dataset.spec().validate()?;
         Ok(dataset.get().cloned().unwrap_or_default())
@@ -453,8 +400,8 @@ impl InitializeScript {
 
 impl PrepareWorkload for PrepareScript {
     fn order(&self) -> Result<Prepare> {
-        let mut requested = self.tables.given();
-        requested.extend(self.create.given());
+        let mut requested = given(&self.tables);
+        requested.extend(given(&self.create));
         requested.insert("foreign_keys".to_owned(), self.foreign_keys.into());
         self.prepare.order(&ScriptDataset::default().into(), requested, &[])
     }

@@ -9,11 +9,12 @@ use riops::plan::{
 };
 use riops::run::Prepare;
 use riops::units::Span;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::parsers::or_default;
 use super::target::TargetOptions;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 
 /// Permission for what is only data
 #[derive(Debug, Clone, Copy, Args)]
@@ -23,10 +24,13 @@ pub(crate) struct TrustOption {
     pub(crate) trust: bool,
 }
 
-/// Returns the parameters that were given.
-pub(crate) fn given<const N: usize>(parameters: [(&str, Option<Value>); N]) -> Parameters {
-    let given = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
-    parameters.into_iter().filter_map(given).collect()
+/// Returns the parameters that were given: the options of a dataset have the names of its parameters.
+pub(crate) fn given(options: &impl Serialize) -> Parameters {
+    let Ok(Value::Object(mut parameters)) = serde_json::to_value(options) else {
+        return Parameters::new();
+    };
+    parameters.retain(|_, value| !value.is_null());
+    parameters
 }
 
 /// Returns a seed from the operating system that every JSON reader can represent.
@@ -181,7 +185,7 @@ impl PrepareOptions {
             let name = default.spec().name();
             let text =
                 format!("--seed has no meaning for the dataset {name}: its rows are not random");
-            return Err(UsageError(text).into());
+            return refuse(text);
         }
         let dataset = default.with(&requested)?;
         dataset.spec().validate()?;
@@ -202,7 +206,7 @@ impl PrepareOptions {
 }
 
 /// The text columns of the table of load
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct TextOptions {
     #[arg(

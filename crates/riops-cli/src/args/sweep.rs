@@ -1,6 +1,5 @@
 //! Options of `riops sweep` and `riops ab`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,11 +10,8 @@ use riops::units::Span;
 use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::parsers::{choice, or_default, or_named, parse_pair};
-use super::run::RunWorkload;
 use super::shared::TrustOption;
 use super::target::{StoreOptions, TargetOptions};
-use crate::options::OptionNames;
-use crate::scan::CommandLine;
 
 /// Runs of each cell without `--repeat`: the smallest number with which a difference can be shown at 5%.
 pub(crate) const REPEATS: u32 = 6;
@@ -203,23 +199,6 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 12] = [
     "interval-json",
 ];
 
-/// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
-/// experiment. Empty for other commands.
-pub(crate) fn cell_words(line: &CommandLine) -> Vec<OsString> {
-    let ["sweep", _workload, ..] = line.subcommands().as_slice() else {
-        return Vec::new();
-    };
-    let own = ExperimentOptions::augment_args(clap::Command::new("sweep"));
-    let own = OptionNames::of_one(&own);
-    // Of each run of an experiment, one record is stored and none is printed.
-    let is_removed = |long: &str| own.contains(long) || ["repeat", "output"].contains(&long);
-    let mut words = line.without_options(is_removed);
-    if let Some(word) = words.iter_mut().find(|word| *word == "sweep") {
-        *word = "run".into();
-    }
-    words
-}
-
 /// Adapts the options of a workload of `riops run` to an experiment.
 pub(super) fn adapted(command: clap::Command) -> clap::Command {
     let command = command
@@ -240,25 +219,6 @@ pub(crate) struct SweepOf<T: Args> {
     pub(crate) experiment: ExperimentOptions,
     #[command(flatten)]
     pub(crate) run: T,
-}
-
-/// The options of one workload of `riops sweep`.
-pub(crate) trait SweptWorkload {
-    /// The options of `riops run`.
-    fn run(&self) -> &dyn RunWorkload;
-
-    /// The options of the experiment.
-    fn experiment(&self) -> &ExperimentOptions;
-}
-
-impl<T: Args + RunWorkload> SweptWorkload for SweepOf<T> {
-    fn run(&self) -> &dyn RunWorkload {
-        &self.run
-    }
-
-    fn experiment(&self) -> &ExperimentOptions {
-        &self.experiment
-    }
 }
 
 /// Compare two variants, and stop as soon as the result is certain

@@ -7,6 +7,7 @@ use riops::plan::{DatasetPlan, LoadDataset, OltpDataset, Parameters, RowsDataset
 use super::load::LoadTableOptions;
 use super::oltp::OltpOptions;
 use super::rows::DatasetOptions;
+use super::shared::given;
 use super::target::TargetOptions;
 
 #[derive(Debug, Subcommand)]
@@ -33,7 +34,7 @@ impl Warm {
     pub(crate) fn dataset(&self) -> Result<(DatasetPlan, Parameters)> {
         let (defaults, given): (DatasetPlan, Parameters) = match self {
             Self::Rows(options) => (RowsDataset::default().into(), options.dataset.given()?),
-            Self::Load(options) => (LoadDataset::default().into(), options.dataset.given()),
+            Self::Load(options) => (LoadDataset::default().into(), given(&options.dataset)),
             Self::Oltp(options) => (OltpDataset::default().into(), options.dataset.given()),
         };
         Ok((defaults.with(&given)?, given))

@@ -4,31 +4,29 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 
 use super::experiment::Conductor;
 use crate::args::Ab;
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;
-use crate::experiment::words::{command_of, replaced, require_no_password, typed, words_of};
-use crate::failure::UsageError;
+use crate::experiment::words::{command_of, replaced, require_no_password, typed};
+use crate::failure::refuse;
 use crate::ui::Ui;
 
 /// Compares two variants, or continues a comparison.
-pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &Ab, ui: Ui) -> Result<ExitCode> {
     let results = Results { form: &command.output, options: &command.results };
-    let conductor = Conductor::new(&command.store, results, (interrupt, ui));
+    let conductor = Conductor { store_options: &command.store, results, ui };
     let draft = match (&command.a, &command.b, &command.resume.resume) {
-        (Some(file), None, None) => of_experiment(command, file)?,
-        (Some(a), Some(b), None) => of_variants(command, a, b)?,
+        (Some(file), None, None) => of_experiment(command, file, ui)?,
+        (Some(a), Some(b), None) => of_variants(command, (a, b), ui)?,
         (None, None, Some(_)) => {
             let time_limit = command.conditions.time_limit;
             return conductor.resume(&command.resume, command.trust, &command.target, time_limit);
         }
         _ => {
-            let text = "specify the files of both variants, or --resume to continue";
-            return Err(UsageError(text.to_owned()).into());
+            return refuse("specify the files of both variants, or --resume to continue");
         }
     };
     conductor.start(Draft {
@@ -40,20 +38,20 @@ pub(crate) fn run(command: &Ab, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
 }
 
 /// The two cells of an experiment file.
-fn of_experiment(options: &Ab, file: &Path) -> Result<Draft> {
+fn of_experiment(options: &Ab, file: &Path, ui: Ui) -> Result<Draft> {
     let mut draft = read(file, &options.set, options.trust)?;
-    draft.words = replaced(draft.words, &words_of(&options.target));
+    draft.words = replaced(draft.words, &ui.given().target);
     draft.apply_conditions(&options.conditions);
     Ok(draft)
 }
 
-fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
+fn of_variants(options: &Ab, (a, b): (&Path, &Path), ui: Ui) -> Result<Draft> {
     let (workload, words_a) = read_variant(a, options.trust)?;
     let (workload_b, words_b) = read_variant(b, options.trust)?;
     if workload != workload_b {
         let text =
             format!("the variants have different workloads: \"{workload}\" and \"{workload_b}\"");
-        return Err(UsageError(text).into());
+        return refuse(text);
     }
     let stem = |path: &Path| {
         path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
@@ -74,7 +72,7 @@ fn of_variants(options: &Ab, a: &Path, b: &Path) -> Result<Draft> {
         .map(|(name, value)| typed(&command, name, &toml::Value::String(value.clone())));
     let set = set.collect::<Result<Vec<_>>>()?.concat();
     let mut draft = Draft::new(format!("ab {name_a} {name_b}"), workload.clone());
-    draft.words = [run_words(&workload), words_of(&options.target)].concat();
+    draft.words = [run_words(&workload), ui.given().target.clone()].concat();
     // The options of the command line replace those of the files.
     let with_set = |words: Vec<_>| replaced(words, &set);
     draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))?];

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use riops::dataset::{cleanup, sysbench};
-use riops::host::Interrupt;
 use riops::report;
 use riops::run::RunError;
 
@@ -13,20 +12,18 @@ use crate::target::Target;
 use crate::ui::Ui;
 
 /// Drops the dataset and prints what was dropped.
-pub(crate) fn run(command: &Cleanup, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &Cleanup, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
-    let target = Target::open(options, interrupt, ui)?;
-    target.announce(ui);
-    let dropped = cleanup(name, &target.server(), interrupt, &mut |text| ui.notice(text))
+    let target = Target::open(options, ui)?;
+    let dropped = cleanup(name, &target.server(), ui.interrupt, &mut |text| ui.notice(text))
         .map_err(RunError::from)?;
     let schema = match command {
         Cleanup::Oltp(options) => options.schema.as_deref(),
         _ => None,
     };
     let remaining = match schema {
-        Some(schema) => {
-            sysbench::foreign_tables(&target.server(), schema, interrupt).map_err(RunError::from)?
-        }
+        Some(schema) => sysbench::foreign_tables(&target.server(), schema, ui.interrupt)
+            .map_err(RunError::from)?,
         None => Vec::new(),
     };
     target.close()?;

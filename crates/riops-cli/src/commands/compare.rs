@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::comparison::{self, Comparison, Group};
-use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report;
 use riops::stats::Settings;
@@ -12,13 +11,13 @@ use riops::store::Store;
 use riops::units::text::json_text;
 
 use crate::args::{Compare, ComparisonOutput, FailOnVerdict};
-use crate::failure::{BREACHED, UsageError};
+use crate::failure::{BREACHED, refuse};
 use crate::stored;
 use crate::ui::Ui;
 
 /// Compares two groups of stored runs.
-pub(crate) fn run(options: &Compare, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let store = stored::open_existing(&options.store, interrupt, ui)?;
+pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, ui)?;
     let comparison = compare(options, store.as_ref())?;
     let text = match options.output {
         ComparisonOutput::Text => {
@@ -50,8 +49,7 @@ fn compare(options: &Compare, store: &dyn Store) -> Result<Comparison> {
         if let Some(workload) = &options.workload {
             records.retain(|record| record.workload == *workload);
             if records.is_empty() {
-                let text = format!("\"{text}\" has no run of the workload \"{workload}\"");
-                return Err(UsageError(text).into());
+                return refuse(format!("\"{text}\" has no run of the workload \"{workload}\""));
             }
         }
         Ok(records)

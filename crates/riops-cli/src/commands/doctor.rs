@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::dataset::Registry;
 use riops::engine::calibrate;
-use riops::host::{Interrupt, machine};
 use riops::probe::disk::{DiskError, measure};
 use riops::record::MachineFacts;
 use riops::report::{self, Document};
@@ -19,8 +18,9 @@ use riops::units::text::json_text;
 use riops::workload::rows::NAME;
 use serde::Serialize;
 
+use crate::args::run::cores;
 use crate::args::{Doctor, Output};
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::stored;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -36,23 +36,21 @@ const DISK_BYTES: u64 = 2 << 30;
 const DISK_BYTES_MIN: u64 = 64 << 20;
 
 /// Examines the server and prints the findings, or measures this client or a device.
-pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     if options.client {
-        return client(options, interrupt, ui);
+        return client(options, ui);
     }
     if options.disk {
-        return disk(options, interrupt, ui);
+        return disk(options, ui);
     }
     if options.duration.is_some() {
-        let text = "--duration requires --client or --disk";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("--duration requires --client or --disk");
     }
-    let target = Target::open(&options.target, interrupt, ui)?;
-    target.announce(ui);
+    let target = Target::open(&options.target, ui)?;
     let conninfo = &target.conninfo;
-    let mut connection = Connection::open(conninfo, interrupt)?;
+    let mut connection = Connection::open(conninfo, ui.interrupt)?;
     Target::warn_if_unencrypted(&connection, ui);
-    let pooler = Pooler::detect(&mut connection, conninfo, interrupt)?;
+    let pooler = Pooler::detect(&mut connection, conninfo, ui.interrupt)?;
     let is_local =
         pooler.is_none() && conninfo.is_local() && local_server(&mut connection)?.is_some();
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
@@ -66,25 +64,23 @@ pub(crate) fn doctor(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<
 }
 
 /// Measures the maximum throughput of this client, against a server that does nothing.
-fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
-    let sessions = options.sessions.unwrap_or(cores);
-    let workers = options.workers.unwrap_or(cores).min(sessions);
+fn client(options: &Doctor, ui: Ui) -> Result<ExitCode> {
+    let sessions = options.sessions.unwrap_or_else(cores);
+    let workers = options.workers.unwrap_or_else(cores).min(sessions);
     if workers == 0 {
-        return Err(UsageError("--sessions and --workers must be at least 1".to_owned()).into());
+        return refuse("--sessions and --workers must be at least 1");
     }
     let seconds = options.duration.map_or(CALIBRATION_S, |span| span.0.as_secs_f64());
     if !(seconds > 0.0 && seconds <= 3600.0) {
-        let text = "--duration must be greater than 0 and at most 1h";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("--duration must be greater than 0 and at most 1h");
     }
     // Two files per session: the null server has the other end of each connection.
     riops::run::allow_sessions(2 * sessions, workers)?;
     ui.notice(
         "measuring the maximum throughput of this client, against a server that does nothing",
     );
-    let calibration = calibrate(sessions, workers, seconds, interrupt)?;
-    if interrupt.requested() {
+    let calibration = calibrate(sessions, workers, seconds, ui.interrupt)?;
+    if ui.interrupt.requested() {
         return Err(ConnectionError::Interrupted.into());
     }
     if calibration.transactions_per_s == 0.0 {
@@ -94,31 +90,29 @@ fn client(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
 }
 
 /// Measures the limits of the device of the server's data, and stores them.
-fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let seconds = options.duration.map_or(DISK_S, |span| span.0.as_secs_f64());
     if !(1.0..=3600.0).contains(&seconds) {
         // The result is stored as the limit of the device: a shorter measurement would not be reliable.
-        let text = "--duration must be between 1s and 1h with --disk";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("--duration must be between 1s and 1h with --disk");
     }
     if options.sessions.is_some() || options.workers.is_some() {
-        let text = "--sessions and --workers require --client";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("--sessions and --workers require --client");
     }
     let file_bytes = options.disk_size.map_or(DISK_BYTES, |size| size.blocks() * BLOCK_BYTES);
     if file_bytes < DISK_BYTES_MIN {
-        return Err(UsageError("--disk-size must be at least 64MB".to_owned()).into());
+        return refuse("--disk-size must be at least 64MB");
     }
     // Opened before the measurement, so that a store that cannot be written fails at once.
-    let store = stored::open(&options.store, interrupt, ui)?;
+    let store = stored::open(&options.store, ui)?;
     store.require_writable()?;
     let (folder, target) = if let Some(folder) = &options.disk_dir {
         (folder.clone(), None)
     } else {
-        let (folder, target) = parent_of_data(options, interrupt, ui)?;
+        let (folder, target) = parent_of_data(options, ui)?;
         (folder, Some(target))
     };
-    let limit = measure(&folder, file_bytes, seconds, interrupt, &|text| ui.notice(text));
+    let limit = measure(&folder, file_bytes, seconds, ui.interrupt, &|text| ui.notice(text));
     if let Some(target) = target {
         target.close()?;
     }
@@ -134,26 +128,24 @@ fn disk(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
 /// directory itself would be included in base backups.
-fn parent_of_data(options: &Doctor, interrupt: &Interrupt, ui: Ui) -> Result<(PathBuf, Target)> {
-    let target = Target::open(&options.target, interrupt, ui)?;
-    target.announce(ui);
-    let mut connection = Connection::open(&target.conninfo, interrupt)?;
-    let pooler = Pooler::detect(&mut connection, &target.conninfo, interrupt)?;
+fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, Target)> {
+    let target = Target::open(&options.target, ui)?;
+    let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
+    let pooler = Pooler::detect(&mut connection, &target.conninfo, ui.interrupt)?;
     let is_local =
         pooler.is_none() && target.conninfo.is_local() && local_server(&mut connection)?.is_some();
     let data = ServerFacts::read(&mut connection)?.data_directory.filter(|_| is_local);
     let Some(data) = data else {
         let text = "the server's data directory is not on this machine, or its path is not visible to this user: run riops doctor --disk on the server's machine, or select a directory on its device with --disk-dir";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse(text);
     };
     let device = |path: &Path| std::fs::metadata(path).ok().map(|found| found.dev());
     match data.parent().filter(|parent| device(parent) == device(&data)) {
         Some(parent) => Ok((parent.to_owned(), target)),
-        None => Err(UsageError(format!(
+        None => refuse(format!(
             "the parent of the data directory {} is on another device: select a directory on the device of the data with --disk-dir",
             data.display()
-        ))
-        .into()),
+        )),
     }
 }
 
@@ -162,11 +154,10 @@ fn print<T: Serialize>(
     found: &T,
     document: impl Fn(&T) -> Document,
 ) -> Result<ExitCode> {
-    crate::ui::print(&match options.output.output {
+    crate::ui::print_done(&match options.output.output {
         Output::Text => crate::ui::text(&document(found)),
         Output::Json => json_text(found)?,
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 #[cfg(test)]

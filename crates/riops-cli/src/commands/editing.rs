@@ -4,36 +4,34 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::plan::require_printable;
 use riops::report::{run_lines, runs_table};
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::text::one_line;
 
 use crate::args::{RemoveOptions, TagOptions};
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::stored;
 use crate::terminal::{can_ask, confirm};
 use crate::ui::Ui;
 
 /// Sets and removes tags and the label of a run, and prints what it has then.
-pub(super) fn tag(options: &TagOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
     let TagOptions { run, set, remove, label, store } = options;
     if set.is_empty() && remove.is_empty() && label.is_none() {
-        let text = "nothing to change: specify KEY=VALUE, --remove KEY or --label TEXT";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("nothing to change: specify KEY=VALUE, --remove KEY or --label TEXT");
     }
     let texts = set.iter().flat_map(|(key, value)| [key, value]).chain(label);
     require_printable(texts)?;
     let tags: BTreeMap<_, _> = set.iter().cloned().collect();
     if let Some(key) = remove.iter().find(|key| tags.contains_key(*key)) {
-        return Err(UsageError(format!("tag \"{key}\" is both set and removed")).into());
+        return refuse(format!("tag \"{key}\" is both set and removed"));
     }
-    let store = stored::open_existing(store, interrupt, ui)?;
+    let store = stored::open_existing(store, ui)?;
     let id = store.id(run)?;
     let before = summary(store.as_ref(), &id)?;
     if let Some(key) = remove.iter().find(|key| !before.tags.contains_key(*key)) {
-        return Err(UsageError(format!("run {id} has no tag \"{key}\"")).into());
+        return refuse(format!("run {id} has no tag \"{key}\""));
     }
     if !tags.is_empty() || !remove.is_empty() {
         store.tag(&id, &tags, remove)?;
@@ -44,17 +42,16 @@ pub(super) fn tag(options: &TagOptions, interrupt: &Interrupt, ui: Ui) -> Result
     let after = summary(store.as_ref(), &id)?;
     let tags: Vec<_> = after.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
-    crate::ui::print(&format!(
+    crate::ui::print_done(&format!(
         "{id}: label {}, tags {}\n",
         one_line(&shown(after.label.as_deref().unwrap_or_default())),
         one_line(&shown(&tags.join(" ")))
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 /// Removes runs after a confirmation, and prints which.
-pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let store = stored::open_existing(&options.store, interrupt, ui)?;
+pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, ui)?;
     let mut runs: Vec<RunSummary> = Vec::new();
     // All are found before the first one is removed.
     for run in &options.runs {
@@ -72,7 +69,7 @@ pub(super) fn remove(options: &RemoveOptions, interrupt: &Interrupt, ui: Ui) -> 
         crate::ui::print(&runs_table(&lines, crate::ui::output_columns()))?;
     }
     let question = format!("Remove {number} from {}?", store.location());
-    if !confirm(&question, options.yes, interrupt, ui)? {
+    if !confirm(&question, options.yes, ui)? {
         return Ok(ExitCode::SUCCESS);
     }
     for run in &runs {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow};
 use jiff::Timestamp;
 use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
-use riops::host::Interrupt;
 use riops::record::Status;
 use riops::report;
 use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
@@ -22,38 +21,28 @@ use crate::experiment::results::{Results, exit_code};
 use crate::experiment::stored::{
     databases, needs_trust, require_passwords, runs_of, trust_or_refuse,
 };
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Conducts experiments of a store.
 pub(super) struct Conductor<'a> {
-    store_options: &'a StoreOptions,
-    results: Results<'a>,
-    interrupt: &'a Interrupt,
-    ui: Ui,
+    pub(super) store_options: &'a StoreOptions,
+    pub(super) results: Results<'a>,
+    pub(super) ui: Ui,
 }
 
-impl<'a> Conductor<'a> {
-    pub(super) fn new(
-        store_options: &'a StoreOptions,
-        results: Results<'a>,
-        (interrupt, ui): (&'a Interrupt, Ui),
-    ) -> Self {
-        Self { store_options, results, interrupt, ui }
-    }
-
+impl Conductor<'_> {
     /// Conducts a new experiment.
     pub(super) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let Defined { experiment, databases } = draft.define()?;
         let study = Study::load(experiment, Vec::new(), Vec::new());
         if self.results.options.dry_run {
-            crate::ui::print(&report::plan_text(&study))?;
-            return Ok(ExitCode::SUCCESS);
+            return crate::ui::print_done(&report::plan_text(&study));
         }
         self.results.require_writable()?;
-        let location = stored::location(self.store_options, self.interrupt, self.ui)?;
-        let store = store::open(&location, self.interrupt)?;
+        let location = stored::location(self.store_options, self.ui)?;
+        let store = store::open(&location, self.ui.interrupt)?;
         store.require_writable()?;
         let experiment = &study.experiment;
         let lock = store.lock_experiment(&experiment.id)?;
@@ -67,8 +56,7 @@ impl<'a> Conductor<'a> {
             definition: serde_json::to_string(experiment)?,
             state: state.clone(),
         })?;
-        let environment = (self.interrupt, self.ui);
-        let servers = Servers::new((store, location), lock, (databases, state), environment);
+        let servers = Servers::new((store, location), lock, (databases, state), self.ui);
         self.conduct(study, servers)
     }
 
@@ -81,8 +69,8 @@ impl<'a> Conductor<'a> {
         time_limit: Option<Span>,
     ) -> Result<ExitCode> {
         let part = options.resume.as_deref().unwrap_or("last");
-        let location = stored::location(self.store_options, self.interrupt, self.ui)?;
-        let store = store::open_existing(&location, self.interrupt)?
+        let location = stored::location(self.store_options, self.ui)?;
+        let store = store::open_existing(&location, self.ui.interrupt)?
             .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
         let id = store.experiment(part)?.id;
         let Some(lock) = store.lock_experiment(&id)? else {
@@ -108,40 +96,37 @@ impl<'a> Conductor<'a> {
         let databases = databases(&mut experiment, target)?;
         let study = Study::load(experiment, records, failures);
         if self.results.options.dry_run {
-            crate::ui::print(&report::plan_text(&study))?;
-            return Ok(ExitCode::SUCCESS);
+            return crate::ui::print_done(&report::plan_text(&study));
         }
         self.results.require_writable()?;
         if next(&study) != Step::Done {
             require_passwords(&study.experiment, &databases)?;
         }
-        let environment = (self.interrupt, self.ui);
         let state = (databases, stored.state);
-        let mut servers = Servers::new((store, location), lock, state, environment);
+        let mut servers = Servers::new((store, location), lock, state, self.ui);
         servers.allow_changed = options.allow_changed;
         self.conduct(study, servers)
     }
 
     /// Lists the stored experiments.
     pub(super) fn list(&self) -> Result<ExitCode> {
-        let store = stored::open_existing(self.store_options, self.interrupt, self.ui)?;
+        let store = stored::open_existing(self.store_options, self.ui)?;
         let found = store.experiments()?;
         let text = match self.results.form {
             "json" => json_text(&found)?,
             form @ ("markdown" | "csv") => {
                 let text = format!("--list supports the output formats text and json, not {form}");
-                return Err(UsageError(text).into());
+                return refuse(text);
             }
             _ => report::experiments_text(&found, crate::ui::output_columns()),
         };
-        crate::ui::print(&text)?;
-        Ok(ExitCode::SUCCESS)
+        crate::ui::print_done(&text)
     }
 
-    fn conduct(&self, mut study: Study, mut servers: Servers<'_>) -> Result<ExitCode> {
+    fn conduct(&self, mut study: Study, mut servers: Servers) -> Result<ExitCode> {
         let id = study.experiment.id.clone();
         self.ui.notice(&report::start_line(&study));
-        let result = conduct(&mut study, &mut servers, self.interrupt);
+        let result = conduct(&mut study, &mut servers, self.ui.interrupt);
         servers.close(&study.experiment, matches!(result, Ok(End::Complete)));
         let end = result?;
         // A search tries loads that fail.

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report::export::export;
 use riops::store::{Store, StoreError, all_runs};
@@ -13,9 +12,9 @@ use crate::stored;
 use crate::ui::Ui;
 
 /// Writes the selected runs to a file or to standard output.
-pub(crate) fn run(options: &Export, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(options: &Export, ui: Ui) -> Result<ExitCode> {
     let format = options.format()?;
-    let store = stored::open_existing(&options.store, interrupt, ui)?;
+    let store = stored::open_existing(&options.store, ui)?;
     let records = if options.all {
         all_runs(store.as_ref())?
     } else {

@@ -13,13 +13,14 @@ use riops::server::ConnectionError;
 use riops::workload::load::{file_name, write_csv};
 
 use crate::args::GenerateCsv;
+use crate::args::run::cores;
 use crate::ui::Ui;
 
 /// Size of the write buffer of a file, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Writes the CSV files in parallel.
-pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
     let dataset = LoadDataset {
         rows: options.rows.map_or(LoadDataset::default().rows, |count| count.0),
         field_length: options.texts.field_length.unwrap_or(LoadDataset::default().field_length),
@@ -28,8 +29,7 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
     };
     dataset.validate()?;
     // The defaults are those of `run load`: without options, it reads the files written here.
-    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
-    let files = options.sessions.unwrap_or(cores);
+    let files = options.sessions.unwrap_or_else(cores);
     let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(LoadRun::default().dir));
     let path =
         |number: u32| folder.join(file_name(files, dataset.rows, dataset.field_length, number));
@@ -47,7 +47,7 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
                 return Ok(());
             }
             let path = path(number);
-            write_one(&dataset, files, number, &path, interrupt)
+            write_one(&dataset, files, number, &path, ui.interrupt)
                 .with_context(|| format!("cannot write {}", path.display()))?;
             ui.notice(&format!("wrote {}", path.display()));
         }
@@ -65,19 +65,18 @@ pub(crate) fn csv(options: &GenerateCsv, interrupt: &Interrupt, ui: Ui) -> Resul
             });
         }
     });
-    if interrupt.requested() {
+    if ui.interrupt.requested() {
         return Err(ConnectionError::Interrupted.into());
     }
     if let Ok(Some(error)) = failure.into_inner() {
         return Err(error);
     }
-    crate::ui::print(&format!(
+    crate::ui::print_done(&format!(
         "wrote {} rows to {files} file{} in {}\n",
         riops::units::format::count(dataset.rows),
         if files == 1 { "" } else { "s" },
         folder.display()
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
 /// Writes one file under a temporary name and renames it at the end: a file with its final name is complete.

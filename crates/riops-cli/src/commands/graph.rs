@@ -9,7 +9,7 @@ use riops::record::Record;
 use riops::report::{Scale, scatter_png};
 
 use crate::args::GraphOptions;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::ui::Ui;
 
 /// A graph that is written after the run. The file is opened before the run, so that a path that cannot be
@@ -49,11 +49,8 @@ pub(super) fn draw_stored(record: &Record, options: &GraphOptions, ui: Ui) -> Re
     if options.graph.is_some()
         && record.stages.iter().all(|stage| stage.session_loop.samples.is_none())
     {
-        return Err(UsageError(
-            "cannot draw the graph: the run was executed without --graph, so its transactions were not stored"
-                .to_owned(),
-        )
-        .into());
+        let text = "cannot draw the graph: the run was executed without --graph, so its transactions were not stored";
+        return refuse(text);
     }
     Graph::open(options)?.map_or(Ok(()), |graph| graph.draw(record, ui))
 }

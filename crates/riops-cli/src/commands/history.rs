@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::report::{self, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
@@ -11,23 +10,21 @@ use riops::units::text::json_text;
 
 use super::listing::filter;
 use crate::args::{FailOn, History, Output};
-use crate::failure::{BREACHED, UsageError};
+use crate::failure::{BREACHED, refuse};
 use crate::stored;
 use crate::ui::Ui;
 
 /// Shows a figure over the stored runs, and where it changed.
-pub(crate) fn run(options: &History, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let store = stored::open_existing(&options.store, interrupt, ui)?;
+pub(crate) fn run(options: &History, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, ui)?;
     if options.filter.invalid {
-        let text = "--invalid is not supported: only valid runs are comparable over time";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("--invalid is not supported: only valid runs are comparable over time");
     }
     let filter = filter(&options.filter)?;
     let filter = RunFilter { valid: Some(true), limit: Some(options.limit), ..filter };
     let runs = store.list(&filter)?;
     if runs.is_empty() {
-        let text = "no valid run matches; list the runs with `riops runs list`";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse("no valid run matches; list the runs with `riops runs list`");
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
     let series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);

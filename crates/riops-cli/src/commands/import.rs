@@ -7,20 +7,19 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
-use riops::host::Interrupt;
 use riops::import::{self, Format, Imports, Input, Settings};
 use riops::plan::require_printable;
 use riops::server::ConnInfo;
 use riops::units::text::one_line;
 
 use crate::args::Import;
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::password::ask_if_missing;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Stores the runs of files or of ybio's table.
-pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(options: &Import, ui: Ui) -> Result<ExitCode> {
     let settings = Settings {
         format: options.from.0,
         label: options.label.clone(),
@@ -30,11 +29,11 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
     };
     let names = settings.label.iter().chain(settings.tags.keys()).chain(settings.tags.values());
     require_printable(names)?;
-    let imports = imports(options, &settings, interrupt)?;
+    let imports = imports(options, &settings, ui)?;
     for notice in &imports.notices {
         ui.notice(notice);
     }
-    let store = stored::open(&options.store, interrupt, ui)?;
+    let store = stored::open(&options.store, ui)?;
     let stored = import::store(store.as_ref(), &imports.records)?;
     for id in &stored.known {
         ui.notice(&format!("run {id} is stored already"));
@@ -45,18 +44,17 @@ pub(crate) fn run(options: &Import, interrupt: &Interrupt, ui: Ui) -> Result<Exi
         format!("stored {id} ({}) in {}\n", one_line(&title), store.location())
     };
     let lines: String = stored.ids.iter().map(line).collect();
-    crate::ui::print(&lines)?;
-    Ok(ExitCode::SUCCESS)
+    crate::ui::print_done(&lines)
 }
 
-fn imports(options: &Import, settings: &Settings, interrupt: &Interrupt) -> Result<Imports> {
+fn imports(options: &Import, settings: &Settings, ui: Ui) -> Result<Imports> {
     let now = Timestamp::now();
     if !options.files.is_empty() {
         let (stores, files): (Vec<_>, Vec<_>) =
             options.files.iter().partition(|file| import::is_store(file));
         let mut imports = Imports::default();
         for file in stores {
-            imports.extend(import::store_runs(file, settings, interrupt)?);
+            imports.extend(import::store_runs(file, settings, ui.interrupt)?);
         }
         let inputs = files.into_iter().map(|file| open(file)).collect::<Result<_>>()?;
         imports.extend(import::read(inputs, settings, now)?);
@@ -65,13 +63,10 @@ fn imports(options: &Import, settings: &Settings, interrupt: &Interrupt) -> Resu
     match (&options.database, settings.format) {
         (Some(database), Some(Format::Ybio)) => {
             let mut conninfo = ConnInfo::parse(database, |name| std::env::var(name).ok())?;
-            ask_if_missing(&mut conninfo, interrupt)?;
-            Ok(import::ybio_runs(&conninfo, settings, now, interrupt)?)
+            ask_if_missing(&mut conninfo, ui.interrupt)?;
+            Ok(import::ybio_runs(&conninfo, settings, now, ui.interrupt)?)
         }
-        _ => Err(UsageError(
-            "nothing to import: specify a file, or --from ybio with -d URL".to_owned(),
-        )
-        .into()),
+        _ => refuse("nothing to import: specify a file, or --from ybio with -d URL"),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::report::{run_lines, runs_csv, runs_json, runs_table};
 use riops::store::{self, RunFilter};
 
@@ -13,11 +12,11 @@ use crate::stored;
 use crate::ui::Ui;
 
 /// Prints the runs that match the filter, or their stages. Does not create the store.
-pub(super) fn list(options: &ListOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(super) fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
     let sort = options.sort.unwrap_or_default();
     let filter = RunFilter { sort, limit: Some(options.limit), ..filter(&options.filter)? };
-    let location = stored::location(&options.store, interrupt, ui)?;
-    let store = store::open_existing(&location, interrupt)?;
+    let location = stored::location(&options.store, ui)?;
+    let store = store::open_existing(&location, ui.interrupt)?;
     if store.is_none() {
         ui.notice(&format!("there is no store yet: {location}"));
     }
@@ -29,7 +28,7 @@ pub(super) fn list(options: &ListOptions, interrupt: &Interrupt, ui: Ui) -> Resu
     };
     let lines = run_lines(&runs, stages.as_deref(), sort);
     let is_filtered = filter != RunFilter { sort, limit: filter.limit, ..RunFilter::default() };
-    crate::ui::print(&match options.output {
+    crate::ui::print_done(&match options.output {
         ListOutput::Text if lines.is_empty() && is_filtered => {
             "no stored run matches the filter\n".to_owned()
         }
@@ -39,8 +38,7 @@ pub(super) fn list(options: &ListOptions, interrupt: &Interrupt, ui: Ui) -> Resu
         ListOutput::Text => runs_table(&lines, crate::ui::output_columns()),
         ListOutput::Json => runs_json(&lines)?,
         ListOutput::Csv => runs_csv(&lines)?,
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Returns the filter of the options, with the default order and without a limit.

@@ -43,29 +43,27 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     if let Command::Server { action: Server::Keep } = arguments.command {
         return server::keep();
     }
-    let interrupt = install_signal_handlers()?;
+    install_signal_handlers(ui.interrupt.clone())?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
     }
     match arguments.command {
-        Command::Prepare { workload } => prepare::run(&workload, &interrupt, ui),
-        Command::Run(options) => run::run(&options, &interrupt, ui),
-        Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, &interrupt, ui),
-        Command::Ab(options) => ab::run(&options, &interrupt, ui),
-        Command::Verify { workload } => verify::run(&workload, &interrupt, ui),
-        Command::Warm { workload } => warm::run(&workload, &interrupt, ui),
-        Command::Cleanup { workload } => cleanup::run(&workload, &interrupt, ui),
-        Command::Generate { what: Generate::Csv(options) } => {
-            generate::csv(&options, &interrupt, ui)
-        }
-        Command::Runs { action } => runs::run(&action, &interrupt, ui),
-        Command::Compare(options) => compare::run(&options, &interrupt, ui),
-        Command::Report(options) => report::write(&options, &interrupt, ui),
-        Command::Serve(options) => serve::serve(&options, &interrupt, ui),
-        Command::Doctor(options) => doctor::doctor(&options, &interrupt, ui),
-        Command::Script { command } => script::run(&command, &interrupt, ui),
-        Command::Server { action } => server::run(action, &interrupt, ui),
+        Command::Prepare { workload } => prepare::run(&workload, ui),
+        Command::Run(options) => run::run(&options, ui),
+        Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
+        Command::Ab(options) => ab::run(&options, ui),
+        Command::Verify { workload } => verify::run(&workload, ui),
+        Command::Warm { workload } => warm::run(&workload, ui),
+        Command::Cleanup { workload } => cleanup::run(&workload, ui),
+        Command::Generate { what: Generate::Csv(options) } => generate::csv(&options, ui),
+        Command::Runs { action } => runs::run(&action, ui),
+        Command::Compare(options) => compare::run(&options, ui),
+        Command::Report(options) => report::write(&options, ui),
+        Command::Serve(options) => serve::serve(&options, ui),
+        Command::Doctor(options) => doctor::doctor(&options, ui),
+        Command::Script { command } => script::run(&command, ui),
+        Command::Server { action } => server::run(action, ui),
         // `main` handles these commands if they come first.
         Command::Sysbench(line) => Err(misplaced("sysbench", &line)),
         Command::YsqlBench(line) => Err(misplaced("ysql-bench", &line)),
@@ -84,13 +82,11 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 
 /// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
 /// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
-fn install_signal_handlers() -> Result<Interrupt> {
-    let interrupt = Interrupt::new();
+fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
-    let shared = interrupt.clone();
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
         let mut is_second = false;
         for signal in signals.forever() {
@@ -100,10 +96,10 @@ fn install_signal_handlers() -> Result<Interrupt> {
                 }
                 is_second = true;
             }
-            shared.request();
+            interrupt.request();
         }
     })?;
-    Ok(interrupt)
+    Ok(())
 }
 
 /// Returns whether riops was started with SIGHUP ignored; true if this is unknown.

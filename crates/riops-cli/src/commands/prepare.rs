@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::dataset::{Access, Needs};
-use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report;
 use riops::run::{NoHistory, prepare};
@@ -15,14 +14,13 @@ use crate::target::{Target, schema_of};
 use crate::ui::Ui;
 
 /// Prepares the dataset and prints the result, also if the dataset already exists.
-pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &Prepare, ui: Ui) -> Result<ExitCode> {
     let options = command.options();
     let order = options.order()?;
     let PrepareOptions { target, thread_init_timeout, .. } = options.options();
-    let target = Target::open(target, interrupt, ui)?;
-    target.announce(ui);
+    let target = Target::open(target, ui)?;
     let server = target.server();
-    server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), interrupt)?;
+    server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), ui.interrupt)?;
     let mut no_record = |_: &Record| {};
     let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
     let schema = schema_of(&order.dataset.parameters());
@@ -31,9 +29,8 @@ pub(crate) fn run(command: &Prepare, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         needs: Needs::Create,
         schema: schema.as_deref(),
     };
-    let prepared = prepare(&order, &server, interrupt, &mut screen)
+    let prepared = prepare(&order, &server, ui.interrupt, &mut screen)
         .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
-    crate::ui::print(&crate::ui::wrapped(&report::prepared_text(&prepared)))?;
-    Ok(ExitCode::SUCCESS)
+    crate::ui::print_done(&crate::ui::wrapped(&report::prepared_text(&prepared)))
 }

@@ -11,7 +11,7 @@ use riops::units::Span;
 
 use crate::args::GraphOptions;
 use crate::args::run::{RepeatOptions, SETTLE};
-use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, UsageError};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, refuse};
 use crate::measure::{Runner, exit_code};
 
 /// Tag that repeated runs have in common.
@@ -39,7 +39,7 @@ impl Repeats {
         }
         if graph.graph.is_some() {
             let text = "--graph shows one run and is not supported with --repeat; use riops runs show --graph";
-            return Err(UsageError(text.to_owned()).into());
+            return refuse(text);
         }
         Ok(Some(Self { count, settle: options.settle.unwrap_or(SETTLE).0 }))
     }
@@ -82,7 +82,7 @@ impl Repeats {
         } else {
             runner.ui.lines(summary.trim_end());
         }
-        let is_interrupted = runner.interrupt.requested();
+        let is_interrupted = runner.ui.interrupt.requested();
         let code = if is_interrupted { INTERRUPTED } else { worst(&records) };
         Ok((ExitCode::from(code), records.pop()))
     }
@@ -91,10 +91,10 @@ impl Repeats {
     fn settled(&self, runner: &Runner<'_>) -> bool {
         runner.ui.notice(&format!("pause of {} before the next run", Span(self.settle)));
         let end = Instant::now() + self.settle;
-        while Instant::now() < end && !runner.interrupt.requested() {
+        while Instant::now() < end && !runner.ui.interrupt.requested() {
             std::thread::sleep(INTERRUPT_CHECK.min(end.saturating_duration_since(Instant::now())));
         }
-        !runner.interrupt.requested()
+        !runner.ui.interrupt.requested()
     }
 }
 

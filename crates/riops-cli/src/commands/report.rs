@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use riops::experiment::evaluation::StudyView;
 use riops::experiment::{Experiment, Study, tag};
-use riops::host::Interrupt;
 use riops::record::Record;
 use riops::report::{self, experiment};
 use riops::store::Store;
@@ -23,27 +22,48 @@ use crate::ui::Ui;
 const RUNS_MAX: usize = 50;
 
 /// Writes the specified runs to files or to standard output.
-pub(crate) fn write(options: &Report, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let store = stored::open_existing(&options.store, interrupt, ui)?;
+pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
+    let store = stored::open_existing(&options.store, ui)?;
     let selections = select(&*store, &options.runs)?;
     if let Some(view) = experiment_of(&*store, &selections)? {
         let id = riops::units::format::short_id(&view.id);
         ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
-        return write_experiment(options, &view, ui);
+        return write_forms(
+            (options, id, ui),
+            |folder| write_images(&view, folder, ui),
+            || report::findings_markdown(&experiment::experiment(&view)),
+            |page| write_page(&view, page, ui),
+        );
     }
     let comparison = report::comparison_of(&selections);
     let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
+    let page = |file: &Path| {
+        file::write_bytes(file, report::html(&records, comparison.as_ref())?.as_bytes(), ui)
+    };
+    write_forms(
+        (options, &names(&records), ui),
+        |folder| write_charts(&records, folder, ui),
+        || report::markdown(&records, comparison.as_ref()),
+        page,
+    )
+}
+
+/// Writes the forms that were requested: images to a directory, Markdown, or a page.
+fn write_forms(
+    (options, name, ui): (&Report, &str, Ui),
+    images: impl Fn(&Path) -> Result<()>,
+    markdown: impl Fn() -> String,
+    page: impl Fn(&Path) -> Result<()>,
+) -> Result<ExitCode> {
     if let Some(folder) = &options.png {
-        write_charts(&records, folder, ui)?;
+        images(folder)?;
     }
+    let file = options.file.as_deref();
     if options.markdown {
-        let text = report::markdown(&records, comparison.as_ref());
-        file::write(options.file.as_deref().unwrap_or(Path::new("-")), &text, ui)?;
-    }
-    if !options.markdown && (options.png.is_none() || options.file.is_some()) {
-        let text = report::html(&records, comparison.as_ref())?;
-        let default = PathBuf::from(format!("riops-{}.html", names(&records)));
-        file::write_bytes(options.file.as_deref().unwrap_or(&default), text.as_bytes(), ui)?;
+        file::write(file.unwrap_or(Path::new("-")), &markdown(), ui)?;
+    } else if options.png.is_none() || file.is_some() {
+        let default = PathBuf::from(format!("riops-{name}.html"));
+        page(file.unwrap_or(&default))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,23 +89,6 @@ fn experiment_of(
     let failures = serde_json::from_str(&stored.state.failures)?;
     let records = runs_of(store, &experiment)?;
     Ok(Some(experiment::view(&Study::load(experiment, records, failures))))
-}
-
-/// Writes an experiment in the forms of a report.
-fn write_experiment(options: &Report, view: &StudyView, ui: Ui) -> Result<ExitCode> {
-    if let Some(folder) = &options.png {
-        write_images(view, folder, ui)?;
-    }
-    if options.markdown {
-        let text = report::findings_markdown(&experiment::experiment(view));
-        file::write(options.file.as_deref().unwrap_or(Path::new("-")), &text, ui)?;
-    }
-    if !options.markdown && (options.png.is_none() || options.file.is_some()) {
-        let default =
-            PathBuf::from(format!("riops-{}.html", riops::units::format::short_id(&view.id)));
-        write_page(view, options.file.as_deref().unwrap_or(&default), ui)?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use riops::host::{Interrupt, OutputFile};
 use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::Record;
 use riops::units::text::json_text;
@@ -14,9 +14,9 @@ use riops::{report, run};
 
 use super::graph::Graph;
 use super::repeat::Repeats;
-use crate::args::run::{GraphOptions, ResultOptions};
-use crate::args::{self, PlanOptions, TargetOptions};
-use crate::failure::UsageError;
+use crate::args::run::CommandOptions;
+use crate::args::{self, PlanOptions};
+use crate::failure::{UsageError, refuse};
 use crate::live::Live;
 use crate::measure::{Runner, as_in_form, exit_code_in};
 use crate::stored_runs::StoredRuns;
@@ -27,33 +27,24 @@ use crate::ui::Ui;
 const PLAN_BYTES_MAX: u64 = 4 * TEXT_BYTES_MAX;
 
 /// Runs the plan of the options or of `--plan`.
-pub(crate) fn run(command: &args::Run, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &args::Run, ui: Ui) -> Result<ExitCode> {
     match (&command.workload, &command.plan) {
         (Some(workload), _) => {
-            let options = workload.options();
-            let none = GraphOptions::default();
-            let graph_options = options.graph_options().unwrap_or(&none);
-            let command_options = CommandOptions {
-                keep: options.result_options(),
-                graph_options,
-                target: options.target(),
-                before: None,
-                session_detail: options.session_detail(),
-            };
-            let plan = Plan { trust: Trust(true), ..options.plan()? };
-            if let Some(notice) = options.notice() {
+            let workload = workload.options();
+            let plan = Plan { trust: Trust(true), ..workload.plan()? };
+            if let Some(notice) = workload.notice() {
                 ui.notice(&notice);
             }
-            perform(&plan, &command_options, (interrupt, ui)).map(|(code, _)| code)
+            perform(&plan, &workload.options(), ui).map(|(code, _)| code)
         }
         (None, Some(file)) => {
             let plan = read_plan(file)?;
-            run_existing_plan(plan, &command.again, None, (interrupt, ui)).map(|(code, _)| code)
+            run_existing_plan(plan, &command.again, None, ui).map(|(code, _)| code)
         }
         (None, None) => {
             let text =
                 "nothing to run: specify a workload (see riops run --help) or a plan (--plan FILE)";
-            Err(UsageError(text.to_owned()).into())
+            refuse(text)
         }
     }
 }
@@ -63,7 +54,7 @@ pub(crate) fn run_existing_plan(
     mut plan: Plan,
     options: &PlanOptions,
     before: Option<&Record>,
-    environment: (&Interrupt, Ui),
+    ui: Ui,
 ) -> Result<(ExitCode, Option<Record>)> {
     let PlanOptions { trust, prepare, keep, graph_options, target } = options;
     plan.trust = Trust(trust.trust);
@@ -71,9 +62,8 @@ pub(crate) fn run_existing_plan(
     if prepare.policy() == PreparePolicy::IfMissing {
         plan.prepare = PreparePolicy::IfMissing;
     }
-    let command_options =
-        CommandOptions { keep, graph_options, target, before, session_detail: None };
-    perform(&plan, &command_options, environment)
+    let options = CommandOptions { before, ..CommandOptions::new(keep, graph_options, target) };
+    perform(&plan, &options, ui)
 }
 
 /// Reads a plan from a file.
@@ -84,26 +74,15 @@ fn read_plan(file: &Path) -> Result<Plan> {
         .map_err(|error| UsageError(format!("plan {}: {error}", file.display())).into())
 }
 
-/// The options that are not part of the plan.
-struct CommandOptions<'a> {
-    keep: &'a ResultOptions,
-    graph_options: &'a GraphOptions,
-    target: &'a TargetOptions,
-    /// The stored run that is repeated.
-    before: Option<&'a Record>,
-    /// The file for the table of the sessions.
-    session_detail: Option<&'a Path>,
-}
-
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
 /// several times.
 fn perform(
     plan: &Plan,
-    command_options: &CommandOptions<'_>,
-    (interrupt, ui): (&Interrupt, Ui),
+    options: &CommandOptions<'_>,
+    ui: Ui,
 ) -> Result<(ExitCode, Option<Record>)> {
     let CommandOptions { keep, graph_options, target: target_options, before, session_detail } =
-        command_options;
+        options;
     plan.validate()?;
     if keep.dump_plan {
         crate::ui::print(&json_text(plan)?)?;
@@ -114,12 +93,11 @@ fn perform(
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let session_detail = session_detail.map(SessionDetail::open).transpose()?;
-    let runs = StoredRuns::open(keep, (interrupt, ui))?;
+    let runs = StoredRuns::open(keep, ui)?;
     let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
-    let target = Target::open(target_options, interrupt, ui)?;
-    target.announce(ui);
+    let target = Target::open(target_options, ui)?;
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
         target.announce_another_server(before, ui);
     }
@@ -136,7 +114,6 @@ fn perform(
         target: &target,
         live,
         screen_ui,
-        interrupt,
         ui,
     };
     if let Some(repeats) = repeats {

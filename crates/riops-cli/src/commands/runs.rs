@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 use riops::report;
 
 use super::graph::draw_stored;
@@ -15,13 +14,13 @@ use crate::stored;
 use crate::ui::Ui;
 
 /// Lists, shows, changes or repeats stored runs.
-pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
     match action {
-        Runs::List(options) => return listing::list(options, interrupt, ui),
-        Runs::Tag(options) => return editing::tag(options, interrupt, ui),
-        Runs::Rm(options) => return editing::remove(options, interrupt, ui),
+        Runs::List(options) => return listing::list(options, ui),
+        Runs::Tag(options) => return editing::tag(options, ui),
+        Runs::Rm(options) => return editing::remove(options, ui),
         Runs::Show { run, store, output, graph_options } => {
-            let store = stored::open_existing(store, interrupt, ui)?;
+            let store = stored::open_existing(store, ui)?;
             let record = store.find(run)?;
             let stored = format!("{} in {}", record.id, store.location());
             let form = report::form(&output.output, &record.plan)?;
@@ -30,12 +29,12 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             print(&record, &stored, form, (graph_options, options))?;
             draw_stored(&record, graph_options, ui)?;
         }
-        Runs::History(options) => return super::history::run(options, interrupt, ui),
+        Runs::History(options) => return super::history::run(options, ui),
         Runs::Rerun { run, seed, again } => {
-            let stored = stored::open_existing(&again.keep.store, interrupt, ui)?.find(run)?;
+            let stored = stored::open_existing(&again.keep.store, ui)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
-            let (code, record) = run_existing_plan(plan, again, Some(&stored), (interrupt, ui))?;
+            let (code, record) = run_existing_plan(plan, again, Some(&stored), ui)?;
             for difference in record
                 .iter()
                 .flat_map(|now| riops::experiment::comparison::differences(&stored, now))
@@ -44,8 +43,8 @@ pub(crate) fn run(action: &Runs, interrupt: &Interrupt, ui: Ui) -> Result<ExitCo
             }
             return Ok(code);
         }
-        Runs::Export(options) => return export::run(options, interrupt, ui),
-        Runs::Import(options) => return import::run(options, interrupt, ui),
+        Runs::Export(options) => return export::run(options, ui),
+        Runs::Import(options) => return import::run(options, ui),
     }
     Ok(ExitCode::SUCCESS)
 }

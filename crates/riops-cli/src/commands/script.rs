@@ -4,33 +4,38 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::dataset::Initialization;
-use riops::host::{Interrupt, machine};
 use riops::plan::Protocol;
 use riops::report;
 use riops::script::{self, Finding, Names, Scope, Script, parse};
 use riops::server::Connection;
 
+use crate::args::run::cores;
 use crate::args::{CheckScript, InitializeScript, ScriptCommand};
-use crate::failure::{NOT_VALID, UsageError};
+use crate::failure::{NOT_VALID, refuse};
 use crate::file::read_script;
 use crate::target::Target;
 use crate::ui::Ui;
 
-pub(crate) fn run(command: &ScriptCommand, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &ScriptCommand, ui: Ui) -> Result<ExitCode> {
     match command {
-        ScriptCommand::Check(options) => check(options, interrupt, ui),
-        ScriptCommand::Initialize(options) => initialize(options, interrupt, ui),
+        ScriptCommand::Check(options) => check(options, ui),
+        ScriptCommand::Initialize(options) => initialize(options, ui),
     }
 }
 
 /// Creates the tables of pgbench step by step. As in pgbench, the last line is a message, not a result.
-fn initialize(options: &InitializeScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+fn initialize(options: &InitializeScript, ui: Ui) -> Result<ExitCode> {
     let dataset = options.dataset()?;
-    let target = Target::open(&options.target, interrupt, ui)?;
-    let connections = u32::try_from(machine::cpus()).unwrap_or(1);
+    let target = Target::select(&options.target, ui)?;
+    let connections = cores();
     let steps = &options.steps.0;
-    let initialization =
-        Initialization { target: &target.conninfo, dataset, steps, connections, interrupt };
+    let initialization = Initialization {
+        target: &target.conninfo,
+        dataset,
+        steps,
+        connections,
+        interrupt: ui.interrupt,
+    };
     let durations = initialization.run(&mut |text| ui.notice(text))?;
     target.close()?;
     let total: f64 = durations.iter().map(|(_, took)| took.as_secs_f64()).sum();
@@ -42,7 +47,7 @@ fn initialize(options: &InitializeScript, interrupt: &Interrupt, ui: Ui) -> Resu
 }
 
 /// Checks scripts: their text, and unless it is switched off, each statement with the server.
-fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
     let mut names = Names::default();
     let given: Vec<_> = options.define.iter().map(|(name, _)| names.slot(name)).collect();
     let mut scripts = Vec::new();
@@ -53,7 +58,7 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
             Err(found) => errors.extend(found),
         }
     }
-    let is_simple = options.protocol == Some(Protocol::Simple);
+    let is_simple = options.protocol == Protocol::Simple;
     let scope = Scope::new(&scripts, &names, &given, is_simple);
     if errors.is_empty() {
         let of_script =
@@ -62,19 +67,17 @@ fn check(options: &CheckScript, interrupt: &Interrupt, ui: Ui) -> Result<ExitCod
     }
     if !errors.is_empty() {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        return Err(UsageError(texts.join("\n")).into());
+        return refuse(texts.join("\n"));
     }
     for warning in scripts.iter().flat_map(|script| scope.warnings(script)) {
         ui.notice(&format!("warning: {warning}"));
     }
     if options.offline {
         let texts: String = scripts.iter().map(report::script_title).collect();
-        crate::ui::print(&texts)?;
-        return Ok(ExitCode::SUCCESS);
+        return crate::ui::print_done(&texts);
     }
-    let target = Target::open(&options.target, interrupt, ui)?;
-    target.announce(ui);
-    let mut connection = Connection::open(&target.conninfo, interrupt)?;
+    let target = Target::open(&options.target, ui)?;
+    let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
     let mut is_refused = false;
     let mut text = String::new();
     for script in &scripts {

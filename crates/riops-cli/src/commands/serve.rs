@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use riops::host::Interrupt;
 use riops::serve::{Dashboard, Settings, Token};
 use riops::store;
 use riops::store::live::source_of;
@@ -15,10 +14,10 @@ use crate::token::token;
 use crate::ui::Ui;
 
 /// Serves the dashboard until Ctrl-C, which is the regular end: the exit code is 0.
-pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let location = stored::location(&options.store, interrupt, ui)?;
+pub(crate) fn serve(options: &Serve, ui: Ui) -> Result<ExitCode> {
+    let location = stored::location(&options.store, ui)?;
     // One that the environment names, or the default, appears with the first run.
-    let is_missing = matches!(store::open_existing(&location, interrupt), Ok(None));
+    let is_missing = matches!(store::open_existing(&location, ui.interrupt), Ok(None));
     let variable = std::env::var_os("RIOPS_STORE");
     let typed = options.store.given().filter(|given| variable.as_deref() != Some(*given));
     if is_missing && typed.is_some() {
@@ -29,13 +28,13 @@ pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<Ex
     let is_required = options.allow_edit || !options.listen.is_local();
     let is_generated = given.is_none() && is_required;
     let token = if is_generated { Some(Token::generate()?) } else { given };
-    let (opened, stop) = (location.clone(), interrupt.clone());
+    let (opened, stop) = (location.clone(), ui.interrupt.clone());
     let dashboard = Dashboard::open(Settings {
         listen: options.listen.clone(),
         token: token.clone(),
         allow_edit: options.allow_edit,
         open: Arc::new(move || store::open_existing(&opened, &stop)),
-        live: source_of(&location, interrupt),
+        live: source_of(&location, ui.interrupt),
         location: location.to_string(),
     })?;
     if is_missing {
@@ -49,6 +48,6 @@ pub(crate) fn serve(options: &Serve, interrupt: &Interrupt, ui: Ui) -> Result<Ex
         None => url,
     };
     crate::ui::print(&format!("{url}\n"))?;
-    dashboard.run(interrupt)?;
+    dashboard.run(ui.interrupt)?;
     Ok(ExitCode::SUCCESS)
 }

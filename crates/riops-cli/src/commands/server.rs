@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
-use riops::host::Interrupt;
 use riops::server::embedded::{self, EmbeddedError, Options, State, Status};
 
 use crate::args::{EmbeddedOptions, Server};
@@ -16,24 +15,20 @@ use crate::terminal::confirm;
 use crate::ui::{self, Ui};
 
 /// Executes the subcommand.
-pub(crate) fn run(action: Server, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(action: Server, ui: Ui) -> Result<ExitCode> {
     match action {
-        Server::Start(options) => start(&options, interrupt, ui),
+        Server::Start(options) => start(&options, ui),
         Server::Stop { server, force } => {
             let ran = embedded::stop(&embedded_options(&server), force)?;
-            ui::print(if ran { "stopped\n" } else { "the server was not running\n" })?;
-            Ok(ExitCode::SUCCESS)
+            ui::print_done(if ran { "stopped\n" } else { "the server was not running\n" })
         }
         Server::Status(options) => status(&options),
         Server::Url { server, tcp } => {
             let state = running(&server)?;
-            ui::print(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }))?;
-            Ok(ExitCode::SUCCESS)
+            ui::print_done(&format!("{}\n", if tcp { state.url_tcp() } else { state.url() }))
         }
         Server::Psql { server, arguments } => psql(&running(&server)?, &arguments),
-        Server::Reset { server, force, yes } => {
-            reset(&embedded_options(&server), force, yes, interrupt, ui)
-        }
+        Server::Reset { server, force, yes } => reset(&embedded_options(&server), force, yes, ui),
         Server::Keep => keep(),
     }
 }
@@ -45,33 +40,25 @@ pub(crate) fn keep() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(options: &EmbeddedOptions, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
-    let server = acquire(options, interrupt, ui)?;
+fn start(options: &EmbeddedOptions, ui: Ui) -> Result<ExitCode> {
+    let server = acquire(options, ui)?;
     server.make_persistent()?;
     let state = server.state().clone();
     server.leave()?;
-    ui::print(&format!(
+    ui::print_done(&format!(
         "running: {}\nurl      {}\nstop with: riops server stop{}\n",
         state.version,
         state.url(),
         ui.given().embedded
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    ))
 }
 
-fn reset(
-    options: &Options,
-    force: bool,
-    yes: bool,
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<ExitCode> {
+fn reset(options: &Options, force: bool, yes: bool, ui: Ui) -> Result<ExitCode> {
     let Some(data) = embedded::data_to_reset(options)? else {
-        ui::print("nothing to remove\n")?;
-        return Ok(ExitCode::SUCCESS);
+        return ui::print_done("nothing to remove\n");
     };
     let question = format!("Stop the server and remove all its data in {}?", data.display());
-    if confirm(&question, yes, interrupt, ui)? {
+    if confirm(&question, yes, ui)? {
         embedded::reset(options, force)?;
         ui::print(&format!("stopped the server and removed its data in {}\n", data.display()))?;
     }

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::host::Interrupt;
 
 use super::experiment::Conductor;
 use crate::args::Sweep;
@@ -12,48 +11,40 @@ use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
 use crate::experiment::draft::Draft;
 use crate::experiment::file;
 use crate::experiment::results::Results;
-use crate::experiment::words::{replaced, words_of};
-use crate::failure::UsageError;
+use crate::experiment::words::replaced;
+use crate::failure::refuse;
 use crate::ui::Ui;
 
 /// Conducts the experiment of the options or of a file, continues one, or lists them.
-pub(crate) fn run(
-    command: &Sweep,
-    cell_words: &[OsString],
-    interrupt: &Interrupt,
-    ui: Ui,
-) -> Result<ExitCode> {
+pub(crate) fn run(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
     if let Some(workload) = &command.workload {
         require_no_single_run_option(cell_words)?;
-        let options = workload.options();
+        let (experiment, run) = workload.options();
         let name =
             cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
         let name: Vec<_> = name.map(|word| word.to_string_lossy()).collect();
-        let keep = options.run().result_options();
+        let keep = run.options().keep;
         let mut draft = Draft::new(format!("sweep {}", name.join(" ")), name.join(" "));
         draft.words = cell_words.to_vec();
         draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
-        draft.apply(options.experiment())?;
-        let results = Results { form: &keep.output.output, options: &options.experiment().results };
-        return Conductor::new(&keep.store, results, (interrupt, ui)).start(draft);
+        draft.apply(experiment)?;
+        let results = Results { form: &keep.output.output, options: &experiment.results };
+        return Conductor { store_options: &keep.store, results, ui }.start(draft);
     }
     let results = Results { form: &command.own.output, options: &command.experiment.results };
-    let conductor = Conductor::new(&command.own.store, results, (interrupt, ui));
+    let conductor = Conductor { store_options: &command.own.store, results, ui };
     if command.list {
         return conductor.list();
     }
     match (&command.file, &command.resume.resume) {
-        (Some(_), Some(_)) => {
-            let text = "--resume continues a stored experiment; omit the file";
-            Err(UsageError(text.to_owned()).into())
-        }
+        (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
             let time_limit = command.experiment.conditions.time_limit;
             conductor.resume(&command.resume, command.trust, &command.target, time_limit)
         }
         (Some(path), None) => {
             let mut draft = file::read(path, &command.own.set, command.trust)?;
-            draft.words = replaced(draft.words, &words_of(&command.target));
+            draft.words = replaced(draft.words, &ui.given().target);
             draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);
             draft.apply(&command.experiment)?;
@@ -61,7 +52,7 @@ pub(crate) fn run(
         }
         (None, None) => {
             let text = "nothing to measure: specify a workload, an experiment file or --resume (see riops sweep --help)";
-            Err(UsageError(text.to_owned()).into())
+            refuse(text)
         }
     }
 }
@@ -76,10 +67,7 @@ fn require_no_single_run_option(words: &[OsString]) -> Result<()> {
         })
     };
     match SINGLE_RUN_ONLY.iter().find(typed) {
-        Some(option) => {
-            let text = format!("--{option} is not supported by riops sweep");
-            Err(UsageError(text).into())
-        }
+        Some(option) => refuse(format!("--{option} is not supported by riops sweep")),
         None => Ok(()),
     }
 }

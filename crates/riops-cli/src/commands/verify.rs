@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::dataset::{Access, Needs};
-use riops::host::Interrupt;
 use riops::report;
 use riops::run::{History, NoHistory, verify};
 
@@ -16,14 +15,13 @@ use crate::ui::Ui;
 
 /// Checks the data and prints each check. The exit code is [`NOT_VALID`] if a check failed or something cannot be
 /// verified.
-pub(crate) fn run(command: &Verify, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &Verify, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
-    let store = stored::open_if_present(&options.store, interrupt, ui)?;
-    let target = Target::open(&options.target, interrupt, ui)?;
-    target.announce(ui);
+    let store = stored::open_if_present(&options.store, ui)?;
+    let target = Target::open(&options.target, ui)?;
     let history: &dyn History = store.as_ref().map_or(&NoHistory, |store| store);
     let access = Access { dataset: name, needs: Needs::Read, schema: None };
-    let checks = verify(name, &target.server(), interrupt, history, &mut |text| ui.notice(text))
+    let checks = verify(name, &target.server(), ui.interrupt, history, &mut |text| ui.notice(text))
         .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
     crate::ui::print(&crate::ui::wrapped(&report::checks_text(&checks)))?;

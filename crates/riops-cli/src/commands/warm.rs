@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::dataset::{Access, Needs};
-use riops::host::Interrupt;
 use riops::report;
 use riops::run::warm;
 
@@ -13,16 +12,15 @@ use crate::target::{Target, schema_of};
 use crate::ui::Ui;
 
 /// Reads the dataset into the caches and prints how much was read.
-pub(crate) fn run(command: &Warm, interrupt: &Interrupt, ui: Ui) -> Result<ExitCode> {
+pub(crate) fn run(command: &Warm, ui: Ui) -> Result<ExitCode> {
     let (dataset, given) = command.dataset()?;
-    let target = Target::open(command.target(), interrupt, ui)?;
-    target.announce(ui);
+    let target = Target::open(command.target(), ui)?;
     let schema = schema_of(&dataset.parameters());
     let access =
         Access { dataset: dataset.spec().name(), needs: Needs::Read, schema: schema.as_deref() };
-    let warmed = warm(&dataset, &given, &target.server(), interrupt, &mut |text| ui.notice(text))
-        .map_err(|error| target.with_grants(error, access))?;
+    let warmed =
+        warm(&dataset, &given, &target.server(), ui.interrupt, &mut |text| ui.notice(text))
+            .map_err(|error| target.with_grants(error, access))?;
     target.close()?;
-    crate::ui::print(&crate::ui::wrapped(&report::warmed_text(&warmed)))?;
-    Ok(ExitCode::SUCCESS)
+    crate::ui::print_done(&crate::ui::wrapped(&report::warmed_text(&warmed)))
 }

@@ -10,7 +10,7 @@ use riops::units::text::is_unprintable;
 use toml::{Table, Value};
 
 use super::words::{long_name, text_of, typed, without_password};
-use crate::failure::UsageError;
+use crate::failure::refuse;
 
 /// The axis of the variants.
 pub(crate) const VARIANT: &str = "variant";
@@ -33,8 +33,7 @@ impl TypedAxis {
     pub(crate) fn of_option(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
         let name = long_name(command, name);
         if name == "seed" {
-            let text = "\"seed\" cannot be an axis: all cells of a block use the same keys";
-            return Err(UsageError(text.to_owned()).into());
+            return refuse("\"seed\" cannot be an axis: all cells of a block use the same keys");
         }
         let value = |value: &Value| {
             let text = text_of(value)?;
@@ -52,8 +51,7 @@ impl TypedAxis {
     pub(crate) fn of_variants(command: &Command, variants: &Table) -> Result<Self> {
         let variant = |(name, options): (&String, &Value)| {
             let Value::Table(options) = options else {
-                let text = format!("variant \"{name}\": expected a table of options");
-                return Err(UsageError(text).into());
+                return refuse(format!("variant \"{name}\": expected a table of options"));
             };
             let words = options.iter().map(|(option, value)| typed(command, option, value));
             Ok((name.clone(), words.collect::<Result<Vec<_>>>()?.concat()))
@@ -76,16 +74,14 @@ impl TypedAxis {
     pub(super) fn checked(self) -> Result<Self> {
         let mut seen = BTreeSet::new();
         if self.values.is_empty() {
-            return Err(UsageError(format!("axis \"{}\" has no values", self.name)).into());
+            return refuse(format!("axis \"{}\" has no values", self.name));
         }
         for (text, _) in &self.values {
             if text.chars().any(is_unprintable) || text.is_empty() {
-                let text = format!("axis \"{}\": invalid value {text:?}", self.name);
-                return Err(UsageError(text).into());
+                return refuse(format!("axis \"{}\": invalid value {text:?}", self.name));
             }
             if !seen.insert(text) {
-                let text = format!("axis \"{}\" has the value \"{text}\" twice", self.name);
-                return Err(UsageError(text).into());
+                return refuse(format!("axis \"{}\" has the value \"{text}\" twice", self.name));
             }
         }
         Ok(self)
@@ -105,8 +101,7 @@ impl TypedAxis {
 pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<OsString>)>> {
     let count = axes.iter().map(|axis| axis.values.len()).try_fold(1_usize, usize::checked_mul);
     if count.is_none_or(|count| count > CELLS_MAX) {
-        let text = format!("the axes have more than {CELLS_MAX} combinations");
-        return Err(UsageError(text).into());
+        return refuse(format!("the axes have more than {CELLS_MAX} combinations"));
     }
     let none = vec![(Vec::new(), Vec::new())];
     Ok(axes.iter().fold(none, |cells, axis| {

@@ -42,7 +42,7 @@ impl fmt::Display for Changed {
 impl std::error::Error for Changed {}
 
 /// Where an experiment is measured.
-pub(crate) struct Servers<'a> {
+pub(crate) struct Servers {
     pub(crate) store: Box<dyn Store>,
     location: StoreLocation,
     lock: ExperimentLock,
@@ -53,16 +53,15 @@ pub(crate) struct Servers<'a> {
     /// Servers whose environment was compared.
     checked: BTreeSet<String>,
     current: Option<(ServerChoice, Target)>,
-    interrupt: &'a Interrupt,
     ui: Ui,
 }
 
-impl<'a> Servers<'a> {
+impl Servers {
     pub(crate) fn new(
         (store, location): (Box<dyn Store>, StoreLocation),
         lock: ExperimentLock,
         (databases, state): (BTreeMap<String, String>, ExperimentState),
-        (interrupt, ui): (&'a Interrupt, Ui),
+        ui: Ui,
     ) -> Self {
         Self {
             store,
@@ -73,7 +72,6 @@ impl<'a> Servers<'a> {
             allow_changed: false,
             checked: BTreeSet::new(),
             current: None,
-            interrupt,
             ui,
         }
     }
@@ -118,7 +116,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-impl Bench for Servers<'_> {
+impl Bench for Servers {
     type Error = anyhow::Error;
 
     fn starting(&mut self, study: &Study, task: &Task, remaining: &Remaining) {
@@ -173,7 +171,7 @@ impl Bench for Servers<'_> {
     }
 }
 
-impl Servers<'_> {
+impl Servers {
     /// Brings server and dataset into the state that a run requires. Returns the server of the run.
     fn prepare(
         &mut self,
@@ -184,22 +182,29 @@ impl Servers<'_> {
     ) -> Result<Server> {
         let template = self.template(experiment)?;
         self.require_unchanged(experiment, &cell.server, &template)?;
-        let (interrupt, ui) = (self.interrupt, self.ui);
+        let ui = self.ui;
         let mut no_record = |_: &Record| {};
         let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
         let server = match experiment.reset {
             Reset::None => template,
             Reset::Restore => {
-                experiment::prepare_template(&template, plan, interrupt, &mut screen)?;
-                experiment::restore(&template, &experiment.id, interrupt)?
+                experiment::prepare_template(&template, plan, ui.interrupt, &mut screen)?;
+                experiment::restore(&template, &experiment.id, ui.interrupt)?
             }
             Reset::Prepare => {
-                experiment::prepare_again(&template, plan, interrupt, &mut screen)?;
+                experiment::prepare_again(&template, plan, ui.interrupt, &mut screen)?;
                 template
             }
         };
         let notify = |text: &str| ui.notice(text);
-        experiment::prepare_run(&server, &experiment.between, plan, is_first, interrupt, &notify)?;
+        experiment::prepare_run(
+            &server,
+            &experiment.between,
+            plan,
+            is_first,
+            ui.interrupt,
+            &notify,
+        )?;
         Ok(server)
     }
 
@@ -208,7 +213,7 @@ impl Servers<'_> {
         let Some((_, target)) = &self.current else {
             return Err(anyhow!("no server is selected"));
         };
-        Ok(experiment::choose_database(&target.server(), &experiment.database, self.interrupt)?)
+        Ok(experiment::choose_database(&target.server(), &experiment.database, self.ui.interrupt)?)
     }
 
     /// Stores the environment of the first run on a server. Fails if it differs from that of a stored experiment.
@@ -224,7 +229,7 @@ impl Servers<'_> {
         if self.checked.contains(&key) {
             return Ok(());
         }
-        let now = Environment::read(server, self.interrupt)?;
+        let now = Environment::read(server, self.ui.interrupt)?;
         let stored = self.state.environment.as_deref().unwrap_or("{}");
         let mut known: BTreeMap<String, Environment> = serde_json::from_str(stored)?;
         let of_client = known.values().next().map(|any| client_differences(any, &now));
@@ -257,7 +262,7 @@ impl Servers<'_> {
         if let Some((_, target)) = self.current.take() {
             target.close()?;
         }
-        let target = Target::open(&self.options_of(choice), self.interrupt, self.ui)?;
+        let target = Target::select(&self.options_of(choice), self.ui)?;
         match &experiment.database {
             DatabaseChoice::Own(name) if target.server().embedded => {
                 self.ui.notice(&format!("target: database {name} on the embedded server"));
@@ -294,7 +299,7 @@ impl Servers<'_> {
             stored = self.store.save(record).map_err(|error| unstored::keep(record, &error));
         };
         let mut screen = Screen::new(self.ui, &self.store, &mut publish);
-        let result = run::run(plan, server, self.interrupt, &mut Tee(&mut screen, &mut live));
+        let result = run::run(plan, server, self.ui.interrupt, &mut Tee(&mut screen, &mut live));
         if let Err(error) = &result {
             live.failed(error);
         }

@@ -17,7 +17,7 @@ use super::words::{Parsed, command_of, parse, require_no_password};
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
-use crate::failure::UsageError;
+use crate::failure::refuse;
 use crate::options::variable;
 use crate::scan::CommandLine;
 
@@ -29,7 +29,7 @@ const ALPHA: f64 = 0.05;
 const SESSIONS_MAX: u32 = 1024;
 
 /// An experiment as typed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
@@ -61,25 +61,7 @@ pub(crate) struct Defined {
 impl Draft {
     /// A sweep of a workload without axes.
     pub(crate) fn new(name: String, workload: String) -> Self {
-        Self {
-            name,
-            description: None,
-            workload,
-            words: Vec::new(),
-            axes: Vec::new(),
-            repeats: REPEATS,
-            order: Order::default(),
-            seed: None,
-            baseline: None,
-            effect: None,
-            search: None,
-            sessions_max: None,
-            blocks_max: None,
-            between: Between::default(),
-            reset: Reset::default(),
-            has_own_database: false,
-            time_limit_s: None,
-        }
+        Self { name, workload, repeats: REPEATS, ..Self::default() }
     }
 
     /// Applies the options of the command line.
@@ -183,8 +165,8 @@ impl Draft {
     fn has_workers(&self) -> bool {
         let of_axes = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|(_, words)| words);
         let words = self.words.iter().chain(of_axes).cloned().collect();
-        let line = CommandLine::scan(crate::args::built(), words);
-        line.uses("workers").next().is_some() || std::env::var_os(variable("workers")).is_some()
+        CommandLine::read(words).value("workers").is_some()
+            || std::env::var_os(variable("workers")).is_some()
     }
 
     /// The plan and the server of a cell.
@@ -206,8 +188,7 @@ fn goal(
     if let Some(blocks_max) = blocks_max {
         let count = experiment.cells.len();
         if count != 2 {
-            let text = format!("riops ab compares two cells; the experiment has {count}");
-            return Err(UsageError(text).into());
+            return refuse(format!("riops ab compares two cells; the experiment has {count}"));
         }
         let first = experiment.cells.first();
         let workload = first.map_or("", |cell| cell.plan.work.spec().name());
@@ -223,7 +204,7 @@ fn goal(
         {
             let text =
                 format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
-            return Err(UsageError(text).into());
+            return refuse(text);
         }
         let last = sessions_max.unwrap_or(SESSIONS_MAX);
         return Ok(Goal::Saturation(SaturationSettings { search, first: 1, last }));
@@ -237,7 +218,7 @@ fn goal(
     }
     let first = experiment.cells.first().map(|cell| experiment.cell_name(cell));
     let first = first.unwrap_or_default();
-    Err(UsageError(format!("there is no cell \"{baseline}\"; the first one is \"{first}\"")).into())
+    refuse(format!("there is no cell \"{baseline}\"; the first one is \"{first}\""))
 }
 
 /// The plan as an open loop.
@@ -248,14 +229,14 @@ fn with_rate(plan: &Plan) -> Plan {
 /// Fails for a plan whose load cannot be varied.
 fn require_searchable(plan: &Plan, search: Search) -> Result<()> {
     if plan.schedule != Schedule::Closed {
-        return Err(UsageError("--find-saturation sets the rate: omit --rate".to_owned()).into());
+        return refuse("--find-saturation sets the rate: omit --rate");
     }
     with_rate(plan)
         .validate()
         .context("--find-saturation requires a workload that repeats transactions")?;
     if search == Search::Rate && plan.thresholds.is_empty() {
         let text = "--find-saturation rate requires the highest response time: --threshold 'response.p99<20ms'";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse(text);
     }
     Ok(())
 }

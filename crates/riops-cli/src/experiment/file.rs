@@ -18,7 +18,7 @@ use super::ready;
 use super::words::{command_of, long_name, require_no_password, text_of, typed};
 use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
-use crate::failure::UsageError;
+use crate::failure::{UsageError, refuse};
 use crate::settings::needs_permission;
 
 /// An experiment file.
@@ -86,7 +86,7 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
     let text = match text_limited(path, TEXT_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-            return Err(UsageError(format!("experiment file {shown}: {error}")).into());
+            return refuse(format!("experiment file {shown}: {error}"));
         }
         Err(error) => {
             let found = path.to_str().and_then(ready::text);
@@ -117,10 +117,9 @@ fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) ->
     if ["database", "config"].contains(&long.as_str())
         || texts.iter().any(|text| needs_permission(&long, text))
     {
-        let text = format!(
+        return refuse(format!(
             "{long} = {value} names a program, a file, a server or an SQL expression: permit it with --trust, or set it on the command line"
-        );
-        return Err(UsageError(text).into());
+        ));
     }
     Ok(())
 }
@@ -155,7 +154,7 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
     }
     let axes = file.axes.iter().map(|(name, values)| match values {
         toml::Value::Array(values) => TypedAxis::of_option(&command, name, values),
-        _ => Err(UsageError(format!("axis \"{name}\": expected a list of values")).into()),
+        _ => refuse(format!("axis \"{name}\": expected a list of values")),
     });
     let mut axes = axes.collect::<Result<Vec<_>>>()?;
     if !file.variants.is_empty() {

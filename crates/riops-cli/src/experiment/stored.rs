@@ -10,7 +10,7 @@ use riops::store::{Store, StoreError};
 
 use super::words::without_password;
 use crate::args::{TargetOptions, TrustOption};
-use crate::failure::UsageError;
+use crate::failure::refuse;
 
 /// Returns the stored runs of an experiment, oldest first.
 pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
@@ -34,8 +34,7 @@ pub(crate) fn databases(
         let known: BTreeSet<_> =
             experiment.cells.iter().map(|cell| &cell.server.database).collect();
         if known.len() > 1 && !known.contains(&Some(masked.clone())) {
-            let text = format!("the experiment uses several databases, but not {masked}");
-            return Err(UsageError(text).into());
+            return refuse(format!("the experiment uses several databases, but not {masked}"));
         }
         if known.len() == 1 {
             for cell in &mut experiment.cells {
@@ -64,10 +63,7 @@ pub(crate) fn trust_or_refuse(experiment: &mut Experiment, trust: TrustOption) -
         return Ok(());
     }
     match needs_trust(experiment) {
-        Some(what) => {
-            let text = format!("the stored experiment {what}: permit it with --trust");
-            Err(UsageError(text).into())
-        }
+        Some(what) => refuse(format!("the stored experiment {what}: permit it with --trust")),
         None => Ok(()),
     }
 }
@@ -83,8 +79,7 @@ pub(crate) fn require_passwords(
     let Some(database) = missing.next() else {
         return Ok(());
     };
-    let text = format!(
+    refuse(format!(
         "the password for {database} is not stored: specify the database again with -d; for several databases use the password file (~/.pgpass) from the start"
-    );
-    Err(UsageError(text).into())
+    ))
 }

@@ -2,7 +2,6 @@
 //! experiment supports exactly the options of `riops run`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command};
@@ -11,8 +10,8 @@ use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
 use toml::Value;
 
-use crate::args::{self, RunWorkload, TargetOptions};
-use crate::failure::UsageError;
+use crate::args::{self, TargetOptions};
+use crate::failure::{UsageError, refuse};
 use crate::options::{OptionNames, with_suggestion};
 use crate::settings;
 
@@ -24,7 +23,7 @@ pub(crate) fn command_of(workload: &str) -> Result<Command> {
     if let Some(option) = workload.split_whitespace().find(|word| word.starts_with('-')) {
         let text =
             format!("workload \"{workload}\": {option} is an option, not a part of its name");
-        return Err(UsageError(text).into());
+        return refuse(text);
     }
     let name = workload.split_whitespace().next().unwrap_or_default();
     let run = args::built().find_subcommand("run");
@@ -45,7 +44,7 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
     let Some(arg) = arg else {
         let known = command.get_name();
         let text = format!("riops run {known} has no option \"{name}\"");
-        return Err(UsageError(with_suggestion(text, &names.nearest(&name))).into());
+        return refuse(with_suggestion(text, &names.nearest(&name)));
     };
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     Ok(match value {
@@ -94,7 +93,7 @@ pub(crate) fn text_of(value: &Value) -> Result<String> {
         Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?.join(","),
         Value::Datetime(_) | Value::Table(_) => {
             let text = format!("expected a string, a number, true, false or a list, not {value}");
-            return Err(UsageError(text).into());
+            return refuse(text);
         }
     })
 }
@@ -115,13 +114,13 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(words: &[OsString]) -> Result<Parsed> {
     let arguments = settings::parse_words(words).map_err(UsageError)?;
     let args::Command::Run(run) = arguments.command else {
-        return Err(UsageError("expected options of riops run".to_owned()).into());
+        return refuse("expected options of riops run");
     };
     let Some(workload) = &run.workload else {
-        return Err(UsageError("expected a workload of riops run".to_owned()).into());
+        return refuse("expected a workload of riops run");
     };
-    let options: &dyn RunWorkload = workload.options();
-    let target = options.target();
+    let options = workload.options();
+    let target = options.options().target;
     Ok(Parsed {
         // A file was checked before its options became words.
         plan: Plan { trust: Trust(true), ..options.plan()? },
@@ -159,29 +158,7 @@ pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
     let databases = options.iter().filter(|(name, _)| name == "database");
     if databases.flat_map(|(_, value)| value.split(',')).any(has_password) {
         let text = "a password in --axis or --set is visible to other users of the machine: use PGPASSWORD or a password file";
-        return Err(UsageError(text.to_owned()).into());
+        return refuse(text);
     }
     Ok(())
-}
-
-/// The options of a server as words.
-pub(crate) fn words_of(target: &TargetOptions) -> Vec<OsString> {
-    let embedded = &target.embedded;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.as_os_str().to_owned());
-    let single = [
-        ("database", target.database.clone().map(OsString::from)),
-        ("server-dir", path(&embedded.server_dir)),
-        ("server-data", path(&embedded.server_data)),
-        ("server-user", embedded.server_user.clone().map(OsString::from)),
-        ("server-port", embedded.server_port.map(|port| port.to_string().into())),
-        ("cache-dir", path(&embedded.cache_dir)),
-    ];
-    let set = embedded.server_set.iter();
-    let set = set.map(|(name, value)| ("server-set", Some(format!("{name}={value}").into())));
-    let word = |(name, value): (&str, Option<OsString>)| {
-        let mut word = OsString::from(format!("--{name}="));
-        word.push(value?);
-        Some(word)
-    };
-    single.into_iter().chain(set).filter_map(word).collect()
 }

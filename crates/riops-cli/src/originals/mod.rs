@@ -1,7 +1,7 @@
 //! The command lines of the tools that riops replaces. Each is translated into commands of riops.
 
 mod pgbench;
-pub(crate) mod pgbench_errors;
+mod pgbench_errors;
 mod pgbench_options;
 mod pgio;
 mod sysbench;
@@ -13,22 +13,46 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) use pgbench::CONNECTION as PGBENCH_CONNECTION;
+use pgbench_errors::in_its_words;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-pub(crate) use sysbench::VERSION as SYSBENCH_VERSION;
-use translation::{Meaning, Outside, Secret, Translation};
+use translation::{Meaning, Outside, Refused, Secret, Translation};
 
-use crate::failure::{FAILED, INTERRUPTED};
+use crate::failure::{FAILED, INTERRUPTED, also_in_words_of};
 use crate::ui::Ui;
 
 /// A tool whose command line riops accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
-    Sysbench,
-    YsqlBench,
-    Pgio,
-    Pgbench,
+pub(crate) struct Tool {
+    name: &'static str,
+    translate: fn(&[String], &Outside<'_>) -> Result<Translation, Refused>,
+    /// Finds a password among the arguments.
+    password: fn(&[String]) -> Option<Secret>,
+    /// The exit code of the tool for that of riops.
+    exit_code: fn(ExitCode) -> ExitCode,
 }
+
+static TOOLS: [Tool; 4] = [
+    Tool {
+        name: "sysbench",
+        translate: sysbench::translate,
+        password: sysbench::password,
+        exit_code: merged,
+    },
+    Tool {
+        name: "ysql-bench",
+        translate: ysql_bench::translate,
+        password: ysql_bench::url_with_password,
+        exit_code: merged,
+    },
+    Tool { name: "pgio", translate: pgio::translate, password: |_| None, exit_code: merged },
+    Tool {
+        name: PGBENCH,
+        translate: pgbench::translate,
+        password: pgbench::connection_with_password,
+        exit_code: pgbench::exit_code,
+    },
+];
+
+const PGBENCH: &str = "pgbench";
 
 /// The names under which riops is the tool, and the arguments that a name implies.
 const NAMES: [(&str, &str, &[&str]); 8] = [
@@ -55,21 +79,14 @@ pub(crate) fn named(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Returns the tool that the first argument names, and its arguments.
-pub(crate) fn of(arguments: &[OsString]) -> Option<(Tool, &[OsString])> {
+pub(crate) fn of(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {
     let (name, own) = arguments.get(1..)?.split_first()?;
-    let tool = match name.to_str()? {
-        "sysbench" => Tool::Sysbench,
-        "ysql-bench" => Tool::YsqlBench,
-        "pgio" => Tool::Pgio,
-        "pgbench" => Tool::Pgbench,
-        _ => return None,
-    };
-    Some((tool, own))
+    Some((TOOLS.iter().find(|tool| name == tool.name)?, own))
 }
 
 /// Translates the arguments and executes the commands with `execute`, up to the first that fails.
 pub(crate) fn run(
-    (tool, arguments): (Tool, &[OsString]),
+    (tool, arguments): (&Tool, &[OsString]),
     ui: Ui,
     execute: impl Fn(Vec<OsString>) -> ExitCode,
 ) -> ExitCode {
@@ -79,8 +96,8 @@ pub(crate) fn run(
         return ExitCode::from(FAILED);
     };
     hide_password(tool, &arguments);
-    if tool == Tool::Pgbench {
-        pgbench_errors::begin();
+    if tool.name == PGBENCH {
+        also_in_words_of(in_its_words);
     }
     let outside = Outside {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
@@ -88,13 +105,7 @@ pub(crate) fn run(
             text_limited(Path::new(path), TEXT_BYTES_MAX).map_err(|error| error.to_string())
         },
     };
-    let translated = match tool {
-        Tool::Sysbench => sysbench::translate(&arguments, &outside),
-        Tool::YsqlBench => ysql_bench::translate(&arguments, &outside),
-        Tool::Pgio => pgio::translate(&arguments, &outside),
-        Tool::Pgbench => pgbench::translate(&arguments, &outside),
-    };
-    let Translation { meaning, notices } = match translated {
+    let Translation { meaning, notices } = match (tool.translate)(&arguments, &outside) {
         Ok(translation) => translation,
         Err(refused) => {
             crate::ui::error(&refused);
@@ -120,10 +131,7 @@ pub(crate) fn run(
             crate::ui::discard_results();
             merged(execute_all(commands, execute))
         }
-        Meaning::Commands(commands) => {
-            let code = execute_all(commands, execute);
-            if tool == Tool::Pgbench { pgbench::exit_code(code) } else { merged(code) }
-        }
+        Meaning::Commands(commands) => (tool.exit_code)(execute_all(commands, execute)),
     }
 }
 
@@ -150,13 +158,8 @@ fn merged(code: ExitCode) -> ExitCode {
 }
 
 /// If the arguments contain a password, executes riops again without it, with the password in the environment.
-fn hide_password(tool: Tool, arguments: &[String]) {
-    let found = match tool {
-        Tool::Sysbench => sysbench::password(arguments),
-        Tool::YsqlBench => ysql_bench::url_with_password(arguments),
-        Tool::Pgio => None,
-        Tool::Pgbench => pgbench::connection_with_password(arguments),
-    };
+fn hide_password(tool: &Tool, arguments: &[String]) {
+    let found = (tool.password)(arguments);
     if let Some(Secret { variable, value, positions, replacement }) = found {
         let all: Vec<OsString> = std::env::args_os().collect();
         // The arguments of the tool are the last ones.

@@ -10,59 +10,18 @@ use riops::plan::script::Builtin;
 use riops::units::conninfo;
 
 use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
-use super::pgbench_options::CommandLine;
+use super::pgbench_options::{BENCHMARKING, CommandLine, INITIALIZATION, SCRIPTS};
 use super::translation::{Meaning, Outside, Refused, Secret, Translation};
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID};
+use crate::options::PGBENCH_CONNECTION;
 
 /// The variable with the random seed.
 const SEED: &str = "PGBENCH_RANDOM_SEED";
-/// The variable with a connection string that contains a password, which is not shown among the arguments.
-pub(crate) const CONNECTION: &str = "RIOPS_PGBENCH_CONNECTION";
-
 /// What the arguments contain instead of it.
 const HIDDEN: &str = "(hidden)";
 
-/// Options that require `-i`.
-const ONLY_INITIALIZATION: [&str; 9] = [
-    "init_steps",
-    "fillfactor",
-    "quiet",
-    "foreign_keys",
-    "index_tablespace",
-    "partition_method",
-    "partitions",
-    "tablespace",
-    "unlogged_tables",
-];
-/// Options that cannot be combined with it.
-const ONLY_RUN: [&str; 26] = [
-    "builtin",
-    "file",
-    "skip_some_updates",
-    "select_only",
-    "client",
-    "connect",
-    "define",
-    "jobs",
-    "log",
-    "latency_limit",
-    "protocol",
-    "progress",
-    "report_per_command",
-    "rate",
-    "transactions",
-    "time",
-    "vacuum_all",
-    "aggregate_interval",
-    "exit_on_abort",
-    "continue_on_error",
-    "failures_detailed",
-    "log_prefix",
-    "max_tries",
-    "random_seed",
-    "sampling_rate",
-    "verbose_errors",
-];
+/// The options of a run that initialization accepts.
+const IN_BOTH_MODES: [&str; 4] = ["allow_shell", "no_vacuum", "progress_timestamp", "scale"];
 
 /// Returns the exit code of pgbench: 2 if a client was aborted or the results are not valid, otherwise 1.
 pub(super) fn exit_code(code: ExitCode) -> ExitCode {
@@ -93,7 +52,7 @@ pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
         let is_hidden =
             parsed(&changed).is_ok_and(|(line, _)| line.named().is_some_and(|name| name == HIDDEN));
         is_hidden.then(|| Secret {
-            variable: CONNECTION,
+            variable: PGBENCH_CONNECTION,
             value: value.clone(),
             positions: vec![position],
             replacement: Some(replacement),
@@ -108,14 +67,6 @@ fn parsed(arguments: &[String]) -> Result<(CommandLine, ArgMatches), clap::Error
     Ok((CommandLine::from_arg_matches(&matches)?, matches))
 }
 
-fn said(text: String) -> Translation {
-    Translation { meaning: Meaning::Text(text), notices: Vec::new() }
-}
-
-fn noted(text: String) -> Translation {
-    Translation { meaning: Meaning::Message(text), notices: Vec::new() }
-}
-
 /// Translates a command line.
 pub(super) fn translate(
     arguments: &[String],
@@ -124,7 +75,7 @@ pub(super) fn translate(
     let (line, matches) = match parsed(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return Ok(said(error.render().to_string()));
+            return Ok(Meaning::Text(error.render().to_string()).without_notices());
         }
         Err(error) => {
             return Err(as_pgbench(&error));
@@ -132,17 +83,20 @@ pub(super) fn translate(
     };
     if line.version {
         let own = env!("CARGO_PKG_VERSION");
-        return Ok(said(format!("pgbench (PostgreSQL) 18 (riops {own})\n")));
+        let version = format!("pgbench (PostgreSQL) 18 (riops {own})\n");
+        return Ok(Meaning::Text(version).without_notices());
     }
     if line.builtin.iter().any(|name| name == "list") {
         let names =
             Builtin::ALL.map(|each| format!("{:>15}: {}\n", each.name(), each.description()));
-        return Ok(noted(format!("Available builtin scripts:\n{}\n", names.concat())));
+        let list = format!("Available builtin scripts:\n{}\n", names.concat());
+        return Ok(Meaning::Message(list).without_notices());
     }
     if let Some(name) = &line.show_script {
         let found: Builtin = name.parse().map_err(|error| format!("{error}"))?;
         let (name, description) = (found.name(), found.description());
-        return Ok(noted(format!("-- {name}: {description}\n{}\n", found.text().trim_end())));
+        let script = format!("-- {name}: {description}\n{}\n", found.text().trim_end());
+        return Ok(Meaning::Message(script).without_notices());
     }
     line.check(&matches)?;
     let mut notices = Vec::new();
@@ -157,14 +111,21 @@ pub(super) fn translate(
 impl CommandLine {
     /// Refuses the combinations that pgbench refuses.
     fn check(&self, matches: &ArgMatches) -> Result<(), Refused> {
-        let is_given =
-            |id: &&'static str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        if self.initialize && ONLY_RUN.iter().any(is_given) {
+        let command = <Self as CommandFactory>::command();
+        let is_given = |headings: &[&str]| {
+            command.get_arguments().any(|arg| {
+                let id = arg.get_id().as_str();
+                arg.get_help_heading().is_some_and(|heading| headings.contains(&heading))
+                    && !IN_BOTH_MODES.contains(&id)
+                    && matches.value_source(id) == Some(ValueSource::CommandLine)
+            })
+        };
+        if self.initialize && is_given(&[SCRIPTS, BENCHMARKING]) {
             return refuse(
                 "some of the specified options cannot be used in initialization (-i) mode",
             );
         }
-        if !self.initialize && ONLY_INITIALIZATION.iter().any(is_given) {
+        if !self.initialize && is_given(&[INITIALIZATION]) {
             return refuse("some of the specified options cannot be used in benchmarking mode");
         }
         if let Some((_, text)) = self.conflicts().iter().find(|(refused, _)| *refused) {
@@ -255,7 +216,7 @@ impl CommandLine {
 
     /// The connection string; `None` for the server that riops uses by default.
     fn connection(&self, outside: &Outside<'_>) -> Option<String> {
-        let hidden = (outside.variable)(CONNECTION);
+        let hidden = (outside.variable)(PGBENCH_CONNECTION);
         let named = self.named().filter(|named| *named != HIDDEN).or(hidden.as_ref());
         let options = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
         let options: Vec<(&str, &String)> =

@@ -1,7 +1,5 @@
 //! Errors in the words of pgbench, which scripts around it search for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use clap::error::{ContextKind, ContextValue};
 use riops::plan::script::Builtin;
 
@@ -10,24 +8,12 @@ use super::translation::Refused;
 /// The number of scripts that pgbench refuses.
 const SCRIPTS_BEYOND: usize = 129;
 
-/// Whether the command line is that of pgbench.
-static IS_PGBENCH: AtomicBool = AtomicBool::new(false);
-
-/// Notes that the command line is that of pgbench.
-pub(super) fn begin() {
-    IS_PGBENCH.store(true, Ordering::Relaxed);
-}
-
 pub(super) fn refuse<T>(text: &str) -> Result<T, Refused> {
     Err(text.to_owned())
 }
 
 /// Returns what pgbench says about an error of riops, if it has other words that scripts search for.
-pub(crate) fn as_pgbench_says(text: &str) -> Option<String> {
-    if IS_PGBENCH.load(Ordering::Relaxed) { in_its_words(text) } else { None }
-}
-
-fn in_its_words(text: &str) -> Option<String> {
+pub(super) fn in_its_words(text: &str) -> Option<String> {
     if text.contains("no dataset for the workload script") {
         return Some("Perhaps you need to do initialization (\"pgbench -i\")".to_owned());
     }

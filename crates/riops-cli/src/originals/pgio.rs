@@ -18,10 +18,7 @@ pub(super) fn translate(
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (script, file) = match words[..] {
         [] | ["help" | "--help" | "-h"] => {
-            return Ok(Translation {
-                meaning: Meaning::Text(USAGE.to_owned()),
-                notices: Vec::new(),
-            });
+            return Ok(Meaning::Text(USAGE.to_owned()).without_notices());
         }
         [script] => (script, FILE),
         [script, file] => (script, file),
@@ -40,7 +37,7 @@ pub(super) fn translate(
     };
     let mut command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
     command.push(format!("--config={file}"));
-    Ok(Translation { meaning: Meaning::Commands(vec![command]), notices: Vec::new() })
+    Ok(Meaning::Commands(vec![command]).without_notices())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use riops::units::conninfo;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
 use super::translation::{Meaning, Outside, Refused, Secret, Translation};
+use crate::options::SYSBENCH_VERSION;
 
 /// The tests that measure no database.
 const OTHER_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
@@ -20,8 +21,6 @@ const UNLIMITED_S: u64 = 30 * 86_400;
 /// Maximum number of configuration files: a file that names itself would never end.
 const CONFIG_FILES_MAX: usize = 100;
 
-/// Selects the format of the report: 1.0 or 1.1.
-pub(crate) const VERSION: &str = "RIOPS_SYSBENCH_VERSION";
 /// The directory of sysbench's own scripts.
 const OWN_SCRIPTS: &str = "share/sysbench";
 /// From this verbosity on, sysbench prints its report.
@@ -56,12 +55,11 @@ pub(super) fn translate(
     let line = Line::read(arguments, outside)?;
     if line.is_on("version") {
         let version = concat!("sysbench 1.0.20 (riops ", env!("CARGO_PKG_VERSION"), ")\n");
-        return Ok(only(Meaning::Text(version.to_owned())));
+        return Ok(Meaning::Text(version.to_owned()).without_notices());
     }
     let Some(typed) = line.test.clone() else {
-        return Ok(only(Meaning::Text(
-            USAGE.to_owned() + "\nGeneral options:\n" + &listed(GENERAL),
-        )));
+        let help = USAGE.to_owned() + "\nGeneral options:\n" + &listed(GENERAL);
+        return Ok(Meaning::Text(help).without_notices());
     };
     let (name, own_script) = named(&typed, outside)?;
     let test = test_of(&name)?;
@@ -72,7 +70,7 @@ pub(super) fn translate(
     let command = line.command.as_deref();
     if !is_bulk && (line.is_on("help") || command == Some("help")) {
         let help = format!("{name} options:\n{}{}", listed(own), listed(OLTP));
-        return Ok(only(Meaning::Text(help)));
+        return Ok(Meaning::Text(help).without_notices());
     }
     let Some(command) = command else {
         return Err("a command is required: prepare, prewarm, run, cleanup, help".to_owned());
@@ -106,7 +104,7 @@ pub(super) fn translate(
     };
     if is_quiet {
         let quiet = std::iter::once("--quiet".to_owned()).chain(words).collect();
-        return Ok(only(Meaning::Silent(vec![quiet])));
+        return Ok(Meaning::Silent(vec![quiet]).without_notices());
     }
     Ok(Translation { meaning: Meaning::Commands(vec![words]), notices: options.notices })
 }
@@ -157,10 +155,6 @@ fn test_of(name: &str) -> Result<OltpTest, Refused> {
     };
     let test = name.parse::<OltpTest>().ok().filter(|test| test.sysbench_name() == name);
     test.ok_or_else(|| format!("cannot find benchmark '{name}': {advice}"))
-}
-
-fn only(meaning: Meaning) -> Translation {
-    Translation { meaning, notices: Vec::new() }
 }
 
 /// The options, one per line, with their meanings and defaults.
@@ -369,11 +363,13 @@ impl Options {
 
     /// The form of the report: the options that were given belong to a version.
     fn form(&self, outside: &Outside<'_>) -> Result<&'static str, Refused> {
-        let is_newer = match (outside.variable)(VERSION).as_deref() {
+        let is_newer = match (outside.variable)(SYSBENCH_VERSION).as_deref() {
             Some("1.0") => false,
             Some("1.1") => true,
             Some(other) => {
-                return Err(format!("invalid value for {VERSION}: {other}: expected 1.0 or 1.1"));
+                return Err(format!(
+                    "invalid value for {SYSBENCH_VERSION}: {other}: expected 1.0 or 1.1"
+                ));
             }
             None => OF_1_1.iter().any(|name| self.all.contains(name)),
         };

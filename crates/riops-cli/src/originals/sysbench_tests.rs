@@ -187,7 +187,7 @@ fn options_of_version_1_1_select_the_format_of_its_report() {
     assert!(has("oltp_read_only run", "--output=sysbench"));
     let arguments = ["oltp_read_only".to_owned(), "run".to_owned()];
     let with = |version: &'static str| {
-        let variable = |name: &str| (name == VERSION).then(|| version.to_owned());
+        let variable = |name: &str| (name == SYSBENCH_VERSION).then(|| version.to_owned());
         let read = |_: &str| Err(String::new());
         translate(&arguments, &Outside { variable: &variable, read: &read })
     };

@@ -13,6 +13,12 @@ pub(super) enum Meaning {
     Message(String),
 }
 
+impl Meaning {
+    pub(super) fn without_notices(self) -> Translation {
+        Translation { meaning: self, notices: Vec::new() }
+    }
+}
+
 /// A meaning, with notices about options that have none.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Translation {

@@ -120,8 +120,7 @@ pub(super) fn translate(
     let line = match parsed {
         Ok(line) => line,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            let meaning = Meaning::Text(error.render().to_string());
-            return Ok(Translation { meaning, notices: Vec::new() });
+            return Ok(Meaning::Text(error.render().to_string()).without_notices());
         }
         Err(error) => {
             let text = error.render().to_string();
@@ -131,7 +130,7 @@ pub(super) fn translate(
     let database = line.database(outside);
     let command = |operation: &String| line.words(operation, database.as_deref());
     let commands = line.operations.iter().map(command).collect();
-    Ok(Translation { meaning: Meaning::Commands(commands), notices: Vec::new() })
+    Ok(Meaning::Commands(commands).without_notices())
 }
 
 impl CommandLine {
