@@ -1,51 +1,97 @@
-//! Import cycles between files.
+//! Import cycles between files, and between the files and folders of one folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::imports::Imports;
 
-/// Returns the strongly connected components of more than one file, each with its internal imports.
+/// Returns the cycles of files, each with its imports.
 pub(crate) fn violations(imports: &Imports) -> Vec<String> {
-    let mut left: BTreeSet<&str> =
-        imports.keys().map(|(importing, _)| importing.as_str()).collect();
+    let edges = imports.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let cycles = components(&edges);
+    cycles.iter().map(|cycle| describe(imports, cycle, "files", |from, to| (from, to))).collect()
+}
+
+/// Returns the cycles between modules of one folder of which at least one is a folder, with their imports, unless
+/// `known` lists all their modules; and the entries of `known` that no cycle needs.
+pub(crate) fn between_folders(imports: &Imports, known: &[&[&str]]) -> Vec<String> {
+    let modules = |from, to| modules(from, to).unwrap_or_default();
+    let edges = imports.keys().filter_map(|(from, to)| self::modules(from, to)).collect();
+    let is_folder = |module: &&str| {
+        let inside = format!("{module}/");
+        imports.keys().any(|(from, to)| from.starts_with(&inside) || to.starts_with(&inside))
+    };
+    let cycles = components(&edges);
+    let cycles: Vec<_> = cycles.iter().filter(|cycle| cycle.iter().any(is_folder)).collect();
+    let is_known =
+        |cycle: &BTreeSet<&str>, known: &[&str]| cycle.iter().all(|module| known.contains(module));
+    let unknown = cycles.iter().filter(|cycle| !known.iter().any(|known| is_known(cycle, known)));
+    let gone = known.iter().filter(|known| !cycles.iter().any(|cycle| is_known(cycle, known)));
+    unknown
+        .map(|cycle| describe(imports, cycle, "modules", modules))
+        .chain(gone.map(|known| format!("no cycle between {}", known.join(", "))))
+        .collect()
+}
+
+/// Returns the two modules of the innermost folder that contains both files; `None` if one of them is its head, or if
+/// both files belong to one module.
+fn modules<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
+    let shared = from.split('/').zip(to.split('/')).take_while(|(from, to)| from == to);
+    let start: usize = shared.map(|(name, _)| name.len() + 1).sum();
+    let module = |file: &'a str| {
+        let name = file[start..].split('/').next()?;
+        let name = name.strip_suffix(".rs").unwrap_or(name);
+        (!["mod", "lib", "main"].contains(&name)).then(|| &file[..start + name.len()])
+    };
+    let (from, to) = (module(from)?, module(to)?);
+    (from != to).then_some((from, to))
+}
+
+/// Returns the strongly connected components of more than one node.
+fn components<'a>(edges: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
+    let mut left: BTreeSet<&str> = edges.iter().map(|(from, _)| *from).collect();
     let reached: BTreeMap<&str, BTreeSet<&str>> =
-        left.iter().map(|file| (*file, reachable(imports, file))).collect();
+        left.iter().map(|node| (*node, reachable(edges, node))).collect();
     let mut found = Vec::new();
-    while let Some(file) = left.pop_first() {
-        let component: BTreeSet<&str> = reached[file]
+    while let Some(node) = left.pop_first() {
+        let component: BTreeSet<&str> = reached[node]
             .iter()
             .copied()
-            .filter(|other| reached.get(other).is_some_and(|back| back.contains(file)))
+            .filter(|other| reached.get(other).is_some_and(|back| back.contains(node)))
             .collect();
         left.retain(|other| !component.contains(other));
         if !component.is_empty() {
-            found.push(describe(imports, &component));
+            found.push(component);
         }
     }
     found
 }
 
-/// Returns the files that a file imports directly or indirectly. Contains the file itself only if it is
+/// Returns the nodes that a node imports directly or indirectly. Contains the node itself only if it is
 /// part of a cycle.
-fn reachable<'a>(imports: &'a Imports, file: &str) -> BTreeSet<&'a str> {
+fn reachable<'a>(edges: &BTreeSet<(&'a str, &'a str)>, node: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
-    let mut open = vec![file];
-    while let Some(file) = open.pop() {
-        let from = imports.keys().filter(|(importing, _)| importing == file);
-        for (_, defining) in from {
-            if reached.insert(defining.as_str()) {
-                open.push(defining);
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        for (_, imported) in edges.iter().filter(|(importing, _)| *importing == node) {
+            if reached.insert(*imported) {
+                open.push(imported);
             }
         }
     }
     reached
 }
 
-fn describe(imports: &Imports, component: &BTreeSet<&str>) -> String {
-    let mut text = format!("cycle of {} files:", component.len());
+fn describe<'a>(
+    imports: &'a Imports,
+    component: &BTreeSet<&str>,
+    kind: &str,
+    nodes: impl Fn(&'a str, &'a str) -> (&'a str, &'a str),
+) -> String {
+    let mut text = format!("cycle of {} {kind}:", component.len());
     for ((importing, defining), (line, path)) in imports {
-        if component.contains(importing.as_str()) && component.contains(defining.as_str()) {
+        let (from, to) = nodes(importing, defining);
+        if component.contains(from) && component.contains(to) {
             let _ = write!(text, "\n  {importing}:{line}: imports `{path}`, defined in {defining}");
         }
     }
@@ -54,16 +100,88 @@ fn describe(imports: &Imports, component: &BTreeSet<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::violations;
-    use crate::imports::imports;
+    use super::{between_folders, violations};
+    use crate::imports::{Imports, imports};
     use crate::modules::Tree;
 
-    /// Returns the import cycles of a crate with these files.
-    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+    /// Returns the imports of a crate with these files.
+    fn imports_of(files: &[(&str, &str)]) -> Imports {
         let read = |name: &str| {
             files.iter().find(|(file, _)| *file == name).map(|(_, text)| (*text).to_owned())
         };
-        violations(&imports(&Tree::load("src/lib.rs", &read)))
+        imports(&Tree::load("src/lib.rs", &read))
+    }
+
+    /// Returns the import cycles of a crate with these files.
+    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+        violations(&imports_of(files))
+    }
+
+    /// Two folders that use each other through different files: no file is part of a cycle.
+    const FOLDERS: [(&str, &str); 7] = [
+        ("src/lib.rs", "mod a; mod b;"),
+        ("src/a/mod.rs", "mod first; mod second; pub use first::First;"),
+        ("src/a/first.rs", "pub struct First;"),
+        ("src/a/second.rs", "use crate::b::Third; pub struct Second(Third);"),
+        ("src/b/mod.rs", "mod third; mod fourth; pub use self::third::*;"),
+        ("src/b/third.rs", "pub struct Third;"),
+        ("src/b/fourth.rs", "use crate::a::First; pub struct Fourth(First);"),
+    ];
+
+    #[test]
+    fn finds_a_cycle_between_folders_through_re_exports() {
+        let imports = imports_of(&FOLDERS);
+        assert_eq!(violations(&imports), [""; 0]);
+        assert_eq!(
+            between_folders(&imports, &[]),
+            ["cycle of 2 modules:\
+              \n  src/a/second.rs:1: imports `crate::b::Third`, defined in src/b/third.rs\
+              \n  src/b/fourth.rs:1: imports `crate::a::First`, defined in src/a/first.rs"]
+        );
+    }
+
+    #[test]
+    fn finds_a_cycle_between_a_folder_and_a_file_beside_it() {
+        let found = between_folders(
+            &imports_of(&[
+                ("src/lib.rs", "mod a; mod b;"),
+                ("src/a.rs", "mod inner; pub fn f() { crate::b::f() }"),
+                ("src/a/inner.rs", "pub fn g() {}"),
+                ("src/b.rs", "use crate::a::inner::g; pub fn f() { g() }"),
+            ]),
+            &[],
+        );
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn a_known_cycle_between_folders_is_accepted_as_long_as_it_exists() {
+        let imports = imports_of(&FOLDERS);
+        let cycle = ["src/a", "src/b"];
+        assert_eq!(between_folders(&imports, &[&cycle]), [""; 0]);
+        assert_eq!(between_folders(&imports, &[&["src/a", "src/b", "src/c"]]), [""; 0]);
+        let known: [&[&str]; 2] = [&cycle, &["src/c", "src/d"]];
+        assert_eq!(between_folders(&imports, &known), ["no cycle between src/c, src/d"]);
+        assert_eq!(between_folders(&imports, &[&["src/a"]]).len(), 2);
+        let is_left = |(_, text): &(&str, &str)| !text.contains("Fourth");
+        let mut without: Vec<_> = FOLDERS.into_iter().filter(is_left).collect();
+        without[4].1 = "mod third; pub use self::third::*;";
+        let left = between_folders(&imports_of(&without), &[&cycle]);
+        assert_eq!(left, ["no cycle between src/a, src/b"]);
+    }
+
+    #[test]
+    fn a_folder_and_its_head_are_one_module() {
+        let found = between_folders(
+            &imports_of(&[
+                ("src/lib.rs", "mod a;"),
+                ("src/a/mod.rs", "mod x; mod y; use x::X; pub struct A(X);"),
+                ("src/a/x.rs", "pub struct X;"),
+                ("src/a/y.rs", "use super::A; pub struct Y(A);"),
+            ]),
+            &[],
+        );
+        assert_eq!(found, [""; 0]);
     }
 
     #[test]

@@ -37,6 +37,9 @@ const ROOTS: [&str; 6] = [
 ];
 /// Files below a crate's `src` in which a `match` on the workload is allowed.
 const DISPATCH: [&str; 1] = ["plan/work.rs"];
+/// Cycles between the files and folders of one folder that are still to be removed. No other file or folder may join
+/// them, and an entry goes with its cycle.
+const KNOWN_CYCLES: [&[&str]; 0] = [];
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 600;
 /// A command only parses options, calls one library function and prints the result. More lines would mean
@@ -53,6 +56,12 @@ fn imports_between_files_have_no_cycles() {
     let cycles: Vec<String> =
         ROOTS.iter().flat_map(|root| cycles::violations(&imports::imports(&tree(root)))).collect();
     report("import cycles", &cycles);
+}
+
+#[test]
+fn imports_between_folders_have_no_cycles() {
+    let imports = ROOTS.iter().flat_map(|root| imports::imports(&tree(root))).collect();
+    report("import cycles between folders", &cycles::between_folders(&imports, &KNOWN_CYCLES));
 }
 
 #[test]
