@@ -14,6 +14,7 @@ mod definition;
 mod environment;
 pub mod evaluation;
 #[cfg(test)]
+#[path = "tests/example.rs"]
 pub(crate) mod example;
 mod idle;
 mod order;
