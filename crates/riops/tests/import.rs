@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use riops::host::Interrupt;
 use riops::import::{self, Column7, Format, ImportError, Imports, Input, Settings};
-use riops::metrics::Histogram;
 use riops::plan::{ImportedRun, Protocol, Schedule};
 use riops::record::{LatencyKind, Record, StartSource, Validity};
 use riops::report;
@@ -101,7 +100,7 @@ fn a_log_of_pgbench_gives_the_figures_of_its_report() {
     let latency = stage.session_loop.service_us.as_ref().unwrap();
     assert_eq!(latency.count, 100);
     let histogram = stage.session_loop.histogram.as_ref().unwrap();
-    assert_eq!(Histogram::from_base64(histogram).unwrap().count(), 100);
+    assert_eq!(histogram.decode().unwrap().count(), 100);
     let total: u64 = stage.session_loop.series.iter().map(|point| point.transactions).sum();
     assert_eq!(total, 100);
     let seconds: f64 = stage.session_loop.series.iter().map(|point| point.seconds).sum();

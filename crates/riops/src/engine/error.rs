@@ -2,7 +2,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
-use crate::metrics::HistogramError;
+use crate::record::HistogramError;
 use crate::server::ConnectionError;
 
 /// Error of a stage that produced no result. An error during the measurement is part of the result instead.

@@ -1,8 +1,7 @@
 //! Percentiles of one run and of several: from merged histograms, and only with enough samples.
 
 use super::statistic::Statistic;
-use crate::metrics::Histogram;
-use crate::record::StageRecord;
+use crate::record::{Histogram, StageRecord};
 use crate::stats::{effective_sample_size, percentile_shown};
 
 /// Returns a percentile of the latency in one run, in microseconds.
@@ -28,9 +27,7 @@ pub(super) fn of_all<'a>(
 
 /// The histogram of the response times with a rate, otherwise of the service times.
 fn histogram(stage: &StageRecord) -> Option<Histogram> {
-    let each = &stage.session_loop;
-    let text = each.response_histogram.as_ref().or(each.histogram.as_ref())?;
-    Histogram::from_base64(text).ok()
+    stage.session_loop.latency_histogram()?.decode().ok()
 }
 
 /// Effective samples per sample, 0 to 1: transactions of one stall are not independent. From the medians of the

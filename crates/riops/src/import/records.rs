@@ -7,7 +7,6 @@ use super::input::Input;
 use super::objects::Objects;
 use super::settings::Settings;
 use super::sums::require_sums;
-use crate::metrics::Histogram;
 use crate::plan::require_printable;
 use crate::record::{Record, SCHEMA};
 
@@ -80,7 +79,7 @@ pub(super) fn require_whole(record: &Record) -> Result<(), String> {
         let of_operations = each.operations.iter().filter_map(|each| each.histogram.as_ref());
         let of_stage = [&each.histogram, &each.response_histogram].into_iter().flatten();
         for histogram in of_stage.chain(of_operations) {
-            Histogram::from_base64(histogram).map_err(|error| error.to_string())?;
+            histogram.decode().map_err(|error| error.to_string())?;
         }
     }
     Ok(())

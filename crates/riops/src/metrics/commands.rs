@@ -2,7 +2,7 @@
 
 use riops_wire::sqlstate::SqlState;
 
-use super::histogram::{Histogram, HistogramError};
+use crate::record::{Histogram, HistogramError};
 use crate::units::Nanos;
 
 /// Number of commands up to which their histograms have the precision of operations.

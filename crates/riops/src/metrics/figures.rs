@@ -1,10 +1,10 @@
 //! Metric values for thresholds, during a stage and at its end.
 
 use super::counters::{Counter, Counters};
-use super::histogram::Histogram;
 use super::interval::IntervalPart;
 use super::recorder::Recorder;
 use crate::plan::{Metric, TimeKind};
+use crate::record::Histogram;
 
 /// Counters and latencies of a stage up to a point in time.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,7 @@
 //! Its size is bounded: [`SLOTS_MAX`] slots of a few dozen classes. When they are full, each two slots become one of
 //! twice the length. Written when an interval is complete, never in the loop of a worker.
 
-use super::histogram::Histogram;
-use crate::record::{HeatmapRecord, HeatmapSlot};
+use crate::record::{HeatmapRecord, HeatmapSlot, Histogram};
 
 /// Maximum number of time slots: about as many as a chart shows side by side.
 const SLOTS_MAX: usize = 240;

@@ -1,8 +1,7 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::Counters;
-use super::histogram::{Histogram, HistogramError};
-use crate::record::{Checkpoint, Point};
+use crate::record::{Checkpoint, Histogram, HistogramError, Point};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]

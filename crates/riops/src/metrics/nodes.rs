@@ -1,8 +1,8 @@
 //! Counters of one node of a server with several nodes, collected by one worker.
 
 use super::counters::Counters;
-use super::histogram::{Histogram, HistogramError};
 use super::outage::{ErrorTimes, Gaps};
+use crate::record::{Histogram, HistogramError};
 use crate::units::Nanos;
 
 /// Counters of one node.

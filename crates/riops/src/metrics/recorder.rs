@@ -5,12 +5,11 @@ use riops_wire::sqlstate::SqlState;
 use super::commands::Commands;
 use super::counters::{Counter, Counters};
 use super::errors::ErrorCounts;
-use super::histogram::{Histogram, HistogramError};
 use super::interval::IntervalPart;
 use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
 use super::samples::Samples;
-use crate::record::Queries;
+use crate::record::{Histogram, HistogramError, Queries};
 use crate::units::Nanos;
 
 /// Measurements of one operation of a workload.

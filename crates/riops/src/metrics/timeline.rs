@@ -6,10 +6,9 @@
 use std::collections::VecDeque;
 
 use super::heatmap::Heatmap;
-use super::histogram::HistogramError;
 use super::interval::IntervalPart;
 use crate::plan::SERIES_POINTS_MAX;
-use crate::record::{Checkpoint, Point};
+use crate::record::{Checkpoint, HistogramError, Point};
 
 /// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
 const INTERVAL_MIN_S: f64 = 1e-6;

@@ -21,9 +21,9 @@ pub struct CommandRecord {
     /// Times of successful executions in microseconds, from the send to the end of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
-    /// Histogram of these times in nanoseconds: HDR V2, compressed, base64.
+    /// Histogram of these times.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<String>,
+    pub histogram: Option<StoredHistogram>,
     /// Number of failed executions.
     #[serde(skip_serializing_if = "is_zero")]
     pub failures: u64,

@@ -17,6 +17,7 @@ mod database;
 mod device;
 mod flavor;
 mod heatmap;
+mod histogram;
 mod imported;
 mod io;
 mod latency;
@@ -53,6 +54,7 @@ pub use database::{
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use flavor::Flavor;
 pub use heatmap::{HeatmapRecord, HeatmapSlot};
+pub use histogram::{Histogram, HistogramError, LATENCIES_MAX, StoredHistogram};
 pub use imported::{
     ImportRecord, LatencyKind, ReportedLatency, ReportedPercentile, StartSource, Validity,
 };

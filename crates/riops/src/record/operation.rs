@@ -99,9 +99,9 @@ pub struct OperationRecord {
     /// Service times in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
-    /// Histogram of the service times in nanoseconds: HDR V2, compressed, base64.
+    /// Histogram of the service times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<String>,
+    pub histogram: Option<StoredHistogram>,
 }
 
 impl OperationRecord {

@@ -7,6 +7,7 @@ use super::command::CommandRecord;
 use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::heatmap::HeatmapRecord;
+use super::histogram::StoredHistogram;
 use super::imported::ReportedLatency;
 use super::latency::LatencySummary;
 use super::mix::MixRecord;
@@ -68,12 +69,12 @@ pub struct LoopRecord {
     /// Latencies as another tool reported them, without a histogram; only in imported runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported_latency: Option<ReportedLatency>,
-    /// Histogram of the service times in nanoseconds: HDR V2, compressed, base64.
+    /// Histogram of the service times.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub histogram: Option<String>,
-    /// Histogram of the response times in the same format.
+    pub histogram: Option<StoredHistogram>,
+    /// Histogram of the response times.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub response_histogram: Option<String>,
+    pub response_histogram: Option<StoredHistogram>,
     /// Outcomes of the transactions that ended within the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
@@ -174,5 +175,11 @@ impl LoopRecord {
     #[must_use]
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
+    }
+
+    /// Returns the histogram of the same times.
+    #[must_use]
+    pub fn latency_histogram(&self) -> Option<&StoredHistogram> {
+        self.response_histogram.as_ref().or(self.histogram.as_ref())
     }
 }

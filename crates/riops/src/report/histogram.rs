@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Histogram;
-use crate::record::{LatencySummary, Record, StageRecord};
+use crate::record::{Histogram, LatencySummary, Record, StageRecord};
 use crate::report::words;
 use crate::units::format::count;
 use crate::units::text::one_line;
@@ -82,7 +81,7 @@ impl<'a> Times<'a> {
         ]
         .into_iter()
         .filter_map(|((name, start), latency, histogram)| {
-            let histogram = Histogram::from_base64(histogram.as_ref()?).ok()?;
+            let histogram = histogram.as_ref()?.decode().ok()?;
             let latency = latency.as_ref().filter(|_| histogram.count() > 0)?;
             Some(Self { name, start, latency, histogram })
         })
@@ -194,7 +193,7 @@ mod tests {
         let histogram = histogram(&latencies);
         let mut record = example_record();
         record.stages[0].session_loop.service_us = histogram.summary();
-        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         insta::assert_snapshot!(histogram_text(&record, Scale::Linear, 10));
         insta::assert_snapshot!("log", histogram_text(&record, Scale::Log, 5));
     }
@@ -205,9 +204,9 @@ mod tests {
         let each = &mut record.stages[0].session_loop;
         let (service, response) = (histogram(&[7_800; 10]), histogram(&[2_850_000; 10]));
         each.service_us = service.summary();
-        each.histogram = Some(service.to_base64().unwrap());
+        each.histogram = Some(service.stored().unwrap());
         each.response_us = response.summary();
-        each.response_histogram = Some(response.to_base64().unwrap());
+        each.response_histogram = Some(response.stored().unwrap());
         let text = histogram_text(&record, Scale::Linear, 2);
         let lines: Vec<_> = text.lines().filter(|line| line.contains("µs")).collect();
         assert_eq!(

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::metrics::Histogram;
 use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::{LatencySummary, Point, StageRecord};
 use crate::report::interval::seconds;
@@ -33,9 +32,7 @@ const BAR: usize = 40;
 
 /// Returns sysbench's latency histogram; `None` if no latency was stored.
 pub(super) fn histogram(stage: &StageRecord) -> Option<String> {
-    let stored = &stage.session_loop;
-    let stored = stored.response_histogram.as_ref().or(stored.histogram.as_ref())?;
-    let histogram = Histogram::from_base64(stored).ok()?;
+    let histogram = stage.session_loop.latency_histogram()?.decode().ok()?;
     let per_bucket = (LONGEST_MS / SHORTEST_MS).ln() / (BUCKETS - 1.0);
     let mut buckets: BTreeMap<u32, u64> = BTreeMap::new();
     for (latency, count) in histogram.recorded() {

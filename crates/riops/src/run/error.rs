@@ -2,8 +2,8 @@
 
 use crate::dataset::DatasetError;
 use crate::engine::EngineError;
-use crate::metrics::HistogramError;
 use crate::plan::PlanError;
+use crate::record::HistogramError;
 use crate::server::{ConnectionError, ServerError};
 
 /// The error of a run without a record. An error after the first stage is part of the record instead.

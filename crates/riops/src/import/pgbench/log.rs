@@ -14,10 +14,10 @@ use super::super::input::Input;
 use super::super::number::{Limited, number};
 use super::super::settings::Column7;
 use super::{OUT_OF_RANGE, TOOL};
-use crate::metrics::{Histogram, HistogramError};
 use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
 use crate::record::{
-    ErrorEntry, Fairness, LoopRecord, OperationRecord, Outcomes, Point, StageRecord,
+    ErrorEntry, Fairness, Histogram, HistogramError, LoopRecord, OperationRecord, Outcomes, Point,
+    StageRecord,
 };
 use crate::units::Nanos;
 
@@ -332,7 +332,7 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
     let failed: u64 = sums.failures.values().sum();
     let summary = |histogram: &Histogram| histogram.summary();
     let encoded =
-        |histogram: &Histogram| (histogram.count() > 0).then(|| histogram.to_base64()).transpose();
+        |histogram: &Histogram| (histogram.count() > 0).then(|| histogram.stored()).transpose();
     let session_loop = LoopRecord {
         service_us: summary(service),
         histogram: encoded(service)?,
@@ -375,7 +375,7 @@ fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, Histo
             failed: script.failed,
             service_us: service.summary(),
             response_us: all.summary().filter(|_| with_lag),
-            histogram: (service.count() > 0).then(|| service.to_base64()).transpose()?,
+            histogram: (service.count() > 0).then(|| service.stored()).transpose()?,
             ..OperationRecord::default()
         })
     };

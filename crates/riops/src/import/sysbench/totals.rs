@@ -1,8 +1,10 @@
 //! The totals of a report of sysbench, or of its part up to a checkpoint.
 
 use super::super::number::required as number;
-use crate::metrics::{Histogram, HistogramError, LATENCIES_MAX};
-use crate::record::{Execution, LatencySummary, Queries, ReportedLatency};
+use crate::record::{
+    Execution, Histogram, HistogramError, LATENCIES_MAX, LatencySummary, Queries, ReportedLatency,
+    StoredHistogram,
+};
 use crate::units::Nanos;
 
 /// What the sections of a report contain.
@@ -96,7 +98,9 @@ impl Totals {
     }
 
     /// Returns the histogram with the buckets of sysbench, each at its value, and its figures.
-    pub(super) fn histogram(&self) -> Result<Option<(String, LatencySummary)>, HistogramError> {
+    pub(super) fn histogram(
+        &self,
+    ) -> Result<Option<(StoredHistogram, LatencySummary)>, HistogramError> {
         if self.buckets.is_empty() {
             return Ok(None);
         }
@@ -113,7 +117,7 @@ impl Totals {
             ..found
         };
         let summary = histogram.summary().map(exact);
-        summary.map(|summary| histogram.to_base64().map(|text| (text, summary))).transpose()
+        summary.map(|summary| histogram.stored().map(|stored| (stored, summary))).transpose()
     }
 }
 

@@ -260,8 +260,8 @@ fn latencies(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Histogram;
     use crate::plan::Schedule;
+    use crate::record::Histogram;
     use crate::report::{Scale, example_oltp, run_text};
     use crate::units::Nanos;
 
@@ -312,7 +312,7 @@ mod tests {
         for (us, count) in [(1_000, 40), (1_010, 40), (5_000, 20)] {
             histogram.record_many(Nanos(us * 1_000), count);
         }
-        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Log, 20)));
         insta::assert_snapshot!(Sysbench::V1_0.print(&record, &extras).unwrap());
         let none = Plan { percentile: 0.0, ..record.plan };

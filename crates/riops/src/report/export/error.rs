@@ -22,6 +22,6 @@ pub enum ExportError {
         /// Name of the stage.
         stage: String,
         /// Reason.
-        source: crate::metrics::HistogramError,
+        source: crate::record::HistogramError,
     },
 }

@@ -3,8 +3,7 @@
 use super::error::ExportError;
 use super::row::Row;
 use super::table::{csv_columns, csv_table};
-use crate::metrics::Histogram;
-use crate::record::Record;
+use crate::record::{Record, StoredHistogram};
 
 /// A bucket of a histogram.
 struct Bucket<'a> {
@@ -21,9 +20,9 @@ pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
     for row in Row::all(records) {
         let each = &row.stage.session_loop;
         let histograms = [("service", &each.histogram), ("response", &each.response_histogram)];
-        for (kind, encoded) in histograms {
-            if let Some(encoded) = encoded {
-                add(&mut buckets, &row, kind, encoded)?;
+        for (kind, stored) in histograms {
+            if let Some(stored) = stored {
+                add(&mut buckets, &row, kind, stored)?;
             }
         }
     }
@@ -46,9 +45,9 @@ fn add<'a>(
     buckets: &mut Vec<Bucket<'a>>,
     row: &Row<'a>,
     kind: &'static str,
-    encoded: &str,
+    stored: &StoredHistogram,
 ) -> Result<(), ExportError> {
-    let histogram = Histogram::from_base64(encoded).map_err(|source| ExportError::Histogram {
+    let histogram = stored.decode().map_err(|source| ExportError::Histogram {
         id: row.record.id.to_string(),
         stage: row.stage.name.clone(),
         source,

@@ -48,12 +48,12 @@ fn a_series_of_the_maximum_length_is_exported() {
 
 #[test]
 fn buckets_have_all_latencies_and_no_gap_in_their_order() {
-    let mut histogram = crate::metrics::Histogram::new().unwrap();
+    let mut histogram = crate::record::Histogram::new().unwrap();
     for us in [1, 50, 50, 51, 1_000_000] {
         histogram.record(crate::units::Nanos(us * 1_000));
     }
     let mut record = example_record();
-    record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+    record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
     let text = export(&[record], ExportFormat::Csv(CsvRows::Latencies)).unwrap();
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let rows: Vec<(f64, f64, u64, f64)> = reader

@@ -3,8 +3,8 @@ use std::slice::from_ref;
 use super::*;
 use crate::experiment::comparison::BLOCK_TAG;
 use crate::figure::Figure;
-use crate::metrics::Histogram;
 use crate::plan::ImportedRun;
+use crate::record::Histogram;
 use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource};
 use crate::report::{example_oltp, example_record};
 use crate::report::{findings_markdown, findings_text};
@@ -24,7 +24,7 @@ fn run(number: u32, thousands: f64, us: u64) -> Record {
         histogram.record(Nanos((us * 1_000) * (10_000 + step) / 10_000));
     }
     let each = &mut stage.session_loop;
-    each.histogram = Some(histogram.to_base64().unwrap());
+    each.histogram = Some(histogram.stored().unwrap());
     each.service_us = Some(histogram.summary().unwrap());
     record
 }
@@ -177,7 +177,7 @@ fn a_percentile_with_too_few_samples_is_not_shown() {
             histogram.record(Nanos(500_000));
         }
         let each = &mut record.stages[0].session_loop;
-        each.histogram = Some(histogram.to_base64().unwrap());
+        each.histogram = Some(histogram.stored().unwrap());
         each.service_us = Some(histogram.summary().unwrap());
         record
     };

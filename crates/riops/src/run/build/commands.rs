@@ -2,8 +2,8 @@
 
 use super::latencies::summary;
 use crate::engine::StageResult;
-use crate::metrics::{CommandTotals, HistogramError};
-use crate::record::CommandRecord;
+use crate::metrics::CommandTotals;
+use crate::record::{CommandRecord, HistogramError};
 use crate::workload::ScriptCommand;
 
 /// Returns the results of each command.
@@ -21,7 +21,7 @@ fn command(
         title: command.title.clone(),
         is_measured: command.is_measured,
         service_us: totals.service.as_ref().and_then(|service| summary(service)),
-        histogram: totals.service.as_ref().map(|service| service.to_base64()).transpose()?,
+        histogram: totals.service.as_ref().map(|service| service.stored()).transpose()?,
         failures: totals.failures,
         retries: totals.retries,
         errors: errors.map(|(sqlstate, count)| (sqlstate.as_str().to_owned(), *count)).collect(),

@@ -1,7 +1,7 @@
 //! Histograms and their summaries.
 
-use crate::metrics::{Histogram, HistogramError, OperationTotals};
-use crate::record::LatencySummary;
+use crate::metrics::OperationTotals;
+use crate::record::{Histogram, HistogramError, LatencySummary};
 
 pub(super) fn summary(histogram: &Histogram) -> Option<LatencySummary> {
     histogram.summary()

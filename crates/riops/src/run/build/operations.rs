@@ -2,8 +2,8 @@
 
 use super::latencies::summary;
 use crate::engine::StageResult;
-use crate::metrics::{Counter, Counters, HistogramError};
-use crate::record::{DatabaseUse, OperationRecord, Outcomes};
+use crate::metrics::{Counter, Counters};
+use crate::record::{DatabaseUse, HistogramError, OperationRecord, Outcomes};
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
     let succeeded = counters.get(Counter::Transactions);
@@ -74,7 +74,7 @@ pub(super) fn operations(
                 skipped: totals.counters.get(Counter::Skipped),
                 response_us: totals.response.as_ref().and_then(summary),
                 service_us: summary(&totals.service),
-                histogram: Some(totals.service.to_base64()?),
+                histogram: Some(totals.service.stored()?),
             })
         })
         .collect()

@@ -10,11 +10,10 @@ use super::statement::statement;
 use super::thresholds::thresholds_of;
 use super::warnings::warnings;
 use crate::engine::{SessionError, StageResult};
-use crate::metrics::HistogramError;
 use crate::plan::{Plan, Stop};
 use crate::record::{
-    AccessRecord, Check, RateVerdict, Record, SCHEMA, StageRecord, Status, ThresholdRecord,
-    Verdict, Warning, WarningKind,
+    AccessRecord, Check, HistogramError, RateVerdict, Record, SCHEMA, StageRecord, Status,
+    ThresholdRecord, Verdict, Warning, WarningKind,
 };
 use crate::units;
 

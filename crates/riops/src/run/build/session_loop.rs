@@ -11,12 +11,12 @@ use super::parts::Measured;
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use crate::engine::{EndedSession, SessionTally, StageResult};
-use crate::metrics::{Counter, Counters, Histogram, HistogramError, steadiness_of};
+use crate::metrics::{Counter, Counters, steadiness_of};
 use crate::plan::{Mix, Plan, StageFacts};
 use crate::probe::MachineUse;
 use crate::record::{
-    ClientRecord, DrainedRecord, EndedSessionRecord, LateRecord, LockWaits, LoopRecord, Queries,
-    ScheduleRecord, StageRecord, WarmupRecord,
+    ClientRecord, DrainedRecord, EndedSessionRecord, Histogram, HistogramError, LateRecord,
+    LockWaits, LoopRecord, Queries, ScheduleRecord, StageRecord, WarmupRecord,
 };
 
 pub(super) fn stage(
@@ -107,8 +107,8 @@ fn session_loop(
         reported_latency: None,
         service_us: summary(service),
         response_us: summary(&response),
-        histogram: Some(service.to_base64()?),
-        response_histogram: (response.count() > 0).then(|| response.to_base64()).transpose()?,
+        histogram: Some(service.stored()?),
+        response_histogram: (response.count() > 0).then(|| response.stored()).transpose()?,
         outcomes: Some(outcomes),
         retries,
         retried: counters.get(Counter::Retried),

@@ -2,9 +2,9 @@
 
 use super::latencies::merged;
 use crate::engine::StageResult;
-use crate::metrics::{Figures, HistogramError};
+use crate::metrics::Figures;
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
-use crate::record::ThresholdRecord;
+use crate::record::{HistogramError, ThresholdRecord};
 
 /// Returns each threshold with its measured value.
 pub(super) fn thresholds_of(

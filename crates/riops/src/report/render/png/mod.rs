@@ -262,9 +262,9 @@ mod tests {
         record.stages[0].session_loop.series = (1..=10)
             .map(|number| crate::record::Point { t_s: f64::from(number), ..point.clone() })
             .collect();
-        let mut histogram = crate::metrics::Histogram::new().unwrap();
+        let mut histogram = crate::record::Histogram::new().unwrap();
         (1..3_000).for_each(|us| histogram.record(crate::units::Nanos(us * 1_000)));
-        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         let slot = crate::record::HeatmapSlot { first_class: 20, counts: vec![1, 50, 7] };
         record.stages[0].session_loop.latency_heatmap = Some(crate::record::HeatmapRecord {
             slot_s: 1.0,

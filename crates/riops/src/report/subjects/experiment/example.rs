@@ -4,8 +4,8 @@ use crate::experiment::{
     AbSettings, Axis, Cell, Experiment, Finished, Goal, Level, Order, SaturationSettings, Search,
     ServerChoice, Step, Study, Task, next,
 };
-use crate::metrics::Histogram;
 use crate::plan::OltpRun;
+use crate::record::Histogram;
 use crate::record::{
     ErrorEntry, NodeRecord, NodeUse, Record, ScheduleRecord, Sources, ThresholdRecord,
 };
@@ -33,7 +33,7 @@ pub(super) fn with_latency(record: &mut Record, median_us: f64) {
         histogram.record(Nanos(ns));
     }
     let each = &mut record.stages[0].session_loop;
-    each.histogram = Some(histogram.to_base64().unwrap());
+    each.histogram = Some(histogram.stored().unwrap());
     each.service_us = Some(histogram.summary().unwrap());
     each.series.clear();
 }

@@ -77,8 +77,8 @@ fn a_cell_is_estimated_from_its_runs_and_percentiles_from_their_merged_histogram
     assert!(interval.low < tps.value && tps.value < interval.high, "{tps:?}");
     let p95 = &cell.figure(0, Figure::P95Us).unwrap().estimate;
     let texts = study.finished.iter().filter(|run| run.task.cell == 1);
-    let texts = texts.filter_map(|run| run.usable()?.stages[0].session_loop.histogram.as_deref());
-    let merged = crate::metrics::Histogram::merged(texts).unwrap().unwrap();
+    let stored = texts.filter_map(|run| run.usable()?.stages[0].session_loop.histogram.as_ref());
+    let merged = crate::record::Histogram::merged(stored).unwrap().unwrap();
     assert!((p95.value - merged.quantile(0.95).as_micros()).abs() < 1e-6, "{p95:?}");
 }
 

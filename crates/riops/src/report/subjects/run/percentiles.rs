@@ -1,8 +1,7 @@
 //! The latency over the percentiles, from the stored histograms. The axis has the same length from each nine to the
 //! next, so that the tail is visible.
 
-use crate::metrics::Histogram;
-use crate::record::Record;
+use crate::record::{Histogram, Record, StoredHistogram};
 use crate::report::chart::lines::{Lines, line, percentile_text};
 use crate::report::chart::{Axis, AxisScale, Chart, Series, Unit};
 use crate::report::table::{Cell, Table, number};
@@ -19,21 +18,20 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
         record.stages.iter().filter(|stage| stage.session_loop.histogram.is_some()).count() > 1;
     for stage in &record.stages {
         let each = &stage.session_loop;
-        let mut add = |label: String, text: &Option<String>| {
-            let decoded = text.as_ref().and_then(|text| Histogram::from_base64(text).ok());
+        let mut add = |label: String, stored: Option<&StoredHistogram>| {
+            let decoded = stored.and_then(|stored| stored.decode().ok());
             curves.extend(decoded.filter(|found| found.count() > 0).map(|found| (label, found)));
         };
         if several {
-            let main = each.response_histogram.as_ref().or(each.histogram.as_ref()).cloned();
-            add(stage.name.clone(), &main);
+            add(stage.name.clone(), each.latency_histogram());
         } else {
             let service =
                 if each.response_histogram.is_some() { "service time" } else { "latency" };
-            add("response time".to_owned(), &each.response_histogram);
-            add(service.to_owned(), &each.histogram);
+            add("response time".to_owned(), each.response_histogram.as_ref());
+            add(service.to_owned(), each.histogram.as_ref());
             if each.operations.len() > 1 {
                 for operation in &each.operations {
-                    add(format!("{} (service time)", operation.name), &operation.histogram);
+                    add(format!("{} (service time)", operation.name), operation.histogram.as_ref());
                 }
             }
         }
@@ -129,7 +127,7 @@ mod tests {
         let mut histogram = Histogram::new().unwrap();
         (1..=1_000).for_each(|us| histogram.record(Nanos(us * 1_000)));
         let mut record = example_record();
-        record.stages[0].session_loop.histogram = Some(histogram.to_base64().unwrap());
+        record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         let chart = chart(&record, "run-1").unwrap();
         let Content::Lines { xs, series } = &chart.plot.content else { panic!() };
         assert_eq!((xs.first(), xs.last()), (Some(&0.0), Some(&3.0)));
@@ -141,7 +139,7 @@ mod tests {
         let names: Vec<_> =
             chart.table.unwrap().rows.iter().map(|row| row[0].text().to_owned()).collect();
         assert_eq!(names, ["50%", "75%", "90%", "95%", "99%", "99.9%", "max"]);
-        record.stages[0].session_loop.histogram = Some("damaged".to_owned());
+        record.stages[0].session_loop.histogram = serde_json::from_str("\"damaged\"").unwrap();
         assert!(super::chart(&record, "run-1").is_none());
     }
 }

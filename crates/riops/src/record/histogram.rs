@@ -3,10 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
 
+use super::latency::LatencySummary;
 use crate::plan::Quantity;
-use crate::record::LatencySummary;
 use crate::units::Nanos;
 
 /// Longest distinguishable latency, in nanoseconds: one hour. Longer latencies are recorded as one
@@ -100,23 +101,23 @@ impl Histogram {
         self.hdr.add(&other.hdr).map_err(|error| HistogramError::Unusable(error.to_string()))
     }
 
-    /// Merges encoded histograms, such as those of several stages or runs; `None` without any. Percentiles of the
+    /// Merges stored histograms, such as those of several stages or runs; `None` without any. Percentiles of the
     /// result are those of all latencies together.
     ///
     /// # Errors
-    /// Returns [`HistogramError::Damaged`] if a text is not a valid histogram, and
+    /// Returns [`HistogramError::Damaged`] if one is not a valid histogram, and
     /// [`HistogramError::Unusable`] if it cannot be merged.
     pub fn merged<'a>(
-        texts: impl IntoIterator<Item = &'a str>,
+        stored: impl IntoIterator<Item = &'a StoredHistogram>,
     ) -> Result<Option<Self>, HistogramError> {
         let mut merged: Option<Self> = None;
-        for text in texts {
+        for stored in stored {
             // The bounds of riops: a histogram of another program may have fewer.
             let merged = match &mut merged {
                 Some(merged) => merged,
                 None => merged.insert(Self::new()?),
             };
-            merged.merge(&Self::from_base64(text)?)?;
+            merged.merge(&stored.decode()?)?;
         }
         Ok(merged)
     }
@@ -201,25 +202,33 @@ impl Histogram {
         })
     }
 
-    /// Encodes the histogram in the format "HDR V2, compressed", as base64. Values are nanoseconds.
+    /// Encodes the histogram for a record.
     ///
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if the histogram cannot be created or encoded.
-    pub fn to_base64(&self) -> Result<String, HistogramError> {
+    pub fn stored(&self) -> Result<StoredHistogram, HistogramError> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
             .serialize(&self.hdr, &mut bytes)
             .map_err(|error| HistogramError::Unusable(error.to_string()))?;
-        Ok(BASE64.encode(bytes))
+        Ok(StoredHistogram(BASE64.encode(bytes)))
     }
+}
 
-    /// Decodes the output of [`Self::to_base64`].
+/// A histogram in a record: HDR V2, compressed, base64; values are nanoseconds. It keeps its text, because decoding takes
+/// time, and because another version of the library may encode the same histogram to other bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StoredHistogram(String);
+
+impl StoredHistogram {
+    /// Decodes the histogram.
     ///
     /// # Errors
     /// Returns [`HistogramError::Damaged`] if the text is not a valid histogram.
-    pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
+    pub fn decode(&self) -> Result<Histogram, HistogramError> {
         let bytes =
-            BASE64.decode(text).map_err(|error| HistogramError::Damaged(error.to_string()))?;
+            BASE64.decode(&self.0).map_err(|error| HistogramError::Damaged(error.to_string()))?;
         let hdr: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| HistogramError::Damaged(error.to_string()))?;
@@ -233,7 +242,7 @@ impl Histogram {
         let total_ns = total_ns.sum();
         // The library returns a minimum of 0 without values. Merging must not adopt it.
         let min = if hdr.is_empty() { Nanos::MAX } else { Nanos(hdr.min()) };
-        Ok(Self { min, max: Nanos(hdr.max()), total_ns, hdr })
+        Ok(Histogram { min, max: Nanos(hdr.max()), total_ns, hdr })
     }
 }
 
@@ -289,7 +298,7 @@ mod tests {
             ),
         ) {
             let mut whole = Histogram::new().unwrap();
-            let mut encoded = Vec::new();
+            let mut stored = Vec::new();
             for workers in &stages {
                 let mut stage = Histogram::new().unwrap();
                 for latencies in workers {
@@ -300,9 +309,9 @@ mod tests {
                     }
                     stage.merge(&worker).unwrap();
                 }
-                encoded.push(stage.to_base64().unwrap());
+                stored.push(stage.stored().unwrap());
             }
-            let merged = Histogram::merged(encoded.iter().map(String::as_str)).unwrap().unwrap();
+            let merged = Histogram::merged(&stored).unwrap().unwrap();
             prop_assert_eq!(
                 merged.recorded().collect::<Vec<_>>(),
                 whole.recorded().collect::<Vec<_>>()
@@ -320,33 +329,34 @@ mod tests {
     #[test]
     fn merging_nothing_gives_nothing_and_damaged_texts_are_errors() {
         assert!(Histogram::merged([]).unwrap().is_none());
-        let empty = Histogram::new().unwrap().to_base64().unwrap();
-        assert_eq!(Histogram::merged([empty.as_str()]).unwrap().unwrap().count(), 0);
-        assert!(Histogram::merged([empty.as_str(), "AAAA"]).is_err());
+        let empty = Histogram::new().unwrap().stored().unwrap();
+        assert_eq!(Histogram::merged([&empty]).unwrap().unwrap().count(), 0);
+        assert!(Histogram::merged([&empty, &StoredHistogram("AAAA".to_owned())]).is_err());
     }
 
     #[test]
     fn a_stage_without_latencies_does_not_change_the_minimum() {
-        let empty = Histogram::new().unwrap().to_base64().unwrap();
+        let empty = Histogram::new().unwrap().stored().unwrap();
         let mut other = Histogram::new().unwrap();
         other.record(Nanos(2_000));
-        let other = other.to_base64().unwrap();
-        let merged = Histogram::merged([empty.as_str(), other.as_str()]).unwrap().unwrap();
+        let other = other.stored().unwrap();
+        let merged = Histogram::merged([&empty, &other]).unwrap().unwrap();
         assert_eq!(merged.summary().unwrap().min, 2.0);
     }
 
     #[test]
-    fn round_trips_through_base64() {
+    fn round_trips_through_a_record() {
         let mut histogram = Histogram::new().unwrap();
         (1..2_000).for_each(|value| histogram.record(Nanos(value * value)));
-        let text = histogram.to_base64().unwrap();
-        let decoded = Histogram::from_base64(&text).unwrap();
+        let json = serde_json::to_string(&histogram.stored().unwrap()).unwrap();
+        let stored: StoredHistogram = serde_json::from_str(&json).unwrap();
+        let decoded = stored.decode().unwrap();
         // After decoding, the maximum is that of its bucket.
         let max = |summary: Option<LatencySummary>| summary.unwrap().max;
         assert!((max(decoded.summary()) / max(histogram.summary()) - 1.0).abs() < 1e-3);
         assert_eq!(decoded.count(), histogram.count());
         assert_eq!(decoded.quantile(0.9), histogram.quantile(0.9));
-        assert!(Histogram::from_base64("AAAA").is_err());
+        assert!(StoredHistogram("AAAA".to_owned()).decode().is_err());
     }
 
     #[test]
