@@ -129,11 +129,11 @@ impl Observer for Streamed<'_> {
 
 /// The access of a run to its dataset.
 fn access(plan: &Plan) -> Access<'_> {
-    let spec = plan.work.spec();
-    let creates = spec.replaces_its_table() || plan.prepare == PreparePolicy::IfMissing;
+    let traits = plan.work.traits();
+    let creates = traits.replaces_its_table || plan.prepare == PreparePolicy::IfMissing;
     Access {
-        dataset: spec.dataset().unwrap_or_else(|| spec.name()),
-        needs: match (creates, spec.writes()) {
+        dataset: traits.dataset.unwrap_or(traits.name),
+        needs: match (creates, traits.writes) {
             (true, _) => Needs::Create,
             (false, true) => Needs::Write,
             (false, false) => Needs::Read,

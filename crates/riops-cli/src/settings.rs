@@ -506,7 +506,7 @@ mod tests {
         let config = format!("--config={}", path.display());
         let plan = plan_of(&["riops", "run", "rows", "-c", "3", &config]);
         assert_eq!((plan.sessions, plan.stop), (3, Stop::Transactions(9)));
-        assert_eq!(plan.work.spec().facts().batch, Some(5));
+        assert_eq!(plan.work.traits().batch, Some(5));
     }
 
     #[test]
@@ -537,7 +537,7 @@ mod tests {
             let config = format!("--config={}", path.display());
             let words = ["riops", "run", "rows", &config, option];
             let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
-            plan_of(&words).work.spec().caches()
+            plan_of(&words).work.traits().caches
         };
         assert_eq!(caches("--cold", ""), Caches::Cold);
         assert_eq!(caches("--cold=try", ""), Caches::ColdTry);
@@ -549,8 +549,8 @@ mod tests {
         let plan = serde_json::to_string(&plan_of(&["riops", "run", "rows", "--cold"])).unwrap();
         assert!(plan.contains(r#""caches":"cold""#), "{plan}");
         let cbc = plan_of(&["riops", "run", "cbc", "--cold=try"]);
-        assert!(!cbc.work.spec().requires_cold());
-        assert!(plan_of(&["riops", "run", "cbc", "--cold"]).work.spec().requires_cold());
+        assert!(!cbc.work.traits().requires_cold());
+        assert!(plan_of(&["riops", "run", "cbc", "--cold"]).work.traits().requires_cold());
     }
 
     #[test]

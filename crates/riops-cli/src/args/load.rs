@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Stop};
+use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Spec as _, Stop};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde::Serialize;

@@ -182,7 +182,7 @@ impl PrepareOptions {
         if default.parameters().get("seed").is_some() {
             requested.insert("seed".to_owned(), self.seed.or_random()?.into());
         } else if self.seed.given().is_some() {
-            let name = default.spec().name();
+            let name = default.traits().name;
             let text =
                 format!("--seed has no meaning for the dataset {name}: its rows are not random");
             return refuse(text);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 use riops::host::{Interrupt, OutputFile, machine};
-use riops::plan::{LoadDataset, LoadRun};
+use riops::plan::{DatasetSpec as _, LoadDataset, LoadRun};
 use riops::server::ConnectionError;
 use riops::workload::load::{file_name, write_csv};
 

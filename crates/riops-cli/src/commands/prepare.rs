@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Prepare, ui: Ui) -> Result<ExitCode> {
     let mut screen = Screen::new(ui, &NoHistory, &mut no_record);
     let schema = schema_of(&order.dataset.parameters());
     let access = Access {
-        dataset: order.dataset.spec().name(),
+        dataset: order.dataset.traits().name,
         needs: Needs::Create,
         schema: schema.as_deref(),
     };

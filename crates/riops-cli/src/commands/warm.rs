@@ -17,7 +17,7 @@ pub(crate) fn run(command: &Warm, ui: Ui) -> Result<ExitCode> {
     let target = Target::open(command.target(), ui)?;
     let schema = schema_of(&dataset.parameters());
     let access =
-        Access { dataset: dataset.spec().name(), needs: Needs::Read, schema: schema.as_deref() };
+        Access { dataset: dataset.traits().name, needs: Needs::Read, schema: schema.as_deref() };
     let warmed =
         warm(&dataset, &given, &target.server(), ui.interrupt, &mut |text| ui.notice(text))
             .map_err(|error| target.with_grants(error, access))?;

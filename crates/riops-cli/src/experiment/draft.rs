@@ -191,7 +191,7 @@ fn goal(
             return refuse(format!("riops ab compares two cells; the experiment has {count}"));
         }
         let first = experiment.cells.first();
-        let workload = first.map_or("", |cell| cell.plan.work.spec().name());
+        let workload = first.map_or("", |cell| cell.plan.work.traits().name);
         let counts_transactions = riops::report::counts_transactions(workload);
         return Ok(Goal::Ab(AbSettings { blocks_max, alpha: ALPHA, counts_transactions }));
     }

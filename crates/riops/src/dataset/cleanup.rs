@@ -36,7 +36,7 @@ pub fn cleanup(
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let dataset = DatasetPlan::default_of(name);
     let mut foreign_databases = Vec::new();
-    let database = if dataset.is_some_and(|dataset| dataset.spec().may_use_dedicated_database()) {
+    let database = if dataset.is_some_and(|dataset| dataset.traits().may_use_dedicated_database) {
         control.execute(&cbc::session_sql())?;
         lock(&mut control, on_wait)?;
         foreign_databases = unmarked(&mut control)?;

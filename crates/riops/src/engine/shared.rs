@@ -120,7 +120,7 @@ impl Shared {
                 Arc::clone(known.insert(new))
             }
         };
-        let identifies_backend = self.plan.work.spec().terminates_sessions();
+        let identifies_backend = self.plan.work.traits().terminates_sessions;
         Recipe { settings, statements, identifies_backend, checks }
     }
 }

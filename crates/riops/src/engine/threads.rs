@@ -185,14 +185,15 @@ fn ring(driver: Driver, sessions: usize) -> std::io::Result<Option<Box<Ring>>> {
 
 /// Creates the log of a worker, if the plan has one.
 fn open_log(shared: &Shared, worker: usize, sessions: usize) -> std::io::Result<Option<Box<Log>>> {
-    let Some((log, failures)) = shared.plan.work.spec().transaction_log() else {
+    let traits = shared.plan.work.traits();
+    let Some(log) = &traits.transaction_log else {
         return Ok(None);
     };
     let columns = LogColumns {
         lag: shared.plan.schedule != Schedule::Closed,
         retries: shared.plan.errors.max_retries > 0,
         skipped: shared.plan.latency_limit.is_some_and(|limit| limit.skip),
-        failures,
+        failures: traits.logs_failure_types,
     };
     let seed = shared.streams.get(worker).map(|[_, log]| *log);
     let now = shared.clock.now();

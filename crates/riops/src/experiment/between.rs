@@ -133,7 +133,7 @@ fn vacuum(
 
 /// Returns the tables of the dataset that the runs of a plan use, with their schemas.
 fn tables_of(connection: &mut Connection, plan: &Plan) -> Result<Vec<String>, DatasetError> {
-    let Some(name) = plan.work.spec().dataset() else {
+    let Some(name) = plan.work.traits().dataset else {
         return Ok(Vec::new());
     };
     let entry = Registry::new(connection, name).entry()?;

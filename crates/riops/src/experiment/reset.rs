@@ -99,7 +99,7 @@ fn dataset_of(
     plan: &Plan,
     interrupt: &Interrupt,
 ) -> Result<Option<(DatasetPlan, bool)>, ResetError> {
-    let (Some(name), Some(wanted)) = (plan.work.spec().dataset(), plan.prepared()?) else {
+    let (Some(name), Some(wanted)) = (plan.work.traits().dataset, plan.prepared()?) else {
         return Ok(None);
     };
     let mut connection = Connection::open(&server.conninfo, interrupt)?;

@@ -296,12 +296,12 @@ fn of_loop(stage: &StageRecord, value: f64) -> Option<f64> {
 }
 
 fn rows_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
-    let counts_transactions = record.plan.work.spec().counts_transactions();
+    let counts_transactions = record.plan.work.traits().counts_transactions;
     of_loop(stage, stage.throughput.rows_per_s).filter(|_| !counts_transactions)
 }
 
 fn statements_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
-    let is_counted = record.plan.work.spec().counts_statements();
+    let is_counted = !record.plan.work.traits().has_no_statements;
     of_loop(stage, stage.throughput.statements_per_s).filter(|_| is_counted)
 }
 

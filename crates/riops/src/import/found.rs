@@ -104,7 +104,7 @@ pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings)
         schema: SCHEMA,
         id,
         started_at,
-        workload: plan.work.spec().name().to_owned(),
+        workload: plan.work.traits().name.to_owned(),
         label: settings.label.clone(),
         tags: settings.tags.clone(),
         imported: Some(ImportRecord {

@@ -69,7 +69,7 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
 pub(super) fn require_whole(record: &Record) -> Result<(), String> {
     let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
     require_printable(texts).map_err(|error| error.to_string())?;
-    let named = record.plan.work.spec().name();
+    let named = record.plan.work.traits().name;
     if record.workload != named {
         return Err(format!("workload \"{}\" has the parameters of {named}", record.workload));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
 use super::policy::{SESSIONS_MAX, Stop};
-use super::spec::{Common, DatasetSpec, Spec};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::split_size;
 
 /// The workload's name.
@@ -204,22 +204,27 @@ impl CbcDataset {
 }
 
 impl DatasetSpec for CbcDataset {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> DatasetTraits {
+        DatasetTraits { name: NAME, may_use_dedicated_database: true, ..DatasetTraits::default() }
     }
 
     fn validate(&self) -> Result<(), PlanError> {
         Ok(())
     }
-
-    fn may_use_dedicated_database(&self) -> bool {
-        true
-    }
 }
 
 impl Spec for CbcRun {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> Traits {
+        Traits {
+            name: NAME,
+            terminates_sessions: true,
+            needs_dedicated_sessions: true,
+            // A select over a whole table may take longer than its stage, which is a valid result.
+            allows_no_transactions: true,
+            empties_caches: self.cold && !self.cold_try,
+            wrong_replies: Some("no row or more than one row"),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
@@ -234,18 +239,6 @@ impl Spec for CbcRun {
         }
     }
 
-    fn dataset(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn writes(&self) -> bool {
-        false
-    }
-
-    fn terminates_sessions(&self) -> bool {
-        true
-    }
-
     fn repeated(&self) -> Self {
         // `size_gb` holds the chosen size; another machine would choose a different one.
         Self { auto_size: false, ..self.clone() }
@@ -253,23 +246,6 @@ impl Spec for CbcRun {
 
     fn title(&self) -> String {
         format!("{NAME} {} GB", self.size_gb)
-    }
-
-    fn requires_cold(&self) -> bool {
-        self.cold && !self.cold_try
-    }
-
-    fn needs_dedicated_sessions(&self) -> bool {
-        true
-    }
-
-    fn allows_no_transactions(&self) -> bool {
-        // A select over a whole table may take longer than its stage, which is a valid result.
-        true
-    }
-
-    fn wrong_replies(&self) -> &'static str {
-        "no row or more than one row"
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
-use super::spec::{Common, Spec};
+use super::spec::{Common, Spec, Traits};
 
 /// What another tool ran, as far as its results show it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +30,15 @@ pub struct ImportedRun {
 }
 
 impl Spec for ImportedRun {
-    fn name(&self) -> &'static str {
-        "imported"
+    fn traits(&self) -> Traits {
+        Traits {
+            name: "imported",
+            is_imported: true,
+            counts_transactions: !self.counts_rows,
+            has_no_rows: !self.counts_rows,
+            has_no_statements: !self.counts_statements,
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
@@ -39,30 +46,6 @@ impl Spec for ImportedRun {
             "an imported run cannot be executed: riops has only the results of {}",
             if self.tool.is_empty() { "another tool" } else { &self.tool }
         ))
-    }
-
-    fn is_executable(&self) -> bool {
-        false
-    }
-
-    fn counts_rows(&self) -> bool {
-        self.counts_rows
-    }
-
-    fn counts_statements(&self) -> bool {
-        self.counts_statements
-    }
-
-    fn counts_transactions(&self) -> bool {
-        !self.counts_rows
-    }
-
-    fn dataset(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn writes(&self) -> bool {
-        false
     }
 
     fn title(&self) -> String {

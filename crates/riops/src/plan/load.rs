@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::policy::{Protocol, Stop};
-use super::spec::{Common, DatasetSpec, Spec, StageFacts, overlaid};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, overlaid};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "load";
@@ -78,42 +78,6 @@ impl Default for LoadDataset {
 impl LoadDataset {
     /// Default number of tablets, as in ysql-bench.
     pub const TABLETS: u32 = 3;
-
-    /// Checks everything that can be checked without a server.
-    ///
-    /// # Errors
-    /// [`PlanError`] with the option, its value and the allowed values.
-    pub fn validate(&self) -> Result<(), PlanError> {
-        at_least_one("--rows", self.rows)?;
-        if self.rows > ROWS_MAX {
-            return refuse(format!(
-                "--rows {} exceeds the maximum of {ROWS_MAX}: the key is an int",
-                self.rows
-            ));
-        }
-        validate_field_length(self.field_length)?;
-        if self.tablets > TABLETS_MAX {
-            return refuse(format!(
-                "--tablets {} exceeds the maximum of {TABLETS_MAX}",
-                self.tablets
-            ));
-        }
-        let name = &self.table_name;
-        let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-            && name
-                .chars()
-                .all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_');
-        if !is_plain || name.len() > NAME_BYTES_MAX {
-            return refuse(format!(
-                "--table-name must consist of at most {NAME_BYTES_MAX} lowercase letters, digits and underscores, not \"{name}\""
-            ));
-        }
-        // The tables of the registry and of the workload `rows`.
-        if ["dataset", "run"].contains(&name.as_str()) || name.starts_with("rows_") {
-            return refuse(format!("--table-name \"{name}\" is reserved for riops"));
-        }
-        Ok(())
-    }
 
     /// Returns all lengths that a text may have, in characters.
     #[must_use]
@@ -284,45 +248,68 @@ impl LoadRun {
         }
         Ok(())
     }
-
-    /// Returns the parameters of each stage, in execution order.
-    #[must_use]
-    pub fn stages(&self) -> Vec<Self> {
-        let methods =
-            if self.methods.is_empty() { vec![self.method] } else { self.methods.clone() };
-        methods
-            .into_iter()
-            .map(|method| Self { method, methods: Vec::new(), ..self.clone() })
-            .collect()
-    }
 }
 
 impl DatasetSpec for LoadDataset {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> DatasetTraits {
+        DatasetTraits {
+            name: NAME,
+            provenance: &["seed", "contents", "non_transactional", "updated_lengths"],
+            scale: &["rows"],
+            // The rows of an interrupted load were measured and acknowledged, and can be verified.
+            stays_when_interrupted: true,
+            ..DatasetTraits::default()
+        }
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        Self::validate(self)
-    }
-
-    fn provenance(&self) -> &'static [&'static str] {
-        &["seed", "contents", "non_transactional", "updated_lengths"]
-    }
-
-    fn scale(&self) -> &'static [&'static str] {
-        &["rows"]
-    }
-
-    fn stays_when_interrupted(&self) -> bool {
-        // The rows of an interrupted load were measured and acknowledged, and can be verified.
-        true
+        at_least_one("--rows", self.rows)?;
+        if self.rows > ROWS_MAX {
+            return refuse(format!(
+                "--rows {} exceeds the maximum of {ROWS_MAX}: the key is an int",
+                self.rows
+            ));
+        }
+        validate_field_length(self.field_length)?;
+        if self.tablets > TABLETS_MAX {
+            return refuse(format!(
+                "--tablets {} exceeds the maximum of {TABLETS_MAX}",
+                self.tablets
+            ));
+        }
+        let name = &self.table_name;
+        let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+            && name
+                .chars()
+                .all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_');
+        if !is_plain || name.len() > NAME_BYTES_MAX {
+            return refuse(format!(
+                "--table-name must consist of at most {NAME_BYTES_MAX} lowercase letters, digits and underscores, not \"{name}\""
+            ));
+        }
+        // The tables of the registry and of the workload `rows`.
+        if ["dataset", "run"].contains(&name.as_str()) || name.starts_with("rows_") {
+            return refuse(format!("--table-name \"{name}\" is reserved for riops"));
+        }
+        Ok(())
     }
 }
 
 impl Spec for LoadRun {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> Traits {
+        Traits {
+            name: NAME,
+            dataset: Some(NAME),
+            writes: true,
+            counts_rows_of: Some(|_| true),
+            needs_dedicated_sessions: true,
+            is_exact: true,
+            replaces_its_table: true,
+            // A file is loaded with one statement, regardless of its number of rows.
+            batch: (self.method != Method::CopyFile).then_some(self.batch_size),
+            method: Some(self.method.as_str()),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
@@ -338,41 +325,13 @@ impl Spec for LoadRun {
         self.validate_for(&table, common.protocol)
     }
 
-    fn dataset(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-
     fn stages(&self) -> Vec<Self> {
-        Self::stages(self)
-    }
-
-    fn facts(&self) -> StageFacts {
-        StageFacts {
-            // A file is loaded with one statement, regardless of its number of rows.
-            batch: (self.method != Method::CopyFile).then_some(self.batch_size),
-            method: Some(self.method.as_str().to_owned()),
-            ..StageFacts::default()
-        }
-    }
-
-    fn writes(&self) -> bool {
-        true
-    }
-
-    fn counts_changes_of(&self, _operation: &str) -> bool {
-        true
-    }
-
-    fn needs_dedicated_sessions(&self) -> bool {
-        true
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn replaces_its_table(&self) -> bool {
-        true
+        let methods =
+            if self.methods.is_empty() { vec![self.method] } else { self.methods.clone() };
+        methods
+            .into_iter()
+            .map(|method| Self { method, methods: Vec::new(), ..self.clone() })
+            .collect()
     }
 }
 

@@ -6,7 +6,7 @@ use super::error::{PlanError, at_least_one, refuse};
 use super::keys::Distribution;
 use super::oltp_test::OltpTest;
 use super::policy::{Caches, Protocol};
-use super::spec::{Common, DatasetSpec, Spec};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.
@@ -83,49 +83,6 @@ impl Default for OltpDataset {
 }
 
 impl OltpDataset {
-    /// Checks everything that can be checked without a server.
-    ///
-    /// # Errors
-    /// [`PlanError`] with the option, its value and the allowed values.
-    pub fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
-        at_least_one("--tables", u64::from(self.tables))?;
-        if !self.bulk_insert {
-            at_least_one("--table-size", self.table_size)?;
-        } else if self.table_size > 0 {
-            return refuse(
-                "--table-size has no meaning for the test bulk-insert: its tables are empty at first"
-                    .to_owned(),
-            );
-        }
-        if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
-        }
-        if self.table_size > TABLE_SIZE_MAX {
-            return refuse(format!(
-                "--table-size {} exceeds the maximum of {TABLE_SIZE_MAX}: the type of id is integer",
-                self.table_size
-            ));
-        }
-        if self.range_key_partitioning && self.manual_range_splitting {
-            at_least_one("--num-table-splits", u64::from(self.num_table_splits))?;
-            if self.num_table_splits > SPLITS_MAX
-                || u64::from(self.num_table_splits) > self.table_size
-            {
-                return refuse(format!(
-                    "--num-table-splits {} exceeds the maximum of {SPLITS_MAX} or --table-size {}",
-                    self.num_table_splits, self.table_size
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the schema-qualified names of the tables.
     pub fn table_names(&self) -> impl Iterator<Item = String> {
         (1..=self.tables).map(|number| format!("{}.sbtest{number}", self.schema))
@@ -375,26 +332,70 @@ impl OltpRun {
 }
 
 impl DatasetSpec for OltpDataset {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> DatasetTraits {
+        DatasetTraits {
+            name: NAME,
+            provenance: &["seed", "adopted"],
+            scale: &["tables", "table_size"],
+            ..DatasetTraits::default()
+        }
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        Self::validate(self)
-    }
-
-    fn provenance(&self) -> &'static [&'static str] {
-        &["seed", "adopted"]
-    }
-
-    fn scale(&self) -> &'static [&'static str] {
-        &["tables", "table_size"]
+        if !is_plain(&self.schema) {
+            return refuse(format!(
+                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
+                self.schema
+            ));
+        }
+        at_least_one("--tables", u64::from(self.tables))?;
+        if !self.bulk_insert {
+            at_least_one("--table-size", self.table_size)?;
+        } else if self.table_size > 0 {
+            return refuse(
+                "--table-size has no meaning for the test bulk-insert: its tables are empty at first"
+                    .to_owned(),
+            );
+        }
+        if self.tables > TABLES_MAX {
+            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
+        }
+        if self.table_size > TABLE_SIZE_MAX {
+            return refuse(format!(
+                "--table-size {} exceeds the maximum of {TABLE_SIZE_MAX}: the type of id is integer",
+                self.table_size
+            ));
+        }
+        if self.range_key_partitioning && self.manual_range_splitting {
+            at_least_one("--num-table-splits", u64::from(self.num_table_splits))?;
+            if self.num_table_splits > SPLITS_MAX
+                || u64::from(self.num_table_splits) > self.table_size
+            {
+                return refuse(format!(
+                    "--num-table-splits {} exceeds the maximum of {SPLITS_MAX} or --table-size {}",
+                    self.num_table_splits, self.table_size
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
 impl Spec for OltpRun {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> Traits {
+        Traits {
+            name: NAME,
+            dataset: (self.test != OltpTest::SelectOne).then_some(NAME),
+            counts_transactions: true,
+            writes: self.writes() > 0,
+            adds_changes: true,
+            distribution: Some(self.distribution),
+            caches: self.caches,
+            wrong_replies: Some(
+                "fewer or more rows than requested, or a text of the wrong length: loaded rows are missing",
+            ),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
@@ -413,34 +414,6 @@ impl Spec for OltpRun {
             ));
         }
         Ok(())
-    }
-
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
-    fn dataset(&self) -> Option<&'static str> {
-        (self.test != OltpTest::SelectOne).then_some(NAME)
-    }
-
-    fn distribution(&self) -> Option<Distribution> {
-        Some(self.distribution)
-    }
-
-    fn caches(&self) -> Caches {
-        self.caches
-    }
-
-    fn writes(&self) -> bool {
-        Self::writes(self) > 0
-    }
-
-    fn adds_changes(&self) -> bool {
-        true
-    }
-
-    fn wrong_replies(&self) -> &'static str {
-        "fewer or more rows than requested, or a text of the wrong length: loaded rows are missing"
     }
 }
 

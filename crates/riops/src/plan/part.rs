@@ -29,12 +29,12 @@ impl DatasetPlan {
     #[must_use]
     pub fn share_of(&self, whole: &Self) -> f64 {
         let share = |name: &&str| Some(self.size(name)? as f64 / whole.size(name)? as f64);
-        self.spec().scale().iter().filter_map(share).product()
+        self.traits().scale.iter().filter_map(share).product()
     }
 
     /// Returns the value of a parameter that may be smaller in a run than in the dataset.
     fn size(&self, name: &str) -> Option<u64> {
-        let is_size = self.spec().scale().contains(&name);
+        let is_size = self.traits().scale.contains(&name);
         self.parameters().get(name).and_then(Value::as_u64).filter(|_| is_size)
     }
 }
@@ -42,10 +42,10 @@ impl DatasetPlan {
 impl Plan {
     /// Requires a dataset with the sizes of `found`: an existing larger one is not used in part.
     pub fn require_sizes_of(&mut self, found: &DatasetPlan) {
-        if self.work.spec().replaces_its_table() {
+        if self.work.traits().replaces_its_table {
             return;
         }
-        for name in found.spec().scale() {
+        for name in found.traits().scale {
             if let Some(size) = found.size(name) {
                 self.part.entry(*name).or_insert(size.into());
             }
@@ -55,7 +55,7 @@ impl Plan {
     /// Turns sizes that are required of the dataset into a part of `found`, where they are smaller and the plan has
     /// no part yet. A size of the part that is that of the dataset is removed.
     pub fn use_part_of(&mut self, found: &DatasetPlan) {
-        for name in found.spec().scale() {
+        for name in found.traits().scale {
             let Some(whole) = found.size(name) else {
                 continue;
             };
@@ -79,10 +79,10 @@ impl Plan {
         if self.part.is_empty() {
             return Ok(());
         }
-        let spec = self.work.spec();
-        let dataset = spec.dataset().and_then(DatasetPlan::default_of);
-        let Some(dataset) = dataset.filter(|_| !spec.replaces_its_table()) else {
-            return refuse(format!("the workload {} uses no part of a dataset", spec.name()));
+        let traits = self.work.traits();
+        let dataset = traits.dataset.and_then(DatasetPlan::default_of);
+        let Some(dataset) = dataset.filter(|_| !traits.replaces_its_table) else {
+            return refuse(format!("the workload {} uses no part of a dataset", traits.name));
         };
         for (name, value) in &self.part {
             if dataset.size(name).is_none() {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
 use super::policy::{Protocol, Stop};
-use super::spec::{Common, Spec};
+use super::spec::{Common, Spec, Traits};
 
 /// The statement of one round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,13 @@ pub struct PingRun {
 }
 
 impl Spec for PingRun {
-    fn name(&self) -> &'static str {
-        "ping"
+    fn traits(&self) -> Traits {
+        Traits {
+            name: "ping",
+            counts_transactions: true,
+            wrong_replies: Some("no row or more than one row"),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
@@ -57,22 +62,6 @@ impl Spec for PingRun {
             ));
         }
         Ok(())
-    }
-
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
-    fn dataset(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn writes(&self) -> bool {
-        false
-    }
-
-    fn wrong_replies(&self) -> &'static str {
-        "no row or more than one row"
     }
 }
 

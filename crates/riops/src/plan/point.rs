@@ -9,7 +9,7 @@ use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::load::validate_field_length;
 use super::policy::Caches;
-use super::spec::{Common, Mix, Spec};
+use super::spec::{Common, Mix, Spec, Traits};
 
 /// The mix of statements of `run point`; the default is selects only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,49 +119,28 @@ impl PointRun {
 }
 
 impl Spec for PointRun {
-    fn name(&self) -> &'static str {
-        "point"
+    fn traits(&self) -> Traits {
+        Traits {
+            name: "point",
+            dataset: Some("load"),
+            writes: self.updates(),
+            counts_rows_of: Some(|operation| operation == "update"),
+            mix: (self.selects() && self.updates()).then_some(Mix {
+                operation: "update",
+                percent: self.op.update_percent,
+                of_rows: false,
+                rows_each: (1, 1),
+            }),
+            update_percent: Some(self.op.update_percent),
+            distribution: Some(self.distribution),
+            caches: self.caches,
+            wrong_replies: Some("no row, more than one row, or a text of the wrong length"),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()
-    }
-
-    fn dataset(&self) -> Option<&'static str> {
-        Some("load")
-    }
-
-    fn mix(&self) -> Option<Mix> {
-        (self.selects() && self.updates()).then_some(Mix {
-            operation: "update",
-            percent: self.op.update_percent,
-            of_rows: false,
-            rows_each: (1, 1),
-        })
-    }
-
-    fn update_percent(&self) -> Option<u8> {
-        Some(self.op.update_percent)
-    }
-
-    fn distribution(&self) -> Option<Distribution> {
-        Some(self.distribution)
-    }
-
-    fn caches(&self) -> Caches {
-        self.caches
-    }
-
-    fn writes(&self) -> bool {
-        self.updates()
-    }
-
-    fn counts_changes_of(&self, operation: &str) -> bool {
-        operation == "update"
-    }
-
-    fn wrong_replies(&self) -> &'static str {
-        "no row, more than one row, or a text of the wrong length"
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::{PlanError, at_least_one, refuse, require_first};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
-use super::spec::{Common, DatasetSpec, Mix, Spec, StageFacts};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
@@ -151,47 +151,6 @@ impl Default for RowsDataset {
             non_transactional: false,
             seed: 0,
         }
-    }
-}
-
-impl RowsDataset {
-    /// Checks everything that can be checked without a server.
-    ///
-    /// # Errors
-    /// [`PlanError`] with the option, its value and the allowed values.
-    pub fn validate(&self) -> Result<(), PlanError> {
-        at_least_one("--tables", u64::from(self.tables))?;
-        at_least_one("--rows", self.rows)?;
-        at_least_one("--batch", self.batch)?;
-        at_least_one("--filler", u64::from(self.filler))?;
-        if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
-        }
-        if self.rows > ROWS_MAX {
-            return refuse(format!("--rows {} exceeds the maximum of {ROWS_MAX}", self.rows));
-        }
-        if self.filler > FILLER_MAX {
-            return refuse(format!(
-                "--filler {} exceeds the maximum of {FILLER_MAX}: a row must fit into one page",
-                self.filler
-            ));
-        }
-        if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
-            return refuse(format!(
-                "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
-                self.filler
-            ));
-        }
-        for (option, tablets) in
-            [("--tablets", self.tablets), ("--index-tablets", self.index_tablets)]
-        {
-            if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
-                return refuse(format!(
-                    "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -370,26 +329,6 @@ impl RowsRun {
         Ok(())
     }
 
-    /// Returns the parameters of each stage, in execution order.
-    #[must_use]
-    pub fn stages(&self) -> Vec<Self> {
-        let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
-        let sides =
-            if self.loop_sides.is_empty() { vec![self.loop_side] } else { self.loop_sides.clone() };
-        let stage = |batch: u64, loop_side: LoopSide| Self {
-            batch,
-            batches: Vec::new(),
-            loop_side,
-            loop_sides: Vec::new(),
-            ..self.clone()
-        };
-        batches
-            .iter()
-            .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
-            .map(|(batch, side)| stage(batch, side))
-            .collect()
-    }
-
     /// Returns the number of rows of each table that are used.
     #[must_use]
     pub fn rows_used(&self, dataset: &RowsDataset) -> u64 {
@@ -422,8 +361,48 @@ impl RowsRun {
 }
 
 impl DatasetSpec for RowsDataset {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> DatasetTraits {
+        DatasetTraits {
+            name: NAME,
+            provenance: &["seed"],
+            scale: &["tables", "rows"],
+            ..DatasetTraits::default()
+        }
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        at_least_one("--tables", u64::from(self.tables))?;
+        at_least_one("--rows", self.rows)?;
+        at_least_one("--batch", self.batch)?;
+        at_least_one("--filler", u64::from(self.filler))?;
+        if self.tables > TABLES_MAX {
+            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
+        }
+        if self.rows > ROWS_MAX {
+            return refuse(format!("--rows {} exceeds the maximum of {ROWS_MAX}", self.rows));
+        }
+        if self.filler > FILLER_MAX {
+            return refuse(format!(
+                "--filler {} exceeds the maximum of {FILLER_MAX}: a row must fit into one page",
+                self.filler
+            ));
+        }
+        if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
+            return refuse(format!(
+                "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
+                self.filler
+            ));
+        }
+        for (option, tablets) in
+            [("--tablets", self.tablets), ("--index-tablets", self.index_tablets)]
+        {
+            if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
+                return refuse(format!(
+                    "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn needs_trust(&self) -> Option<String> {
@@ -431,14 +410,6 @@ impl DatasetSpec for RowsDataset {
             Order::Sql(expression) => Some(format!("executes the SQL expression {expression}")),
             Order::Scattered | Order::Key | Order::Hash => None,
         }
-    }
-
-    fn validate(&self) -> Result<(), PlanError> {
-        Self::validate(self)
-    }
-
-    fn scale(&self) -> &'static [&'static str] {
-        &["tables", "rows"]
     }
 
     fn complete(&self, given: &mut serde_json::Map<String, Value>) {
@@ -451,13 +422,35 @@ impl DatasetSpec for RowsDataset {
 }
 
 impl Spec for RowsRun {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> Traits {
+        // An index-only update leaves no trace in the rows.
+        let is_counted = self.updates() && !self.index_only;
+        Traits {
+            name: NAME,
+            dataset: Some(NAME),
+            writes: self.updates(),
+            adds_changes: is_counted,
+            counts_rows_of: is_counted.then_some(|operation| operation == "update"),
+            batch: Some(self.batch),
+            update_batch: self.updates().then(|| self.update_batch()),
+            index_only: self.index_only,
+            mix: (self.reads() && self.updates()).then(|| Mix {
+                operation: "update",
+                percent: self.update_percent,
+                of_rows: self.update_share == UpdateShare::Rows,
+                rows_each: (self.update_batch(), self.batch),
+            }),
+            update_percent: Some(self.update_percent),
+            distribution: Some(self.distribution),
+            caches: self.caches,
+            has_server_loop: self.has_server_loop(),
+            ..Traits::default()
+        }
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()?;
-        if !Self::has_server_loop(self) {
+        if !self.has_server_loop() {
             return Ok(());
         }
         // All of these apply to single transactions, which the client does not send.
@@ -478,60 +471,22 @@ impl Spec for RowsRun {
         }
     }
 
-    fn dataset(&self) -> Option<&'static str> {
-        Some(NAME)
-    }
-
     fn stages(&self) -> Vec<Self> {
-        Self::stages(self)
-    }
-
-    fn facts(&self) -> StageFacts {
-        StageFacts {
-            batch: Some(self.batch),
-            update_batch: self.updates().then(|| self.update_batch()),
-            in_server: self.loop_side == LoopSide::Server,
-            index_only: self.index_only,
-            ..StageFacts::default()
-        }
-    }
-
-    fn mix(&self) -> Option<Mix> {
-        (self.reads() && self.updates()).then(|| Mix {
-            operation: "update",
-            percent: self.update_percent,
-            of_rows: self.update_share == UpdateShare::Rows,
-            rows_each: (self.update_batch(), self.batch),
-        })
-    }
-
-    fn update_percent(&self) -> Option<u8> {
-        Some(self.update_percent)
-    }
-
-    fn distribution(&self) -> Option<Distribution> {
-        Some(self.distribution)
-    }
-
-    fn caches(&self) -> Caches {
-        self.caches
-    }
-
-    fn writes(&self) -> bool {
-        self.updates()
-    }
-
-    fn adds_changes(&self) -> bool {
-        self.updates() && !self.index_only
-    }
-
-    fn counts_changes_of(&self, operation: &str) -> bool {
-        // An index-only update leaves no trace in the rows.
-        operation == "update" && !self.index_only
-    }
-
-    fn has_server_loop(&self) -> bool {
-        Self::has_server_loop(self)
+        let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
+        let sides =
+            if self.loop_sides.is_empty() { vec![self.loop_side] } else { self.loop_sides.clone() };
+        let stage = |batch: u64, loop_side: LoopSide| Self {
+            batch,
+            batches: Vec::new(),
+            loop_side,
+            loop_sides: Vec::new(),
+            ..self.clone()
+        };
+        batches
+            .iter()
+            .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
+            .map(|(batch, side)| stage(batch, side))
+            .collect()
     }
 }
 
@@ -560,12 +515,12 @@ mod tests {
     #[test]
     fn only_a_run_with_reads_and_updates_has_a_mix() {
         let run = |update_percent| RowsRun { update_percent, batch: 100, ..RowsRun::default() };
-        assert_eq!((run(0).mix(), run(100).mix()), (None, None));
+        assert_eq!((run(0).traits().mix, run(100).traits().mix), (None, None));
         let rows = RowsRun { update_batch: Some(7), ..run(20) };
         let mix = Mix { operation: "update", percent: 20, of_rows: true, rows_each: (7, 100) };
-        assert_eq!(rows.mix(), Some(mix));
+        assert_eq!(rows.traits().mix, Some(mix));
         let share = RowsRun { update_share: UpdateShare::Transactions, ..rows };
-        assert_eq!(share.mix(), Some(Mix { of_rows: false, ..mix }));
+        assert_eq!(share.traits().mix, Some(Mix { of_rows: false, ..mix }));
     }
 
     #[test]

@@ -256,7 +256,7 @@ impl Plan {
                 "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
             ));
         }
-        if nodes > 1 && self.work.spec().has_server_loop() {
+        if nodes > 1 && self.work.traits().has_server_loop {
             return refuse(format!(
                 "--nodes {nodes} requires --loop client: loops in the server use one node"
             ));
@@ -288,7 +288,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] if a parameter is unknown or has another type.
     pub fn prepared(&self) -> Result<Option<DatasetPlan>, PlanError> {
-        let default = self.work.spec().dataset().and_then(DatasetPlan::default_of);
+        let default = self.work.traits().dataset.and_then(DatasetPlan::default_of);
         let mut given = self.dataset.clone();
         if default.as_ref().is_some_and(|dataset| dataset.parameters().get("seed").is_some()) {
             given.entry("seed").or_insert_with(|| self.seed.into());
@@ -300,7 +300,7 @@ impl Plan {
         match self.prepared()? {
             Some(dataset) => dataset.spec().validate(),
             None if self.dataset.is_empty() => Ok(()),
-            None => refuse(format!("the workload {} has no dataset", self.work.spec().name())),
+            None => refuse(format!("the workload {} has no dataset", self.work.traits().name)),
         }
     }
 
@@ -395,7 +395,7 @@ impl Plan {
         if matches!(self.stop, Stop::DurationS(_)) {
             return refuse("--max-duration requires --transactions or --total-rows".to_owned());
         }
-        if self.work.spec().has_server_loop() {
+        if self.work.traits().has_server_loop {
             return refuse("--max-duration requires --loop client".to_owned());
         }
         if !(seconds > 0.0 && seconds <= DURATION_S_MAX) {
@@ -431,7 +431,7 @@ impl Plan {
                 "--latency-limit must be greater than 0 and at most 1h, not {limit_s} s"
             ));
         }
-        let each_session = self.work.spec().limits_each_session();
+        let each_session = self.work.traits().limits_each_session;
         if skip && !matches!(self.stop, Stop::DurationS(_)) && !each_session {
             return refuse(
                 "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"

@@ -11,7 +11,7 @@ use super::error::{PlanError, refuse};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
 use super::policy::{Protocol, Stop};
 pub use super::script_dataset::{PartitionMethod, ScriptDataset};
-use super::spec::{Common, Spec};
+use super::spec::{Common, Spec, Traits};
 use super::threshold::Part;
 
 /// Name of the workload and of its dataset.
@@ -306,8 +306,23 @@ impl ScriptRun {
 }
 
 impl Spec for ScriptRun {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> Traits {
+        Traits {
+            name: NAME,
+            dataset: self.builtins().next().map(|_| NAME),
+            counts_transactions: true,
+            writes: self.builtins().any(Builtin::writes),
+            adds_changes: true,
+            has_uncounted_changes: self.scripts.iter().any(|script| script.text.is_some()),
+            shares_its_tables: true,
+            allows_no_transactions: self.report.allows_no_success,
+            tolerates_changed_plans: !self.strict_plans,
+            limits_each_session: self.transactions_per_session.is_some(),
+            transaction_log: self.log.clone(),
+            logs_failure_types: self.report.failures_detailed,
+            wrong_replies: Some("no row, although each statement of a built-in script finds one"),
+            ..Traits::default()
+        }
     }
 
     fn needs_trust(&self) -> Option<String> {
@@ -392,52 +407,8 @@ impl Spec for ScriptRun {
         Self { scripts: scripts.collect(), report: PgbenchReport::default(), ..self.clone() }
     }
 
-    fn counts_transactions(&self) -> bool {
-        true
-    }
-
-    fn dataset(&self) -> Option<&'static str> {
-        self.builtins().next().map(|_| NAME)
-    }
-
-    fn writes(&self) -> bool {
-        self.builtins().any(Builtin::writes)
-    }
-
-    fn adds_changes(&self) -> bool {
-        true
-    }
-
-    fn shares_its_tables(&self) -> bool {
-        true
-    }
-
-    fn allows_no_transactions(&self) -> bool {
-        self.report.allows_no_success
-    }
-
-    fn transaction_log(&self) -> Option<(&TransactionLog, bool)> {
-        self.log.as_ref().map(|log| (log, self.report.failures_detailed))
-    }
-
-    fn has_uncounted_changes(&self) -> bool {
-        self.scripts.iter().any(|script| script.text.is_some())
-    }
-
-    fn limits_each_session(&self) -> bool {
-        self.transactions_per_session.is_some()
-    }
-
-    fn tolerates_changed_plans(&self) -> bool {
-        !self.strict_plans
-    }
-
     fn warnings(&self, protocol: Protocol) -> Vec<String> {
         self.parsed(protocol).map_or_else(|_| Vec::new(), |parsed| parsed.warnings)
-    }
-
-    fn wrong_replies(&self) -> &'static str {
-        "no row, although each statement of a built-in script finds one"
     }
 }
 
@@ -473,7 +444,8 @@ mod tests {
             for protocol in [Protocol::Prepared, Protocol::Extended, Protocol::Simple] {
                 assert_eq!(refusal(&run, protocol), "");
             }
-            assert_eq!((run.dataset(), run.writes()), (Some("script"), builtin.writes()));
+            let traits = run.traits();
+            assert_eq!((traits.dataset, traits.writes), (Some("script"), builtin.writes()));
         }
     }
 
@@ -513,7 +485,7 @@ mod tests {
         assert_eq!(refusal(&of("select 1\\; select 2;"), Protocol::Simple), "");
         let mut run = of("select :x;");
         run.define.insert("x".to_owned(), "1".to_owned());
-        assert_eq!((refusal(&run, prepared).as_str(), run.dataset()), ("", None));
+        assert_eq!((refusal(&run, prepared).as_str(), run.traits().dataset), ("", None));
         run.scripts.clear();
         assert!(refusal(&run, prepared).contains("1 to 128 scripts"));
     }

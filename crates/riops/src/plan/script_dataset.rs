@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, refuse};
-use super::spec::DatasetSpec;
+use super::spec::{DatasetSpec, DatasetTraits};
 use crate::units::sql::is_plain;
 
 /// Name of the dataset.
@@ -79,8 +79,8 @@ impl Default for ScriptDataset {
 }
 
 impl DatasetSpec for ScriptDataset {
-    fn name(&self) -> &'static str {
-        NAME
+    fn traits(&self) -> DatasetTraits {
+        DatasetTraits { name: NAME, provenance: &["adopted"], ..DatasetTraits::default() }
     }
 
     fn validate(&self) -> Result<(), PlanError> {
@@ -110,10 +110,6 @@ impl DatasetSpec for ScriptDataset {
             return refuse("--partition-method requires --partitions".to_owned());
         }
         Ok(())
-    }
-
-    fn provenance(&self) -> &'static [&'static str] {
-        &["adopted"]
     }
 }
 

@@ -51,21 +51,6 @@ impl Common<'_> {
     }
 }
 
-/// Properties of a stage that are stored in its record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StageFacts {
-    /// Rows per read, or per statement of a load.
-    pub batch: Option<u64>,
-    /// Rows per update.
-    pub update_batch: Option<u64>,
-    /// Load method.
-    pub method: Option<String>,
-    /// Whether the transaction loop runs in the server.
-    pub in_server: bool,
-    /// Whether reads are index-only.
-    pub index_only: bool,
-}
-
 /// The share of an operation in a mix of two kinds of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mix {
@@ -79,10 +64,94 @@ pub struct Mix {
     pub rows_each: (u64, u64),
 }
 
+/// What generic code needs to know about the work of a run or of one of its stages. A workload states what differs from
+/// the default.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
+pub struct Traits {
+    /// Name of the workload on the command line and in the record.
+    pub name: &'static str,
+    /// Name of its dataset in the registry; `None` if it needs no prepared dataset.
+    pub dataset: Option<&'static str>,
+    /// Whether it is the results of another tool, which `riops run` cannot execute.
+    pub is_imported: bool,
+    /// Whether the main result counts transactions and not rows.
+    pub counts_transactions: bool,
+    /// Whether rows were not counted.
+    pub has_no_rows: bool,
+    /// Whether statements were not counted.
+    pub has_no_statements: bool,
+    /// Whether any transaction changes rows of a dataset that outlives the run.
+    pub writes: bool,
+    /// Whether its changes remain in the tables and are counted in the ledger. A run that did not report its changes
+    /// would then hide later losses.
+    pub adds_changes: bool,
+    /// Whether the ledger counts the rows changed by an operation; absent: those of none.
+    pub counts_rows_of: Option<fn(&str) -> bool>,
+    /// Whether its transactions may change the tables in ways that are not counted. The data cannot be verified then.
+    pub has_uncounted_changes: bool,
+    /// Whether other programs may change the tables between two runs: the contents before a run are then its baseline.
+    pub shares_its_tables: bool,
+    /// Whether each stage replaces the table of the previous stage.
+    pub replaces_its_table: bool,
+    /// Whether a stage must process exactly the planned number of rows.
+    pub is_exact: bool,
+    /// Whether a stage without a completed transaction is a valid result.
+    pub allows_no_transactions: bool,
+    /// Whether the run remains valid if an access path changes.
+    pub tolerates_changed_plans: bool,
+    /// Description of the replies that are counted as wrong; absent: fewer or more rows than requested.
+    pub wrong_replies: Option<&'static str>,
+    /// Rows per read, or per statement of a load.
+    pub batch: Option<u64>,
+    /// Rows per update.
+    pub update_batch: Option<u64>,
+    /// Load method.
+    pub method: Option<&'static str>,
+    /// Whether reads are index-only.
+    pub index_only: bool,
+    /// The requested mix of transactions; `None` if all are of one kind.
+    pub mix: Option<Mix>,
+    /// The requested share of updates in percent, also if it is 0 or 100; `None` if the workload has no such parameter.
+    pub update_percent: Option<u8>,
+    /// The distribution of the accessed keys, if the workload has this parameter.
+    pub distribution: Option<Distribution>,
+    /// The requested state of the caches at the start of a stage.
+    pub caches: Caches,
+    /// Whether it empties the caches itself, and is invalid if it could not.
+    pub empties_caches: bool,
+    /// Whether the transaction loop of any stage runs in the server. It needs one node and dedicated sessions.
+    pub has_server_loop: bool,
+    /// Whether it relies on session-level locks and settings from the first statement on.
+    pub needs_dedicated_sessions: bool,
+    /// Whether sessions are terminated whose transaction did not end in time.
+    pub terminates_sessions: bool,
+    /// Whether each session ends after a number of transactions, to which skipped ones belong.
+    pub limits_each_session: bool,
+    /// The log of single transactions, if there is one.
+    pub transaction_log: Option<TransactionLog>,
+    /// Whether the log has the types of failures.
+    pub logs_failure_types: bool,
+}
+
+impl Traits {
+    /// Whether the ledger counts the rows changed by this operation.
+    #[must_use]
+    pub fn counts_changes_of(&self, operation: &str) -> bool {
+        self.counts_rows_of.is_some_and(|counts_rows| counts_rows(operation))
+    }
+
+    /// Whether a stage is invalid if its caches could not be emptied.
+    #[must_use]
+    pub fn requires_cold(&self) -> bool {
+        self.empties_caches || self.caches == Caches::Cold
+    }
+}
+
 /// The parameters of a workload's run.
 pub trait Spec {
-    /// Returns the workload's name on the command line and in the record.
-    fn name(&self) -> &'static str;
+    /// Returns what generic code needs to know about these parameters.
+    fn traits(&self) -> Traits;
 
     /// Returns what it does on this machine besides measuring, as in "executes shell commands".
     fn needs_trust(&self) -> Option<String> {
@@ -103,35 +172,9 @@ pub trait Spec {
         refuse("thresholds of scripts and commands require run script".to_owned())
     }
 
-    /// Returns the name of its dataset in the registry, or `None` if it needs no prepared dataset.
-    fn dataset(&self) -> Option<&'static str>;
-
-    /// Whether `riops run` can execute it.
-    fn is_executable(&self) -> bool {
-        true
-    }
-
-    /// Whether the main result counts transactions and not rows.
-    fn counts_transactions(&self) -> bool {
-        false
-    }
-
-    /// Whether rows were counted.
-    fn counts_rows(&self) -> bool {
-        true
-    }
-
-    /// Whether statements were counted.
-    fn counts_statements(&self) -> bool {
-        true
-    }
-
-    /// Whether any transaction changes rows of a dataset that outlives the run.
-    fn writes(&self) -> bool;
-
     /// Returns the title of a run in lists.
     fn title(&self) -> String {
-        self.name().to_owned()
+        self.traits().name.to_owned()
     }
 
     /// Returns the parameters of each stage, in execution order.
@@ -161,119 +204,31 @@ pub trait Spec {
         self.clone()
     }
 
-    /// Returns the properties of a stage that are stored in its record.
-    fn facts(&self) -> StageFacts {
-        StageFacts::default()
-    }
-
-    /// Returns the requested mix of transactions; `None` if all are of one kind.
-    fn mix(&self) -> Option<Mix> {
-        None
-    }
-
-    /// Returns the requested share of updates in percent, also if it is 0 or 100; `None` if the workload has no
-    /// such parameter.
-    fn update_percent(&self) -> Option<u8> {
-        None
-    }
-
-    /// Returns the distribution of the accessed keys, if the workload has this parameter.
-    fn distribution(&self) -> Option<Distribution> {
-        None
-    }
-
-    /// Returns the requested state of the caches at the start of a stage.
-    fn caches(&self) -> Caches {
-        Caches::AsFound
-    }
-
-    /// Whether a stage is invalid if its caches could not be emptied.
-    fn requires_cold(&self) -> bool {
-        self.caches() == Caches::Cold
-    }
-
-    /// Whether the ledger counts the rows changed by this operation.
-    fn counts_changes_of(&self, _operation: &str) -> bool {
-        false
-    }
-
-    /// Whether its changes remain in the tables and are counted in the ledger. A run that did not report its changes
-    /// would then hide later losses.
-    fn adds_changes(&self) -> bool {
-        false
-    }
-
-    /// Whether the transaction loop of any stage runs in the server. It needs one node and dedicated
-    /// sessions.
-    fn has_server_loop(&self) -> bool {
-        false
-    }
-
-    /// Whether sessions are terminated whose transaction did not end in time.
-    fn terminates_sessions(&self) -> bool {
-        false
-    }
-
-    /// Whether it relies on session-level locks and settings from the first statement on.
-    fn needs_dedicated_sessions(&self) -> bool {
-        false
-    }
-
-    /// Whether other programs may change the tables between two runs: the contents before a run are then its baseline.
-    fn shares_its_tables(&self) -> bool {
-        false
-    }
-
-    /// Returns the log of single transactions, if there is one, and whether it has the types of failures.
-    fn transaction_log(&self) -> Option<(&TransactionLog, bool)> {
-        None
-    }
-
-    /// Whether its transactions may change the tables in ways that are not counted. The data cannot be verified then.
-    fn has_uncounted_changes(&self) -> bool {
-        false
-    }
-
-    /// Whether each session ends after a number of transactions, to which skipped ones belong.
-    fn limits_each_session(&self) -> bool {
-        false
-    }
-
-    /// Whether the run remains valid if an access path changes.
-    fn tolerates_changed_plans(&self) -> bool {
-        false
-    }
-
     /// Returns what is probably a mistake in its statements.
     fn warnings(&self, _protocol: Protocol) -> Vec<String> {
         Vec::new()
     }
+}
 
-    /// Whether a stage must process exactly the planned number of rows.
-    fn is_exact(&self) -> bool {
-        false
-    }
-
-    /// Whether a stage without a completed transaction is a valid result.
-    fn allows_no_transactions(&self) -> bool {
-        false
-    }
-
-    /// Whether each stage replaces the table of the previous stage.
-    fn replaces_its_table(&self) -> bool {
-        false
-    }
-
-    /// Returns a description of the replies that are counted as wrong.
-    fn wrong_replies(&self) -> &'static str {
-        "fewer or more rows than requested"
-    }
+/// What generic code needs to know about a dataset. A dataset states what differs from the default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DatasetTraits {
+    /// Its name in the registry, which is the name of the workload that prepares it.
+    pub name: &'static str,
+    /// The parameters that only describe its origin. A rerun accepts a dataset with other values.
+    pub provenance: &'static [&'static str],
+    /// The parameters whose product is the number of rows. A run may use the first tables and rows only (`Plan::part`).
+    pub scale: &'static [&'static str],
+    /// Whether the tables of an interrupted preparation or load stay until the user drops them.
+    pub stays_when_interrupted: bool,
+    /// Whether it may be stored in a dedicated database.
+    pub may_use_dedicated_database: bool,
 }
 
 /// The parameters of a dataset.
 pub trait DatasetSpec {
-    /// Returns its name in the registry, which is the name of the workload that prepares it.
-    fn name(&self) -> &'static str;
+    /// Returns what generic code needs to know about the dataset.
+    fn traits(&self) -> DatasetTraits;
 
     /// Checks everything that can be checked without a server.
     ///
@@ -281,30 +236,9 @@ pub trait DatasetSpec {
     /// [`PlanError`] with the option, its value and the allowed values.
     fn validate(&self) -> Result<(), PlanError>;
 
-    /// Returns the parameters that only describe its origin. A rerun accepts a dataset with other values.
-    fn provenance(&self) -> &'static [&'static str] {
-        &["seed"]
-    }
-
     /// Returns what its preparation executes besides creating and filling tables, as in "executes …".
     fn needs_trust(&self) -> Option<String> {
         None
-    }
-
-    /// Whether the tables of an interrupted preparation or load stay until the user drops them.
-    fn stays_when_interrupted(&self) -> bool {
-        false
-    }
-
-    /// Whether it may be stored in a dedicated database.
-    fn may_use_dedicated_database(&self) -> bool {
-        false
-    }
-
-    /// Returns the parameters whose product is the number of rows. A run may use the first tables and rows only
-    /// (`Plan::part`).
-    fn scale(&self) -> &'static [&'static str] {
-        &[]
     }
 
     /// Adds the parameters implied by the given ones, before they replace those of `self`.
@@ -322,7 +256,7 @@ pub(super) fn overlaid<T>(
 where
     T: DatasetSpec + serde::Serialize + serde::de::DeserializeOwned,
 {
-    let name = dataset.name();
+    let name = dataset.traits().name;
     let mut given = given.clone();
     dataset.complete(&mut given);
     let mut all = serde_json::to_value(dataset)

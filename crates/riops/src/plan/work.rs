@@ -12,7 +12,7 @@ use super::load::{LoadDataset, LoadRun};
 use super::oltp::{OltpDataset, OltpRun};
 use super::point::PointRun;
 use super::rows::{RowsDataset, RowsRun};
-use super::spec::{DatasetSpec, Spec, overlaid};
+use super::spec::{DatasetSpec, DatasetTraits, Spec, Traits, overlaid};
 
 /// Parameters of a dataset, by their names in the registry.
 pub type Parameters = Map<String, Value>;
@@ -129,6 +129,12 @@ macro_rules! list {
 }
 
 impl WorkPlan {
+    /// Returns what generic code needs to know about the work.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        self.spec().traits()
+    }
+
     /// Returns the work of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
@@ -139,15 +145,15 @@ impl WorkPlan {
     #[must_use]
     pub fn executable_names() -> Vec<String> {
         let all = with_works! { [defaults] };
-        let executable = all.iter().map(Self::spec).filter(|spec| spec.is_executable());
-        executable.map(|spec| spec.name().to_owned()).collect()
+        let traits = all.iter().map(Self::traits).filter(|traits| !traits.is_imported);
+        traits.map(|traits| traits.name.to_owned()).collect()
     }
 
     /// Returns the workload with this name, with default parameters.
     #[must_use]
     pub fn default_of(name: &str) -> Option<Self> {
         let all = with_works! { [defaults] };
-        all.into_iter().find(|work| work.spec().name() == name)
+        all.into_iter().find(|work| work.traits().name == name)
     }
 
     /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
@@ -161,9 +167,7 @@ impl WorkPlan {
     pub fn compared(&self) -> Self {
         dispatch_work!(self, run => run.compared().into())
     }
-}
 
-impl WorkPlan {
     /// Whether it has the default parameters of its workload.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -175,11 +179,17 @@ impl WorkPlan {
 }
 
 impl DatasetPlan {
+    /// Returns what generic code needs to know about the dataset.
+    #[must_use]
+    pub fn traits(&self) -> DatasetTraits {
+        self.spec().traits()
+    }
+
     /// Returns the dataset with this name in the registry, with default parameters.
     #[must_use]
     pub fn default_of(name: &str) -> Option<Self> {
         let all = with_datasets! { [defaults] };
-        all.into_iter().find(|dataset| dataset.spec().name() == name)
+        all.into_iter().find(|dataset| dataset.traits().name == name)
     }
 
     /// Returns the dataset with this name in the registry, with the parameters of its entry.

@@ -295,7 +295,7 @@ impl LiveRun {
             version: LIVE_VERSION,
             id: start.id,
             started_at: start.started_at,
-            workload: plan.work.spec().name().to_owned(),
+            workload: plan.work.traits().name.to_owned(),
             title: plan.work.spec().title(),
             label: plan.label.as_deref().map(bounded),
             tags: tags.take(NOTICES_MAX).collect(),

@@ -160,8 +160,8 @@ impl Record {
             return plan;
         };
         plan.require_sizes_of(dataset);
-        let provenance = dataset.spec().provenance();
-        if let (Some(_), Value::Object(found)) = (plan.work.spec().dataset(), dataset.parameters())
+        let provenance = dataset.traits().provenance;
+        if let (Some(_), Value::Object(found)) = (plan.work.traits().dataset, dataset.parameters())
         {
             for (name, value) in found {
                 if !provenance.contains(&name.as_str()) {

@@ -36,7 +36,7 @@ pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
     }
     Err(FormError::Unsupported {
         form: form.name(),
-        workload: plan.work.spec().name().to_owned(),
+        workload: plan.work.traits().name.to_owned(),
         fitting: forms_for(plan).join(", "),
     })
 }

@@ -64,7 +64,7 @@ use crate::record::Point;
 #[must_use]
 pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> String {
     let words = words::of(&plan.work);
-    let kinds = (words.counts_transactions(), words.measure().has_rows);
+    let kinds = (words.traits().counts_transactions, words.measure().has_rows);
     fit(&interval::live_parts((point, plan), kinds.0, kinds.1, progress), width)
 }
 
@@ -78,7 +78,7 @@ pub fn series_time(t_s: f64, plan: &Plan) -> String {
 #[must_use]
 pub fn counts_transactions(workload: &str) -> bool {
     let plan = WorkPlan::default_of(workload);
-    plan.is_some_and(|work| words::of(&work).counts_transactions())
+    plan.is_some_and(|work| words::of(&work).traits().counts_transactions)
 }
 
 /// One interval of a run with this plan, as a line of a log.

@@ -53,7 +53,7 @@ impl<'a> ActiveRun<'a> {
         server.await_connection(plan.connect_within_s, interrupt)?;
         server.name_sessions(&id);
         let started_at = Timestamp::now();
-        if plan.work.spec().needs_dedicated_sessions() {
+        if plan.work.traits().needs_dedicated_sessions {
             server.require_dedicated_sessions(interrupt)?;
         }
         let mut control = Connection::open(&server.conninfo, interrupt)?;
@@ -114,7 +114,7 @@ impl<'a> ActiveRun<'a> {
         RunContext {
             id: self.id,
             started_at: self.started_at,
-            workload: self.plan.work.spec().name().to_owned(),
+            workload: self.plan.work.traits().name.to_owned(),
             accesses,
             client: self.environment.client_record(&self.plan),
             target: self.environment.target_record(
@@ -137,7 +137,7 @@ fn use_one_node(
     interrupt: &Interrupt,
 ) -> Result<(), RunError> {
     let wanted = (&plan.spread, plan.nodes);
-    let writes = plan.work.spec().writes();
+    let writes = plan.work.traits().writes;
     let found = Nodes::discover(control, &server.conninfo, wanted, writes, interrupt)?;
     let node = found.nodes.choose(0).conninfo;
     if node.servers != server.conninfo.servers {

@@ -96,16 +96,16 @@ impl Environment {
         observer: &mut dyn Observer,
     ) -> Result<Nodes, RunError> {
         let conninfo = &server.conninfo;
-        let spec = plan.work.spec();
+        let traits = plan.work.traits();
         // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
         // clock of a single server.
         let is_one = server.embedded || self.is_transaction_pooled() || !control.has_catalogs();
-        if is_one || spec.has_server_loop() {
+        if is_one || traits.has_server_loop {
             Nodes::require_one(plan.nodes)?;
             return Ok(Nodes::single(conninfo));
         }
         let wanted = (&plan.spread, plan.nodes);
-        let found = Nodes::discover(control, conninfo, wanted, spec.writes(), interrupt)?;
+        let found = Nodes::discover(control, conninfo, wanted, traits.writes, interrupt)?;
         for warning in &found.warnings {
             observer.notice(&format!("warning: {warning}"));
         }
@@ -182,7 +182,7 @@ fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Re
     if !pooler.by_transaction {
         return Ok(());
     }
-    if plan.work.spec().has_server_loop() {
+    if plan.work.traits().has_server_loop {
         return Err(RunError::Unsuitable(
             "--loop server requires dedicated sessions: connect to the server directly, or use a session-mode pool".to_owned(),
         ));

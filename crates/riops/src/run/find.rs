@@ -59,8 +59,8 @@ pub(super) fn find(
 
 /// Returns tables that other programs share, without registering them, if the run will not verify them.
 fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Found>, RunError> {
-    let spec = active.plan.work.spec();
-    let (shared, uncounted) = (spec.shares_its_tables(), spec.has_uncounted_changes());
+    let traits = active.plan.work.traits();
+    let (shared, uncounted) = (traits.shares_its_tables, traits.has_uncounted_changes);
     if !shared || active.plan.verify && !uncounted {
         return Ok(None);
     }
@@ -88,7 +88,7 @@ pub(super) fn use_part(
     dataset: &DatasetPlan,
 ) -> Result<DatasetPlan, RunError> {
     plan.use_part_of(dataset);
-    same_parameters(dataset.spec().name(), entry, &plan.dataset)
+    same_parameters(dataset.traits().name, entry, &plan.dataset)
         .map_err(|error| with_largest(error, dataset))?;
     Ok(dataset.part(&plan.part)?)
 }
@@ -98,7 +98,7 @@ fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError 
     if let DatasetError::Differs { option, found, advice, .. } = &mut error {
         let name = option.trim_start_matches('-').replace('-', "_");
         // Tables of bulk-insert have a size of 0: they grow.
-        if dataset.spec().scale().contains(&name.as_str()) && found != "0" {
+        if dataset.traits().scale.contains(&name.as_str()) && found != "0" {
             *advice = format!("use at most {option} {found}; ");
         }
     }
@@ -125,7 +125,7 @@ fn prepare_missing(
 ) -> Result<(), RunError> {
     let incomplete = found.map(|entry| plan_of(name, &entry)).transpose()?;
     let may_prepare = active.server.embedded || active.plan.prepare == PreparePolicy::IfMissing;
-    let stays = |dataset: &DatasetPlan| dataset.spec().stays_when_interrupted();
+    let stays = |dataset: &DatasetPlan| dataset.traits().stays_when_interrupted;
     if !may_prepare || incomplete.as_ref().is_some_and(stays) {
         let error = match incomplete {
             Some(_) => DatasetError::Incomplete(name),
@@ -171,7 +171,7 @@ pub(super) fn note_changes(
     dedicated_sessions: bool,
     on_wait: OnWait<'_>,
 ) -> Result<(), RunError> {
-    let name = found.dataset.spec().name();
+    let name = found.dataset.traits().name;
     let changes = |registry: &mut Registry<'_>| -> Result<Option<[Value; 2]>, RunError> {
         let entry = registry.entry()?.filter(|entry| entry.id == found.entry.id);
         // Another process has replaced it.

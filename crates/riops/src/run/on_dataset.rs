@@ -125,7 +125,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             }
         }
         self.is_maintained = !sql.is_empty();
-        if self.is_maintained && active.plan.work.spec().allows_no_transactions() {
+        if self.is_maintained && active.plan.work.traits().allows_no_transactions {
             // What pgbench prints.
             (active.observer.messages())("starting vacuum...end.");
         }
@@ -135,7 +135,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     /// Forgets the baseline of tables that the run may change without counting the changes.
     fn forget_baseline(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let uncounted = self.stages.iter().find(|stage| stage.workload.may_change_uncounted());
-        let changes = self.is_maintained || active.plan.work.spec().writes();
+        let changes = self.is_maintained || active.plan.work.traits().writes;
         match (&self.dataset, uncounted) {
             // Which tables it changes is not known.
             (_, Some(stage)) => {
@@ -179,8 +179,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
 
     /// Enters the run into the ledger before it changes rows.
     fn open_ledger(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let spec = active.plan.work.spec();
-        let (Some(dataset), true) = (&mut self.dataset, spec.writes()) else {
+        let traits = active.plan.work.traits();
+        let (Some(dataset), true) = (&mut self.dataset, traits.writes) else {
             return Ok(());
         };
         let OwnDataset { name, found: Found { entry, is_registered, .. }, .. } = dataset;
@@ -195,7 +195,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let verifies = locks_are_reliable && active.plan.verify;
         let mut unreported = None;
         if let Some(stage) = self.stages.first()
-            && spec.adds_changes()
+            && traits.adds_changes
             && verifies
             && registry.history(&entry.id)?.is_unbounded()
         {
@@ -208,7 +208,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
                     "its changes are unknown, and the current contents become the new baseline",
                 ),
                 // Other programs may have changed shared tables.
-                Unreported::Contradicted if !spec.shares_its_tables() => notice(
+                Unreported::Contradicted if !traits.shares_its_tables => notice(
                     "warning: acknowledged changes of earlier runs are missing in the tables: find the cause, then prepare the dataset again",
                 ),
                 Unreported::Contradicted | Unreported::InUse => {}
@@ -218,7 +218,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // Adopted tables have just been examined, and so have those of a run that did not report its changes.
         let is_examined = entry.is_adopted() && !self.is_maintained
             || matches!(unreported, Some(Unreported::Reset | Unreported::InUse));
-        if spec.shares_its_tables() && verifies && !is_examined {
+        if traits.shares_its_tables && verifies && !is_examined {
             let mut registry = Registry::new(&mut active.control, name);
             if let Some(stage) = self.stages.first()
                 && rebase(&mut registry, stage, entry)?
@@ -263,7 +263,7 @@ fn can_be_prepared(
 
 impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
     fn begin(&mut self, active: &mut ActiveRun<'_>) -> Result<usize, RunError> {
-        if let Some(name) = active.plan.work.spec().dataset() {
+        if let Some(name) = active.plan.work.traits().dataset {
             self.find(name, active)?;
         }
         self.build_stages(active)?;
@@ -297,7 +297,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         let Some(dataset) = &self.dataset else {
             return;
         };
-        let is_counted = active.plan.work.spec().writes() && dataset.found.is_registered;
+        let is_counted = active.plan.work.traits().writes && dataset.found.is_registered;
         if nothing_measured && !self.unreported && is_counted {
             // A new connection, because the control connection may have been interrupted.
             let _ =

@@ -9,7 +9,7 @@ use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
 use crate::engine::StageResult;
 use crate::host::Interrupt;
-use crate::plan::Spec;
+use crate::plan::Traits;
 use crate::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
 use crate::run::build::{Ending, Measured, Part};
 use crate::server::Connection;
@@ -38,15 +38,15 @@ pub(super) fn settle(
     ending: &mut Ending,
 ) -> Vec<Check> {
     let Settlement { dataset, entry, stages, parts, .. } = *settlement;
-    let spec = active.plan.work.spec();
+    let traits = active.plan.work.traits();
     let loops: Vec<FinishedLoop<'_>> =
         stages.iter().zip(parts.iter().filter_map(measured_of)).collect();
-    let Some((stage, last)) = loops.last().filter(|_| spec.writes()) else {
+    let Some((stage, last)) = loops.last().filter(|_| traits.writes) else {
         return Vec::new();
     };
     let mut changed = Changes::default();
     for (_, measured) in &loops {
-        changed.add(changes(spec, &measured.result));
+        changed.add(changes(&traits, &measured.result));
     }
     let interrupt =
         interrupt_after(last.result.interrupted || ending.interrupted, active.interrupt);
@@ -90,8 +90,8 @@ fn resolve_unknown(
         let operations =
             loops.get(transaction.origin.stage).map(|(_, each)| &each.result.operations);
         let operation = operations.and_then(|all| all.get(transaction.operation));
-        let counts_rows =
-            operation.is_some_and(|operation| active.plan.work.spec().counts_changes_of(operation));
+        let counts_rows = operation
+            .is_some_and(|operation| active.plan.work.traits().counts_changes_of(operation));
         changed.resolve(transaction, *outcome, counts_rows);
         match outcome {
             Outcome::Applied => outcomes.applied += 1,
@@ -141,10 +141,10 @@ pub(super) fn not_verified(found: &str) -> Check {
 }
 
 /// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.
-pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
+pub(super) fn changes(traits: &Traits, result: &StageResult) -> Changes {
     let mut all = Changes::default();
     for (operation, each) in result.operations.iter().zip(&result.acknowledged) {
-        let rows = spec.counts_changes_of(operation);
+        let rows = traits.counts_changes_of(operation);
         all.add(Changes {
             rows: if rows { each.rows } else { 0 },
             rows_unknown: if rows { each.rows_unknown } else { 0 },
@@ -153,7 +153,7 @@ pub(super) fn changes(spec: &dyn Spec, result: &StageResult) -> Changes {
             batches_unknown: Vec::new(),
         });
     }
-    if spec.is_exact() {
+    if traits.is_exact {
         let marks = result.unknown.iter().flat_map(|transaction| &transaction.marks);
         all.batches_unknown = marks.map(|mark| (mark.first, mark.last)).collect();
     }
@@ -181,15 +181,15 @@ pub(super) fn settle_open_runs(
 }
 
 fn recorded_changes(record: &Record) -> Changes {
-    let spec = record.plan.work.spec();
+    let traits = record.plan.work.traits();
     // If each stage replaces the table, only the changes of the last stage are left.
     let replaced =
-        if spec.replaces_its_table() { record.stages.len().saturating_sub(1) } else { 0 };
+        if traits.replaces_its_table { record.stages.len().saturating_sub(1) } else { 0 };
     let operations =
         record.stages.iter().skip(replaced).flat_map(|stage| &stage.session_loop.operations);
     let mut all = Changes::default();
     for each in operations {
-        all.add(recorded_changes_of(each, spec.counts_changes_of(&each.name)));
+        all.add(recorded_changes_of(each, traits.counts_changes_of(&each.name)));
     }
     all
 }

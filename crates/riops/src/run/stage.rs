@@ -77,7 +77,7 @@ impl ActiveRun<'_> {
             self.control.execute(&sql)?;
         }
         let (tables, used) = (workload.table_names(), workload.used_table_names());
-        let caches = self.set_caches(loop_stage.work.spec().caches(), (&tables, &used))?;
+        let caches = self.set_caches(loop_stage.work.traits().caches, (&tables, &used))?;
         let (mut connections, mut since) = (Connections::All, Instant::now());
         loop {
             match self.run_with(loop_stage, &mut connections) {
@@ -90,7 +90,7 @@ impl ActiveRun<'_> {
                         && self.interrupt.pause(EXIT_PAUSE) => {}
                 Err(error) if error.is_for_want_of_connections() => {
                     // The lock on a dataset needs the control connection.
-                    let may_close = self.plan.work.spec().dataset().is_none();
+                    let may_close = self.plan.work.traits().dataset.is_none();
                     let (fewer, missing) = connections.fewer(may_close).ok_or_else(|| {
                         let needed = u64::from(self.plan.sessions) + u64::from(!may_close);
                         RunError::TooFewConnections { needed, source: Box::new(error) }
@@ -144,7 +144,7 @@ impl ActiveRun<'_> {
         let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
         let on_message = self.observer.messages();
         let notices = Arc::new(AtomicU64::new(0));
-        let shows_all = self.plan.work.spec().allows_no_transactions();
+        let shows_all = self.plan.work.traits().allows_no_transactions;
         let on_notice = counted(&notices, &on_message, shows_all);
         for session in &mut stage.sessions {
             if let Work::Client(generator) = &mut session.work {

@@ -33,7 +33,7 @@ pub fn warm(
     interrupt: &Interrupt,
     notice: OnWait<'_>,
 ) -> Result<Warmed, RunError> {
-    let name = wanted.spec().name();
+    let name = wanted.traits().name;
     server.require_dedicated_sessions(interrupt)?;
     adopt_where_needed(wanted, given, server, interrupt, notice)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;

@@ -158,7 +158,7 @@ fn run(id: &str, record: &Record) -> Fields {
     let latency = |statistic: &Statistic, kind| statistic.of_loop(session_loop?, kind);
     let service = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Service);
     let response = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Response);
-    let spec = record.plan.work.spec();
+    let traits = record.plan.work.traits();
     let (target, client, verdict) = (&record.target, &record.client, &record.verdict);
     let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
     let mut row = fields! {
@@ -183,14 +183,14 @@ fn run(id: &str, record: &Record) -> Fields {
         protocol: record.plan.protocol.as_str(),
         schedule: record.plan.schedule.as_str(),
         rate_per_s: record.plan.schedule.per_s(),
-        update_percent: spec.update_percent().map(f64::from),
-        distribution: spec.distribution().map(|distribution| distribution.to_string()),
+        update_percent: traits.update_percent.map(f64::from),
+        distribution: traits.distribution.map(|distribution| distribution.to_string()),
         stages: record.stages.len(),
         seconds: record.stages.iter().map(|stage| stage.seconds).sum::<f64>(),
         stage: stage.map(|stage| &stage.name),
-        rows_per_s: stage.filter(|_| spec.counts_rows()).map(|stage| stage.throughput.rows_per_s),
+        rows_per_s: stage.filter(|_| !traits.has_no_rows).map(|stage| stage.throughput.rows_per_s),
         transactions_per_s: stage.map(|stage| stage.throughput.transactions_per_s),
-        statements_per_s: stage.filter(|_| spec.counts_statements()).map(|stage| stage.throughput.statements_per_s),
+        statements_per_s: stage.filter(|_| !traits.has_no_statements).map(|stage| stage.throughput.statements_per_s),
         service_p50_us: service(50.0),
         service_p99_us: service(99.0),
         response_p50_us: response(50.0),

@@ -78,7 +78,7 @@ impl RunSummary {
     #[must_use]
     pub fn validity(&self) -> Validity {
         let is_measured =
-            WorkPlan::default_of(&self.workload).is_none_or(|work| work.spec().is_executable());
+            WorkPlan::default_of(&self.workload).is_none_or(|work| !work.traits().is_imported);
         match (is_measured, self.valid) {
             (false, _) => Validity::NotVerified,
             (true, true) => Validity::Valid,

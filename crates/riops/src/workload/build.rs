@@ -65,6 +65,6 @@ pub trait Describe {
 pub fn on(dataset: &DatasetPlan) -> Result<Box<dyn Workload>, PlanError> {
     let described = dispatch_dataset!(dataset, parameters => parameters.describe());
     described.ok_or_else(|| {
-        PlanError(format!("the dataset of {} is created only by its run", dataset.spec().name()))
+        PlanError(format!("the dataset of {} is created only by its run", dataset.traits().name))
     })
 }

@@ -225,7 +225,7 @@ fn of_stage(a: &[StageOf<'_>], b: &[StageOf<'_>], blocks: &Blocks) -> Vec<Candid
 
 /// Whether the main result of a run counts transactions and not rows.
 pub(super) fn counts_transactions(record: &Record) -> bool {
-    record.plan.work.spec().counts_transactions()
+    record.plan.work.traits().counts_transactions
 }
 
 /// Effects of all figures in the same order. The first one is the main figure.

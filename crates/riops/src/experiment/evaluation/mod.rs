@@ -73,7 +73,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         workload: experiment
             .cells
             .first()
-            .map(|cell| cell.plan.work.spec().name().to_owned())
+            .map(|cell| cell.plan.work.traits().name.to_owned())
             .unwrap_or_default(),
         counts_transactions: counts_transactions(experiment),
         environment: Vec::new(),
@@ -187,7 +187,7 @@ fn levels<'a>(
 
 fn counts_transactions(experiment: &Experiment) -> bool {
     let first = experiment.cells.first();
-    first.is_some_and(|cell| cell.plan.work.spec().counts_transactions())
+    first.is_some_and(|cell| cell.plan.work.traits().counts_transactions)
 }
 
 /// The stage and the figure by which cells are ranked: the throughput of the first session loop; with a rate its

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{LoadRun, Method, Plan, PointRun, Protocol, WorkPlan};
+use crate::plan::{LoadRun, Method, Plan, PointRun, Protocol, Spec as _, WorkPlan};
 use crate::record::{Record, StageRecord};
 use crate::report::form::{Extras, Form, FormError};
 use crate::units::text::one_line;

@@ -43,8 +43,8 @@ fn settings<'a>() -> Vec<Column<Row<'a>>> {
         protocol: measured(row, row.record.plan.protocol.as_str()),
         requested_transactions_per_s: row.record.plan.schedule.per_s(),
         batch_rows: row.stage.session_loop.batch,
-        update_percent: row.record.plan.work.spec().update_percent(),
-        distribution: row.record.plan.work.spec().distribution().map(|keys| keys.to_string()),
+        update_percent: row.record.plan.work.traits().update_percent,
+        distribution: row.record.plan.work.traits().distribution.map(|keys| keys.to_string()),
         method: &row.stage.session_loop.method,
         seed: measured(row, row.record.plan.seed),
         warmup_s: measured(row, row.record.plan.warmup_s),
@@ -142,7 +142,7 @@ fn of_rows<T>(row: &Row<'_>, value: T) -> Option<T> {
 }
 
 fn of_statements<T>(row: &Row<'_>, value: T) -> Option<T> {
-    row.record.plan.work.spec().counts_statements().then_some(value)
+    (!row.record.plan.work.traits().has_no_statements).then_some(value)
 }
 
 /// A count that exists only for a session loop. Of an imported run, none may also mean unknown.

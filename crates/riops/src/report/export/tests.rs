@@ -83,13 +83,13 @@ fn the_series_in_openmetrics() {
 
 #[test]
 fn a_percentile_of_enough_transactions_is_in_every_form() {
-    let mut histogram = crate::metrics::Histogram::new().unwrap();
+    let mut histogram = crate::record::Histogram::new().unwrap();
     histogram.record_many(crate::units::Nanos(1_000_000), 999_800);
     histogram.record_many(crate::units::Nanos(50_000_000), 200);
     let mut record = example_record();
     let each = &mut record.stages[0].session_loop;
     each.service_us = histogram.summary();
-    each.histogram = Some(histogram.to_base64().unwrap());
+    each.histogram = Some(histogram.stored().unwrap());
     each.series.truncate(1);
     each.series[0].transactions = 100_000;
     each.series.push(Point { transactions: 99_999, ..each.series[0].clone() });

@@ -52,13 +52,13 @@ fn differences(now: &ConditionRecord) -> Vec<String> {
 }
 
 fn advice(dataset: &DatasetRecord, summary: &Summary<'_>) -> String {
-    let spec = dataset.parameters.spec();
+    let name = dataset.parameters.traits().name;
     if dataset.condition.as_ref().is_some_and(|condition| condition.fresh.is_none()) {
         return "its state after preparing is unknown: prepare the tables again for comparable results"
             .to_owned();
     }
     let server = if summary.record.target.embedded { "" } else { " -d …" };
-    format!("for a fresh dataset: riops prepare {} … --recreate{server}", spec.name())
+    format!("for a fresh dataset: riops prepare {name} … --recreate{server}")
 }
 
 #[cfg(test)]

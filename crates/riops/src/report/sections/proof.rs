@@ -18,7 +18,7 @@ fn doubt(record: &Record) -> Option<String> {
     let text = |check: &Check| {
         format!("{}: expected {}, found {}", check.name, check.expected, check.found)
     };
-    if record.checks.is_empty() && record.plan.work.spec().writes() {
+    if record.checks.is_empty() && record.plan.work.traits().writes {
         let why = if record.plan.verify { "" } else { " (--no-verify)" };
         return Some(format!("the data were not verified{why}"));
     }

@@ -29,7 +29,7 @@ pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, wo
 
 fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
     let found = stage.session_loop.steadiness.filter(|found| !found.steady)?;
-    let (first, last, unit) = if words.counts_transactions() || stage.rows == 0 {
+    let (first, last, unit) = if words.traits().counts_transactions || stage.rows == 0 {
         let (first, last) =
             (found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s);
         (first, last, "transactions/s")

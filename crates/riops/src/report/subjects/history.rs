@@ -22,7 +22,7 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let counts_transactions = WorkPlan::default_of(&run.workload)
-        .is_some_and(|work| words::of(&work).counts_transactions());
+        .is_some_and(|work| words::of(&work).traits().counts_transactions);
     if stage.kind == "statement" {
         Figure::Seconds
     } else if run.rate_per_s.is_some() {

@@ -20,7 +20,7 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
     for stage in record.stages.iter().filter(|stage| stage.statement.is_none()) {
         let name =
             if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
-        let throughput = if words::of(&record.plan.work).counts_transactions() {
+        let throughput = if words::of(&record.plan.work).traits().counts_transactions {
             format!("{} transactions/s", rate(stage.throughput.transactions_per_s))
         } else {
             format!("{} rows/s", rate(stage.throughput.rows_per_s))

@@ -1,7 +1,7 @@
 //! Reporting of `load`.
 
 use crate::figure::Summary;
-use crate::plan::{Contents, LoadDataset, LoadRun, Method};
+use crate::plan::{Contents, LoadDataset, LoadRun, Method, Spec as _};
 use crate::record::{Record, StageRecord};
 use crate::report::document::{Document, Hint};
 use crate::report::words::common::{Counted, rows_text, ysql_bench};

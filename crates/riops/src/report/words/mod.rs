@@ -54,7 +54,7 @@ pub(super) trait Words: Spec {
 
     /// The main result.
     fn measure(&self) -> Measure {
-        Measure::of("RIOPS", self.counts_transactions())
+        Measure::of("RIOPS", self.traits().counts_transactions)
     }
 
     /// The main result in a word: that of the best stage, if there are several.

@@ -1,6 +1,6 @@
 //! Reporting of `rows`.
 
-use crate::plan::{Layout, RowsDataset, RowsRun, UpdateShare};
+use crate::plan::{Layout, RowsDataset, RowsRun, Spec as _, UpdateShare};
 use crate::record::Record;
 use crate::report::document::Hint;
 use crate::report::words::common::{keys_text, rows_text};

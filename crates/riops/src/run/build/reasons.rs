@@ -1,16 +1,17 @@
 //! Reasons for an invalid run that follow from the record of a stage.
 
-use crate::plan::Spec;
+use crate::plan::Traits;
 use crate::record::StageRecord;
 
 /// Returns why the stage is not the one that the plan asked for.
-pub(super) fn unlike_planned(stage: &StageRecord, spec: &dyn Spec) -> Vec<String> {
-    [not_cold(stage, spec), missed_mix(stage)].into_iter().flatten().collect()
+pub(super) fn unlike_planned(stage: &StageRecord, traits: &Traits) -> Vec<String> {
+    [not_cold(stage, traits), missed_mix(stage)].into_iter().flatten().collect()
 }
 
 /// Returns the reason if a cache was not emptied although the plan requires it.
-fn not_cold(stage: &StageRecord, spec: &dyn Spec) -> Option<String> {
-    let caches = stage.caches.as_ref().filter(|caches| !caches.reached && spec.requires_cold())?;
+fn not_cold(stage: &StageRecord, traits: &Traits) -> Option<String> {
+    let caches =
+        stage.caches.as_ref().filter(|caches| !caches.reached && traits.requires_cold())?;
     Some(format!(
         "the caches were not emptied: shared buffers: {}; page cache: {} (--cold=try accepts this)",
         caches.shared_buffers, caches.page_cache
@@ -28,7 +29,7 @@ fn missed_mix(stage: &StageRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Caches, CbcRun, RowsRun};
+    use crate::plan::{Caches, CbcRun, RowsRun, Spec as _};
     use crate::record::{CacheState, LoopRecord, MixRecord};
 
     fn stage(reached: bool, executed_percent: f64, chance_points: f64) -> StageRecord {
@@ -54,7 +55,10 @@ mod tests {
     #[test]
     fn a_cache_that_was_not_emptied_is_a_reason_unless_trying_is_enough() {
         let reasons = |caches, reached| {
-            unlike_planned(&stage(reached, 10.0, 0.1), &RowsRun { caches, ..RowsRun::default() })
+            unlike_planned(
+                &stage(reached, 10.0, 0.1),
+                &RowsRun { caches, ..RowsRun::default() }.traits(),
+            )
         };
         let found = reasons(Caches::Cold, false);
         assert!(found[0].contains("page cache: NOT dropped"), "{found:?}");
@@ -62,14 +66,15 @@ mod tests {
         assert!(reasons(Caches::ColdTry, false).is_empty());
         assert!(reasons(Caches::Warm, false).is_empty());
         let cbc = |cold_try| CbcRun { cold: true, cold_try, ..CbcRun::default() };
-        assert_eq!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(false)).len(), 1);
-        assert!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(true)).is_empty());
+        assert_eq!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(false).traits()).len(), 1);
+        assert!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(true).traits()).is_empty());
     }
 
     #[test]
     fn a_missed_mix_is_a_reason_if_chance_is_excluded() {
-        let reasons =
-            |executed, chance| unlike_planned(&stage(true, executed, chance), &RowsRun::default());
+        let reasons = |executed, chance| {
+            unlike_planned(&stage(true, executed, chance), &RowsRun::default().traits())
+        };
         assert_eq!(
             reasons(4.0, 0.5),
             ["updates were 4.0% of the rows, not the requested 10%".to_owned()]

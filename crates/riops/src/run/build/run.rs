@@ -125,8 +125,8 @@ impl Builder<'_> {
             add(stage_failure.clone());
             self.failure.get_or_insert(stage_failure);
         }
-        let spec = plan.work.spec();
-        if let (true, Stop::Rows(rows)) = (spec.is_exact(), plan.stop)
+        let traits = plan.work.traits();
+        if let (true, Stop::Rows(rows)) = (traits.is_exact, plan.stop)
             && stage.rows < rows
         {
             let (loaded, planned) = (units::count(stage.rows), units::count(rows));
@@ -141,7 +141,7 @@ impl Builder<'_> {
             ));
         }
         let without_success = stage.transactions == 0;
-        let accepts_none = spec.allows_no_transactions();
+        let accepts_none = traits.allows_no_transactions;
         let has_lost_connections = stage.session_loop.reconnects > 0;
         let is_down = !without_success || has_lost_connections && !accepts_none;
         if stage.ended_in_an_outage() && is_down {
@@ -153,7 +153,7 @@ impl Builder<'_> {
         let mut changed = path_reasons(&accesses);
         let scans = stage.database.as_ref().map_or(&[][..], |database| &database.scans);
         changed.extend(contradictions(&accesses, scans));
-        if spec.tolerates_changed_plans() {
+        if traits.tolerates_changed_plans {
             let warning =
                 |text| Warning { kind: WarningKind::PlanChange, stage: name.clone(), text };
             self.warnings.extend(changed.into_iter().map(warning));
@@ -164,10 +164,10 @@ impl Builder<'_> {
             add(reason);
         }
         if wrong_replies > 0 {
-            let what = spec.wrong_replies();
+            let what = traits.wrong_replies.unwrap_or("fewer or more rows than requested");
             add(format!("{wrong_replies} replies had {what}"));
         }
-        for reason in unlike_planned(&stage, spec) {
+        for reason in unlike_planned(&stage, &traits) {
             add(reason);
         }
         self.add_warnings(&stage, name.as_ref());
@@ -219,7 +219,7 @@ impl Builder<'_> {
         let name = self.several.then(|| each.name.clone());
         let plan = &self.context.plan;
         let stage = statement(each, plan, &self.context.client);
-        for reason in unlike_planned(&stage, plan.work.spec()) {
+        for reason in unlike_planned(&stage, &plan.work.traits()) {
             self.reasons.push(format!("{}: {reason}", stage.name));
         }
         self.add_warnings(&stage, name.as_ref());

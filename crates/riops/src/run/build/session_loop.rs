@@ -12,7 +12,7 @@ use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use crate::engine::{EndedSession, SessionTally, StageResult};
 use crate::metrics::{Counter, Counters, steadiness_of};
-use crate::plan::{Mix, Plan, StageFacts};
+use crate::plan::{Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
     ClientRecord, DrainedRecord, EndedSessionRecord, Histogram, HistogramError, LateRecord,
@@ -25,7 +25,7 @@ pub(super) fn stage(
     client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, result, usage, caches, row_bytes } = measured;
-    let (facts, mix) = (work.spec().facts(), work.spec().mix());
+    let traits = work.traits();
     let counters = result.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
@@ -34,7 +34,7 @@ pub(super) fn stage(
     let seconds = result.seconds;
     let throughput = throughput(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
-    let is_complete = !facts.in_server
+    let is_complete = !traits.has_server_loop
         || (!result.interrupted
             && result.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
@@ -47,7 +47,7 @@ pub(super) fn stage(
         rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
         failed: result.unsuccessful.max(measured_failed),
         seconds,
-        index_only: facts.index_only,
+        index_only: traits.index_only,
         only_index_scans: io::only_index_scans(&result.findings),
     };
     let response = merged(result.recorder.operations(), |totals| totals.response.as_ref())?;
@@ -65,7 +65,7 @@ pub(super) fn stage(
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     Ok(StageRecord {
         name: result.name.clone(),
-        kind: if facts.in_server { "server_loop" } else { "loop" }.to_owned(),
+        kind: if traits.has_server_loop { "server_loop" } else { "loop" }.to_owned(),
         database_s: Some(service.total_s()),
         seconds,
         // A stage may have fewer sessions than the maximum of the plan.
@@ -76,7 +76,7 @@ pub(super) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu,
-        session_loop: session_loop(result, &usage, plan, (facts, mix, row_bytes, &service))?,
+        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes, &service))?,
         ..with_counters(usage, caches, client)
     })
 }
@@ -85,7 +85,7 @@ fn session_loop(
     result: StageResult,
     usage: &MachineUse,
     plan: &Plan,
-    (facts, mix, row_bytes, service): (StageFacts, Option<Mix>, Option<u64>, &Histogram),
+    (traits, row_bytes, service): (&Traits, Option<u64>, &Histogram),
 ) -> Result<LoopRecord, HistogramError> {
     let recorder = &result.recorder;
     let totals = recorder.operations();
@@ -93,16 +93,16 @@ fn session_loop(
     let counters = recorder.counters();
     let outcomes = outcomes(&counters);
     let retries = counters.get(Counter::Retries);
-    let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, facts.in_server));
+    let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, traits.has_server_loop));
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     let transactions_each: Vec<u64> =
         result.sessions.iter().map(SessionTally::transactions).collect();
     let operations = operations(&result, &blocks_per_transaction)?;
     let sessions = u32::try_from(result.sessions.len()).unwrap_or(plan.sessions);
     Ok(LoopRecord {
-        batch: facts.batch,
-        update_batch: facts.update_batch,
-        method: facts.method,
+        batch: traits.batch,
+        update_batch: traits.update_batch,
+        method: traits.method.map(str::to_owned),
         row_bytes,
         reported_latency: None,
         service_us: summary(service),
@@ -112,7 +112,7 @@ fn session_loop(
         outcomes: Some(outcomes),
         retries,
         retried: counters.get(Counter::Retried),
-        connecting_s: Some(result.connecting.as_seconds()).filter(|_| !facts.in_server),
+        connecting_s: Some(result.connecting.as_seconds()).filter(|_| !traits.has_server_loop),
         notices: result.notices,
         ended_sessions: result.ended_sessions.iter().map(ended_session).collect(),
         reconnects: counters.get(Counter::Reconnects),
@@ -123,7 +123,7 @@ fn session_loop(
             .find(|histogram| histogram.count() > 0)
             .filter(|_| plan.percentile > 0.0)
             .and_then(|histogram| histogram.percentile_us(plan.percentile)),
-        execution_s: (!facts.in_server).then(|| execution(&result.sessions)),
+        execution_s: (!traits.has_server_loop).then(|| execution(&result.sessions)),
         lock_waits: lock_waits(usage),
         imbalance: imbalance_of(&nodes),
         nodes,
@@ -135,7 +135,7 @@ fn session_loop(
         }),
         server_clock_step_s: Some(result.clock_step_s).filter(|&step_s| step_s != 0.0),
         connect_us: summary(&recorder.connects),
-        mix: mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
+        mix: traits.mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         steadiness: steadiness_of(&result.series),
         operations,
         commands: commands(&result)?,

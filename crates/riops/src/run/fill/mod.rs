@@ -10,7 +10,7 @@ use super::stage::LoopStage;
 use crate::dataset::{DatasetError, Entry, Holders, Registry};
 use crate::engine::SessionError;
 use crate::host::Interrupt;
-use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError};
+use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError, Spec as _};
 use crate::record::{Check, DatasetRecord, Flavor};
 use crate::run::build::{Ending, Measured, Part};
 use crate::server::{Connection, Server};
@@ -178,7 +178,7 @@ fn settle(
     measured: &mut Measured,
 ) -> Vec<Check> {
     let result = &mut measured.result;
-    let changed = changes(active.plan.work.spec(), result);
+    let changed = changes(&active.plan.work.traits(), result);
     let interrupt = interrupt_after(result.interrupted, active.interrupt);
     let is_complete = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
     let id = active.id.to_string();

@@ -135,7 +135,7 @@ fn environment(records: &[&Record]) -> Vec<String> {
 /// Sessions, caches and what is not the default of the session loop.
 fn setup(record: &Record) -> String {
     let sessions = number_of(record.plan.sessions.into(), "session");
-    let caches = match record.plan.work.spec().caches() {
+    let caches = match record.plan.work.traits().caches {
         Caches::AsFound => None,
         Caches::Cold | Caches::ColdTry => Some("cold caches".to_owned()),
         Caches::Warm => Some("warm caches".to_owned()),
