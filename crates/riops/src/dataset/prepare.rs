@@ -77,6 +77,8 @@ pub struct Preparation<'a> {
     pub target: &'a ConnInfo,
     /// Workload that describes the dataset.
     pub workload: &'a dyn Workload,
+    /// Name of the dataset.
+    pub name: &'static str,
     /// Parameters that an existing dataset must match, by their names in the registry.
     pub compared: &'a Parameters,
     /// Whether an existing dataset is dropped first.
@@ -144,9 +146,9 @@ impl Preparation<'_> {
             return Err(DatasetError::Unsupported { option, flavor });
         }
         let dataset = self.workload.dataset(flavor);
-        let mut registry = Registry::new(&mut connection, self.workload.name());
+        let mut registry = Registry::new(&mut connection, self.name);
         let sufficient = |entry: &Entry| {
-            !self.recreate && same_parameters(self.workload.name(), entry, self.compared).is_ok()
+            !self.recreate && same_parameters(self.name, entry, self.compared).is_ok()
         };
         if !registry.lock_to_prepare(sufficient, self.interrupt, notice)? {
             return Ok(Prepared::Unchanged);
@@ -156,10 +158,10 @@ impl Preparation<'_> {
             // Adopted tables are only registered. A refused preparation keeps the registration.
             Some(entry) if entry.is_adopted() => Self::require_free(&mut registry, &dataset)?,
             Some(entry) if entry.state == State::Complete && !self.recreate => {
-                same_parameters(self.workload.name(), &entry, self.compared)?;
+                same_parameters(self.name, &entry, self.compared)?;
                 // If another program has dropped all tables, nothing is left to keep.
                 if Self::require_free(&mut registry, &dataset).is_err() {
-                    registry.require(&self.workload.table_names(), self.workload.is_adopted())?;
+                    registry.require(&self.workload.table_names(), entry.is_adopted())?;
                     return Ok(Prepared::Unchanged);
                 }
             }
@@ -221,7 +223,7 @@ impl Preparation<'_> {
     ) -> Result<(), DatasetError> {
         let mark = registry.mark();
         let place = Place::find(registry.connection(), self.target.is_local(), &mark)?;
-        place.require(self.workload.name(), dataset.footprint, notice)
+        place.require(self.name, dataset.footprint, notice)
     }
 
     /// Drops the tables of a failed preparation. If the server is not available, they remain, registered as
@@ -230,7 +232,7 @@ impl Preparation<'_> {
         let Ok(mut connection) = Connection::open(self.target, &Interrupt::new()) else {
             return;
         };
-        let mut registry = Registry::new(&mut connection, self.workload.name());
+        let mut registry = Registry::new(&mut connection, self.name);
         // Another session that waited for the lock may have created a complete dataset meanwhile.
         let _ = registry.lock(true, &mut |_| {}).and_then(|()| registry.drop_unfinished(id));
     }

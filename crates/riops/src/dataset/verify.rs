@@ -27,6 +27,6 @@ pub fn verify(
         State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
         State::Loading => workload
             .checks_of_incomplete_load(&contents, &ledger)
-            .ok_or(DatasetError::Incomplete(workload.name()))?,
+            .ok_or(DatasetError::Incomplete(registry.workload()))?,
     })
 }

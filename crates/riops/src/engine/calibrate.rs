@@ -92,11 +92,8 @@ pub fn calibrate(
         operations: vec!["read".into()],
         changes: vec![false],
         sessions: (0..sessions).map(session).collect(),
-        commands: Vec::new(),
-        streams: Vec::new(),
         explain_by_name: true,
-        exact: false,
-        retried: Vec::new(),
+        ..Stage::default()
     };
     let plan = Plan {
         sessions,

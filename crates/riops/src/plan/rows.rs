@@ -303,7 +303,7 @@ impl RowsRun {
     /// # Errors
     /// [`PlanError`] if the working set is larger than a table, or a batch larger than the working set.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
-        let rows = self.rows_used(dataset);
+        let rows = self.part_of(dataset).rows;
         if rows > dataset.rows {
             return refuse(format!(
                 "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
@@ -329,10 +329,10 @@ impl RowsRun {
         Ok(())
     }
 
-    /// Returns the number of rows of each table that are used.
+    /// Returns the part of the dataset that is used: the working set of each table.
     #[must_use]
-    pub fn rows_used(&self, dataset: &RowsDataset) -> u64 {
-        self.working_set.unwrap_or(dataset.rows)
+    pub fn part_of(&self, dataset: &RowsDataset) -> RowsDataset {
+        RowsDataset { rows: self.working_set.unwrap_or(dataset.rows), ..dataset.clone() }
     }
 
     /// Returns the rows per update.

@@ -15,7 +15,7 @@ use crate::run::build::{Ending, Part};
 use crate::server::capabilities::optional;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::access::Access;
-use crate::workload::{Build, BuildFor, Statement};
+use crate::workload::{Answers, Build, BuildFor, Questions, Statement};
 
 /// A run whose stages are loops of sessions.
 pub(super) struct OnDataset<T> {
@@ -93,19 +93,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             if let Some(option) = workload.unsupported(flavor) {
                 return Err(DatasetError::Unsupported { option, flavor }.into());
             }
-            let queries = workload.preflight_queries();
-            if !queries.is_empty() {
-                let found = find::query_integers(&mut active.control, &queries)?;
-                workload.set_preflight_results(&found);
-            }
-            let trials = workload.trials();
-            if !trials.is_empty() {
-                let settings = workload.trial_settings();
-                let control = &mut active.control;
-                let accepted: Result<Vec<_>, _> =
-                    trials.iter().map(|trial| can_be_prepared(control, &settings, trial)).collect();
-                workload.set_trial_results(&accepted?);
-            }
+            let answers = answers(&mut active.control, &workload.questions())?;
+            workload.set_answers(&answers);
             self.stages.push(LoopStage { workload, work: run.into() });
         }
         Ok(())
@@ -113,8 +102,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
 
     /// Executes what the workload wants to be done to the tables before the run.
     fn maintain(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let sql: Vec<_> =
-            self.stages.iter().flat_map(|stage| stage.workload.maintenance_sql()).collect();
+        let wanted: Vec<_> = self.stages.iter().map(|stage| stage.workload.maintenance()).collect();
+        let sql: Vec<_> = wanted.iter().flat_map(|wanted| &wanted.sql).collect();
         for sql in &sql {
             match active.control.execute(sql) {
                 Ok(()) => {}
@@ -129,19 +118,24 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             // What pgbench prints.
             (active.observer.messages())("starting vacuum...end.");
         }
-        self.forget_baseline(active)
+        let is_uncounted = wanted.iter().any(|wanted| wanted.forgets_baseline);
+        self.forget_baseline(is_uncounted, active)
     }
 
     /// Forgets the baseline of tables that the run may change without counting the changes.
-    fn forget_baseline(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let uncounted = self.stages.iter().find(|stage| stage.workload.may_change_uncounted());
-        let changes = self.is_maintained || active.plan.work.traits().writes;
-        match (&self.dataset, uncounted) {
+    fn forget_baseline(
+        &self,
+        is_uncounted: bool,
+        active: &mut ActiveRun<'_>,
+    ) -> Result<(), RunError> {
+        let traits = active.plan.work.traits();
+        let changes = self.is_maintained || traits.writes;
+        match &self.dataset {
             // Which tables it changes is not known.
-            (_, Some(stage)) => {
-                Registry::new(&mut active.control, stage.workload.name()).forget_baseline(None)?;
+            _ if is_uncounted => {
+                Registry::new(&mut active.control, traits.name).forget_baseline(None)?;
             }
-            (Some(dataset), None) if changes && !dataset.found.is_registered => {
+            Some(dataset) if changes && !dataset.found.is_registered => {
                 let schema = dataset.found.entry.parameters.get("schema");
                 let schema = schema.and_then(|schema| schema.as_str()).unwrap_or_default();
                 Registry::new(&mut active.control, dataset.name).forget_baseline(Some(schema))?;
@@ -158,7 +152,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             return Ok(());
         };
         let mut registry = Registry::new(&mut active.control, dataset.name);
-        let is_foreign = first.workload.is_adopted() || !dataset.found.is_registered;
+        let is_foreign = dataset.found.entry.is_adopted() || !dataset.found.is_registered;
         registry.require(&first.workload.table_names(), is_foreign)?;
         if active.environment.facts.flavor == Flavor::PostgreSql {
             dataset.condition = Some(registry.condition(first.workload.as_ref())?);
@@ -247,6 +241,16 @@ fn rebase(
         return Ok(false);
     }
     Ok(registry.reset_baseline(entry, &stage.workload.contents_sql())?)
+}
+
+/// Asks the server what a workload wants to know before the run.
+fn answers(connection: &mut Connection, questions: &Questions) -> Result<Answers, RunError> {
+    let integers = find::query_integers(connection, &questions.integers)?;
+    let prepared = questions
+        .statements
+        .iter()
+        .map(|statement| can_be_prepared(connection, &questions.settings, statement));
+    Ok(Answers { integers, can_be_prepared: prepared.collect::<Result<_, _>>()? })
 }
 
 /// Returns whether a statement can be prepared now. It gets no name, so that nothing of it is left behind a pooler.

@@ -40,6 +40,7 @@ pub fn prepare(
     let prepared = Preparation {
         target: &server.conninfo,
         workload: workload.as_ref(),
+        name: request.dataset.traits().name,
         compared: &request.compared,
         recreate: request.recreate,
         connections: request.connections.unwrap_or(cores),

@@ -151,8 +151,7 @@ fn repeat(
     result: &StageResult,
     evidence: &mut Evidence,
 ) {
-    let sessions = workload.stages(plan).pop().map(|stage| stage.sessions).unwrap_or_default();
-    for (session, planned) in (0..).zip(sessions) {
+    for (session, planned) in (0..).zip(workload.stage(plan).sessions) {
         let Work::Client(mut generator) = planned.work else {
             continue;
         };

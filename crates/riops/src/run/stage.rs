@@ -69,18 +69,18 @@ impl ActiveRun<'_> {
         one_of_several: bool,
     ) -> Result<Measured, RunError> {
         let workload = &loop_stage.workload;
+        let mut stage = workload.stage(&self.plan);
         if one_of_several {
-            let stage = self.stage_of(workload.as_ref())?;
             self.observer.notice(&format!("stage: {}", stage.name));
         }
-        for sql in workload.before_stage_sql() {
-            self.control.execute(&sql)?;
+        for sql in &stage.before {
+            self.control.execute(sql)?;
         }
         let (tables, used) = (workload.table_names(), workload.used_table_names());
         let caches = self.set_caches(loop_stage.work.traits().caches, (&tables, &used))?;
         let (mut connections, mut since) = (Connections::All, Instant::now());
         loop {
-            match self.run_with(loop_stage, &mut connections) {
+            match self.run_with(loop_stage, stage, &mut connections) {
                 Ok(measured) => return Ok(Measured { caches, ..measured }),
                 // The server counts a closed connection until its process has ended.
                 Err(error)
@@ -100,23 +100,19 @@ impl ActiveRun<'_> {
                 }
                 Err(error) => return Err(error),
             }
+            stage = workload.stage(&self.plan);
         }
-    }
-
-    fn stage_of(&self, workload: &dyn Workload) -> Result<Stage, RunError> {
-        workload.stages(&self.plan).pop().ok_or_else(|| {
-            RunError::Unsuitable(format!("the workload {} has no stages", workload.name()))
-        })
     }
 
     /// Runs a stage with these connections besides those of its sessions.
     fn run_with(
         &mut self,
         LoopStage { workload, work }: &LoopStage,
+        mut stage: Stage,
         connections: &mut Connections,
     ) -> Result<Measured, RunError> {
-        let mut stage = self.stage_of(workload.as_ref())?;
         let tables = workload.table_names();
+        let row_size_sql = stage.row_size_sql.take().filter(|_| self.plan.row_size);
         let settings = self.settings_of(&mut stage);
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler(connections)?;
@@ -135,7 +131,7 @@ impl ActiveRun<'_> {
             // Those of a script are observed, not expected: the server knows which ones were executed.
             let is_observed = workload.accesses().is_empty();
             let database = if is_observed { database.with_scans() } else { database };
-            let explained = workload.read_samples();
+            let explained = std::mem::take(&mut stage.read_samples);
             probe = probe.with_database(match settings {
                 Some(settings) => database.with_read_explains(settings, explained),
                 None => database,
@@ -173,7 +169,7 @@ impl ActiveRun<'_> {
             let count = crate::units::count(result.notices);
             self.observer.notice(&format!("{count} notices and warnings of the server"));
         }
-        let row_bytes = if self.plan.row_size { self.row_bytes(workload.as_ref()) } else { None };
+        let row_bytes = row_size_sql.and_then(|sql| self.row_bytes(&sql));
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
     }
 
@@ -263,9 +259,8 @@ impl ActiveRun<'_> {
         self.nodes.are_discovered().then(|| ClusterProbe::new(hosts, self.plan.metrics_port))
     }
 
-    fn row_bytes(&mut self, workload: &dyn Workload) -> Option<u64> {
-        let sql = workload.row_size_sql()?;
-        self.control.query_value(&sql).ok().flatten()?.parse().ok()
+    fn row_bytes(&mut self, sql: &str) -> Option<u64> {
+        self.control.query_value(sql).ok().flatten()?.parse().ok()
     }
 }
 

@@ -32,7 +32,7 @@ pub fn verify(
         target: server.conninfo.to_string(),
     })?;
     let workload = workload::on(&plan_of(name, &entry)?)?;
-    registry.require(&workload.table_names(), workload.is_adopted())?;
+    registry.require(&workload.table_names(), entry.is_adopted())?;
     settle_open_runs(&mut registry, &entry, history)?;
     Ok(dataset::verify(&mut registry, workload.as_ref(), &entry)?)
 }

@@ -50,7 +50,7 @@ pub fn warm(
     let used = use_part(&mut plan, &entry, &plan_of(name, &entry)?)?;
     let workload = workload::on(&used)?;
     let tables = workload.table_names();
-    registry.require(&tables, workload.is_adopted())?;
+    registry.require(&tables, entry.is_adopted())?;
     let state = caches::warm(&mut control, &tables)?;
     Ok(Warmed { tables: tables.len(), state })
 }

@@ -50,9 +50,6 @@ use turn::{ShellOutput, Turn};
 
 /// One benchmark: the tables it creates, the statements it runs, and the checks of the data.
 pub trait Workload {
-    /// Returns its name on the command line and in the record.
-    fn name(&self) -> &'static str;
-
     /// Returns the schema-qualified names of its tables.
     fn table_names(&self) -> Vec<String> {
         Vec::new()
@@ -61,11 +58,6 @@ pub trait Workload {
     /// Returns those of its tables that the sessions use.
     fn used_table_names(&self) -> Vec<String> {
         self.table_names()
-    }
-
-    /// Returns whether its tables were created by another program. riops never drops such tables.
-    fn is_adopted(&self) -> bool {
-        false
     }
 
     /// Returns an option in use that is not supported by servers of this flavor.
@@ -94,51 +86,17 @@ pub trait Workload {
         None
     }
 
-    /// Returns queries for integers that it needs before the run.
-    fn preflight_queries(&self) -> Vec<String> {
-        Vec::new()
+    /// Returns what it asks the server before the run.
+    fn questions(&self) -> Questions {
+        Questions::default()
     }
 
-    /// Stores the results of [`Self::preflight_queries`], in the same order.
-    fn set_preflight_results(&mut self, _answers: &[i128]) {}
+    /// Stores the answers to its questions.
+    fn set_answers(&mut self, _answers: &Answers) {}
 
-    /// Returns statements to execute before the run. Their errors are reported and ignored.
-    fn maintenance_sql(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Returns statements to prepare before the run, without executing them.
-    fn trials(&self) -> Vec<Statement> {
-        Vec::new()
-    }
-
-    /// Returns statements to execute before [`Self::trials`], on the same connection.
-    fn trial_settings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Stores which of [`Self::trials`] can be prepared, in the same order.
-    fn set_trial_results(&mut self, _accepted: &[bool]) {}
-
-    /// Whether its statements may change tables in ways that are not counted: those of scripts from files.
-    fn may_change_uncounted(&self) -> bool {
-        false
-    }
-
-    /// Returns statements to execute before a stage, which bring the tables into the state that the access
-    /// paths require.
-    fn before_stage_sql(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Returns EXPLAIN statements that show how many blocks a read accesses.
-    fn read_samples(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Returns the query for the size of a row, in bytes.
-    fn row_size_sql(&self) -> Option<String> {
-        None
+    /// Returns what is done to the tables before the run.
+    fn maintenance(&self) -> Maintenance {
+        Maintenance::default()
     }
 
     /// Returns the statements of a session, each with its expected access path.
@@ -146,8 +104,8 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// Returns the stages of a run: loops of sessions, each with one result.
-    fn stages(&self, plan: &Plan) -> Vec<Stage>;
+    /// Returns the stage of a run: a loop of sessions with one result.
+    fn stage(&self, plan: &Plan) -> Stage;
 
     /// Returns queries for [`Self::checks`]. Each returns integers; several rows are read as one list.
     fn contents_sql(&self) -> Vec<String> {
@@ -185,6 +143,35 @@ pub trait Workload {
     ) -> Option<Vec<Check>> {
         None
     }
+}
+
+/// What a workload asks the server before the run.
+#[derive(Debug, Default)]
+pub struct Questions {
+    /// Queries for one integer each.
+    pub integers: Vec<String>,
+    /// Settings with which the statements are prepared.
+    pub settings: Vec<String>,
+    /// Statements that may be possible to prepare. They are not executed.
+    pub statements: Vec<Statement>,
+}
+
+/// The answers to [`Questions`], in the same order.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// The integers.
+    pub integers: Vec<i128>,
+    /// Whether each statement can be prepared.
+    pub can_be_prepared: Vec<bool>,
+}
+
+/// What is done to the tables before a run.
+#[derive(Debug, Default)]
+pub struct Maintenance {
+    /// Statements to execute. Their errors are reported and ignored.
+    pub sql: Vec<String>,
+    /// Whether the run may change tables in ways that are not counted: by scripts from files. Their baseline is forgotten.
+    pub forgets_baseline: bool,
 }
 
 /// The column by which transactions choose rows. Its values in each table are consecutive.
@@ -313,9 +300,16 @@ pub struct LoopCounts {
 }
 
 /// A part of a run with one result.
+#[derive(Default)]
 pub struct Stage {
     /// Name in the record.
     pub name: String,
+    /// Statements to execute before it, which bring the tables into the state that the access paths require.
+    pub before: Vec<String>,
+    /// EXPLAIN statements that show how many blocks a read accesses.
+    pub read_samples: Vec<String>,
+    /// The query for the size of a row, in bytes.
+    pub row_size_sql: Option<String>,
     /// Kinds of transactions, which are measured separately.
     pub operations: Vec<Cow<'static, str>>,
     /// Whether each operation changes rows: if the connection is lost, its outcome is unknown.

@@ -130,7 +130,7 @@ fn try_calls(
     let plan = Plan { work: run.clone().into(), ..plan };
     let workload = Rows::new(RowsDataset::default(), run);
     run_stage(
-        workload.stages(&plan).remove(0),
+        workload.stage(&plan),
         workload.accesses(),
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),

@@ -75,11 +75,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
         name: "test".to_owned(),
         operations: vec!["read".into(), "update".into()],
         changes: vec![false, true],
-        commands: Vec::new(),
-        streams: Vec::new(),
         explain_by_name: true,
-        exact: false,
-        retried: Vec::new(),
         sessions: (0..sessions)
             .map(|_| SessionPlan {
                 settings: vec!["set a = b".to_owned()],
@@ -88,6 +84,7 @@ fn stage(sessions: u32, updates: bool) -> Stage {
                 work: Work::Client(Box::new(Reads { number: 0, updates })),
             })
             .collect(),
+        ..Stage::default()
     }
 }
 

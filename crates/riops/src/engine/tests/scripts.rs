@@ -35,7 +35,7 @@ fn script(text: &str, plan: &Plan) -> Stage {
     let run = ScriptRun { scripts: vec![source], allow_shell: true, ..ScriptRun::default() };
     let (flavor, protocol) = (Flavor::PostgreSql, plan.protocol);
     let found = BuildFor { dataset: None, used: None, flavor, protocol };
-    run.build(found).unwrap().stages(plan).remove(0)
+    run.build(found).unwrap().stage(plan)
 }
 
 /// Returns the reply of a row with one column, and its description.

@@ -44,7 +44,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
     let plan = Plan { work: run.clone().into(), ..plan(Stop::Transactions(50), 1, 1) };
     let workload = Rows::new(RowsDataset::default(), run).on(Flavor::YugabyteDb);
     let result = run_stage(
-        workload.stages(&plan).remove(0),
+        workload.stage(&plan),
         workload.accesses(),
         &plan,
         &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),

@@ -9,18 +9,19 @@ use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
 use super::observer::Observer;
+use super::stage::LoopStage;
 use crate::dataset::Registry;
-use crate::engine::{SessionError, StageResult, run_stage};
+use crate::engine::{SessionError, StageResult};
 use crate::plan::{CbcDataset, CbcRun, Plan};
-use crate::probe::Probe;
-use crate::probe::database::{DatabaseProbe, checkpoints_sql};
+use crate::probe::database::checkpoints_sql;
 use crate::probe::sampler::Sampler;
 use crate::record::{Check, DatasetRecord, Flavor};
 use crate::run::build::{Ending, Measured, Part};
 use crate::server::{Connection, ConnectionError, Nodes};
 use crate::units::Span;
+use crate::workload::Workload as _;
 use crate::workload::access::Access;
-use crate::workload::cbc::{self, NAME, Query, Step, TABLE};
+use crate::workload::cbc::{self, NAME, Query, QueryLoop, Step};
 use location::{TableLocation, auto_size, copy_bytes, require_space};
 
 /// A planned stage of the run.
@@ -136,42 +137,22 @@ impl Steps {
     }
 
     fn query(
-        &mut self,
+        &self,
         query: Query,
         sessions: u32,
         active: &mut ActiveRun<'_>,
     ) -> Result<Measured, RunError> {
-        let size_gb = self.run.size_gb;
-        let open = self.require_open()?;
+        let workload = Box::new(QueryLoop { query, size_gb: self.run.size_gb });
+        let stage = LoopStage { workload, work: active.plan.work.clone() };
         let workers = active.plan.workers.min(sessions);
-        let plan = Plan { sessions, workers, ..active.plan.clone() };
-        let stage = query.stage(size_gb, &plan);
-        active.observer.notice(&format!("stage: {}", stage.name));
-        active.observer.stage(&stage.name, &plan);
-        open.sampler.watch_sessions(sessions);
-        let tables = [TABLE.to_owned()];
-        let devices = active.devices(&tables)?;
-        let database = DatabaseProbe::new(&mut active.control, &tables)?;
-        let mut probe = Probe::machine(active.environment.local_data())
-            .with_server(active.environment.local().map(|local| local.process))
-            .with_devices(&devices)
-            .with_database(database)
-            .with_sampler(&mut open.sampler);
-        let mut result = run_stage(
-            stage,
-            query.accesses(size_gb),
-            &plan,
-            &active.nodes,
-            active.interrupt,
-            &mut probe,
-            active.observer,
-        )
-        .with_context(|| format!("{} with {sessions} sessions", query.script()))?;
-        let usage = probe.usage();
-        drop(probe);
-        terminate_unfinished(&mut result, &mut active.control)?;
-        let work = active.plan.work.clone();
-        Ok(Measured { work, result, usage, caches: None, row_bytes: None })
+        let of_stage = Plan { sessions, workers, ..active.plan.clone() };
+        let whole = std::mem::replace(&mut active.plan, of_stage);
+        let measured = active.run_loop(&stage, true);
+        active.plan = whole;
+        let mut measured =
+            measured.with_context(|| format!("{} with {sessions} sessions", query.script()))?;
+        terminate_unfinished(&mut measured.result, &mut active.control)?;
+        Ok(measured)
     }
 }
 
@@ -258,8 +239,8 @@ impl Runner for Steps {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        let queries = Query::BEFORE_CLUSTER.into_iter().chain([Query::IndexedSelectMax]);
-        queries.flat_map(|query| query.accesses(self.run.size_gb)).collect()
+        let size_gb = self.run.size_gb;
+        Query::ALL.into_iter().flat_map(|query| QueryLoop { query, size_gb }.accesses()).collect()
     }
 
     fn clean_up(&mut self, plan: &Plan, observer: &mut dyn Observer) {

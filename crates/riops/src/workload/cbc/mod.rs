@@ -14,7 +14,7 @@ mod vacuum;
 use super::{Describe, Workload, fill};
 use crate::plan::CbcDataset;
 use crate::record::{Check, StatementPlan};
-pub use queries::Query;
+pub use queries::{Query, QueryLoop};
 pub use script::psql_script;
 pub use space::{Space, size_for_memory};
 pub use step::Step;

@@ -1,11 +1,13 @@
 //! The selects of `cbc`, repeated by several concurrent sessions. Without EXPLAIN, which would slow them down and
 //! return its plan instead of their row.
 
-use super::{Step, for_size, session_sql};
+use super::{Step, TABLE, for_size, session_sql};
 use crate::plan::{Plan, Protocol};
 use crate::workload::access::Access;
 use crate::workload::transaction::{Outcome, Reply, Transaction};
-use crate::workload::{ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, fill};
+use crate::workload::{
+    ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
+};
 
 const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
 const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
@@ -60,41 +62,48 @@ impl Query {
     fn sql(self, size_gb: f64) -> String {
         for_size(self.text().trim().trim_end_matches(';'), size_gb)
     }
+}
 
-    /// Returns the expected access path of its statement, if it has one.
-    #[must_use]
-    pub fn accesses(self, size_gb: f64) -> Vec<Access> {
-        let named = |access: Access| Access {
-            statement: self.script().to_owned(),
-            sql: self.sql(size_gb),
-            ..access
-        };
-        self.step().access().map(named).into_iter().collect()
+/// Sessions that repeat a select.
+pub struct QueryLoop {
+    /// The select.
+    pub query: Query,
+    /// Nominal size of the table, in gigabytes.
+    pub size_gb: f64,
+}
+
+impl Workload for QueryLoop {
+    fn table_names(&self) -> Vec<String> {
+        vec![TABLE.to_owned()]
     }
 
-    /// Returns the stage whose sessions repeat the select on a table of this size.
-    #[must_use]
-    pub fn stage(self, size_gb: f64, plan: &Plan) -> Stage {
+    fn accesses(&self) -> Vec<Access> {
+        let named = |access: Access| Access {
+            statement: self.query.script().to_owned(),
+            sql: self.query.sql(self.size_gb),
+            ..access
+        };
+        self.query.step().access().map(named).into_iter().collect()
+    }
+
+    fn stage(&self, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
             settings: vec![session_sql()],
             statements: vec![Statement {
-                name: self.script().to_owned(),
-                sql: self.sql(size_gb),
+                name: self.query.script().to_owned(),
+                sql: self.query.sql(self.size_gb),
                 parameter_types: Vec::new(),
             }],
             watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(QueryGenerator)),
         };
         Stage {
-            name: format!("{} -c {}", self.script(), plan.sessions),
+            name: format!("{} -c {}", self.query.script(), plan.sessions),
             operations: vec!["select".into()],
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
-            commands: Vec::new(),
-            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
-            exact: false,
-            retried: Vec::new(),
+            ..Stage::default()
         }
     }
 }

@@ -246,10 +246,6 @@ impl Describe for LoadDataset {
 }
 
 impl Workload for Load {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn table_names(&self) -> Vec<String> {
         vec![self.table.full_name()]
     }
@@ -269,10 +265,6 @@ impl Workload for Load {
         Some(self.table.key_column())
     }
 
-    fn before_stage_sql(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     fn routines(&self) -> Option<Routines> {
         let length = self.table.dataset.field_length;
         // Each text needs its own random number. In a text of several hashes, `id` makes the subquery
@@ -289,10 +281,6 @@ impl Workload for Load {
             names: &["load_batch"],
             sql: fill(LOAD_BATCH, &[("table", self.table.name()), ("text", &text)]),
         })
-    }
-
-    fn row_size_sql(&self) -> Option<String> {
-        Some(self.table.row_size_sql())
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -325,19 +313,18 @@ impl Workload for Load {
         }
     }
 
-    fn stages(&self, plan: &Plan) -> Vec<Stage> {
+    fn stage(&self, plan: &Plan) -> Stage {
         let first = Arc::new(AtomicU64::new(0));
-        vec![Stage {
+        Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
+            row_size_sql: Some(self.table.row_size_sql()),
             operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
-            commands: Vec::new(),
-            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
-            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number, &first)).collect(),
-        }]
+            ..Stage::default()
+        }
     }
 
     fn contents_sql(&self) -> Vec<String> {

@@ -36,7 +36,7 @@ type SentRow = (u64, Vec<String>);
 
 /// Returns the rows that all sessions send, by batch.
 fn sent(load: &Load, sessions: u32, protocol: Protocol) -> Vec<Vec<SentRow>> {
-    let stage = load.stages(&plan(load, sessions, protocol)).remove(0);
+    let stage = load.stage(&plan(load, sessions, protocol));
     let mut batches = Vec::new();
     for session in stage.sessions {
         let Work::Client(mut generator) = session.work else {
@@ -215,7 +215,7 @@ fn a_batch_may_have_the_maximum_number_of_parameters() {
 #[test]
 fn a_retry_of_a_copy_sends_the_same_bytes() {
     let load = load(20_000, Method::CopyBinary, 20_000);
-    let mut session = load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
+    let mut session = load.stage(&plan(&load, 1, Protocol::Prepared)).sessions.remove(0);
     let Work::Client(generator) = &mut session.work else { panic!("the loop runs in the server") };
     let statements = Statements::new(Protocol::Prepared, Vec::new());
     let mut tx = Transaction::new(Arc::new(statements));
@@ -242,8 +242,7 @@ fn the_simple_protocol_sends_the_values_as_literals() {
         (Method::CopyFile, "from '/tmp/ysql_bench-t1-r2-f5--nr1.csv' with (format csv)"),
     ] {
         let load = load(2, method, 10);
-        let mut session =
-            load.stages(&plan(&load, 1, Protocol::Simple)).remove(0).sessions.remove(0);
+        let mut session = load.stage(&plan(&load, 1, Protocol::Simple)).sessions.remove(0);
         let Work::Client(generator) = &mut session.work else {
             panic!("the loop runs in the server")
         };
@@ -289,8 +288,7 @@ fn statements_and_tables_of_every_method() {
             };
             let load = Load::new(dataset.clone(), run).on(flavor);
             assert_eq!(load.unsupported(flavor), None);
-            let session =
-                load.stages(&plan(&load, 1, Protocol::Prepared)).remove(0).sessions.remove(0);
+            let session = load.stage(&plan(&load, 1, Protocol::Prepared)).sessions.remove(0);
             let _ = writeln!(text, "-- {}: {:?}", method.as_str(), session.settings);
             for statement in session.statements {
                 let _ = writeln!(

@@ -55,7 +55,7 @@ fn session(
     protocol: Protocol,
 ) -> (Box<dyn crate::workload::Generator>, Transaction) {
     let plan = Plan { work: workload.run.clone().into(), protocol, seed: 7, ..Plan::default() };
-    let session = workload.stages(&plan).remove(0).sessions.remove(0);
+    let session = workload.stage(&plan).sessions.remove(0);
     let Work::Client(generator) = session.work else { panic!("the loop runs in the server") };
     (generator, Transaction::new(Arc::new(Statements::new(protocol, session.statements))))
 }
@@ -293,11 +293,11 @@ fn the_expected_effects_are_known_before_the_transaction() {
 fn ids_generated_by_the_client_are_distinct_and_below_existing_ids() {
     let dataset = OltpDataset { auto_inc: false, ..OltpDataset::default() };
     let mut workload = Oltp::new(dataset, small(OltpTest::Insert));
-    assert_eq!(workload.preflight_queries().len(), 1);
-    workload.set_preflight_results(&[-5]);
+    assert_eq!(workload.questions().integers.len(), 1);
+    workload.set_answers(&Answers { integers: vec![-5], ..Answers::default() });
     let plan = Plan { work: workload.run.clone().into(), sessions: 3, ..Plan::default() };
     let mut ids = Vec::new();
-    for session in workload.stages(&plan).remove(0).sessions {
+    for session in workload.stage(&plan).sessions {
         let Work::Client(mut generator) = session.work else {
             panic!("the loop runs in the server")
         };
@@ -405,7 +405,7 @@ fn bulk_inserts_continue_above_the_existing_ids_and_are_checked() {
     let dataset =
         OltpDataset { tables: 2, table_size: 0, bulk_insert: true, ..OltpDataset::default() };
     let mut workload = Oltp::new(dataset.clone(), small(OltpTest::BulkInsert));
-    workload.set_preflight_results(&[10, 20]);
+    workload.set_answers(&Answers { integers: vec![10, 20], ..Answers::default() });
     let sql = "insert into riops.sbtest1 (id, k) values (11, 11), (12, 12)";
     assert_eq!(steps(&workload, Protocol::Simple), [[sql]]);
     let (mut generator, mut tx) = session(&workload, Protocol::Prepared);

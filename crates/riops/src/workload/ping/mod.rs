@@ -36,11 +36,7 @@ impl Ping {
 }
 
 impl Workload for Ping {
-    fn name(&self) -> &'static str {
-        "ping"
-    }
-
-    fn stages(&self, plan: &Plan) -> Vec<Stage> {
+    fn stage(&self, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
             settings: Vec::new(),
             statements: self.statements(),
@@ -48,17 +44,14 @@ impl Workload for Ping {
             work: Work::Client(Box::new(PingGenerator(self.0.statement))),
         };
         let statement = self.0.statement.as_str();
-        vec![Stage {
+        Stage {
             name: format!("ping, {statement}"),
             operations: vec![statement.into()],
             changes: vec![false],
             sessions: (0..plan.sessions).map(session).collect(),
-            commands: Vec::new(),
-            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
-            exact: false,
-            retried: Vec::new(),
-        }]
+            ..Stage::default()
+        }
     }
 }
 
@@ -105,7 +98,7 @@ mod tests {
         let found = BuildFor { dataset: None, used: None, flavor: Flavor::PostgreSql, protocol };
         let workload = PingRun { statement }.build(found).unwrap();
         let plan = Plan { protocol, ..Plan::default() };
-        let session = workload.stages(&plan).remove(0).sessions.remove(0);
+        let session = workload.stage(&plan).sessions.remove(0);
         let Work::Client(mut generator) = session.work else {
             panic!("the loop runs in the server")
         };

@@ -142,10 +142,6 @@ impl Build for PointRun {
 }
 
 impl Workload for Point {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn table_names(&self) -> Vec<String> {
         vec![self.table.full_name()]
     }
@@ -166,10 +162,6 @@ impl Workload for Point {
     fn dataset_after_run(&self, found: &DatasetPlan) -> Option<DatasetPlan> {
         let mut dataset = found.get::<LoadDataset>()?.clone();
         note_length(&mut dataset, &self.run).then(|| dataset.into())
-    }
-
-    fn row_size_sql(&self) -> Option<String> {
-        Some(self.table.row_size_sql())
     }
 
     fn accesses(&self) -> Vec<Access> {
@@ -198,18 +190,16 @@ impl Workload for Point {
             .collect()
     }
 
-    fn stages(&self, plan: &Plan) -> Vec<Stage> {
-        vec![Stage {
+    fn stage(&self, plan: &Plan) -> Stage {
+        Stage {
             name: NAME.to_owned(),
+            row_size_sql: Some(self.table.row_size_sql()),
             operations: vec!["select".into(), "update".into()],
             changes: vec![false, true],
-            commands: Vec::new(),
-            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
-            exact: false,
-            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-        }]
+            ..Stage::default()
+        }
     }
 
     fn contents_sql(&self) -> Vec<String> {

@@ -17,7 +17,7 @@ fn point(rows: u64, op: &str, field_length: Option<u32>) -> Point {
 
 fn session(point: &Point) -> (Box<dyn Generator>, Transaction) {
     let plan = Plan { seed: 3, ..Plan::default() };
-    let session = point.stages(&plan).remove(0).sessions.remove(0);
+    let session = point.stage(&plan).sessions.remove(0);
     let Work::Client(generator) = session.work else { panic!("the loop runs in the server") };
     let statements = Statements::new(Protocol::Prepared, session.statements);
     (generator, Transaction::new(Arc::new(statements)))

@@ -83,7 +83,7 @@ impl Rows {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
-        Self { used: dataset.clone(), dataset, run, flavor: Flavor::PostgreSql }
+        Self { used: run.part_of(&dataset), dataset, run, flavor: Flavor::PostgreSql }
     }
 
     /// Returns the workload for another flavor.
@@ -151,8 +151,8 @@ impl Rows {
     }
 
     fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
-        let rows = self.run.rows_used(&self.used);
-        let picker = |batch| RangePicker::new(self.run.distribution, rows, batch, plan.seed);
+        let picker =
+            |batch| RangePicker::new(self.run.distribution, self.used.rows, batch, plan.seed);
         let tables = self.tables_of(number).enumerate();
         RowsGenerator::new(
             tables.map(|(position, table)| self.positions(position, table)).collect(),
@@ -161,6 +161,37 @@ impl Rows {
             picker(self.run.update_batch()),
             stream(plan.seed, Purpose::Ranges, u64::from(number)),
         )
+    }
+
+    /// Returns the statements that make a table ready for index-only scans. Updates of earlier runs have cleared bits of the
+    /// visibility map: without them an index-only scan fetches every row from the table.
+    fn before(&self) -> Vec<String> {
+        if !self.run.index_only || self.flavor != Flavor::PostgreSql {
+            return Vec::new();
+        }
+        self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
+    }
+
+    /// Returns samples at even distances over the keys of the first table. Returns none if the run only
+    /// reads or only updates, because then the block reads of both need not be separated.
+    fn read_samples(&self) -> Vec<String> {
+        const SAMPLES: u64 = 5;
+        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
+            return Vec::new();
+        }
+        let reads = self.statements(&table_name(1));
+        let Some(read) = reads.first() else {
+            return Vec::new();
+        };
+        let starts = self.used.rows.saturating_sub(self.run.batch);
+        (0..SAMPLES)
+            .map(|sample| {
+                let first = 1 + starts / (SAMPLES - 1) * sample;
+                let keys = [first, first + self.run.batch - 1].map(|key| key.to_string());
+                let sql = with_literals(&read.sql, &keys);
+                format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
+            })
+            .collect()
     }
 
     /// Returns a name that distinguishes the stage from the others of the run.
@@ -261,7 +292,7 @@ impl Build for RowsRun {
         let (dataset, used): (&RowsDataset, &RowsDataset) = (found.dataset()?, found.used()?);
         self.validate_for(used)?;
         let workload = Rows::new(dataset.clone(), self.clone()).on(found.flavor);
-        Ok(Box::new(Rows { used: used.clone(), ..workload }))
+        Ok(Box::new(Rows { used: self.part_of(used), ..workload }))
     }
 }
 
@@ -272,10 +303,6 @@ impl Describe for RowsDataset {
 }
 
 impl Workload for Rows {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn table_names(&self) -> Vec<String> {
         self.tables().map(|table| format!("riops.{table}")).collect()
     }
@@ -298,16 +325,6 @@ impl Workload for Rows {
 
     fn key_column(&self) -> Option<KeyColumn> {
         Some(KeyColumn { name: "mykey", first: 1, keys: self.dataset.rows })
-    }
-
-    fn before_stage_sql(&self) -> Vec<String> {
-        // Updates of earlier runs have cleared bits of the visibility map. Without them an index-only scan
-        // fetches every row from the table.
-        if self.run.index_only && self.flavor == Flavor::PostgreSql {
-            self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
-        } else {
-            Vec::new()
-        }
     }
 
     fn dataset(&self, flavor: Flavor) -> Dataset {
@@ -350,28 +367,6 @@ impl Workload for Rows {
         (self.run.loop_side == LoopSide::Server).then(server_loop::routines)
     }
 
-    /// Returns samples at even distances over the keys of the first table. Returns none if the run only
-    /// reads or only updates, because then the block reads of both need not be separated.
-    fn read_samples(&self) -> Vec<String> {
-        const SAMPLES: u64 = 5;
-        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
-            return Vec::new();
-        }
-        let reads = self.statements(&table_name(1));
-        let Some(read) = reads.first() else {
-            return Vec::new();
-        };
-        let starts = self.run.rows_used(&self.used).saturating_sub(self.run.batch);
-        (0..SAMPLES)
-            .map(|sample| {
-                let first = 1 + starts / (SAMPLES - 1) * sample;
-                let keys = [first, first + self.run.batch - 1].map(|key| key.to_string());
-                let sql = with_literals(&read.sql, &keys);
-                format!("explain (analyze, buffers, timing off, costs off, format json) {sql}")
-            })
-            .collect()
-    }
-
     fn accesses(&self) -> Vec<Access> {
         (1..=self.used.tables)
             .map(table_name)
@@ -406,18 +401,17 @@ impl Workload for Rows {
             .collect()
     }
 
-    fn stages(&self, plan: &Plan) -> Vec<Stage> {
-        vec![Stage {
+    fn stage(&self, plan: &Plan) -> Stage {
+        Stage {
             name: self.stage_name(plan),
+            before: self.before(),
+            read_samples: self.read_samples(),
             operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
-            commands: Vec::new(),
-            streams: Vec::new(),
             explain_by_name: plan.protocol == Protocol::Prepared,
-            exact: false,
-            retried: Vec::new(),
             sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-        }]
+            ..Stage::default()
+        }
     }
 
     fn contents_sql(&self) -> Vec<String> {

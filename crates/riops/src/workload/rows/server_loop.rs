@@ -60,7 +60,7 @@ impl RowsLoop {
     ) -> Self {
         Self {
             table,
-            rows: run.rows_used(dataset),
+            rows: dataset.rows,
             batch: run.batch,
             update_batch: run.update_batch(),
             update_percent: run.update_percent,

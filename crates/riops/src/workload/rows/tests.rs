@@ -51,7 +51,7 @@ proptest! {
     ) {
         let run = RowsRun { batch, update_batch: Some(update_batch), update_percent: percent, ..RowsRun::default() };
         let workload = rows(1, 1_000, run.clone());
-        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut session = workload.stage(&plan(&run, 1)).sessions.remove(0);
         let mut tx = transaction(&session);
         let (mut total, mut updated) = (0u64, 0u64);
         for _ in 0..500 {
@@ -70,7 +70,7 @@ proptest! {
     fn every_transaction_covers_a_full_range_within_the_keys(batch in 1u64..=300) {
         let run = RowsRun { batch, ..RowsRun::default() };
         let workload = rows(3, 300, run.clone());
-        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut session = workload.stage(&plan(&run, 1)).sessions.remove(0);
         let mut tx = transaction(&session);
         for _ in 0..50 {
             generator(&mut session).next(&mut tx);
@@ -85,7 +85,7 @@ fn a_working_set_limits_the_keys_of_both_loops() {
     let run =
         RowsRun { batch: 10, update_percent: 50, working_set: Some(25), ..RowsRun::default() };
     let workload = rows(1, 1_000_000, run.clone());
-    let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+    let mut session = workload.stage(&plan(&run, 1)).sessions.remove(0);
     let mut tx = transaction(&session);
     let mut largest = 0;
     for _ in 0..500 {
@@ -96,14 +96,11 @@ fn a_working_set_limits_the_keys_of_both_loops() {
     }
     // Every key of the working set is used.
     assert_eq!(largest, 25);
-    assert_eq!(workload.read_samples().len(), 5);
-    assert!(
-        workload.read_samples()[4].contains("between 13 and 22"),
-        "{:?}",
-        workload.read_samples()
-    );
+    let samples = workload.stage(&plan(&run, 1)).read_samples;
+    assert_eq!(samples.len(), 5);
+    assert!(samples[4].contains("between 13 and 22"), "{samples:?}");
     let server = RowsRun { loop_side: LoopSide::Server, ..run };
-    let stage = rows(1, 1_000_000, server.clone()).stages(&plan(&server, 1)).remove(0);
+    let stage = rows(1, 1_000_000, server.clone()).stage(&plan(&server, 1));
     let Work::Server(in_server) = &stage.sessions[0].work else { panic!("a loop in the server") };
     let sql = in_server.call_sql(&crate::workload::Call {
         id: "x".to_owned(),
@@ -137,7 +134,7 @@ fn statements_are_reproducible_and_differ_by_session_and_seed() {
     let first_of = |session: usize, seed: u64| {
         let workload = rows(4, 1_000, run.clone());
         let plan = Plan { seed, ..plan(&run, 3) };
-        let mut stage = workload.stages(&plan).remove(0);
+        let mut stage = workload.stage(&plan);
         let mut tx = transaction(&stage.sessions[session]);
         (0..100)
             .map(|_| {
@@ -154,19 +151,19 @@ fn statements_are_reproducible_and_differ_by_session_and_seed() {
 #[test]
 fn a_session_uses_one_table_or_all_tables() {
     let run = RowsRun { table_per_session: true, ..RowsRun::default() };
-    let stage = rows(2, 5_000, run.clone()).stages(&plan(&run, 3)).remove(0);
+    let stage = rows(2, 5_000, run.clone()).stage(&plan(&run, 3));
     let names: Vec<_> =
         stage.sessions.iter().map(|session| session.statements[0].name.clone()).collect();
     assert_eq!(names, ["read_rows_0001", "read_rows_0002", "read_rows_0001"]);
     let all = RowsRun::default();
-    let stage = rows(2, 5_000, all.clone()).stages(&plan(&all, 1)).remove(0);
+    let stage = rows(2, 5_000, all.clone()).stage(&plan(&all, 1));
     assert_eq!(stage.sessions[0].statements.len(), 2);
 }
 
 #[test]
 fn a_reply_with_missing_rows_is_wrong() {
     let run = RowsRun { batch: 10, ..RowsRun::default() };
-    let mut session = rows(1, 100, run.clone()).stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+    let mut session = rows(1, 100, run.clone()).stage(&plan(&run, 1)).sessions.remove(0);
     let mut tx = transaction(&session);
     generator(&mut session).next(&mut tx);
     let mut reply = |value: Option<&[u8]>| {
@@ -225,7 +222,7 @@ proptest! {
             ..RowsRun::default()
         };
         let workload = rows(1, 1_000, run.clone());
-        let mut session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let mut session = workload.stage(&plan(&run, 1)).sessions.remove(0);
         let mut tx = transaction(&session);
         let mut updates = 0;
         for done in 1..=200 {
@@ -241,7 +238,7 @@ proptest! {
 fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String {
     let workload = Rows::new(dataset, run.clone()).on(flavor);
     let created = workload.dataset(flavor);
-    let session = workload.stages(&plan(run, 1)).remove(0).sessions.remove(0);
+    let session = workload.stage(&plan(run, 1)).sessions.remove(0);
     let table = &created.tables[0];
     let mut lines: Vec<String> = created.settings.clone();
     lines.push(table.create.join(";\n"));
@@ -289,7 +286,7 @@ fn every_statement_on_postgresql() {
         let run = RowsRun { update_percent: 50, index_only, ..RowsRun::default() };
         let workload = Rows::new(dataset, run.clone());
         let tables = workload.dataset(Flavor::PostgreSql).tables;
-        let session = workload.stages(&plan(&run, 1)).remove(0).sessions.remove(0);
+        let session = workload.stage(&plan(&run, 1)).sessions.remove(0);
         let mut add = |part: &str| {
             text.push_str(part);
             text.push_str(";\n");

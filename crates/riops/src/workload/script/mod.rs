@@ -18,7 +18,10 @@ use riops_script::{Value, Variables};
 
 use super::check::Ledger;
 use super::tables::Dataset;
-use super::{Build, BuildFor, Describe, SessionPlan, Stage, Statement, Work, Workload, fill};
+use super::{
+    Answers, Build, BuildFor, Describe, Maintenance, Questions, SessionPlan, Stage, Work, Workload,
+    fill,
+};
 use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
 use crate::record::{Check, Flavor};
@@ -80,6 +83,15 @@ impl ScriptWorkload {
         self.dataset.as_ref().map_or("public", |dataset| dataset.schema.as_str())
     }
 
+    /// Returns the settings of a session. Tables in the schema public are found without any, as by pgbench: the path is
+    /// that of the role.
+    fn settings(&self) -> Vec<String> {
+        vec![match self.schema() {
+            "public" => "reset search_path".to_owned(),
+            schema => format!("set search_path = {}, public", sql::name(schema)),
+        }]
+    }
+
     /// Returns the variables of a client at its start.
     fn variables(&self, client: u32, seed: u64, default_seed: i64) -> Variables {
         let names = &self.program.names;
@@ -135,21 +147,9 @@ impl Describe for ScriptDataset {
 }
 
 impl Workload for ScriptWorkload {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn table_names(&self) -> Vec<String> {
         let name = |table: &&str| format!("{}.{table}", sql::name(self.schema()));
         self.dataset.iter().flat_map(|_| table::TABLES.iter().map(name)).collect()
-    }
-
-    fn is_adopted(&self) -> bool {
-        self.dataset.as_ref().is_some_and(|dataset| dataset.adopted)
-    }
-
-    fn may_change_uncounted(&self) -> bool {
-        self.program.scripts.iter().any(|script| script.builtin.is_none() && script.changes)
     }
 
     fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
@@ -168,15 +168,25 @@ impl Workload for ScriptWorkload {
             .map_or_else(Dataset::default, |dataset| table::filled(dataset, flavor))
     }
 
-    fn preflight_queries(&self) -> Vec<String> {
-        if self.wants_scale { vec![scale_sql(self.schema())] } else { Vec::new() }
+    fn questions(&self) -> Questions {
+        let scale = self.wants_scale.then(|| scale_sql(self.schema()));
+        let statements = match self.program.protocol {
+            Protocol::Prepared => self.program.all().map(Encoded::statement).collect(),
+            _ => Vec::new(),
+        };
+        Questions { integers: scale.into_iter().collect(), settings: self.settings(), statements }
     }
 
-    fn set_preflight_results(&mut self, answers: &[i128]) {
-        self.scale = answers.first().and_then(|scale| i64::try_from(*scale).ok());
+    fn set_answers(&mut self, answers: &Answers) {
+        if let Some(scale) = answers.integers.first() {
+            self.scale = i64::try_from(*scale).ok();
+        }
+        for (statement, can_be) in self.program.all_mut().zip(&answers.can_be_prepared) {
+            statement.is_prepared_first = *can_be;
+        }
     }
 
-    fn maintenance_sql(&self) -> Vec<String> {
+    fn maintenance(&self) -> Maintenance {
         let table = |name: &str| format!("{}.{name}", sql::name(self.schema()));
         let mut sql = Vec::new();
         if self.run.vacuum != VacuumFirst::None {
@@ -187,31 +197,12 @@ impl Workload for ScriptWorkload {
         if self.run.vacuum == VacuumFirst::All {
             sql.push(format!("vacuum analyze {}", table("pgbench_accounts")));
         }
-        sql
+        let mut scripts = self.program.scripts.iter();
+        let forgets_baseline = scripts.any(|script| script.builtin.is_none() && script.changes);
+        Maintenance { sql, forgets_baseline }
     }
 
-    fn trials(&self) -> Vec<Statement> {
-        match self.program.protocol {
-            Protocol::Prepared => self.program.all().map(Encoded::statement).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn trial_settings(&self) -> Vec<String> {
-        // Tables in the schema public are found without it, as by pgbench: the path is that of the role.
-        vec![match self.schema() {
-            "public" => "reset search_path".to_owned(),
-            schema => format!("set search_path = {}, public", sql::name(schema)),
-        }]
-    }
-
-    fn set_trial_results(&mut self, accepted: &[bool]) {
-        for (statement, is_accepted) in self.program.all_mut().zip(accepted) {
-            statement.is_prepared_first = *is_accepted;
-        }
-    }
-
-    fn stages(&self, plan: &Plan) -> Vec<Stage> {
+    fn stage(&self, plan: &Plan) -> Stage {
         let program = &self.program;
         let mut base = Random::new(plan.seed);
         let clients: Vec<Random> = (0..plan.sessions).map(|_| Random::new(base.bits())).collect();
@@ -242,23 +233,22 @@ impl Workload for ScriptWorkload {
             let client = Client::new(shared, variables, streams, (session, transactions), flags);
             let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
-                settings: self.trial_settings(),
+                settings: self.settings(),
                 statements: program.all().filter(is_needed).map(Encoded::statement).collect(),
                 watched: 0..0,
                 work: Work::Client(Box::new(client)),
             }
         };
-        vec![Stage {
+        Stage {
             name: NAME.to_owned(),
             operations: self.operations(),
             changes: program.scripts.iter().map(|script| script.changes).collect(),
             sessions: (0..).zip(clients).map(session).collect(),
             explain_by_name: true,
-            exact: false,
-            retried: Vec::new(),
             commands: program.commands(),
             streams: seeds.iter().map(|[_, starts, log]| [*starts, *log]).collect(),
-        }]
+            ..Stage::default()
+        }
     }
 
     fn contents_sql(&self) -> Vec<String> {
