@@ -9,7 +9,7 @@ use crate::record::Effects;
 use crate::server::ConnectionError;
 use crate::workload::check::Ledger;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
-use crate::workload::unknown::{Outcome, Unknown};
+use crate::workload::unknown::{Resolution, Unknown};
 
 /// Columns that the registries of older versions of riops lack.
 const LATER_COLUMNS: [(&str, &str); 3] =
@@ -51,14 +51,14 @@ impl Changes {
 
     /// Moves a transaction whose outcome was found in the database out of those with an unknown outcome.
     /// With `counts_rows`, the rows of its operation are counted.
-    pub fn resolve(&mut self, transaction: &Unknown, outcome: Outcome, counts_rows: bool) {
-        if outcome == Outcome::Unresolved {
+    pub fn resolve(&mut self, transaction: &Unknown, outcome: Resolution, counts_rows: bool) {
+        if outcome == Resolution::Unresolved {
             return;
         }
         let rows = if counts_rows { transaction.rows } else { 0 };
         self.rows_unknown = self.rows_unknown.saturating_sub(rows);
         self.effects_unknown.remove(&transaction.effects);
-        if outcome == Outcome::Applied {
+        if outcome == Resolution::Applied {
             self.rows += rows;
             self.effects.add(&transaction.effects);
         }
@@ -221,8 +221,8 @@ fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::effects::TableEffects;
-    use crate::workload::unknown::Origin;
+    use crate::workload::effects::TransactionEffects;
+    use crate::workload::unknown::TransactionId;
 
     fn added(added: u64) -> Effects {
         Effects { added, ..Effects::default() }
@@ -255,10 +255,10 @@ mod tests {
     #[test]
     fn resolved_transactions_leave_the_unknown_changes() {
         let transaction = Unknown {
-            origin: Origin { stage: 0, session: 0, number: 0, step: None },
+            origin: TransactionId { stage: 0, session: 0, number: 0, step: None },
             operation: 1,
             rows: 10,
-            effects: TableEffects::of(2, added(10)),
+            effects: TransactionEffects::of(2, added(10)),
             has_exact_effects: true,
             marks: Vec::new(),
         };
@@ -277,8 +277,8 @@ mod tests {
                 changes.effects_unknown.of(2),
             )
         };
-        assert_eq!(after(Outcome::Applied), (110, 20, added(10), added(20)));
-        assert_eq!(after(Outcome::NotApplied), (100, 20, added(0), added(20)));
-        assert_eq!(after(Outcome::Unresolved), (100, 30, added(0), added(30)));
+        assert_eq!(after(Resolution::Applied), (110, 20, added(10), added(20)));
+        assert_eq!(after(Resolution::NotApplied), (100, 20, added(0), added(20)));
+        assert_eq!(after(Resolution::Unresolved), (100, 30, added(0), added(30)));
     }
 }

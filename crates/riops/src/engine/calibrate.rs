@@ -9,7 +9,7 @@ use crate::plan::{Plan, Stop};
 use crate::probe::Probe;
 use crate::record::{LatencySummary, Point};
 use crate::server::{ConnInfo, ConnectionError, Nodes};
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 
@@ -47,7 +47,7 @@ impl Generator for OneRow {
         true
     }
 
-    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
         outcome.wrong |= reply.first_bigint() != Some(tx.expected_rows().cast_signed());
     }

@@ -23,7 +23,7 @@ use super::tally::{SessionTally, Tally};
 use super::threads::LostGuard;
 use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
-use crate::metrics::{Counter, Failure, IntervalPart, Origin, Recorder};
+use crate::metrics::{Counter, EventSource, Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
@@ -441,7 +441,7 @@ impl CallSession<'_> {
         let writing = self.shared.changes.iter().position(|&changes| changes);
         if let (Some(operation), true) = (writing, rows_unknown > 0) {
             let unknown = [(Counter::Unknown, transactions_unknown)];
-            self.report.recorder.count(Origin::operation(operation), unknown);
+            self.report.recorder.count(EventSource::operation(operation), unknown);
             if let Some(acknowledged) = self.report.acknowledged.get_mut(operation) {
                 acknowledged.transactions_unknown += transactions_unknown;
                 acknowledged.rows_unknown += rows_unknown;
@@ -508,7 +508,7 @@ impl CallSession<'_> {
                     self.process = connection.session_info().process;
                     self.backend = Backend::of(&mut connection)?;
                     merge(&mut self.report.findings, findings);
-                    let origin = Origin::node(self.node);
+                    let origin = EventSource::node(self.node);
                     self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                     self.report.recorder.connects.record(start.elapsed().into());
                     return Ok(Some(connection));

@@ -2,8 +2,8 @@
 
 use crate::record::Queries;
 use crate::units::Nanos;
-use crate::workload::effects::TableEffects;
-use crate::workload::transaction::{Outcome, Transaction};
+use crate::workload::effects::TransactionEffects;
+use crate::workload::transaction::{Transaction, TransactionOutcome};
 
 /// A transaction in flight, from its intended start to its end, including all attempts.
 ///
@@ -12,8 +12,8 @@ use crate::workload::transaction::{Outcome, Transaction};
 #[repr(C)]
 pub(super) struct InFlight {
     /// The outcome after the last completed step, if any. A step may still fail at the Sync, where it commits.
-    completed: Outcome,
-    pub(super) outcome: Outcome,
+    completed: TransactionOutcome,
+    pub(super) outcome: TransactionOutcome,
     /// Number of the transaction in its session, from 0.
     pub(super) number: u64,
     pub(super) intended: Nanos,
@@ -37,8 +37,8 @@ pub(super) struct InFlight {
 impl InFlight {
     pub(super) fn new(tx: Transaction) -> Self {
         Self {
-            completed: Outcome::default(),
-            outcome: Outcome::default(),
+            completed: TransactionOutcome::default(),
+            outcome: TransactionOutcome::default(),
             number: 0,
             intended: Nanos(0),
             started: Nanos(0),
@@ -116,8 +116,8 @@ impl InFlight {
     }
 
     /// Returns the effects of the completed steps.
-    pub(super) fn completed_effects(&self) -> TableEffects {
-        if self.has_completed { self.completed.effects } else { TableEffects::default() }
+    pub(super) fn completed_effects(&self) -> TransactionEffects {
+        if self.has_completed { self.completed.effects } else { TransactionEffects::default() }
     }
 
     /// Returns whether the transaction may have been committed without an acknowledgment.
@@ -135,7 +135,7 @@ impl InFlight {
     }
 
     /// Returns the effects that are unknown if the reply to the current step is lost.
-    pub(super) fn effects_in_doubt(&self) -> TableEffects {
+    pub(super) fn effects_in_doubt(&self) -> TransactionEffects {
         if self.tx.is_autocommit() {
             // Earlier statements are acknowledged, later ones were not sent.
             return self.tx.step_effects(self.step).unwrap_or_default();

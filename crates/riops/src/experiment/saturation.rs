@@ -143,13 +143,13 @@ impl CellSearch<'_> {
         }
     }
 
-    fn session_points(&self) -> Vec<sessions::Point> {
+    fn session_points(&self) -> Vec<sessions::MeasuredLevel> {
         let has_thresholds = self.plan().is_some_and(|plan| !plan.thresholds.is_empty());
         let point = |finished: &Finished| {
             let Some(Level::Sessions(level)) = finished.task.level else {
                 return None;
             };
-            Some(sessions::Point {
+            Some(sessions::MeasuredLevel {
                 level,
                 throughput_per_s: throughput(finished).unwrap_or(0.0),
                 meets_threshold: has_thresholds

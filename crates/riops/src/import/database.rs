@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::error::ImportError;
 use super::format::Format;
-use super::found::{FoundServer, Origin};
+use super::found::{FoundServer, ImportSource};
 use super::imports::Imports;
 use super::settings::Settings;
 use super::ybio::{self, Row};
@@ -45,7 +45,7 @@ pub fn ybio_runs(
         found.extend(run.map(|run| super::found::Found { server: server.clone(), ..run }));
     }
     let mut imports = Imports::default();
-    let origin = Origin { format: Format::Ybio, files: &[], modified: None, now };
+    let origin = ImportSource { format: Format::Ybio, files: &[], modified: None, now };
     imports.add(found, &origin, settings)?;
     Ok(imports)
 }

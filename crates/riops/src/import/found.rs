@@ -19,7 +19,7 @@ use crate::units::text::is_unprintable;
 
 /// Where results come from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Origin<'a> {
+pub(super) struct ImportSource<'a> {
     pub(super) format: Format,
     /// Names without directories.
     pub(super) files: &'a [String],
@@ -67,7 +67,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Returns the record of a run.
-pub(super) fn record(mut found: Found, origin: &Origin<'_>, settings: &Settings) -> Record {
+pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Settings) -> Record {
     let facts = std::mem::take(&mut found.run.facts).into_iter();
     found.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
     found.run.version = found.run.version.as_deref().map(plain);
@@ -159,7 +159,7 @@ fn throughput(stage: &StageRecord) -> Throughput {
 fn start(
     found: Option<Timestamp>,
     seconds: f64,
-    origin: &Origin<'_>,
+    origin: &ImportSource<'_>,
     settings: &Settings,
 ) -> (Timestamp, StartSource) {
     let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The runs of an import, before they are stored.
 
 use super::error::ImportError;
-use super::found::{Found, Origin, record};
+use super::found::{Found, ImportSource, record};
 use super::settings::Settings;
 use super::sums::require_sums;
 use crate::record::Record;
@@ -25,7 +25,7 @@ impl Imports {
     pub(super) fn add(
         &mut self,
         found: Vec<Found>,
-        origin: &Origin<'_>,
+        origin: &ImportSource<'_>,
         settings: &Settings,
     ) -> Result<(), ImportError> {
         for found in found {

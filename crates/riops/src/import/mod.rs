@@ -33,7 +33,7 @@ pub use settings::{Column7, Settings};
 pub use stores::{is_store, store_runs};
 pub use storing::{Stored, store};
 
-use found::{Found, Origin};
+use found::{Found, ImportSource};
 use pgbench::PgbenchReport;
 use sysbench::SysbenchReport;
 
@@ -51,7 +51,7 @@ pub fn read(
     for (format, group) in input::groups(inputs, settings.format)? {
         let names = group.iter().map(|input| input.file_name().to_owned()).collect::<Vec<_>>();
         let modified = group.iter().filter_map(|input| input.modified).max();
-        let origin = Origin { format, files: &names, modified, now };
+        let origin = ImportSource { format, files: &names, modified, now };
         let found = match format {
             Format::Json => {
                 for input in group {

@@ -25,7 +25,7 @@ pub use heatmap::Heatmap;
 pub use interval::IntervalPart;
 pub use nodes::{NodeTotals, imbalance};
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
-pub use recorder::{Failure, Measured, OperationTotals, Origin, Recorder};
+pub use recorder::{EventSource, Failure, Measured, OperationTotals, Recorder};
 pub use samples::Samples;
 pub use steadiness::steadiness_of;
 pub use timeline::{TimeSeries, Timeline};

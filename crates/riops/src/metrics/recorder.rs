@@ -25,14 +25,14 @@ pub struct OperationTotals {
 
 /// Operation and node of an event, if known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct EventSource {
     /// Operation, from 0.
     pub operation: Option<usize>,
     /// Node, from 0.
     pub node: Option<usize>,
 }
 
-impl Origin {
+impl EventSource {
     /// Returns the origin of an event of an operation on an unspecified node.
     #[must_use]
     pub fn operation(operation: usize) -> Self {
@@ -187,7 +187,11 @@ impl Recorder {
     /// Adds counts to the current interval, to the operation (or to the stage without an operation),
     /// and to the node if nodes are counted separately.
     #[inline]
-    pub fn count<const KINDS: usize>(&mut self, origin: Origin, counts: [(Counter, u64); KINDS]) {
+    pub fn count<const KINDS: usize>(
+        &mut self,
+        origin: EventSource,
+        counts: [(Counter, u64); KINDS],
+    ) {
         self.interval.counters.add(counts);
         let operation = origin.operation.and_then(|operation| self.operations.get_mut(operation));
         operation.map_or(&mut self.counters, |totals| &mut totals.counters).add(counts);
@@ -242,7 +246,7 @@ impl Recorder {
         if self.has_other_attempts {
             self.attempts.record(attempt);
         }
-        let origin = Origin { operation: Some(operation), node: Some(node) };
+        let origin = EventSource { operation: Some(operation), node: Some(node) };
         let counts = [
             (Counter::Transactions, 1),
             (Counter::Rows, measured.rows),
@@ -280,7 +284,7 @@ impl Recorder {
             (Counter::Rows, rows),
             (Counter::Statements, transactions),
         ];
-        self.count(Origin::operation(operation), counts);
+        self.count(EventSource::operation(operation), counts);
         let Some(totals) = self.operations.get_mut(operation) else {
             return;
         };
@@ -302,7 +306,7 @@ impl Recorder {
     pub fn error(&mut self, error: &Failure<'_>) {
         let Failure { sqlstate, message, retried, attempt, node, now } = *error;
         let counts = [(Counter::Errors, 1), (Counter::Retries, retried.into())];
-        self.count(Origin::node(node), counts);
+        self.count(EventSource::node(node), counts);
         self.errors.add(sqlstate, message, retried, attempt);
         self.error_times.add(sqlstate, now);
         if let Some(totals) = self.nodes.get_mut(node) {
@@ -431,11 +435,11 @@ mod tests {
         for &counter in Counter::ALL {
             let mut first = Recorder::new(1, false).unwrap();
             let mut second = Recorder::new(1, false).unwrap();
-            let origin = Origin { operation: Some(0), node: Some(1) };
+            let origin = EventSource { operation: Some(0), node: Some(1) };
             for recorder in [&mut first, &mut second] {
                 recorder.count_nodes(2).unwrap();
                 recorder.count(origin, [(counter, 2)]);
-                recorder.count(Origin::default(), [(counter, 1)]);
+                recorder.count(EventSource::default(), [(counter, 1)]);
             }
             let mut part = first.interval().clone();
             part.merge(second.interval()).unwrap();

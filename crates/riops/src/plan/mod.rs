@@ -8,7 +8,6 @@ mod imported;
 mod keys;
 pub mod load;
 pub mod oltp;
-mod oltp_test;
 mod part;
 mod pgbench;
 pub mod pgio;
@@ -21,6 +20,7 @@ pub mod script;
 mod script_dataset;
 mod spec;
 mod spread;
+mod sysbench;
 mod threshold;
 pub(crate) mod work;
 
@@ -30,7 +30,6 @@ pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};
 pub use oltp::{OltpDataset, OltpRun};
-pub use oltp_test::OltpTest;
 pub use point::{PointOperations, PointRun};
 pub use policy::{
     Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
@@ -41,5 +40,6 @@ pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
 pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;
+pub use sysbench::OltpTest;
 pub use threshold::{Metric, Part, Quantity, Threshold, TimeKind};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, refuse};
 use super::keys::Distribution;
-use super::oltp_test::OltpTest;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
+use super::sysbench::OltpTest;
 use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.

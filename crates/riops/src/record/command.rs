@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
 
 /// Results of one command of a script.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
 
 /// Totals of changes, which can be verified in the database.

@@ -15,7 +15,7 @@ use crate::record::Flavor;
 use crate::run::build::Measured;
 use crate::server::Connection;
 use crate::workload::transaction::{Statements, Transaction};
-use crate::workload::unknown::{Evidence, Origin, Outcome, Unknown, Version};
+use crate::workload::unknown::{Evidence, Resolution, TransactionId, Unknown, Version};
 use crate::workload::{Work, Workload};
 
 /// Query for the first transaction id that the server has not assigned yet.
@@ -48,7 +48,7 @@ pub(super) fn resolve(
     (dataset, name): (&str, &'static str),
     loops: &[FinishedLoop<'_>],
     start: Option<u32>,
-) -> Result<Vec<(Unknown, Outcome)>, DatasetError> {
+) -> Result<Vec<(Unknown, Resolution)>, DatasetError> {
     let unknown = transactions(loops);
     let Some(start) = start.filter(|_| !unknown.is_empty() && is_possible(active, loops)) else {
         return Ok(Vec::new());
@@ -83,7 +83,7 @@ fn transactions(loops: &[FinishedLoop<'_>]) -> Vec<Unknown> {
     let of = |(stage, (_, measured)): (usize, &FinishedLoop<'_>)| -> Vec<Unknown> {
         let unknown = measured.result.unknown.iter().filter(|each| !each.marks.is_empty());
         unknown
-            .map(|each| Unknown { origin: Origin { stage, ..each.origin }, ..each.clone() })
+            .map(|each| Unknown { origin: TransactionId { stage, ..each.origin }, ..each.clone() })
             .collect()
     };
     loops.iter().enumerate().flat_map(of).collect()

@@ -14,7 +14,7 @@ use crate::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
 use crate::run::build::{Ending, Measured, Part};
 use crate::server::Connection;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
-use crate::workload::unknown::Outcome;
+use crate::workload::unknown::Resolution;
 
 /// What the settlement of a run needs to know about it.
 pub(super) struct Settlement<'a> {
@@ -94,9 +94,9 @@ fn resolve_unknown(
             .is_some_and(|operation| active.plan.work.traits().counts_changes_of(operation));
         changed.resolve(transaction, *outcome, counts_rows);
         match outcome {
-            Outcome::Applied => outcomes.applied += 1,
-            Outcome::NotApplied => outcomes.not_applied += 1,
-            Outcome::Unresolved => {}
+            Resolution::Applied => outcomes.applied += 1,
+            Resolution::NotApplied => outcomes.not_applied += 1,
+            Resolution::Unresolved => {}
         }
     }
     outcomes.unresolved = all.saturating_sub(outcomes.applied + outcomes.not_applied);

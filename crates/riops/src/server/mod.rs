@@ -23,8 +23,8 @@ mod search_path;
 mod silence;
 mod socket;
 mod stream;
+mod tested_server;
 pub mod tls;
-mod under_test;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
@@ -33,4 +33,4 @@ pub use nodes::Nodes;
 pub use pooler::Pooler;
 pub use search_path::PINNED;
 pub use stream::Stream;
-pub use under_test::{Server, ServerError};
+pub use tested_server::{Server, ServerError};

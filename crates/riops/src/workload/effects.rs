@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{self, Effects};
+use crate::record::{Effects, TableEffects};
 use serde::{Deserialize, Serialize};
 
 /// Number of tables that one transaction may change: each of the three kinds of changes of sysbench picks its
@@ -50,13 +50,13 @@ impl Effects {
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct TableEffects {
+pub struct TransactionEffects {
     entries: [(u32, Effects); TABLES_MAX],
     /// Number of entries in use. The others are zero, and their memory is not touched without changes.
     used: u32,
 }
 
-impl TableEffects {
+impl TransactionEffects {
     /// Returns the effects on one table.
     #[must_use]
     pub fn of(table: u32, effects: Effects) -> Self {
@@ -132,7 +132,7 @@ pub struct EffectsByTable(Vec<Effects>);
 
 impl EffectsByTable {
     /// Adds the effects of a transaction.
-    pub fn add(&mut self, effects: &TableEffects) {
+    pub fn add(&mut self, effects: &TransactionEffects) {
         for (table, effects) in effects.iter() {
             self.add_to(table, effects);
         }
@@ -146,7 +146,7 @@ impl EffectsByTable {
     }
 
     /// Removes the effects of a transaction.
-    pub fn remove(&mut self, effects: &TableEffects) {
+    pub fn remove(&mut self, effects: &TransactionEffects) {
         for (table, effects) in effects.iter() {
             self.replace(table, |entry| entry.without(effects));
         }
@@ -197,9 +197,13 @@ impl EffectsByTable {
 impl EffectsByTable {
     /// Returns the effects of each table for the record.
     #[must_use]
-    pub fn recorded(&self) -> Vec<record::TableEffects> {
-        let entry = |(table, Effects { inserted, reinserted, deleted, added })| {
-            record::TableEffects { table, inserted, reinserted, deleted, added }
+    pub fn recorded(&self) -> Vec<TableEffects> {
+        let entry = |(table, Effects { inserted, reinserted, deleted, added })| TableEffects {
+            table,
+            inserted,
+            reinserted,
+            deleted,
+            added,
         };
         self.iter().map(entry).collect()
     }
@@ -207,12 +211,12 @@ impl EffectsByTable {
     /// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then not
     /// attributed to a table.
     #[must_use]
-    pub fn of_record(recorded: &[record::TableEffects], total: Effects) -> Self {
+    pub fn of_record(recorded: &[TableEffects], total: Effects) -> Self {
         let mut all = Self::default();
         if recorded.is_empty() {
             all.add_to(UNATTRIBUTED, total);
         }
-        for &record::TableEffects { table, inserted, reinserted, deleted, added } in recorded {
+        for &TableEffects { table, inserted, reinserted, deleted, added } in recorded {
             all.add_to(table, Effects { inserted, reinserted, deleted, added });
         }
         all
@@ -248,13 +252,13 @@ mod tests {
 
     #[test]
     fn adds_the_effects_of_each_table_separately() {
-        let mut effects = TableEffects::of(3, added(5));
+        let mut effects = TransactionEffects::of(3, added(5));
         effects.add(1, added(2));
         effects.add(3, added(1));
         assert_eq!(effects.iter().collect::<Vec<_>>(), [(3, added(6)), (1, added(2))]);
         let mut all = EffectsByTable::default();
         all.add(&effects);
-        all.add(&TableEffects::of(1, added(10)));
+        all.add(&TransactionEffects::of(1, added(10)));
         assert_eq!((all.of(1), all.of(2), all.of(3)), (added(12), added(0), added(6)));
         assert_eq!(all.total(), added(18));
         all.remove(&effects);
@@ -267,7 +271,7 @@ mod tests {
 
     #[test]
     fn attributes_no_change_to_a_wrong_table() {
-        let mut effects = TableEffects::default();
+        let mut effects = TransactionEffects::default();
         for table in 1..=6 {
             effects.add(table, added(1));
         }

@@ -42,10 +42,10 @@ use crate::record::{Check, Flavor};
 use crate::units::Nanos;
 use access::{Access, Executed};
 use check::Ledger;
-use effects::TableEffects;
+use effects::TransactionEffects;
 use routines::Routines;
 use tables::Dataset;
-use transaction::{Outcome, Reply, Transaction};
+use transaction::{Reply, Transaction, TransactionOutcome};
 use turn::{ShellOutput, Turn};
 
 /// One benchmark: the tables it creates, the statements it runs, and the checks of the data.
@@ -254,8 +254,8 @@ pub trait ServerLoop: Send {
     fn before_first_report(&self) -> (u64, u64);
 
     /// Returns the effects of this number of rows of an operation.
-    fn effects(&self, _operation: usize, _rows: u64) -> TableEffects {
-        TableEffects::default()
+    fn effects(&self, _operation: usize, _rows: u64) -> TransactionEffects {
+        TransactionEffects::default()
     }
 }
 
@@ -366,10 +366,10 @@ pub trait Generator: Send {
     fn piece(&mut self, _tx: &mut Transaction, _out: &mut Vec<u8>) {}
 
     /// Processes a row of the reply to `tx` and updates `outcome`.
-    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome);
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome);
 
     /// Processes the command tag of a completed statement of `tx`, such as `UPDATE 1`.
-    fn complete(&mut self, _tx: &Transaction, _tag: &str, _outcome: &mut Outcome) {}
+    fn complete(&mut self, _tx: &Transaction, _tag: &str, _outcome: &mut TransactionOutcome) {}
 
     /// Processes the columns of the rows that follow, if the transaction is interactive.
     fn columns(&mut self, _tx: &Transaction, _columns: &Columns<'_>) {}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use riops_wire::backend::Row;
 use riops_wire::frontend::{self, EncodeError, SYNC};
 
-use super::effects::TableEffects;
+use super::effects::TransactionEffects;
 use super::statements::Encoded;
 pub use super::statements::{Statements, with_literals};
 use super::unknown::Mark;
@@ -60,7 +60,7 @@ pub struct Transaction {
 #[derive(Debug, Default)]
 struct Extras {
     /// Expected effects of the steps that change something, in order.
-    effects: Vec<TableEffects>,
+    effects: Vec<TransactionEffects>,
     /// Rows that each step writes, with the number of the step.
     marks: Vec<(usize, Mark)>,
     copy_progress: Option<CopyProgress>,
@@ -268,7 +268,7 @@ impl Transaction {
     }
 
     /// Adds the expected effects of the statement appended last.
-    pub fn changes(&mut self, effects: TableEffects) {
+    pub fn changes(&mut self, effects: TransactionEffects) {
         let is_open = std::mem::replace(&mut self.open_effects, true);
         let all = &mut self.extras().effects;
         match all.last_mut().filter(|_| is_open) {
@@ -308,19 +308,19 @@ impl Transaction {
 
     /// Returns the expected effects of the transaction.
     #[must_use]
-    pub fn expected_effects(&self) -> TableEffects {
-        self.effects().iter().fold(TableEffects::default(), |all, each| all.and(*each))
+    pub fn expected_effects(&self) -> TransactionEffects {
+        self.effects().iter().fold(TransactionEffects::default(), |all, each| all.and(*each))
     }
 
     /// Returns the expected effects of each step that changes something.
     #[must_use]
-    pub fn effects(&self) -> &[TableEffects] {
+    pub fn effects(&self) -> &[TransactionEffects] {
         if self.has_extras { &self.extras.effects } else { &[] }
     }
 
     /// Returns the expected effects of a step; `None` if it changes nothing.
     #[must_use]
-    pub fn step_effects(&self, number: usize) -> Option<TableEffects> {
+    pub fn step_effects(&self, number: usize) -> Option<TransactionEffects> {
         let position = self.steps.get(number)?.effects?;
         self.extras.effects.get(position as usize).copied()
     }
@@ -413,15 +413,15 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Outcome of one transaction, from its reply.
+/// TransactionOutcome of one transaction, from its reply.
 ///
 /// The layout is that of the declaration: the effects, which only changes have, come first, so that the other fields
 /// can share a cache line with what follows the outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Outcome {
+pub struct TransactionOutcome {
     /// Effects of the changes, for workloads that count them.
-    pub effects: TableEffects,
+    pub effects: TransactionEffects,
     /// Number of rows read or written, counted from the reply.
     pub rows: u64,
     /// Number of rows returned so far by the current statement, for workloads that check each statement.
@@ -432,7 +432,7 @@ pub struct Outcome {
     pub wrong: bool,
 }
 
-impl Outcome {
+impl TransactionOutcome {
     /// Becomes a copy of `other`.
     pub fn copy_from(&mut self, other: &Self) {
         let Self { rows, returned, complete, wrong, effects } = other;

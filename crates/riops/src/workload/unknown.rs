@@ -11,7 +11,7 @@
 //!
 //! Anything else remains unresolved.
 
-use super::effects::TableEffects;
+use super::effects::TransactionEffects;
 
 /// Maximum number of transactions with an unknown outcome that are stored for each worker. Others remain
 /// unresolved.
@@ -32,7 +32,7 @@ pub struct Mark {
 
 /// A transaction of a stage. Its generator repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct TransactionId {
     /// Number of the stage, from 0.
     pub stage: usize,
     /// Number of the session, from 0.
@@ -47,13 +47,13 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// The transaction.
-    pub origin: Origin,
+    pub origin: TransactionId,
     /// Position of its operation in the operations of the stage.
     pub operation: usize,
     /// Number of rows that it was expected to change.
     pub rows: u64,
     /// Expected effects.
-    pub effects: TableEffects,
+    pub effects: TransactionEffects,
     /// Whether it has exactly these effects if it was committed. Otherwise they are a maximum.
     pub has_exact_effects: bool,
     /// Rows that it writes.
@@ -73,7 +73,7 @@ pub struct Version {
 
 /// What the database shows about a transaction with an unknown outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Resolution {
     /// It was committed.
     Applied,
     /// It was not committed.
@@ -96,7 +96,7 @@ struct Candidate {
 /// The evidence for each of several transactions with an unknown outcome.
 #[derive(Debug)]
 pub struct Evidence {
-    origins: Vec<Origin>,
+    origins: Vec<TransactionId>,
     exact: Vec<bool>,
     /// Whether a row has a version from before the run, or rows that it would have inserted are missing.
     untouched: Vec<bool>,
@@ -165,11 +165,11 @@ impl Evidence {
 
     /// Returns the outcome of each transaction, in the order of the list.
     #[must_use]
-    pub fn outcomes(&self) -> Vec<Outcome> {
+    pub fn outcomes(&self) -> Vec<Resolution> {
         (0..self.origins.len()).map(|of| self.outcome(of)).collect()
     }
 
-    fn outcome(&self, of: usize) -> Outcome {
+    fn outcome(&self, of: usize) -> Resolution {
         let own = |candidate: &&Candidate| candidate.of == of && !candidate.is_shared;
         let mut writers = self.candidates.iter().filter(own).map(|each| each.version.writer);
         let writer = writers.next();
@@ -179,11 +179,11 @@ impl Evidence {
             writer.is_some_and(|first| untouched || writers.any(|other| other != first));
         let is_exact = self.exact.get(of).copied().unwrap_or(false);
         match writer {
-            _ if is_contradictory => Outcome::Unresolved,
-            None if untouched => Outcome::NotApplied,
-            Some(_) if is_exact => Outcome::Applied,
+            _ if is_contradictory => Resolution::Unresolved,
+            None if untouched => Resolution::NotApplied,
+            Some(_) if is_exact => Resolution::Applied,
             // Of a committed transaction, only the maximum of its effects may be known.
-            _ => Outcome::Unresolved,
+            _ => Resolution::Unresolved,
         }
     }
 }
@@ -205,8 +205,8 @@ mod tests {
     }
 
     fn unknown(number: u64, marks: Vec<Mark>) -> Unknown {
-        let origin = Origin { stage: 0, session: 0, number, step: None };
-        let effects = TableEffects::default();
+        let origin = TransactionId { stage: 0, session: 0, number, step: None };
+        let effects = TransactionEffects::default();
         Unknown { origin, operation: 1, rows: 10, effects, has_exact_effects: true, marks }
     }
 
@@ -216,7 +216,7 @@ mod tests {
 
     /// Returns the outcome of transaction 7, which writes the keys 11 to 20, while the others of the run write
     /// these ranges.
-    fn outcome(found: Vec<Version>, others: &[(i64, i64)]) -> Outcome {
+    fn outcome(found: Vec<Version>, others: &[(i64, i64)]) -> Resolution {
         let list = [unknown(7, vec![mark(11, 20)])];
         let mut evidence = Evidence::new(&list, &[vec![found]], START);
         evidence.note(0, 0, 7, &[(0, mark(11, 20))]);
@@ -229,19 +229,19 @@ mod tests {
     #[test]
     fn a_row_from_before_the_run_proves_that_nothing_was_applied() {
         let found = vec![version(11, 15, 900), version(16, 20, 1_200)];
-        assert_eq!(outcome(found, &[(16, 25)]), Outcome::NotApplied);
+        assert_eq!(outcome(found, &[(16, 25)]), Resolution::NotApplied);
         // Ids from before a wraparound are old.
-        assert_eq!(outcome(vec![version(11, 20, u32::MAX)], &[]), Outcome::NotApplied);
+        assert_eq!(outcome(vec![version(11, 20, u32::MAX)], &[]), Resolution::NotApplied);
     }
 
     #[test]
     fn a_version_that_no_other_transaction_writes_proves_that_it_was_applied() {
         let found = || vec![version(11, 15, 1_100), version(16, 20, 1_200)];
-        assert_eq!(outcome(found(), &[(16, 25)]), Outcome::Applied);
+        assert_eq!(outcome(found(), &[(16, 25)]), Resolution::Applied);
         // Another transaction may have written the first rows, but not all rows of the version.
-        assert_eq!(outcome(found(), &[(5, 14), (16, 25)]), Outcome::Applied);
-        assert_eq!(outcome(found(), &[(6, 15), (16, 25)]), Outcome::Unresolved);
-        assert_eq!(outcome(found(), &[(16, 25), (11, 20)]), Outcome::Unresolved);
+        assert_eq!(outcome(found(), &[(5, 14), (16, 25)]), Resolution::Applied);
+        assert_eq!(outcome(found(), &[(6, 15), (16, 25)]), Resolution::Unresolved);
+        assert_eq!(outcome(found(), &[(16, 25), (11, 20)]), Resolution::Unresolved);
     }
 
     #[test]
@@ -252,20 +252,23 @@ mod tests {
             let evidence = Evidence::new(&list, &[vec![vec![version(11, 20, writer)]]], START);
             evidence.outcomes()[0]
         };
-        assert_eq!((outcome(1_100), outcome(900)), (Outcome::Unresolved, Outcome::NotApplied));
+        assert_eq!(
+            (outcome(1_100), outcome(900)),
+            (Resolution::Unresolved, Resolution::NotApplied)
+        );
     }
 
     #[test]
     fn contradictory_rows_prove_nothing() {
         assert_eq!(
             outcome(vec![version(11, 15, 1_100), version(16, 20, 1_200)], &[]),
-            Outcome::Unresolved
+            Resolution::Unresolved
         );
         assert_eq!(
             outcome(vec![version(11, 15, 900), version(16, 20, 1_200)], &[]),
-            Outcome::Unresolved
+            Resolution::Unresolved
         );
-        assert_eq!(outcome(Vec::new(), &[]), Outcome::Unresolved);
+        assert_eq!(outcome(Vec::new(), &[]), Resolution::Unresolved);
     }
 
     #[test]
@@ -275,7 +278,7 @@ mod tests {
             [unknown(0, vec![inserts]), unknown(1, vec![Mark { first: -6, last: -6, ..inserts }])];
         let found = [vec![vec![version(-5, -5, 1_001)]], vec![Vec::new()]];
         let evidence = Evidence::new(&list, &found, START);
-        assert_eq!(evidence.outcomes(), [Outcome::Applied, Outcome::NotApplied]);
+        assert_eq!(evidence.outcomes(), [Resolution::Applied, Resolution::NotApplied]);
     }
 
     #[test]
@@ -287,8 +290,8 @@ mod tests {
             evidence.note(0, 0, 3, &[(1, mark(4, 4)), (2, mark(4, 4))]);
             evidence.outcomes()[0]
         };
-        assert_eq!(of_step(None), Outcome::Applied);
-        assert_eq!(of_step(Some(2)), Outcome::Unresolved);
+        assert_eq!(of_step(None), Resolution::Applied);
+        assert_eq!(of_step(Some(2)), Resolution::Unresolved);
     }
 
     #[test]
@@ -296,6 +299,6 @@ mod tests {
         let list = [unknown(7, vec![mark(11, 20)])];
         let mut evidence = Evidence::new(&list, &[vec![vec![version(11, 20, 1_100)]]], START);
         evidence.note(0, 1, 0, &[(0, mark(11, 11)), (1, mark(20, 20))]);
-        assert_eq!(evidence.outcomes(), [Outcome::Unresolved]);
+        assert_eq!(evidence.outcomes(), [Resolution::Unresolved]);
     }
 }

@@ -4,7 +4,7 @@ use riops_wire::backend::{Message, error_response};
 
 use super::*;
 use crate::record::Effects;
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 
 const ONE_ROW: Effects = Effects { inserted: 1, reinserted: 0, deleted: 0, added: 0 };
 
@@ -16,16 +16,16 @@ impl Generator for Inserts {
         tx.begin(1, 2);
         for _ in 0..2 {
             tx.execute(1, &[1, 10]);
-            tx.changes(TableEffects::of(1, ONE_ROW));
+            tx.changes(TransactionEffects::of(1, ONE_ROW));
             tx.end_step();
         }
         tx.autocommit();
         true
     }
 
-    fn reply(&mut self, _: &Transaction, _: &RowReply<'_>, _: &mut Outcome) {}
+    fn reply(&mut self, _: &Transaction, _: &RowReply<'_>, _: &mut TransactionOutcome) {}
 
-    fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
         outcome.wrong |= tag != "INSERT 0 1" || outcome.complete >= 2;
         outcome.rows += 1;
         outcome.effects.add(1, ONE_ROW);

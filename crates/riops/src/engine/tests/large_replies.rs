@@ -35,7 +35,7 @@ impl Generator for OneTransaction {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, reply: &RowReply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
         self.log.lock().unwrap().push((self.session, reply.first_length().unwrap()));
     }

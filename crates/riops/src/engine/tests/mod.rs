@@ -12,7 +12,7 @@ use crate::record::{Flavor, Point};
 use crate::server::ConnInfo;
 use crate::units::Nanos;
 use crate::workload::access::AccessPath;
-use crate::workload::transaction::{Outcome, Reply as RowReply, Transaction};
+use crate::workload::transaction::{Reply as RowReply, Transaction, TransactionOutcome};
 use crate::workload::{Generator, SessionPlan, Statement};
 use riops_wire::sqlstate::SqlState;
 
@@ -43,7 +43,7 @@ impl Generator for Reads {
         true
     }
 
-    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut TransactionOutcome) {
         let count = reply.first_bigint();
         outcome.rows += count.unwrap_or(0).cast_unsigned();
         outcome.wrong |= count != Some(tx.expected_rows().cast_signed());

@@ -70,7 +70,7 @@ impl Generator for Panics {
         panic!("of the test")
     }
 
-    fn reply(&mut self, _: &Transaction, _: &RowReply<'_>, _: &mut Outcome) {}
+    fn reply(&mut self, _: &Transaction, _: &RowReply<'_>, _: &mut TransactionOutcome) {}
 }
 
 /// A generator that shows when its session has ended: the sender is dropped.
@@ -81,7 +81,7 @@ impl Generator for Held {
         self.0.next(tx)
     }
 
-    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, tx: &Transaction, reply: &RowReply<'_>, outcome: &mut TransactionOutcome) {
         self.0.reply(tx, reply, outcome);
     }
 }

@@ -13,12 +13,12 @@ use super::super::session::{Activity, SessionError};
 use super::postponed::Postponed;
 use super::report::{ENDED_MAX, EndedSession};
 use super::{Clock, Worker, cpu};
-use crate::metrics::{Counter, Failure, Measured, Origin};
+use crate::metrics::{Counter, EventSource, Failure, Measured};
 use crate::plan::OnError;
 use crate::server::ConnectionError;
 use crate::units::{Nanos, Span};
-use crate::workload::effects::TableEffects;
-use crate::workload::unknown::{Origin as Started, UNKNOWN_MAX, Unknown};
+use crate::workload::effects::TransactionEffects;
+use crate::workload::unknown::{TransactionId, UNKNOWN_MAX, Unknown};
 use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
@@ -330,7 +330,7 @@ impl<C: Clock> Worker<C> {
         self.report.unsuccessful += 1;
         let operation = flight.tx.operation();
         let unknown = unknown && flight.may_be_committed();
-        let mut done = TableEffects::default();
+        let mut done = TransactionEffects::default();
         if flight.tx.is_autocommit() {
             done = flight.completed_effects();
         }
@@ -355,7 +355,7 @@ impl<C: Clock> Worker<C> {
         // Failed transactions count toward a number of rows too. Otherwise a run in which every
         // transaction fails would never end.
         if self.limit.counts(flight.claimed, now, flight.tx.expected_rows()) {
-            let origin = Origin::operation(operation);
+            let origin = EventSource::operation(operation);
             let retried = u64::from(flight.retries > 0);
             self.report.recorder.count(origin, [(lost, 1), (Counter::Retried, retried)]);
             self.report.recorder.count(origin, flight.queries.counts());
@@ -378,7 +378,7 @@ impl<C: Clock> Worker<C> {
         let marks = flight.tx.marks().iter().filter(|(of, _)| in_doubt(*of));
         let session = self.share.number(number as u64);
         self.report.unknown.push(Unknown {
-            origin: Started { stage: 0, session, number: flight.number, step },
+            origin: TransactionId { stage: 0, session, number: flight.number, step },
             operation: flight.tx.operation(),
             rows: flight.tx.expected_rows(),
             effects: flight.effects_in_doubt(),
@@ -487,7 +487,7 @@ impl<C: Clock> Worker<C> {
                     merge(&mut self.report.findings, std::mem::take(&mut opened.findings));
                     if self.limit.is_measured(now) {
                         if !planned {
-                            let origin = Origin::node(opened.node);
+                            let origin = EventSource::node(opened.node);
                             self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                         }
                         self.report.recorder.connects.record(opened.took);

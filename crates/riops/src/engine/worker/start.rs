@@ -5,7 +5,7 @@ use super::super::findings::Moment;
 use super::super::limit::Permission;
 use super::super::session::{Activity, Session, SessionError};
 use super::{Clock, Worker, WorkerEvent};
-use crate::metrics::{Counter, Origin};
+use crate::metrics::{Counter, EventSource};
 use crate::units::Nanos;
 
 /// Permission to start a transaction.
@@ -126,7 +126,7 @@ impl<C: Clock> Worker<C> {
                 let operation = self.sessions.get_mut(number).and_then(Session::skip);
                 self.report.starts_taken += u64::from(measured);
                 if measured {
-                    let origin = Origin { operation, node: None };
+                    let origin = EventSource { operation, node: None };
                     self.report.recorder.count(origin, [(Counter::Skipped, 1)]);
                     self.log_skipped(number, operation, now);
                 }

@@ -36,11 +36,11 @@ impl Server {
         &self,
         settings: &sessions::Settings,
         rng: &mut Xoshiro256PlusPlus,
-    ) -> Vec<sessions::Point> {
+    ) -> Vec<sessions::MeasuredLevel> {
         let mut points = Vec::new();
         while let sessions::Step::Measure(level) = sessions::next(settings, &points) {
             let throughput_per_s = self.throughput_per_s(level, rng);
-            points.push(sessions::Point { level, throughput_per_s, meets_threshold: None });
+            points.push(sessions::MeasuredLevel { level, throughput_per_s, meets_threshold: None });
         }
         points
     }

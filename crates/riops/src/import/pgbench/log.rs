@@ -30,7 +30,7 @@ const SCRIPTS_MAX: usize = 128;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum TransactionEnd {
     Succeeded {
         time_us: u64,
     },
@@ -44,7 +44,7 @@ enum Outcome {
 struct Entry {
     client: u64,
     number: u64,
-    outcome: Outcome,
+    outcome: TransactionEnd,
     script: u32,
     end_us: i64,
     column_7: Option<u64>,
@@ -86,13 +86,13 @@ fn parse<T: Limited>(what: &str, text: &str) -> Result<T, String> {
     number(text).ok_or_else(|| format!("expected a number as {what}, found \"{text}\""))
 }
 
-fn outcome(text: &str) -> Result<Outcome, String> {
+fn outcome(text: &str) -> Result<TransactionEnd, String> {
     Ok(match text {
-        "skipped" => Outcome::Skipped,
-        "failed" | "other" => Outcome::Failed(None),
-        "serialization" | "serialization_failure" => Outcome::Failed(Some("40001")),
-        "deadlock" | "deadlock_failure" => Outcome::Failed(Some("40P01")),
-        time => Outcome::Succeeded { time_us: parse("time", time)? },
+        "skipped" => TransactionEnd::Skipped,
+        "failed" | "other" => TransactionEnd::Failed(None),
+        "serialization" | "serialization_failure" => TransactionEnd::Failed(Some("40001")),
+        "deadlock" | "deadlock_failure" => TransactionEnd::Failed(Some("40P01")),
+        time => TransactionEnd::Succeeded { time_us: parse("time", time)? },
     })
 }
 
@@ -200,7 +200,7 @@ impl Sums {
         client.counts_from_0 |= entry.number == 0;
         let mut started_us = entry.end_us;
         match entry.outcome {
-            Outcome::Succeeded { time_us } => {
+            TransactionEnd::Succeeded { time_us } => {
                 client.succeeded += 1;
                 let start = entry.end_us.checked_sub_unsigned(time_us);
                 started_us = start.filter(|start| *start >= 0).ok_or(OUT_OF_RANGE)?;
@@ -214,8 +214,8 @@ impl Sums {
                     self.small_7 += u64::from(column_7 <= RETRIES_MEDIAN_MAX);
                 }
             }
-            Outcome::Skipped => second.skipped += 1,
-            Outcome::Failed(sqlstate) => {
+            TransactionEnd::Skipped => second.skipped += 1,
+            TransactionEnd::Failed(sqlstate) => {
                 second.failed += 1;
                 script.failed += 1;
                 *self.failures.entry(sqlstate.unwrap_or_default()).or_default() += 1;

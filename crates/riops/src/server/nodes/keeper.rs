@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::look::{listed, open_to_probe, probe};
+use super::discovery::{listed, open_to_probe, probe};
 use super::{Entry, Nodes, RETRY_AFTER};
 use crate::host::Interrupt;
 use crate::plan::Spread;

@@ -5,8 +5,8 @@
 //! another node only if its home node is unavailable. Used when connections are opened, never in the
 //! transaction loop.
 
+mod discovery;
 mod keeper;
-mod look;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::connection::{Connection, ConnectionError};
 use super::conninfo::{ConnInfo, Host};
 use crate::plan::Spread;
 use crate::record::Role;
-pub use look::Discovery;
+pub use discovery::Discovery;
 
 /// An unavailable node is excluded for this time, as in Yugabyte's smart drivers.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

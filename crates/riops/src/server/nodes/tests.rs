@@ -1,4 +1,4 @@
-use super::look::{Candidate, Probed};
+use super::discovery::{Candidate, Probed};
 use super::*;
 
 /// Nodes a, b and c in the zones a, b and c, not yet probed.
@@ -33,19 +33,19 @@ fn counts_the_sessions_of_nodes_that_report_no_connections() {
         numbered.map(candidate).collect::<Vec<_>>()
     };
     let mut unknown = listed([0, 0, 0]);
-    let warning = look::count_sessions(&mut unknown).unwrap();
+    let warning = discovery::count_sessions(&mut unknown).unwrap();
     assert!(warning.contains("connections of c:5433 is unknown"), "{warning}");
     // The connection that counts is not one of them.
     assert_eq!(unknown.iter().map(|each| each.node.connections).collect::<Vec<_>>(), [30, 0, 0]);
     let mut known = listed([7, 0, 0]);
-    assert_eq!(look::count_sessions(&mut known), None);
+    assert_eq!(discovery::count_sessions(&mut known), None);
     assert_eq!(known[0].node.connections, 7);
 }
 
 #[test]
 fn a_cold_node_of_yugabytedb_has_more_time_for_its_first_connection() {
     let info = ConnInfo::parse("host=a user=u connect_timeout=60", |_| None).unwrap();
-    let timeout = |cold| look::limited(&info, cold).connect_timeout.as_secs();
+    let timeout = |cold| discovery::limited(&info, cold).connect_timeout.as_secs();
     assert_eq!((timeout(false), timeout(true)), (3, 15));
 }
 

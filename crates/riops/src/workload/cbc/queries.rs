@@ -4,7 +4,7 @@
 use super::{Step, TABLE, for_size, session_sql};
 use crate::plan::{Plan, Protocol};
 use crate::workload::access::Access;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::{
     ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
@@ -120,11 +120,11 @@ impl Generator for QueryGenerator {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
     }
 
-    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut TransactionOutcome) {
         // An aggregate returns one row.
         outcome.wrong |= outcome.rows != 1;
     }

@@ -10,7 +10,7 @@ use super::rows::{TEXTS, binary_piece, binary_row_bytes, text_piece};
 use crate::plan::Method;
 use crate::workload::Generator;
 use crate::workload::texts::Texts;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 
 /// Assignment of rows to a session.
@@ -145,13 +145,13 @@ impl Generator for LoadGenerator {
         }
     }
 
-    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         // Only the procedure returns a row: the number of rows that it inserted.
         let rows = reply.first_bigint().and_then(|rows| u64::try_from(rows).ok());
         outcome.rows += rows.unwrap_or(0);
     }
 
-    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
         if self.method != Method::Procedure {
             outcome.rows += rows_in_tag(tag);
         }

@@ -10,10 +10,10 @@ use super::{OltpDataset, OltpRun};
 use crate::plan::OltpTest;
 use crate::record::Effects;
 use crate::workload::Generator;
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 use crate::workload::keys::RangePicker;
 use crate::workload::load::rows_in_tag;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 use crate::workload::values::Values;
 
@@ -41,7 +41,7 @@ const ANY_ROWS: ExpectedReply = ExpectedReply::Rows { least: 0, most: u64::MAX, 
 /// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct OltpGenerator {
-    recipe: Vec<(Vec<Kind>, u32)>,
+    sequence: Vec<(Vec<Kind>, u32)>,
     /// Kinds of statements on a table, in the order of the statement list of the session.
     kinds: Vec<Kind>,
     /// Number of statements in that list before those on the first table.
@@ -73,7 +73,7 @@ pub(super) struct OltpGenerator {
 
 /// Parts of the generator of a session that do not come from the plan.
 pub(super) struct Parts {
-    pub(super) recipe: Vec<(Vec<Kind>, u32)>,
+    pub(super) sequence: Vec<(Vec<Kind>, u32)>,
     pub(super) kinds: Vec<Kind>,
     pub(super) before: usize,
     pub(super) ids: RangePicker,
@@ -89,7 +89,7 @@ pub(super) struct Parts {
 
 impl OltpGenerator {
     pub(super) fn new(run: &OltpRun, dataset: &OltpDataset, parts: Parts) -> Self {
-        let Parts { recipe, kinds, before, ids, ranges, rng, texts, bulk, .. } = parts;
+        let Parts { sequence, kinds, before, ids, ranges, rng, texts, bulk, .. } = parts;
         let Parts { ids_below, session, sessions, .. } = parts;
         let rows = |kind: &Kind| match kind {
             Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange | Kind::Join => {
@@ -103,7 +103,7 @@ impl OltpGenerator {
             kinds.iter().map(rows).sum::<u64>() * u64::from(*count)
         };
         Self {
-            rows: recipe.iter().map(each).sum(),
+            rows: sequence.iter().map(each).sum(),
             next_id: ids_below - 1 - i64::from(session),
             id_step: i64::from(sessions),
             auto_inc: dataset.auto_inc,
@@ -118,7 +118,7 @@ impl OltpGenerator {
                 _ => dataset.tables,
             },
             table_size: dataset.table_size,
-            recipe,
+            sequence,
             kinds,
             before,
             ids,
@@ -375,8 +375,8 @@ impl Generator for OltpGenerator {
             self.expected_replies.push((ExpectedReply::Tag("BEGIN"), 0));
             self.step(tx, false);
         }
-        let recipe = std::mem::take(&mut self.recipe);
-        for (number, (kinds, count)) in recipe.iter().enumerate() {
+        let sequence = std::mem::take(&mut self.sequence);
+        for (number, (kinds, count)) in sequence.iter().enumerate() {
             let table = match &self.bulk {
                 Some(ids) => ids.table,
                 None => self.rng.random_range(0..self.tables),
@@ -388,20 +388,20 @@ impl Generator for OltpGenerator {
                     if let ExpectedReply::Change { effects, .. }
                     | ExpectedReply::Insert { effects, .. } = expected
                     {
-                        tx.changes(TableEffects::of(table + 1, effects));
+                        tx.changes(TransactionEffects::of(table + 1, effects));
                     }
                     if let ExpectedReply::Change { least: 0, .. } = expected {
                         tx.may_miss_rows();
                     }
                     self.expected_replies.push((expected, table + 1));
-                    let last = number + 1 == recipe.len()
+                    let last = number + 1 == sequence.len()
                         && round == *count
                         && position + 1 == kinds.len();
                     self.step(tx, last && !explicit);
                 }
             }
         }
-        self.recipe = recipe;
+        self.sequence = sequence;
         if explicit {
             tx.execute(1, &[]);
             self.expected_replies.push((ExpectedReply::Tag("COMMIT"), 0));
@@ -413,7 +413,7 @@ impl Generator for OltpGenerator {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
         outcome.returned += 1;
         let expected = self.expected_replies.get(outcome.complete as usize);
@@ -422,7 +422,7 @@ impl Generator for OltpGenerator {
         }
     }
 
-    fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, _: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
         let expected = self.expected_replies.get(outcome.complete as usize);
         match expected {
             Some((ExpectedReply::Tag(expected), _)) => outcome.wrong |= tag != *expected,

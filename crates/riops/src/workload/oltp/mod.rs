@@ -92,7 +92,7 @@ impl Oltp {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        statements::kinds(&statements::recipe(&self.run, &self.used))
+        statements::kinds(&statements::sequence(&self.run, &self.used))
     }
 
     /// Returns the statements of a session: BEGIN and COMMIT for explicit transactions, then the statements on
@@ -133,8 +133,8 @@ impl Oltp {
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
-        let recipe = statements::recipe(&self.run, &self.used);
-        let kinds = statements::kinds(&recipe);
+        let sequence = statements::sequence(&self.run, &self.used);
+        let kinds = statements::kinds(&sequence);
         let before = if self.run.is_explicit() { 2 } else { 0 };
         let bulk = (self.run.test == OltpTest::BulkInsert).then(|| {
             let highest = self.highest_ids.get(..self.used.tables as usize).unwrap_or_default();
@@ -159,7 +159,7 @@ impl Oltp {
             _ => picker(rows, 1),
         };
         let parts = Parts {
-            recipe,
+            sequence,
             kinds,
             before,
             ids,

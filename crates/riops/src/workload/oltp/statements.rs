@@ -96,7 +96,7 @@ impl Kind {
 
 /// Returns the composition of a transaction: the kinds of statements in order, and the number of repeats.
 /// As in sysbench, each entry picks its own table.
-pub(super) fn recipe(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u32)> {
+pub(super) fn sequence(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u32)> {
     let insert = if dataset.auto_inc { Kind::InsertAuto } else { Kind::Insert };
     let one = |kind, count| (vec![kind], count);
     let ranges = |count: u32| if run.range_selects { count } else { 0 };
@@ -141,10 +141,10 @@ pub(super) fn recipe(run: &OltpRun, dataset: &OltpDataset) -> Vec<(Vec<Kind>, u3
     all.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// Returns the distinct kinds of a recipe.
-pub(super) fn kinds(recipe: &[(Vec<Kind>, u32)]) -> Vec<Kind> {
+/// Returns the distinct kinds of a sequence.
+pub(super) fn kinds(sequence: &[(Vec<Kind>, u32)]) -> Vec<Kind> {
     let mut all: Vec<Kind> = Vec::new();
-    for kind in recipe.iter().flat_map(|(kinds, _)| kinds) {
+    for kind in sequence.iter().flat_map(|(kinds, _)| kinds) {
         if !all.contains(kind) {
             all.push(*kind);
         }

@@ -8,9 +8,9 @@ use riops_wire::frontend::Message as Sent;
 
 use super::*;
 use crate::record::Effects;
-use crate::workload::effects::{EffectsByTable, TableEffects, UNATTRIBUTED};
+use crate::workload::effects::{EffectsByTable, TransactionEffects, UNATTRIBUTED};
 use crate::workload::tables::Job;
-use crate::workload::transaction::{Outcome, Statements, Transaction};
+use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 
 const TESTS: [OltpTest; 20] = [
     OltpTest::ReadWrite,
@@ -210,10 +210,10 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 /// Returns the outcome of these replies: the number of rows, the length of their first column, and the tag.
-fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> Outcome {
+fn outcome(workload: &Oltp, replies: &[(usize, usize, &str)]) -> TransactionOutcome {
     let (mut generator, mut tx) = session(workload, Protocol::Prepared);
     generator.next(&mut tx);
-    let mut outcome = Outcome::default();
+    let mut outcome = TransactionOutcome::default();
     for (rows, bytes, tag) in replies {
         let value = vec![b'x'; *bytes];
         let mut encoded = Vec::new();
@@ -286,7 +286,7 @@ fn the_expected_effects_are_known_before_the_transaction() {
     assert_eq!(rows, 10 + 300 + 1 + 4);
     let skip = OltpRun { skip_trx: true, ..small(OltpTest::WriteOnly) };
     assert!(asked(skip).2);
-    assert_eq!(asked(small(OltpTest::PointSelect)).0, TableEffects::default());
+    assert_eq!(asked(small(OltpTest::PointSelect)).0, TransactionEffects::default());
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn bulk_inserts_continue_above_the_existing_ids_and_are_checked() {
     let (mut generator, mut tx) = session(&workload, Protocol::Prepared);
     generator.next(&mut tx);
     let effects = Effects { inserted: 2, added: 23, ..Effects::default() };
-    assert_eq!(tx.expected_effects(), TableEffects::of(1, effects));
+    assert_eq!(tx.expected_effects(), TransactionEffects::of(1, effects));
     let mut ledger = Ledger::default();
     ledger.effects.add_to(1, effects);
     let baseline = [vec![10, 0, 55, 0], vec![20, 0, 210, 0]];

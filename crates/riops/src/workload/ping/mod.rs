@@ -4,7 +4,7 @@
 //! The statements differ in the work of the server: execute a query (`select1`), recognize an empty query
 //! (`empty`), or only reply to a Sync (`sync`, the minimum of the protocol).
 
-use super::transaction::{Outcome, Reply, Transaction};
+use super::transaction::{Reply, Transaction, TransactionOutcome};
 use super::{
     ALL_STATEMENTS, Build, BuildFor, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
@@ -76,11 +76,11 @@ impl Generator for PingGenerator {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
     }
 
-    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut TransactionOutcome) {
         outcome.wrong |= outcome.rows != self.rows();
     }
 }

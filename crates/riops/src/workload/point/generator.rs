@@ -7,7 +7,7 @@ use crate::workload::Generator;
 use crate::workload::keys::RangePicker;
 use crate::workload::load::{COLUMNS, TEXTS, rows_in_tag};
 use crate::workload::texts::Texts;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 
 // Positions in the operations of the stage.
 pub(super) const OPERATION_SELECT: usize = 0;
@@ -72,7 +72,7 @@ impl Generator for PointGenerator {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         outcome.rows += 1;
         let mut columns = 0;
         for text in reply.texts() {
@@ -83,7 +83,7 @@ impl Generator for PointGenerator {
         outcome.wrong |= columns != TEXTS;
     }
 
-    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
         if tx.operation() == OPERATION_UPDATE {
             outcome.rows += rows_in_tag(tag);
         }

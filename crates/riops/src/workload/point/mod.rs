@@ -33,14 +33,14 @@ const SESSION_SETTINGS: [&str; 4] = [
 
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
-pub struct Point {
+pub struct PointAccess {
     table: LoadTable,
     /// Number of rows that the sessions use, the first ones.
     rows_used: u64,
     run: PointRun,
 }
 
-impl Point {
+impl PointAccess {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
@@ -136,12 +136,12 @@ impl Build for PointRun {
         let mut dataset = found.dataset::<LoadDataset>()?.clone();
         note_length(&mut dataset, self);
         let rows_used = found.used::<LoadDataset>()?.rows;
-        let workload = Point::new(dataset, self.clone()).on(found.flavor);
-        Ok(Box::new(Point { rows_used, ..workload }))
+        let workload = PointAccess::new(dataset, self.clone()).on(found.flavor);
+        Ok(Box::new(PointAccess { rows_used, ..workload }))
     }
 }
 
-impl Workload for Point {
+impl Workload for PointAccess {
     fn table_names(&self) -> Vec<String> {
         vec![self.table.full_name()]
     }

@@ -4,18 +4,18 @@ use super::generator::OPERATION_UPDATE;
 use super::*;
 use crate::plan::PointOperations;
 use crate::workload::Generator;
-use crate::workload::transaction::{Outcome, Statements, Transaction};
+use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use proptest::prelude::*;
 use riops_wire::backend::{Message as Answer, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend::Message;
 
-fn point(rows: u64, op: &str, field_length: Option<u32>) -> Point {
+fn point(rows: u64, op: &str, field_length: Option<u32>) -> PointAccess {
     let run = PointRun { op: op.parse().unwrap(), field_length, ..PointRun::default() };
-    Point::new(LoadDataset { rows, field_length: 6, ..LoadDataset::default() }, run)
+    PointAccess::new(LoadDataset { rows, field_length: 6, ..LoadDataset::default() }, run)
 }
 
-fn session(point: &Point) -> (Box<dyn Generator>, Transaction) {
+fn session(point: &PointAccess) -> (Box<dyn Generator>, Transaction) {
     let plan = Plan { seed: 3, ..Plan::default() };
     let session = point.stage(&plan).sessions.remove(0);
     let Work::Client(generator) = session.work else { panic!("the loop runs in the server") };
@@ -82,10 +82,10 @@ fn updates_write_new_texts_of_the_requested_length() {
 }
 
 /// Returns the outcome of a select with these rows in its reply.
-fn outcome(point: &Point, rows: &[&[&str]]) -> Outcome {
+fn outcome(point: &PointAccess, rows: &[&[&str]]) -> TransactionOutcome {
     let (mut generator, mut tx) = session(point);
     generator.next(&mut tx);
-    let mut outcome = Outcome::default();
+    let mut outcome = TransactionOutcome::default();
     for row in rows {
         let mut bytes = Vec::new();
         let values: Vec<_> = row.iter().map(|value| Some(value.as_bytes())).collect();
@@ -102,7 +102,10 @@ fn outcome(point: &Point, rows: &[&[&str]]) -> Outcome {
 fn a_row_must_have_four_texts_of_an_allowed_length() {
     let select = point(10, "select", None);
     let good: &[&str] = &["abcdef"; 4];
-    assert_eq!(outcome(&select, &[good]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
+    assert_eq!(
+        outcome(&select, &[good]),
+        TransactionOutcome { rows: 1, wrong: false, ..TransactionOutcome::default() }
+    );
     for wrong in [&["abcdef"; 3][..], &["abcdef"; 5], &["abcdef", "abcdef", "abcdef", "abcde"]] {
         assert!(outcome(&select, &[wrong]).wrong, "{wrong:?}");
     }
@@ -111,7 +114,10 @@ fn a_row_must_have_four_texts_of_an_allowed_length() {
     // Texts written by concurrent updates are also correct.
     let mixed = point(10, "mixed:90/10", Some(9));
     let both: &[&str] = &["abcdef", "abcdefghi", "abcdef", "abcdefghi"];
-    assert_eq!(outcome(&mixed, &[both]), Outcome { rows: 1, wrong: false, ..Outcome::default() });
+    assert_eq!(
+        outcome(&mixed, &[both]),
+        TransactionOutcome { rows: 1, wrong: false, ..TransactionOutcome::default() }
+    );
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn an_update_must_change_exactly_one_row() {
     let (mut generator, mut tx) = session(&point(10, "update", None));
     generator.next(&mut tx);
     for (tag, wrong) in [("UPDATE 1", false), ("UPDATE 0", true), ("UPDATE 2", true)] {
-        let mut outcome = Outcome::default();
+        let mut outcome = TransactionOutcome::default();
         generator.complete(&tx, tag, &mut outcome);
         assert_eq!(outcome.wrong, wrong, "{tag}");
     }

@@ -6,9 +6,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::plan::{RowsRun, UpdateShare};
 use crate::record::Effects;
 use crate::workload::Generator;
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 use crate::workload::keys::RangePicker;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 
 // Positions in the operations of the stage.
@@ -16,8 +16,8 @@ pub(super) const OPERATION_READ: usize = 0;
 pub(super) const OPERATION_UPDATE: usize = 1;
 
 /// Returns the effects of this number of increments in a table.
-pub(super) fn increments(table: u32, rows: u64) -> TableEffects {
-    TableEffects::of(table, Effects { added: rows, ..Effects::default() })
+pub(super) fn increments(table: u32, rows: u64) -> TransactionEffects {
+    TransactionEffects::of(table, Effects { added: rows, ..Effects::default() })
 }
 
 /// Positions of the statements on one table. The position of an unused statement is arbitrary.
@@ -123,10 +123,10 @@ impl Generator for RowsGenerator {
         true
     }
 
-    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut Outcome) {
+    fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);
-        if let Some((table, _)) = tx.effects().iter().flat_map(TableEffects::iter).next() {
+        if let Some((table, _)) = tx.effects().iter().flat_map(TransactionEffects::iter).next() {
             outcome.effects = increments(table, outcome.rows);
         }
         // All keys exist, so a range has as many rows as keys.

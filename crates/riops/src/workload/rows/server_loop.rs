@@ -13,7 +13,7 @@ use super::load::table_name;
 use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
 use crate::units::sql::literal;
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::routines::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
@@ -164,9 +164,9 @@ impl ServerLoop for RowsLoop {
         (batches, batches * self.update_batch)
     }
 
-    fn effects(&self, operation: usize, rows: u64) -> TableEffects {
+    fn effects(&self, operation: usize, rows: u64) -> TransactionEffects {
         let counted = operation == OPERATION_UPDATE && !self.index_only;
-        if counted { increments(self.table, rows) } else { TableEffects::default() }
+        if counted { increments(self.table, rows) } else { TransactionEffects::default() }
     }
 }
 

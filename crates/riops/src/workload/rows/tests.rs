@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::generator::OPERATION_UPDATE;
 use super::*;
 use crate::plan::UpdateShare;
-use crate::workload::transaction::{Outcome, Statements, Transaction};
+use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use proptest::prelude::*;
 use riops_wire::backend::{Message, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
@@ -171,20 +171,26 @@ fn a_reply_with_missing_rows_is_wrong() {
         data_row(&mut bytes, &[value, None]).unwrap();
         let (frame, _) = split(&bytes, FRAME_BYTES_MAX).unwrap().unwrap();
         let Message::DataRow(row) = Message::decode(frame).unwrap() else { panic!("no row") };
-        let mut outcome = Outcome::default();
+        let mut outcome = TransactionOutcome::default();
         generator(&mut session).reply(&tx, &tx.reply(row), &mut outcome);
         outcome
     };
     assert_eq!(
         reply(Some(&10i64.to_be_bytes())),
-        Outcome { rows: 10, wrong: false, ..Outcome::default() }
+        TransactionOutcome { rows: 10, wrong: false, ..TransactionOutcome::default() }
     );
     assert_eq!(
         reply(Some(&9i64.to_be_bytes())),
-        Outcome { rows: 9, wrong: true, ..Outcome::default() }
+        TransactionOutcome { rows: 9, wrong: true, ..TransactionOutcome::default() }
     );
-    assert_eq!(reply(Some(b"10")), Outcome { rows: 0, wrong: true, ..Outcome::default() });
-    assert_eq!(reply(None), Outcome { rows: 0, wrong: true, ..Outcome::default() });
+    assert_eq!(
+        reply(Some(b"10")),
+        TransactionOutcome { rows: 0, wrong: true, ..TransactionOutcome::default() }
+    );
+    assert_eq!(
+        reply(None),
+        TransactionOutcome { rows: 0, wrong: true, ..TransactionOutcome::default() }
+    );
 }
 
 #[test]

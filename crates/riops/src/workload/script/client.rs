@@ -22,9 +22,9 @@ use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
 use crate::workload::access::Executed;
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 use crate::workload::load::rows_in_tag;
-use crate::workload::transaction::{Outcome, Reply, Transaction};
+use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::turn::{ShellCommand, ShellOutput, Turn};
 use crate::workload::{Generator, OnMessage};
 
@@ -450,7 +450,7 @@ impl State {
     }
 
     /// Returns what the current transaction of a built-in script changes.
-    fn effects(&self, builtin: Builtin) -> TableEffects {
+    fn effects(&self, builtin: Builtin) -> TransactionEffects {
         let delta = match self.delta.map(|slot| self.variables.get(slot)) {
             Some(Content::Value(Value::Int(delta))) => *delta,
             _ => 0,
@@ -497,7 +497,7 @@ impl Generator for Client {
         true
     }
 
-    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, _: &mut Outcome) {
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, _: &mut TransactionOutcome) {
         if self.state.reads_rows {
             self.state.received.row(reply);
         }
@@ -512,7 +512,7 @@ impl Generator for Client {
         }
     }
 
-    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut Outcome) {
+    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
         let Self { program, state } = self;
         let rows = rows_in_tag(tag);
         outcome.rows += rows;

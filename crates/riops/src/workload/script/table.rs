@@ -6,7 +6,7 @@ use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset};
 use crate::record::{Check, Effects, Flavor};
 use crate::units::sql::{self, identifier};
 use crate::workload::check::{Bounds, Ledger};
-use crate::workload::effects::TableEffects;
+use crate::workload::effects::TransactionEffects;
 use crate::workload::fill;
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 
@@ -337,10 +337,10 @@ pub(super) fn checks(
 
 /// Returns what a transaction of a built-in script with this random difference changes. The number in the ledger depends on
 /// the script: only some of the tables depend on those of `simple-update`.
-pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TableEffects {
+pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TransactionEffects {
     let number = if builtin == Builtin::TpcbLike { 1 } else { 2 };
     let added = u64::try_from(delta + DELTA_OFFSET).unwrap_or(0);
-    TableEffects::of(number, Effects { inserted: 1, added, ..Effects::default() })
+    TransactionEffects::of(number, Effects { inserted: 1, added, ..Effects::default() })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use model::{LevelResult, Point, SATURATED, Settings};
+pub use model::{LevelResult, MeasuredLevel, SATURATED, Settings};
 use state::State;
 
 use crate::stats::{ScalingError, ScalingLaw, ScalingPoint, ScalingSettings, scaling_law};
@@ -50,7 +50,7 @@ pub struct Conclusion {
 
 /// Returns the next step. At most [`Settings::runs_max`] runs are measured.
 #[must_use]
-pub fn next(settings: &Settings, points: &[Point]) -> Step {
+pub fn next(settings: &Settings, points: &[MeasuredLevel]) -> Step {
     if points.len() >= usize::try_from(settings.runs_max).unwrap_or(usize::MAX) {
         return Step::Done;
     }
@@ -61,7 +61,7 @@ pub fn next(settings: &Settings, points: &[Point]) -> Step {
 /// Returns the throughput at the saturation point, [`Conclusion::saturation`]; `None` if no run has a throughput.
 /// Unlike [`conclude`], it does not fit the law.
 #[must_use]
-pub fn saturation(settings: &Settings, points: &[Point]) -> Option<LevelResult> {
+pub fn saturation(settings: &Settings, points: &[MeasuredLevel]) -> Option<LevelResult> {
     let state = State::new(settings, points);
     let level = state.saturation()?;
     state.results().into_iter().find(|result| result.level == level)
@@ -69,7 +69,7 @@ pub fn saturation(settings: &Settings, points: &[Point]) -> Option<LevelResult> 
 
 /// Returns the result; `None` if no run has a throughput.
 #[must_use]
-pub fn conclude(settings: &Settings, points: &[Point]) -> Option<Conclusion> {
+pub fn conclude(settings: &Settings, points: &[MeasuredLevel]) -> Option<Conclusion> {
     let state = State::new(settings, points);
     let best = state.best()?;
     let measured: Vec<ScalingPoint> = points

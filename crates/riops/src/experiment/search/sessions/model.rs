@@ -33,7 +33,7 @@ impl Default for Settings {
 
 /// A finished run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct MeasuredLevel {
     /// Number of sessions.
     pub level: u32,
     /// Throughput per second; 0 for a run that failed or is invalid.

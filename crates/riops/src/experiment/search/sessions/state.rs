@@ -2,7 +2,7 @@
 
 use super::super::boundary::{Tally, add, boundary};
 use super::super::grid;
-use super::model::{LevelResult, Point, SATURATED, Settings};
+use super::model::{LevelResult, MeasuredLevel, SATURATED, Settings};
 use crate::stats::{Interval, mean_intervals};
 
 /// Growth of throughput from one doubling to the next that counts as growth, as a share.
@@ -51,7 +51,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(settings: &Settings, points: &[Point]) -> Self {
+    pub(super) fn new(settings: &Settings, points: &[MeasuredLevel]) -> Self {
         let mut measured: Vec<Measured> = Vec::new();
         let mut threshold = Vec::new();
         for point in points {

@@ -9,16 +9,20 @@ fn search(
     settings: &Settings,
     throughput_per_s: impl Fn(u32) -> f64,
     meets_threshold: impl Fn(u32) -> Option<bool>,
-) -> Vec<Point> {
+) -> Vec<MeasuredLevel> {
     let mut points = Vec::new();
     while let Step::Measure(level) = next(settings, &points) {
         let throughput_per_s = throughput_per_s(level);
-        points.push(Point { level, throughput_per_s, meets_threshold: meets_threshold(level) });
+        points.push(MeasuredLevel {
+            level,
+            throughput_per_s,
+            meets_threshold: meets_threshold(level),
+        });
     }
     points
 }
 
-fn levels(points: &[Point]) -> Vec<u32> {
+fn levels(points: &[MeasuredLevel]) -> Vec<u32> {
     points.iter().map(|point| point.level).collect()
 }
 
@@ -91,10 +95,10 @@ fn a_level_that_fails_twice_ends_the_climb() {
 fn a_run_that_fails_by_chance_does_not_end_the_climb() {
     let settings = Settings::default();
     for failed in 0..6 {
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<MeasuredLevel> = Vec::new();
         while let Step::Measure(level) = next(&settings, &points) {
             let throughput_per_s = if points.len() == failed { 0.0 } else { four_cores(level) };
-            points.push(Point { level, throughput_per_s, meets_threshold: None });
+            points.push(MeasuredLevel { level, throughput_per_s, meets_threshold: None });
         }
         let found = conclude(&settings, &points).unwrap();
         assert_eq!((found.saturation, found.failing), (4, None), "{failed}");
@@ -112,11 +116,11 @@ fn a_search_without_any_throughput_ends() {
 fn one_slow_run_during_the_climb_does_not_change_the_answer() {
     let settings = Settings::default();
     for slow in 0..6 {
-        let mut points: Vec<Point> = Vec::new();
+        let mut points: Vec<MeasuredLevel> = Vec::new();
         while let Step::Measure(level) = next(&settings, &points) {
             let factor = if points.len() == slow { 0.8 } else { 1.0 };
             let throughput_per_s = four_cores(level) * factor;
-            points.push(Point { level, throughput_per_s, meets_threshold: None });
+            points.push(MeasuredLevel { level, throughput_per_s, meets_threshold: None });
         }
         let saturation = conclude(&settings, &points).unwrap().saturation;
         assert!([3, 4, 6].contains(&saturation), "{slow}: {saturation}");
