@@ -15,6 +15,12 @@ use serde::Serialize;
 
 pub use format::{count, duration_us, percent, rate};
 
+/// Whether a value is the default of its type, for `skip_serializing_if`.
+#[must_use]
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Failure to parse a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {

@@ -1,12 +1,12 @@
 //! The parameters of the workload `cbc`: the size and place of its table, and the queries that run in several
 //! sessions at once.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
+use super::names::names;
 use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::split_size;
@@ -57,11 +57,6 @@ impl FromStr for CbcSize {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "called by serde")]
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
-}
-
 /// Rounds to [`DECIMALS`].
 fn rounded(gigabytes: f64) -> f64 {
     (gigabytes * DECIMALS).round() / DECIMALS
@@ -78,14 +73,7 @@ pub enum CbcPlace {
     Schema,
 }
 
-impl fmt::Display for CbcPlace {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Database => "database",
-            Self::Schema => "schema",
-        })
-    }
-}
+names!(CbcPlace { Database: "database", Schema: "schema" });
 
 /// The parameters of `run cbc`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,7 +90,7 @@ pub struct CbcRun {
     #[serde(default)]
     pub cold: bool,
     /// With `cold`: whether the run is valid even if a cache could not be emptied.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub cold_try: bool,
     /// Sessions of each query stage; empty: no query stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,7 +104,7 @@ pub struct CbcRun {
     #[serde(default)]
     pub skip_space_check: bool,
     /// Pause before each stage but the first, in seconds. It is not measured.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub cooldown_s: f64,
 }
 

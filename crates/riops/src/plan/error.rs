@@ -11,9 +11,23 @@ pub(super) fn refuse<T>(message: String) -> Result<T, PlanError> {
     Err(PlanError(message))
 }
 
-pub(super) fn at_least_one(option: &str, value: u64) -> Result<(), PlanError> {
-    if value == 0 {
+pub(super) fn at_least_one(option: &str, value: impl Into<u64>) -> Result<(), PlanError> {
+    if value.into() == 0 {
         return refuse(format!("{option} must be at least 1"));
+    }
+    Ok(())
+}
+
+/// Fails if a value exceeds its maximum. `reason` follows the maximum.
+pub(super) fn at_most(
+    option: &str,
+    value: impl Into<u64>,
+    most: impl Into<u64>,
+    reason: &str,
+) -> Result<(), PlanError> {
+    let (value, most) = (value.into(), most.into());
+    if value > most {
+        return refuse(format!("{option} {value} exceeds the maximum of {most}{reason}"));
     }
     Ok(())
 }

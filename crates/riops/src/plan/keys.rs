@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
+use super::names::text_in_json;
 
 /// The distribution of the accessed keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -121,13 +122,7 @@ fn parse_distribution(text: &str) -> Option<Distribution> {
     })
 }
 
-impl TryFrom<String> for Distribution {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
+text_in_json!(Distribution);
 
 impl fmt::Display for Distribution {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,12 +141,6 @@ impl fmt::Display for Distribution {
                 write!(formatter, "hotspot:{keys_percent}:{accesses_percent}")
             }
         }
-    }
-}
-
-impl From<Distribution> for String {
-    fn from(distribution: Distribution) -> Self {
-        distribution.to_string()
     }
 }
 

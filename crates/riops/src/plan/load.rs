@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, refuse, require_first};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
+use super::names::names;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, overlaid};
 
@@ -87,12 +88,8 @@ impl LoadDataset {
 }
 
 pub(super) fn validate_field_length(length: u32) -> Result<(), PlanError> {
-    at_least_one("--field-length", u64::from(length))?;
-    if length > FIELD_LENGTH_MAX {
-        return refuse(format!(
-            "--field-length {length} exceeds the maximum of {FIELD_LENGTH_MAX}"
-        ));
-    }
+    at_least_one("--field-length", length)?;
+    at_most("--field-length", length, FIELD_LENGTH_MAX, "")?;
     Ok(())
 }
 
@@ -115,20 +112,16 @@ pub enum Method {
     Unnest,
 }
 
-impl Method {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Insert => "insert",
-            Self::Copy => "copy",
-            Self::CopyBinary => "copy-binary",
-            Self::CopyFile => "copy-file",
-            Self::Procedure => "procedure",
-            Self::Unnest => "unnest",
-        }
-    }
+names!(Method {
+    Insert: "insert",
+    Copy: "copy",
+    CopyBinary: "copy-binary",
+    CopyFile: "copy-file",
+    Procedure: "procedure",
+    Unnest: "unnest"
+});
 
+impl Method {
     /// Returns the origin of the texts.
     #[must_use]
     pub fn contents(self) -> Contents {
@@ -264,19 +257,9 @@ impl DatasetSpec for LoadDataset {
 
     fn validate(&self) -> Result<(), PlanError> {
         at_least_one("--rows", self.rows)?;
-        if self.rows > ROWS_MAX {
-            return refuse(format!(
-                "--rows {} exceeds the maximum of {ROWS_MAX}: the key is an int",
-                self.rows
-            ));
-        }
+        at_most("--rows", self.rows, ROWS_MAX, ": the key is an int")?;
         validate_field_length(self.field_length)?;
-        if self.tablets > TABLETS_MAX {
-            return refuse(format!(
-                "--tablets {} exceeds the maximum of {TABLETS_MAX}",
-                self.tablets
-            ));
-        }
+        at_most("--tablets", self.tablets, TABLETS_MAX, "")?;
         let name = &self.table_name;
         let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
             && name

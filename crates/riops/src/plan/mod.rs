@@ -7,6 +7,7 @@ mod error;
 mod imported;
 mod keys;
 pub mod load;
+mod names;
 pub mod oltp;
 mod part;
 mod pgbench;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, at_most, refuse};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
@@ -178,11 +178,11 @@ impl OltpRun {
         if let Some((option, count)) = counts.iter().find(|(_, count)| *count > STATEMENTS_MAX) {
             return refuse(format!("{option} {count} exceeds the maximum of {STATEMENTS_MAX}"));
         }
-        at_least_one("--range-size", u64::from(self.range_size))?;
-        at_least_one("--random-points", u64::from(self.random_points))?;
-        at_least_one("--number-of-ranges", u64::from(self.number_of_ranges))?;
-        at_least_one("--num-rows-in-insert", u64::from(self.num_rows_in_insert))?;
-        at_least_one("--batch-insert-count", u64::from(self.batch_insert_count))?;
+        at_least_one("--range-size", self.range_size)?;
+        at_least_one("--random-points", self.random_points)?;
+        at_least_one("--number-of-ranges", self.number_of_ranges)?;
+        at_least_one("--num-rows-in-insert", self.num_rows_in_insert)?;
+        at_least_one("--batch-insert-count", self.batch_insert_count)?;
         for (option, values) in [
             ("--random-points", self.random_points),
             ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
@@ -348,7 +348,7 @@ impl DatasetSpec for OltpDataset {
                 self.schema
             ));
         }
-        at_least_one("--tables", u64::from(self.tables))?;
+        at_least_one("--tables", self.tables)?;
         if !self.bulk_insert {
             at_least_one("--table-size", self.table_size)?;
         } else if self.table_size > 0 {
@@ -357,17 +357,10 @@ impl DatasetSpec for OltpDataset {
                     .to_owned(),
             );
         }
-        if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
-        }
-        if self.table_size > TABLE_SIZE_MAX {
-            return refuse(format!(
-                "--table-size {} exceeds the maximum of {TABLE_SIZE_MAX}: the type of id is integer",
-                self.table_size
-            ));
-        }
+        at_most("--tables", self.tables, TABLES_MAX, "")?;
+        at_most("--table-size", self.table_size, TABLE_SIZE_MAX, ": the type of id is integer")?;
         if self.range_key_partitioning && self.manual_range_splitting {
-            at_least_one("--num-table-splits", u64::from(self.num_table_splits))?;
+            at_least_one("--num-table-splits", self.num_table_splits)?;
             if self.num_table_splits > SPLITS_MAX
                 || u64::from(self.num_table_splits) > self.table_size
             {

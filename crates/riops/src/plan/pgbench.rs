@@ -15,14 +15,6 @@ pub enum VacuumFirst {
     All,
 }
 
-impl VacuumFirst {
-    /// Whether nothing is done.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Self::None
-    }
-}
-
 /// A log of single transactions, in files as pgbench writes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransactionLog {
@@ -54,12 +46,4 @@ pub struct PgbenchReport {
     pub verbose_errors: bool,
     /// Whether each command of each client is shown.
     pub debug: bool,
-}
-
-impl PgbenchReport {
-    /// Whether nothing was requested.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
+use super::names::names;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, Spec, Traits};
 
@@ -19,17 +20,7 @@ pub enum PingStatement {
     Sync,
 }
 
-impl PingStatement {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Select1 => "select1",
-            Self::Empty => "empty",
-            Self::Sync => "sync",
-        }
-    }
-}
+names!(PingStatement { Select1: "select1", Empty: "empty", Sync: "sync" });
 
 /// The parameters of `run ping`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::load::validate_field_length;
+use super::names::text_in_json;
 use super::policy::Caches;
 use super::spec::{Common, Mix, Spec, Traits};
 
@@ -42,13 +43,7 @@ impl FromStr for PointOperations {
     }
 }
 
-impl TryFrom<String> for PointOperations {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
+text_in_json!(PointOperations);
 
 impl fmt::Display for PointOperations {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,12 +52,6 @@ impl fmt::Display for PointOperations {
             100 => formatter.write_str("update"),
             update => write!(formatter, "mixed:{}/{update}", 100 - update.min(100)),
         }
-    }
-}
-
-impl From<PointOperations> for String {
-    fn from(operations: PointOperations) -> Self {
-        operations.to_string()
     }
 }
 

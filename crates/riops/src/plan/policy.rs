@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::names::names;
+
 /// Maximum number of sessions: far more than a server accepts without a pooler.
 pub const SESSIONS_MAX: u32 = 10_000;
 
@@ -71,17 +73,7 @@ pub enum Protocol {
     Simple,
 }
 
-impl Protocol {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prepared => "prepared",
-            Self::Extended => "extended",
-            Self::Simple => "simple",
-        }
-    }
-}
+names!(Protocol { Prepared: "prepared", Extended: "extended", Simple: "simple" });
 
 /// How a worker waits for its sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,23 +88,7 @@ pub enum Driver {
     IoUring,
 }
 
-impl Driver {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Epoll => "epoll",
-            Self::IoUring => "io-uring",
-        }
-    }
-
-    /// Returns whether it is the default.
-    #[must_use]
-    pub fn is_auto(&self) -> bool {
-        *self == Self::Auto
-    }
-}
+names!(Driver { Auto: "auto", Epoll: "epoll", IoUring: "io-uring" });
 
 /// The reaction to an error that is not retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, refuse, require_first};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
 use super::keys::Distribution;
+use super::names::{names, text_in_json};
 use super::policy::{Caches, Protocol, Schedule};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 
@@ -44,13 +45,7 @@ impl FromStr for Order {
     }
 }
 
-impl TryFrom<String> for Order {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
+text_in_json!(Order);
 
 impl fmt::Display for Order {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,12 +55,6 @@ impl fmt::Display for Order {
             Self::Hash => "hash",
             Self::Sql(expression) => expression,
         })
-    }
-}
-
-impl From<Order> for String {
-    fn from(order: Order) -> Self {
-        order.to_string()
     }
 }
 
@@ -80,16 +69,7 @@ pub enum Layout {
     Block,
 }
 
-impl Layout {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Block => "block",
-        }
-    }
-}
+names!(Layout { Packed: "packed", Block: "block" });
 
 /// The parameters of the dataset of `prepare rows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,16 +156,7 @@ pub enum LoopSide {
     Server,
 }
 
-impl LoopSide {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-}
+names!(LoopSide { Client: "client", Server: "server" });
 
 /// The parameters of `run rows`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -261,12 +232,7 @@ impl RowsRun {
         }
         at_least_one("--update-batch", self.update_batch())?;
         at_least_one("--working-set", self.working_set.unwrap_or(1))?;
-        if self.update_percent > 100 {
-            return refuse(format!(
-                "--update-percent {} exceeds the maximum of 100",
-                self.update_percent
-            ));
-        }
+        at_most("--update-percent", self.update_percent, 100u8, "")?;
         if self.stages().len() > STAGES_MAX {
             return refuse(format!(
                 "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
@@ -371,22 +337,13 @@ impl DatasetSpec for RowsDataset {
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        at_least_one("--tables", u64::from(self.tables))?;
+        at_least_one("--tables", self.tables)?;
         at_least_one("--rows", self.rows)?;
         at_least_one("--batch", self.batch)?;
-        at_least_one("--filler", u64::from(self.filler))?;
-        if self.tables > TABLES_MAX {
-            return refuse(format!("--tables {} exceeds the maximum of {TABLES_MAX}", self.tables));
-        }
-        if self.rows > ROWS_MAX {
-            return refuse(format!("--rows {} exceeds the maximum of {ROWS_MAX}", self.rows));
-        }
-        if self.filler > FILLER_MAX {
-            return refuse(format!(
-                "--filler {} exceeds the maximum of {FILLER_MAX}: a row must fit into one page",
-                self.filler
-            ));
-        }
+        at_least_one("--filler", self.filler)?;
+        at_most("--tables", self.tables, TABLES_MAX, "")?;
+        at_most("--rows", self.rows, ROWS_MAX, "")?;
+        at_most("--filler", self.filler, FILLER_MAX, ": a row must fit into one page")?;
         if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
             return refuse(format!(
                 "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",

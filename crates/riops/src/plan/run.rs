@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, refuse, require_printable};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
@@ -41,7 +41,7 @@ pub struct Plan {
     /// Number of worker threads that drive them.
     pub workers: u32,
     /// How the workers wait for their sockets.
-    #[serde(default, skip_serializing_if = "Driver::is_auto")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub driver: Driver,
     /// Intended start times of the transactions.
     pub schedule: Schedule,
@@ -250,7 +250,7 @@ impl Plan {
         let Some(nodes) = self.nodes else {
             return Ok(());
         };
-        at_least_one("--nodes", u64::from(nodes))?;
+        at_least_one("--nodes", nodes)?;
         if self.spread == Spread::Off {
             return refuse(format!(
                 "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
@@ -305,14 +305,9 @@ impl Plan {
     }
 
     fn validate_sessions(&self) -> Result<(), PlanError> {
-        at_least_one("--sessions", u64::from(self.sessions))?;
-        at_least_one("--workers", u64::from(self.workers))?;
-        if self.sessions > SESSIONS_MAX {
-            return refuse(format!(
-                "--sessions {} exceeds the maximum of {SESSIONS_MAX}",
-                self.sessions
-            ));
-        }
+        at_least_one("--sessions", self.sessions)?;
+        at_least_one("--workers", self.workers)?;
+        at_most("--sessions", self.sessions, SESSIONS_MAX, "")?;
         if self.workers > self.sessions {
             return refuse(format!(
                 "--workers {} exceeds --sessions {}: each session is driven by one worker",

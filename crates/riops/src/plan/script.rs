@@ -147,28 +147,23 @@ pub struct ScriptRun {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub define: BTreeMap<String, String>,
     /// Whether `\shell` and `\setshell` are allowed.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub allow_shell: bool,
     /// Whether a plan that changes during the run makes it invalid.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub strict_plans: bool,
     /// Number of transactions of each session; absent for any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_per_session: Option<u64>,
     /// What is done to the tables before the run.
-    #[serde(skip_serializing_if = "VacuumFirst::is_none")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub vacuum: VacuumFirst,
     /// The log of single transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<TransactionLog>,
     /// What `--output pgbench` prints besides the report.
-    #[serde(skip_serializing_if = "PgbenchReport::is_default")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub report: PgbenchReport,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl Default for ScriptRun {

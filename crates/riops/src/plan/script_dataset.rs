@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, refuse};
+use super::error::{PlanError, at_least_one, at_most, refuse};
+use super::names::names;
 use super::spec::{DatasetSpec, DatasetTraits};
 use crate::units::sql::is_plain;
 
@@ -24,16 +25,7 @@ pub enum PartitionMethod {
     Hash,
 }
 
-impl PartitionMethod {
-    /// Returns the name on the command line.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Range => "range",
-            Self::Hash => "hash",
-        }
-    }
-}
+names!(PartitionMethod { Range: "range", Hash: "hash" });
 
 /// The parameters of the dataset of `prepare script`: the tables of pgbench.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,21 +83,14 @@ impl DatasetSpec for ScriptDataset {
             ));
         }
         at_least_one("--scale", self.scale)?;
-        if self.scale > SCALE_MAX {
-            return refuse(format!("--scale {} exceeds the maximum of {SCALE_MAX}", self.scale));
-        }
+        at_most("--scale", self.scale, SCALE_MAX, "")?;
         if !(10..=100).contains(&self.fillfactor) {
             return refuse(format!(
                 "--fillfactor must be between 10 and 100, not {}",
                 self.fillfactor
             ));
         }
-        if self.partitions > PARTITIONS_MAX {
-            return refuse(format!(
-                "--partitions {} exceeds the maximum of {PARTITIONS_MAX}",
-                self.partitions
-            ));
-        }
+        at_most("--partitions", self.partitions, PARTITIONS_MAX, "")?;
         if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
             return refuse("--partition-method requires --partitions".to_owned());
         }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
+use super::names::text_in_json;
 
 const PRIORITY_MAX: u8 = 10;
 
@@ -102,13 +103,7 @@ impl FromStr for Spread {
     }
 }
 
-impl TryFrom<String> for Spread {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
+text_in_json!(Spread);
 
 impl fmt::Display for Spread {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,12 +122,6 @@ impl fmt::Display for Spread {
                 Ok(())
             }
         }
-    }
-}
-
-impl From<Spread> for String {
-    fn from(spread: Spread) -> Self {
-        spread.to_string()
     }
 }
 

@@ -171,10 +171,7 @@ impl WorkPlan {
     /// Whether it has the default parameters of its workload.
     #[must_use]
     pub fn is_default(&self) -> bool {
-        fn is_default<T: Default + PartialEq>(work: &T) -> bool {
-            *work == T::default()
-        }
-        dispatch_work!(self, run => is_default(run))
+        dispatch_work!(self, run => crate::units::is_default(run))
     }
 }
 

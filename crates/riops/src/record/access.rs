@@ -27,7 +27,7 @@ pub struct AccessRecord {
     /// The expected access path; if none was expected, the plan that was found first.
     pub expected: String,
     /// Whether no access path was expected. The plan must stay the same.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub observed: bool,
     /// The plan, one node per line; empty if it could not be checked.
     pub found: String,

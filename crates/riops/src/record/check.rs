@@ -16,21 +16,11 @@ pub struct Check {
     /// Whether the two values agree.
     pub held: bool,
     /// Changes whose outcome remains unknown: the value may differ by up to this number.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub unresolved: u64,
     /// Whether nothing contradicts the value, but it cannot be verified.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub unknown: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// A threshold and the measured value.

@@ -26,17 +26,12 @@ pub struct CommandRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
     /// Number of failed executions.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub failures: u64,
     /// Number of them after which the transaction was retried.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub retries: u64,
     /// Number of failed executions by SQLSTATE.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

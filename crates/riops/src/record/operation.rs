@@ -43,11 +43,6 @@ pub struct TableEffects {
     pub added: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 /// The transactions of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
@@ -86,13 +81,13 @@ pub struct OperationRecord {
     #[serde(default)]
     pub failed: u64,
     /// Transactions with at least one retry, regardless of their outcome.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub retried: u64,
     /// Transactions within the measurement whose outcome is unknown.
     #[serde(default)]
     pub unknown: u64,
     /// Starts that were skipped, if the kind of a transaction is chosen before its start.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub skipped: u64,
     /// Response times in microseconds; only with a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,11 +18,6 @@ use super::series::Point;
 use super::session::{Execution, Fairness, SessionRecord};
 use super::steadiness::SteadinessRecord;
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 /// A session that an error has ended, with `--on-error end-session`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -81,7 +76,7 @@ pub struct LoopRecord {
     /// Transactions that were retried after an error.
     pub retries: u64,
     /// Transactions with at least one retry, regardless of their outcome.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub retried: u64,
     /// Time in which all sessions connected before the first transaction, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +85,7 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended_sessions: Vec<EndedSessionRecord>,
     /// Number of notices and warnings of the server during the stage.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::units::is_default")]
     pub notices: u64,
     /// Broken connections that were replaced.
     pub reconnects: u64,
