@@ -156,7 +156,7 @@ pub use once::{OnceResult, run_once};
 pub use result::StageResult;
 pub use session::SessionError;
 pub use tally::{SessionTally, Tally};
-pub use worker::{Acknowledged, EndedSession, Starts, WarmupInFlight};
+pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
 use crate::host::Interrupt;
 use crate::plan::Plan;

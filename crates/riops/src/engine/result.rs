@@ -8,10 +8,10 @@ use super::limit::Limit;
 use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
-use super::worker::{Acknowledged, EndedSession, Starts, WarmupInFlight, WorkerReport};
+use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 use crate::metrics::{Heatmap, Outage, Recorder, Samples, outage, rates};
 use crate::plan::Threshold;
-use crate::record::{HistogramError, Point, SampleSet};
+use crate::record::{EndedSessionRecord, HistogramError, Point, SampleSet};
 use crate::server::nodes::Node;
 use crate::units::Nanos;
 use crate::workload::ScriptCommand;
@@ -71,7 +71,7 @@ pub struct StageResult {
     /// Whether the user interrupted the stage.
     pub interrupted: bool,
     /// Sessions that an error has ended, up to a maximum.
-    pub ended_sessions: Vec<EndedSession>,
+    pub ended_sessions: Vec<EndedSessionRecord>,
     /// Number of notices and warnings of the server.
     pub notices: u64,
     /// Time in which all sessions connected.

@@ -377,6 +377,21 @@ impl Recorder {
         counters
     }
 
+    /// Returns the service times of all operations, and their response times, which are empty without a schedule.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
+    pub fn latencies(&self) -> Result<(Histogram, Histogram), HistogramError> {
+        let (mut service, mut response) = (Histogram::new()?, Histogram::new()?);
+        for totals in &self.operations {
+            service.merge(&totals.service)?;
+            if let Some(each) = &totals.response {
+                response.merge(each)?;
+            }
+        }
+        Ok((service, response))
+    }
+
     /// Returns the operations, in the order of their stage.
     #[must_use]
     pub fn operations(&self) -> &[OperationTotals] {

@@ -42,7 +42,7 @@ pub struct ThresholdRecord {
 }
 
 /// Whether the result is valid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Whether the result is valid.
     pub valid: bool,

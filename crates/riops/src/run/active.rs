@@ -12,10 +12,8 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
-use crate::record::{DatasetRecord, Flavor, LiveStart};
-use crate::run::build::RunContext;
+use crate::record::{DatasetRecord, Flavor, LiveStart, Record, SCHEMA, Status, Verdict};
 use crate::server::{Connection, ConnectionError, Nodes, Server};
-use crate::workload::access::Access;
 
 /// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -104,27 +102,30 @@ impl<'a> ActiveRun<'a> {
         Ok(devices)
     }
 
-    /// Returns everything in the record except the results.
-    pub(super) fn context(
-        &self,
-        accesses: Vec<Access>,
-        dataset: Option<DatasetRecord>,
-    ) -> RunContext {
-        let history = self.observer.history();
-        RunContext {
+    /// Returns the record without its results.
+    pub(super) fn record(&self, dataset: Option<DatasetRecord>) -> Record {
+        let (plan, history) = (self.plan.clone(), self.observer.history());
+        let (locations, environment) = (self.locations.as_ref(), &self.environment);
+        let (server, control) = (&self.server, &self.control);
+        Record {
+            schema: SCHEMA,
             id: self.id,
             started_at: self.started_at,
-            workload: self.plan.work.traits().name.to_owned(),
-            accesses,
-            client: self.environment.client_record(&self.plan),
-            target: self.environment.target_record(
-                &self.server,
-                &self.control,
-                dataset,
-                self.locations.as_ref(),
-                history,
-            ),
-            plan: self.plan.clone(),
+            workload: plan.work.traits().name.to_owned(),
+            label: plan.label.clone(),
+            tags: plan.tags.clone(),
+            imported: None,
+            status: Status::Done,
+            failure: None,
+            target: environment.target_record(server, control, dataset, locations, history),
+            client: environment.client_record(&plan),
+            plan,
+            stages: Vec::new(),
+            accesses: Vec::new(),
+            unknown_outcomes: None,
+            checks: Vec::new(),
+            thresholds: Vec::new(),
+            verdict: Verdict::default(),
         }
     }
 }

@@ -5,7 +5,8 @@ use super::error::RunError;
 use super::observer::Observer;
 use crate::plan::Plan;
 use crate::record::{Check, DatasetRecord, Record};
-use crate::run::build::{Ending, Part, build};
+use crate::run::parts::{Ending, Part};
+use crate::run::verdict::judge;
 use crate::workload::access::Access;
 
 /// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single
@@ -108,6 +109,6 @@ fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record
         }
     }
     checks.extend(runner.end(active, &parts, &mut ending));
-    let context = active.context(runner.accesses(), runner.dataset());
-    Ok(build(context, parts, checks, ending)?)
+    let record = active.record(runner.dataset());
+    Ok(judge(record, &runner.accesses(), parts, checks, ending)?)
 }

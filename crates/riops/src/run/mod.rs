@@ -30,7 +30,6 @@
 //! depending on it.
 
 mod active;
-mod build;
 mod conductor;
 mod devices;
 mod environment;
@@ -40,11 +39,14 @@ mod find;
 mod list;
 mod observer;
 mod on_dataset;
+mod parts;
 mod prepare;
 mod resolve;
+mod results;
 mod settle;
 mod stage;
 mod steps;
+mod verdict;
 mod verify;
 mod warm;
 

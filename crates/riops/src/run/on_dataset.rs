@@ -11,7 +11,7 @@ use crate::dataset::{Changes, DatasetError, Entry, Holders, Registry, Unreported
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
 use crate::record::{Check, ConditionRecord, DatasetRecord, Flavor};
-use crate::run::build::{Ending, Part};
+use crate::run::parts::{Ending, Part};
 use crate::server::capabilities::optional;
 use crate::server::{Connection, ConnectionError};
 use crate::workload::access::Access;

@@ -12,7 +12,7 @@ use crate::dataset::{DatasetError, Registry};
 use crate::engine::StageResult;
 use crate::plan::Plan;
 use crate::record::Flavor;
-use crate::run::build::Measured;
+use crate::run::parts::Measured;
 use crate::server::Connection;
 use crate::workload::transaction::{Statements, Transaction};
 use crate::workload::unknown::{Evidence, Resolution, TransactionId, Unknown, Version};

@@ -11,7 +11,7 @@ use crate::engine::StageResult;
 use crate::host::Interrupt;
 use crate::plan::Traits;
 use crate::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
-use crate::run::build::{Ending, Measured, Part};
+use crate::run::parts::{Ending, Measured, Part};
 use crate::server::Connection;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
 use crate::workload::unknown::Resolution;

@@ -14,7 +14,7 @@ use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::record::{CacheState, Flavor};
-use crate::run::build::Measured;
+use crate::run::parts::Measured;
 use crate::server::ConnectionError;
 use crate::workload::{OnMessage, Stage, Work, Workload};
 

@@ -11,10 +11,11 @@ use super::super::log_entry::{LogEntry, LoggedOutcome};
 use super::super::opening::{ConnectRequest, Reopened};
 use super::super::session::{Activity, SessionError};
 use super::postponed::Postponed;
-use super::report::{ENDED_MAX, EndedSession};
+use super::report::ENDED_MAX;
 use super::{Clock, Worker, cpu};
 use crate::metrics::{Counter, EventSource, Failure, Measured};
 use crate::plan::OnError;
+use crate::record::EndedSessionRecord;
 use crate::server::ConnectionError;
 use crate::units::{Nanos, Span};
 use crate::workload::effects::TransactionEffects;
@@ -179,7 +180,9 @@ impl<C: Clock> Worker<C> {
             let message = error.to_string();
             // Errors of a script have no severity.
             let lines = (!error.severity.is_empty()).then(|| error.in_lines());
-            self.report.ended.push(EndedSession { session, operation, command, message, lines });
+            let script = operation + 1;
+            let ended = EndedSessionRecord { session, script, command, message, lines };
+            self.report.ended.push(ended);
         }
         self.lose_in_flight(number, now);
         self.note_finished(number);

@@ -42,7 +42,7 @@ use crate::units::Nanos;
 use deferred::Deferred;
 use postponed::Postponed;
 pub(super) use report::WorkerReport;
-pub use report::{Acknowledged, EndedSession, Starts, WarmupInFlight};
+pub use report::{Acknowledged, Starts, WarmupInFlight};
 use riops_wire::frame::READ_BYTES_MAX;
 use riops_wire::sqlstate::SqlState;
 use shell::Shell;

@@ -6,6 +6,7 @@ use super::super::findings::{AccessFinding, UncheckedPlan};
 use super::super::session::SessionError;
 use super::super::tally::SessionTally;
 use crate::metrics::{IntervalPart, Recorder};
+use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
 use crate::workload::effects::EffectsByTable;
 use crate::workload::unknown::Unknown;
@@ -83,21 +84,6 @@ impl Starts {
 /// Maximum number of sessions whose error is reported.
 pub(in crate::engine) const ENDED_MAX: usize = 1_000;
 
-/// A session that an error has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedSession {
-    /// Number of the session in the stage.
-    pub session: u64,
-    /// Operation of its last transaction.
-    pub operation: usize,
-    /// Number of the command in its script, from 1; `None` without a script.
-    pub command: Option<usize>,
-    /// Message of the error.
-    pub message: String,
-    /// The message of the server in lines, as libpq prints it; `None` for an error of the script.
-    pub lines: Option<String>,
-}
-
 #[derive(Debug)]
 pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) recorder: Recorder,
@@ -121,7 +107,7 @@ pub(in crate::engine) struct WorkerReport {
     pub(super) starts_taken: u64,
     pub(in crate::engine) failure: Option<SessionError>,
     /// Sessions that an error has ended, up to a maximum; the commands are still numbered over all scripts.
-    pub(in crate::engine) ended: Vec<EndedSession>,
+    pub(in crate::engine) ended: Vec<EndedSessionRecord>,
     /// Completed intervals that could not be sent because the channel was full, oldest first.
     pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
     pub(in crate::engine) warmup_in_flight: WarmupInFlight,

@@ -12,7 +12,7 @@ use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError, Spec as _};
 use crate::record::{Check, DatasetRecord, Flavor};
-use crate::run::build::{Ending, Measured, Part};
+use crate::run::parts::{Ending, Measured, Part};
 use crate::server::{Connection, Server};
 use crate::workload::Workload;
 use crate::workload::access::Access;

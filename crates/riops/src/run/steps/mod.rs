@@ -16,7 +16,7 @@ use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::probe::database::checkpoints_sql;
 use crate::probe::sampler::Sampler;
 use crate::record::{Check, DatasetRecord, Flavor};
-use crate::run::build::{Ending, Measured, Part};
+use crate::run::parts::{Ending, Measured, Part};
 use crate::server::{Connection, ConnectionError, Nodes};
 use crate::units::Span;
 use crate::workload::Workload as _;

@@ -13,7 +13,7 @@ use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
 use crate::probe::{MachineUse, Probe};
 use crate::record::{CacheState, StatementPlan, VacuumRates};
-use crate::run::build::{MeasuredStatement, Part};
+use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
 use crate::workload::cbc::{self, Step, TABLE};
 

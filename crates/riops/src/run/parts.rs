@@ -1,34 +1,10 @@
-//! The input from which a record is built.
-
-use jiff::Timestamp;
-use uuid::Uuid;
+//! What was measured in the parts of a run.
 
 use crate::engine::{OnceResult, StageResult};
-use crate::plan::{Plan, WorkPlan};
+use crate::plan::WorkPlan;
 use crate::probe::MachineUse;
-use crate::record::{
-    CacheState, ClientRecord, StatementPlan, TargetRecord, UnknownOutcomes, VacuumRates,
-};
+use crate::record::{CacheState, StatementPlan, UnknownOutcomes, VacuumRates};
 use crate::workload::access::{Access, Finding};
-
-/// Facts about a run that do not depend on its measurements.
-#[derive(Debug, Clone)]
-pub(crate) struct RunContext {
-    /// Id of the run.
-    pub id: Uuid,
-    /// Start of the run.
-    pub started_at: Timestamp,
-    /// Name of the workload.
-    pub workload: String,
-    /// The plan.
-    pub plan: Plan,
-    /// The target.
-    pub target: TargetRecord,
-    /// The client.
-    pub client: ClientRecord,
-    /// The expected access paths of the statements.
-    pub accesses: Vec<Access>,
-}
 
 /// A session loop: its part of the plan and its measurements.
 #[derive(Debug)]

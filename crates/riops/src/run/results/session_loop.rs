@@ -1,25 +1,23 @@
-//! Builds the stage record of a session loop.
+//! The stage record of a session loop.
 
 use super::client::{ClientUse, client_cpu};
-use super::commands::commands;
 use super::io;
-use super::latencies::{merged, summary};
 use super::mix::mix_of;
 use super::nodes::{imbalance_of, nodes};
-use super::operations::{blocks_per_transaction, operations, outcomes};
-use super::parts::Measured;
+use super::operations::{blocks_per_transaction, commands, operations, outcomes};
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
-use crate::engine::{EndedSession, SessionTally, StageResult};
+use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, Counters, steadiness_of};
 use crate::plan::{Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
-    ClientRecord, DrainedRecord, EndedSessionRecord, Histogram, HistogramError, LateRecord,
-    LockWaits, LoopRecord, Queries, ScheduleRecord, StageRecord, WarmupRecord,
+    ClientRecord, DrainedRecord, Histogram, HistogramError, LateRecord, LockWaits, LoopRecord,
+    Queries, ScheduleRecord, StageRecord, WarmupRecord,
 };
+use crate::run::parts::Measured;
 
-pub(super) fn stage(
+pub(in crate::run) fn stage(
     measured: Measured,
     plan: &Plan,
     client: &ClientRecord,
@@ -30,7 +28,8 @@ pub(super) fn stage(
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
     let statements = counters.get(Counter::Statements);
-    let service = merged(result.recorder.operations(), |totals| Some(&totals.service))?;
+    let latencies = result.recorder.latencies()?;
+    let (service, response) = &latencies;
     let seconds = result.seconds;
     let throughput = throughput(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
@@ -50,15 +49,14 @@ pub(super) fn stage(
         index_only: traits.index_only,
         only_index_scans: io::only_index_scans(&result.findings),
     };
-    let response = merged(result.recorder.operations(), |totals| totals.response.as_ref())?;
     let client_use = ClientUse {
         usage: &usage,
         workers_s: &result.worker_cpu_s,
         seconds,
         transactions,
         sessions: result.sessions.len(),
-        stalls: summary(&result.recorder.poll_stalls),
-        latency: summary(&response).or_else(|| summary(&service)),
+        stalls: result.recorder.poll_stalls.summary(),
+        latency: response.summary().or_else(|| service.summary()),
         shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
@@ -76,7 +74,7 @@ pub(super) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu,
-        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes, &service))?,
+        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes, &latencies))?,
         ..with_counters(usage, caches, client)
     })
 }
@@ -85,11 +83,9 @@ fn session_loop(
     result: StageResult,
     usage: &MachineUse,
     plan: &Plan,
-    (traits, row_bytes, service): (&Traits, Option<u64>, &Histogram),
+    (traits, row_bytes, (service, response)): (&Traits, Option<u64>, &(Histogram, Histogram)),
 ) -> Result<LoopRecord, HistogramError> {
     let recorder = &result.recorder;
-    let totals = recorder.operations();
-    let response = merged(totals, |totals| totals.response.as_ref())?;
     let counters = recorder.counters();
     let outcomes = outcomes(&counters);
     let retries = counters.get(Counter::Retries);
@@ -105,8 +101,8 @@ fn session_loop(
         method: traits.method.map(str::to_owned),
         row_bytes,
         reported_latency: None,
-        service_us: summary(service),
-        response_us: summary(&response),
+        service_us: service.summary(),
+        response_us: response.summary(),
         histogram: Some(service.stored()?),
         response_histogram: (response.count() > 0).then(|| response.stored()).transpose()?,
         outcomes: Some(outcomes),
@@ -114,11 +110,10 @@ fn session_loop(
         retried: counters.get(Counter::Retried),
         connecting_s: Some(result.connecting.as_seconds()).filter(|_| !traits.has_server_loop),
         notices: result.notices,
-        ended_sessions: result.ended_sessions.iter().map(ended_session).collect(),
         reconnects: counters.get(Counter::Reconnects),
         queries: Queries::from(&counters),
-        attempt_us: (retries > 0).then(|| summary(&recorder.attempts)).flatten(),
-        percentile_us: [&response, service]
+        attempt_us: (retries > 0).then(|| recorder.attempts.summary()).flatten(),
+        percentile_us: [response, service]
             .into_iter()
             .find(|histogram| histogram.count() > 0)
             .filter(|_| plan.percentile > 0.0)
@@ -134,7 +129,7 @@ fn session_loop(
             occupied_s: result.warmup_in_flight.occupied.as_seconds(),
         }),
         server_clock_step_s: Some(result.clock_step_s).filter(|&step_s| step_s != 0.0),
-        connect_us: summary(&recorder.connects),
+        connect_us: recorder.connects.summary(),
         mix: traits.mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         steadiness: steadiness_of(&result.series),
         operations,
@@ -144,21 +139,11 @@ fn session_loop(
         drained: drained(&result),
         sessions_fairness: fairness(&transactions_each),
         session_details: session_details(&result),
+        ended_sessions: result.ended_sessions,
         samples: result.samples,
         latency_heatmap: result.heatmap.map(Into::into),
         series: result.series,
     })
-}
-
-fn ended_session(ended: &EndedSession) -> EndedSessionRecord {
-    let EndedSession { session, operation, command, message, lines } = ended;
-    EndedSessionRecord {
-        session: *session,
-        script: operation + 1,
-        command: *command,
-        message: message.clone(),
-        lines: lines.clone(),
-    }
 }
 
 fn late(plan: &Plan, counters: &Counters) -> Option<LateRecord> {
@@ -194,6 +179,6 @@ fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
         oldest_wait_us: starts.oldest_wait.as_micros(),
         backlog_at_start: starts.backlog_before,
         lag_max_us: Some(result.recorder.lag_max.as_micros()),
-        start_lag_us: result.recorder.start_lag.as_ref().and_then(summary),
+        start_lag_us: result.recorder.start_lag.as_ref().and_then(Histogram::summary),
     })
 }

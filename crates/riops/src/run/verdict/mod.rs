@@ -1,129 +1,94 @@
-//! Builds the record of a run, part by part.
+//! Judges a run: why it is not valid, and what makes its numbers less reliable.
 
-use super::accesses::{
-    access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path,
-};
-use super::parts::{Ending, Measured, MeasuredStatement, Part, RunContext};
-use super::reasons::unlike_planned;
-use super::session_loop::stage;
-use super::statement::statement;
-use super::thresholds::thresholds_of;
-use super::warnings::warnings;
+mod accesses;
+mod reasons;
+mod thresholds;
+mod warnings;
+
 use crate::engine::{SessionError, StageResult};
 use crate::plan::{Plan, Stop};
 use crate::record::{
-    AccessRecord, Check, HistogramError, RateVerdict, Record, SCHEMA, StageRecord, Status,
-    ThresholdRecord, Verdict, Warning, WarningKind,
+    Check, HistogramError, RateVerdict, Record, StageRecord, Status, Warning, WarningKind,
 };
+use crate::run::parts::{Ending, Measured, MeasuredStatement, Part};
+use crate::run::results;
 use crate::units;
+use crate::workload::access::Access;
+use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
+use reasons::unlike_planned;
+use thresholds::thresholds_of;
+use warnings::warnings;
 
 /// A step of the server's clock by more than this share of the measurement changes the rate of a server-side
 /// loop by more than repeated runs differ.
 const CLOCK_STEP_SHARE: f64 = 0.01;
 
-/// Builds the record of a run.
+/// Adds the measured parts to a record without results, and judges them.
 ///
 /// # Errors
 /// Returns [`HistogramError`] if a histogram cannot be merged or serialized.
-pub(crate) fn build(
-    context: RunContext,
+pub(super) fn judge(
+    record: Record,
+    expected: &[Access],
     parts: Vec<Part>,
     checks: Vec<Check>,
     ending: Ending,
 ) -> Result<Record, HistogramError> {
-    let mut builder = Builder {
-        several: parts.len() > 1,
-        context: &context,
-        stages: Vec::new(),
-        accesses: Vec::new(),
-        thresholds: Vec::new(),
-        reasons: Vec::new(),
-        warnings: Vec::new(),
-        failure: None,
-        status: Status::Done,
-    };
-    builder.add_shared_dataset();
-    builder.add_mistakes();
+    let mut judge = Judge { several: parts.len() > 1, expected, record };
+    judge.add_shared_dataset();
+    judge.add_mistakes();
     for part in parts {
         match part {
-            Part::Loop(measured) => builder.add_loop(*measured)?,
-            Part::Statement(measured) => builder.add_statement(*measured),
+            Part::Loop(measured) => judge.add_loop(*measured)?,
+            Part::Statement(measured) => judge.add_statement(*measured),
         }
     }
-    let Builder {
-        stages,
-        accesses,
-        thresholds,
-        warnings,
-        mut reasons,
-        mut failure,
-        mut status,
-        ..
-    } = builder;
-    if ending.interrupted && status == Status::Done {
-        status = Status::Interrupted;
+    let mut record = judge.record;
+    if ending.interrupted && record.status == Status::Done {
+        record.status = Status::Interrupted;
     }
+    let reasons = &mut record.verdict.reasons;
     if let Some(reason) = ending.failure {
-        status = Status::Failed;
+        record.status = Status::Failed;
         reasons.push(reason.clone());
-        failure.get_or_insert(reason);
+        record.failure.get_or_insert(reason);
     }
     for check in checks.iter().filter(|check| !check.held && !check.unknown) {
         reasons.push(format!("{}: expected {}, found {}", check.name, check.expected, check.found));
     }
-    Ok(Record {
-        schema: SCHEMA,
-        id: context.id,
-        started_at: context.started_at,
-        workload: context.workload,
-        imported: None,
-        label: context.plan.label.clone(),
-        tags: context.plan.tags.clone(),
-        plan: context.plan,
-        status,
-        failure,
-        target: context.target,
-        client: context.client,
-        stages,
-        accesses,
-        unknown_outcomes: ending.unknown,
-        checks,
-        thresholds,
-        verdict: Verdict { valid: reasons.is_empty(), reasons, warnings },
-    })
+    record.verdict.valid = reasons.is_empty();
+    record.unknown_outcomes = ending.unknown;
+    record.checks = checks;
+    Ok(record)
 }
 
-/// A partial record, to which the parts of the run are added in order.
-struct Builder<'a> {
-    context: &'a RunContext,
+/// A record, to which the parts of the run are added in order.
+struct Judge<'a> {
+    record: Record,
+    /// The expected access paths.
+    expected: &'a [Access],
     /// Whether the run has several parts. Each is then named.
     several: bool,
-    stages: Vec<StageRecord>,
-    accesses: Vec<AccessRecord>,
-    thresholds: Vec<ThresholdRecord>,
-    reasons: Vec<String>,
-    warnings: Vec<Warning>,
-    failure: Option<String>,
-    status: Status,
 }
 
-impl Builder<'_> {
+impl Judge<'_> {
     fn add_loop(&mut self, each: Measured) -> Result<(), HistogramError> {
-        let plan = &self.context.plan;
+        let plan = &self.record.plan;
         let name = self.several.then(|| each.result.name.clone());
         let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         let (stage_status, stage_failure) = ending(&each.result);
-        if self.status == Status::Done {
-            self.status = stage_status;
+        if self.record.status == Status::Done {
+            self.record.status = stage_status;
         }
         let wrong_replies = each.result.wrong_replies;
-        let accesses = accesses_of(&each.result, &self.context.accesses, name.as_deref());
-        self.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
-        let stage = stage(each, plan, &self.context.client)?;
-        let mut add = |reason: String| self.reasons.push(format!("{of_stage}{reason}"));
+        let accesses = accesses_of(&each.result, self.expected, name.as_deref());
+        self.record.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
+        let stage = results::stage(each, plan, &self.record.client)?;
+        let mut add =
+            |reason: String| self.record.verdict.reasons.push(format!("{of_stage}{reason}"));
         if let Some(stage_failure) = stage_failure {
             add(stage_failure.clone());
-            self.failure.get_or_insert(stage_failure);
+            self.record.failure.get_or_insert(stage_failure);
         }
         let traits = plan.work.traits();
         if let (true, Stop::Rows(rows)) = (traits.is_exact, plan.stop)
@@ -156,7 +121,7 @@ impl Builder<'_> {
         if traits.tolerates_changed_plans {
             let warning =
                 |text| Warning { kind: WarningKind::PlanChange, stage: name.clone(), text };
-            self.warnings.extend(changed.into_iter().map(warning));
+            self.record.verdict.warnings.extend(changed.into_iter().map(warning));
         } else {
             changed.into_iter().for_each(&mut add);
         }
@@ -171,59 +136,70 @@ impl Builder<'_> {
             add(reason);
         }
         self.add_warnings(&stage, name.as_ref());
-        self.accesses.extend(accesses);
-        self.stages.push(stage);
+        self.record.accesses.extend(accesses);
+        self.record.stages.push(stage);
         Ok(())
     }
 
     fn add_shared_dataset(&mut self) {
-        let users = self.context.target.dataset.as_ref().map_or(&[][..], |each| &each.other_users);
+        let users = self.record.target.dataset.as_ref().map_or(&[][..], |each| &each.other_users);
         if users.is_empty() {
             return;
         }
         let text = format!("others used the dataset: {}", users.join("; "));
-        if self.context.plan.strict {
-            self.reasons.push(format!("disturbed: {text} (--strict)"));
+        if self.record.plan.strict {
+            self.record.verdict.reasons.push(format!("disturbed: {text} (--strict)"));
         }
-        self.warnings.push(Warning { kind: WarningKind::SharedDataset, stage: None, text });
+        self.record.verdict.warnings.push(Warning {
+            kind: WarningKind::SharedDataset,
+            stage: None,
+            text,
+        });
     }
 
     /// Adds what is probably a mistake in the statements of the plan.
     fn add_mistakes(&mut self) {
-        let plan = &self.context.plan;
+        let plan = &self.record.plan;
         let texts = plan.work.spec().warnings(plan.protocol);
         let warning = |text| Warning { kind: WarningKind::Statement, stage: None, text };
-        self.warnings.extend(texts.into_iter().map(warning));
+        self.record.verdict.warnings.extend(texts.into_iter().map(warning));
     }
 
     fn add_warnings(&mut self, stage: &StageRecord, name: Option<&String>) {
-        let plan = &self.context.plan;
+        let plan = &self.record.plan;
         let warnings = warnings(stage, plan);
         if plan.strict {
             let of_stage = name.map_or_else(String::new, |name| format!("{name}: "));
             let reasons = strict_reasons(stage, plan, &warnings);
-            self.reasons.extend(reasons.into_iter().map(|reason| format!("{of_stage}{reason}")));
+            self.record
+                .verdict
+                .reasons
+                .extend(reasons.into_iter().map(|reason| format!("{of_stage}{reason}")));
         }
         let of_stage = warnings.into_iter().map(|each| Warning { stage: name.cloned(), ..each });
-        self.warnings.extend(of_stage);
+        self.record.verdict.warnings.extend(of_stage);
     }
 
     fn add_statement(&mut self, each: MeasuredStatement) {
         if let Some((access, finding)) = &each.finding {
             let record = access_of_statement(&each.name, access, finding);
             if !record.held {
-                self.reasons.push(format!("{}: {}", each.name, unexpected_path(&record)));
+                self.record.verdict.reasons.push(format!(
+                    "{}: {}",
+                    each.name,
+                    unexpected_path(&record)
+                ));
             }
-            self.accesses.push(record);
+            self.record.accesses.push(record);
         }
         let name = self.several.then(|| each.name.clone());
-        let plan = &self.context.plan;
-        let stage = statement(each, plan, &self.context.client);
+        let plan = &self.record.plan;
+        let stage = results::statement(each, plan, &self.record.client);
         for reason in unlike_planned(&stage, &plan.work.traits()) {
-            self.reasons.push(format!("{}: {reason}", stage.name));
+            self.record.verdict.reasons.push(format!("{}: {reason}", stage.name));
         }
         self.add_warnings(&stage, name.as_ref());
-        self.stages.push(stage);
+        self.record.stages.push(stage);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Compares the thresholds of the plan with the result of a stage.
 
-use super::latencies::merged;
 use crate::engine::StageResult;
 use crate::metrics::Figures;
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
@@ -12,9 +11,7 @@ pub(super) fn thresholds_of(
     plan: &Plan,
     stage: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
-    let totals = result.recorder.operations();
-    let service = merged(totals, |totals| Some(&totals.service))?;
-    let response = merged(totals, |totals| totals.response.as_ref())?;
+    let (service, response) = result.recorder.latencies()?;
     let response = plan.schedule.per_s().map(|_| &response);
     let figures = Figures {
         waiting: result.starts.map(|starts| starts.waiting),

@@ -82,7 +82,7 @@ fn replies_wait(client: &ClientUse<'_>, plan: &Plan) -> bool {
 
 /// Whether the poll loop of a worker serves more than one transaction at a time. Only then, a reply waits while
 /// the loop handles another one.
-pub(super) fn loops_are_shared(sessions: u32, plan: &Plan, workers: usize) -> bool {
+pub(in crate::run) fn loops_are_shared(sessions: u32, plan: &Plan, workers: usize) -> bool {
     u64::from(sessions) * u64::from(plan.pipeline) > workers as u64
 }
 

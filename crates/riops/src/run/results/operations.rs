@@ -1,9 +1,11 @@
-//! Results by kind of transaction.
+//! Results by kind of transaction, and by command of scripts.
 
-use super::latencies::summary;
 use crate::engine::StageResult;
-use crate::metrics::{Counter, Counters};
-use crate::record::{DatabaseUse, HistogramError, OperationRecord, Outcomes};
+use crate::metrics::{CommandTotals, Counter, Counters};
+use crate::record::{
+    CommandRecord, DatabaseUse, Histogram, HistogramError, OperationRecord, Outcomes,
+};
+use crate::workload::ScriptCommand;
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
     let succeeded = counters.get(Counter::Transactions);
@@ -72,10 +74,32 @@ pub(super) fn operations(
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
                 skipped: totals.counters.get(Counter::Skipped),
-                response_us: totals.response.as_ref().and_then(summary),
-                service_us: summary(&totals.service),
+                response_us: totals.response.as_ref().and_then(Histogram::summary),
+                service_us: totals.service.summary(),
                 histogram: Some(totals.service.stored()?),
             })
         })
         .collect()
+}
+
+/// Returns the results of each command.
+pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, HistogramError> {
+    result.commands.iter().zip(result.recorder.commands.all()).map(command).collect()
+}
+
+fn command(
+    (command, totals): (&ScriptCommand, &CommandTotals),
+) -> Result<CommandRecord, HistogramError> {
+    let errors = totals.errors.iter();
+    Ok(CommandRecord {
+        script: command.operation + 1,
+        number: command.number,
+        title: command.title.clone(),
+        is_measured: command.is_measured,
+        service_us: totals.service.as_ref().and_then(|service| service.summary()),
+        histogram: totals.service.as_ref().map(|service| service.stored()).transpose()?,
+        failures: totals.failures,
+        retries: totals.retries,
+        errors: errors.map(|(sqlstate, count)| (sqlstate.as_str().to_owned(), *count)).collect(),
+    })
 }

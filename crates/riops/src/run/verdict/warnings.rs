@@ -2,9 +2,9 @@
 //!
 //! docs/reading-results.md explains each of them; a test compares the two.
 
-use super::client::loops_are_shared;
 use crate::plan::Plan;
 use crate::record::{StageRecord, Warning, WarningKind};
+use crate::run::results::loops_are_shared;
 use crate::units::percent;
 
 /// Smallest share of foreign load that matters. It changes a result that depends on the same resource by about

@@ -1,15 +1,15 @@
-//! Builds the stage record of a statement that ran once.
+//! The stage record of a statement that ran once.
 
 use super::client::{ClientUse, client_cpu};
 use super::io;
-use super::parts::MeasuredStatement;
 use super::sessions::fairness;
 use super::stage::{throughput, with_counters};
 use crate::plan::Plan;
 use crate::record::{ClientRecord, LoopRecord, StageRecord, StatementRecord};
+use crate::run::parts::MeasuredStatement;
 
 /// Returns the stage of a statement that ran once: one transaction of one session.
-pub(super) fn statement(
+pub(in crate::run) fn statement(
     measured: MeasuredStatement,
     plan: &Plan,
     client: &ClientRecord,

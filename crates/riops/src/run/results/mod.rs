@@ -1,0 +1,16 @@
+//! The stages of the record, from what was measured: rates, summaries and shares.
+
+mod client;
+mod io;
+mod mix;
+mod neighbors;
+mod nodes;
+mod operations;
+mod session_loop;
+mod sessions;
+mod stage;
+mod statement;
+
+pub(super) use client::loops_are_shared;
+pub(super) use session_loop::stage;
+pub(super) use statement::statement;
