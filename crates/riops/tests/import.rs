@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use riops::host::Interrupt;
 use riops::import::{self, Column7, Format, ImportError, Imports, Input, Settings};
 use riops::plan::{ImportedRun, Protocol, Schedule};
-use riops::record::Histogram;
 use riops::record::{LatencyKind, Record, StartSource, Validity};
 use riops::report;
 use riops::report::export::{CsvRows, ExportFormat, export};

@@ -25,6 +25,8 @@ const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
 const RATE_MAX: f64 = 1e7;
 /// Maximum duration of a run: 30 days.
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
+/// One hour, the maximum of an interval and of a latency limit.
+const HOUR_S: f64 = 3600.0;
 /// Minimum interval: shorter intervals give mostly noise.
 const INTERVAL_S_MIN: f64 = 0.1;
 
@@ -331,46 +333,49 @@ impl Plan {
     }
 
     fn validate_times(&self) -> Result<(), PlanError> {
-        if !(self.interval_s >= INTERVAL_S_MIN && self.interval_s <= 3600.0) {
-            return refuse(format!(
-                "--interval must be between 100ms and 1h, not {} s",
-                self.interval_s
-            ));
+        let duration_s = match self.stop {
+            Stop::DurationS(seconds) => Some(seconds),
+            Stop::Transactions(_) | Stop::Rows(_) => None,
+        };
+        let limit_s = self.latency_limit.map(|limit| limit.limit_s);
+        let (any, positive) = (0.0..=DURATION_S_MAX, f64::MIN_POSITIVE..=DURATION_S_MAX);
+        let (up_to_days, above_0) = ("between 0 and 30 days", "greater than 0 and at most 30 days");
+        let times = [
+            ("interval", Some(self.interval_s), &(INTERVAL_S_MIN..=HOUR_S), "between 100ms and 1h"),
+            ("warmup", Some(self.warmup_s), &any, up_to_days),
+            ("thread-init-timeout", self.connect_within_s, &positive, above_0),
+            ("reconnect-timeout", Some(self.errors.reconnect_timeout_s), &any, up_to_days),
+            ("duration", duration_s, &positive, above_0),
+            ("max-duration", self.max_duration_s, &positive, above_0),
+            (
+                "latency-limit",
+                limit_s,
+                &(f64::MIN_POSITIVE..=HOUR_S),
+                "greater than 0 and at most 1h",
+            ),
+        ];
+        for (option, seconds, range, text) in times {
+            if let Some(seconds) = seconds.filter(|seconds| !range.contains(seconds)) {
+                return refuse(format!("--{option} must be {text}, not {seconds} s"));
+            }
         }
-        if !(self.warmup_s >= 0.0 && self.warmup_s <= DURATION_S_MAX) {
-            return refuse(format!(
-                "--warmup must be between 0 and 30 days, not {} s",
-                self.warmup_s
-            ));
-        }
-        if self.percentile != 0.0 && !(self.percentile >= 1.0 && self.percentile <= 100.0) {
+        if self.percentile != 0.0 && !(1.0..=100.0).contains(&self.percentile) {
             return refuse(format!(
                 "--percentile must be between 1 and 100, or 0 for none, not {}",
                 self.percentile
-            ));
-        }
-        if let Some(seconds) = self.connect_within_s
-            && !(seconds > 0.0 && seconds <= DURATION_S_MAX)
-        {
-            return refuse(format!(
-                "--thread-init-timeout must be greater than 0 and at most 30 days, not {seconds} s"
-            ));
-        }
-        let timeout_s = self.errors.reconnect_timeout_s;
-        if !(0.0..=DURATION_S_MAX).contains(&timeout_s) {
-            return refuse(format!(
-                "--reconnect-timeout must be between 0 and 30 days, not {timeout_s} s"
             ));
         }
         Ok(())
     }
 
     fn validate_stop(&self) -> Result<(), PlanError> {
-        self.validate_max_duration()?;
         match self.stop {
-            Stop::DurationS(seconds) if !(seconds > 0.0 && seconds <= DURATION_S_MAX) => refuse(
-                format!("--duration must be greater than 0 and at most 30 days, not {seconds} s"),
-            ),
+            Stop::DurationS(_) if self.max_duration_s.is_some() => {
+                refuse("--max-duration requires --transactions or --total-rows".to_owned())
+            }
+            _ if self.max_duration_s.is_some() && self.work.traits().has_server_loop => {
+                refuse("--max-duration requires --loop client".to_owned())
+            }
             Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
                 refuse(format!(
                     "--interval {} s over {seconds} s gives more than {SERIES_POINTS_MAX} points: use a longer interval",
@@ -381,24 +386,6 @@ impl Plan {
             Stop::Transactions(count) => at_least_one("--transactions", count),
             Stop::Rows(count) => at_least_one("--total-rows", count),
         }
-    }
-
-    fn validate_max_duration(&self) -> Result<(), PlanError> {
-        let Some(seconds) = self.max_duration_s else {
-            return Ok(());
-        };
-        if matches!(self.stop, Stop::DurationS(_)) {
-            return refuse("--max-duration requires --transactions or --total-rows".to_owned());
-        }
-        if self.work.traits().has_server_loop {
-            return refuse("--max-duration requires --loop client".to_owned());
-        }
-        if !(seconds > 0.0 && seconds <= DURATION_S_MAX) {
-            return refuse(format!(
-                "--max-duration must be greater than 0 and at most 30 days, not {seconds} s"
-            ));
-        }
-        Ok(())
     }
 
     /// Each checkpoint must be the end of an interval, and later than the one before.
@@ -418,14 +405,7 @@ impl Plan {
     }
 
     fn validate_latency_limit(&self) -> Result<(), PlanError> {
-        let Some(LatencyLimit { limit_s, skip }) = self.latency_limit else {
-            return Ok(());
-        };
-        if !(limit_s > 0.0 && limit_s <= 3600.0) {
-            return refuse(format!(
-                "--latency-limit must be greater than 0 and at most 1h, not {limit_s} s"
-            ));
-        }
+        let skip = self.latency_limit.is_some_and(|limit| limit.skip);
         let each_session = self.work.traits().limits_each_session;
         if skip && !matches!(self.stop, Stop::DurationS(_)) && !each_session {
             return refuse(
