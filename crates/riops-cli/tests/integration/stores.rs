@@ -509,6 +509,10 @@ fn a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments(place: &P
     drop(store);
     place.sql("drop table experiments");
     place.sql("alter table runs drop column marks");
+    for (table, service) in [("stages", "service_"), ("operations", "service_"), ("series", "")] {
+        place.sql(&format!("alter table {table} drop column {service}p9999_us"));
+        place.sql(&format!("alter table {table} drop column response_p9999_us"));
+    }
     place.sql(match place {
         Place::File(_) => "pragma user_version = 5",
         Place::Database(..) => "update store_version set version = 5",
