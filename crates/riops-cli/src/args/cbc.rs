@@ -45,8 +45,7 @@ pub(crate) struct RunCbc {
         help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before SELECT_u1 and SELECT_u2, or with =try as far as permitted"
     )]
     cold: Option<Cold>,
-    /// Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database
-    #[arg(long, value_name = "WHERE", help_heading = "Dataset", default_value = name_of(CbcPlace::default()), value_parser = choice::<CbcPlace>(&["database", "schema"]))]
+    #[arg(long, help = "Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database", value_name = "WHERE", help_heading = "Dataset", default_value = name_of(CbcPlace::default()), value_parser = choice::<CbcPlace>(&["database", "schema"]))]
     place: CbcPlace,
     /// Keep the table (riops cleanup cbc drops it)
     #[arg(long, help_heading = "Dataset")]
