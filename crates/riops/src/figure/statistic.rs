@@ -2,6 +2,9 @@
 
 use crate::record::{LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency};
 
+/// Reads a value of an interval.
+type OfPoint = fn(&Point) -> Option<f64>;
+
 /// A statistic of a latency, in microseconds.
 pub struct Statistic {
     /// Spelling in the record and in columns.
@@ -16,7 +19,7 @@ pub struct Statistic {
     /// As another tool reported it; of a percentile, the one with the same percent.
     reported: Option<fn(&ReportedLatency) -> Option<f64>>,
     /// The service and the response time in an interval of the series, if it has them.
-    points: Option<[fn(&Point) -> Option<f64>; 2]>,
+    points: Option<[OfPoint; 2]>,
 }
 
 /// Makes an entry without a value in an interval.
@@ -56,7 +59,7 @@ pub static STATISTICS: [Statistic; 10] = [
 ];
 
 impl Statistic {
-    const fn in_series(self, points: [fn(&Point) -> Option<f64>; 2]) -> Self {
+    const fn in_series(self, points: [OfPoint; 2]) -> Self {
         Self { points: Some(points), ..self }
     }
 

@@ -45,12 +45,18 @@ macro_rules! from_integers {
     ($($integer:ty),+) => {
         $(impl From<$integer> for Value {
             fn from(number: $integer) -> Self {
-                Self::Integer(number as i128)
+                Self::Integer(number.into())
             }
         })+
     };
 }
-from_integers!(u8, u32, i32, u64, usize);
+from_integers!(u8, u32, i32, u64);
+
+impl From<usize> for Value {
+    fn from(number: usize) -> Self {
+        Self::from(number as u64)
+    }
+}
 
 impl<T: Into<Self>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {

@@ -145,19 +145,23 @@ impl Column for BTreeMap<String, String> {
 
 /// Columns with numbers.
 macro_rules! numbers {
-    ($($number:ty),+) => {
+    ($($number:ty: $as_f64:path),+) => {
         $(impl Column for $number {
             fn parse(text: Option<String>) -> Option<Self> {
                 text?.parse().ok()
             }
 
             fn number(&self) -> Option<f64> {
-                Some(*self as f64)
+                Some($as_f64(*self))
             }
         })+
     };
 }
-numbers!(u32, u64, f64);
+numbers!(u32: f64::from, u64: nearest, f64: std::convert::identity);
+
+fn nearest(number: u64) -> f64 {
+    number as f64
+}
 
 /// Declares a line of a list. Its fields are the columns that are read, in this order.
 macro_rules! columns {

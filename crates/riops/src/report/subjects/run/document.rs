@@ -44,6 +44,7 @@ pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
 }
 
 /// Returns the document of a run.
+#[must_use]
 pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     let mut document = Document::default();
     let Some(summary) = Summary::of(record) else {
