@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use riops::experiment::comparison::{self, Group};
@@ -15,8 +16,9 @@ use riops::record::Record;
 use riops::report;
 use riops::report::export::{CsvRows, ExportFormat, export};
 use riops::stats;
-use riops::store::{self, StoreLocation};
+use riops::store::{self, RunFilter, Sort, StoreLocation};
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 /// Returns the file name and JSON text of every stored record.
 fn stored() -> Vec<(String, String)> {
@@ -88,6 +90,56 @@ fn a_stored_record_prints_its_rates() {
             let shown = text.contains(&rows_per_s) || text.contains(&transactions_per_s);
             assert!(shown, "{file}: neither {rows_per_s} nor {transactions_per_s} in\n{text}");
         }
+    }
+}
+
+/// The widths of terminals. No text is laid out for fewer columns.
+const WIDTHS: RangeInclusive<usize> = 40..=200;
+
+/// Returns the lines that are too wide for one of the terminals. A word that is longer than a line, such as an id, is
+/// alone on its line.
+fn too_wide(text: impl Fn(usize) -> String) -> Vec<String> {
+    let lines = |width| {
+        let text = text(width);
+        let is_word = |line: &str| !line.trim().contains(' ');
+        let wide = text.lines().filter(|line| line.width() > width && !is_word(line));
+        wide.map(|line| format!("{width}: {line}")).collect::<Vec<_>>()
+    };
+    WIDTHS.flat_map(lines).collect()
+}
+
+#[test]
+fn no_line_of_a_stored_record_is_wider_than_the_terminal() {
+    let none = [""; 0];
+    for (file, record) in parsed() {
+        assert_eq!(too_wide(|width| report::run_text(&record, "somewhere", width)), none, "{file}");
+        let (name, records) = ("a", std::slice::from_ref(&record));
+        let repeats = report::repeats_document(records, "repeat=1");
+        assert_eq!(too_wide(|width| report::document_text(&repeats, width)), none, "{file}");
+        let mut other = record.clone();
+        other.id = uuid::Uuid::from_u128(record.id.as_u128() ^ 1);
+        other.target.settings.insert("jit".to_owned(), "changed".to_owned());
+        let (a, b) = (Group { name, records }, Group { name: "b", records: &[other] });
+        let found = comparison::compare(a, b, &stats::Settings::default()).unwrap();
+        let text = |width| report::findings_text(&report::comparison(&found), width);
+        assert_eq!(too_wide(text), none, "{file}");
+    }
+}
+
+#[test]
+fn no_line_of_a_list_of_stored_records_is_wider_than_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::File(folder.path().join("runs.sqlite"));
+    let store = store::open(&location, &Interrupt::new()).unwrap();
+    for (_, record) in parsed() {
+        store.save(&record).unwrap();
+    }
+    let runs = store.list(&RunFilter::default()).unwrap();
+    let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
+    let stages = store.stages(&ids).unwrap();
+    for stages in [None, Some(stages.as_slice())] {
+        let lines = report::run_lines(&runs, stages, Sort::default());
+        assert_eq!(too_wide(|width| report::runs_table(&lines, width)), [""; 0]);
     }
 }
 

@@ -90,4 +90,6 @@ pub fn interval_line(point: &Point, plan: &Plan) -> String {
 #[cfg(test)]
 mod example;
 #[cfg(test)]
+mod width_tests;
+#[cfg(test)]
 pub(crate) use example::{example_cbc, example_load, example_oltp, example_record};

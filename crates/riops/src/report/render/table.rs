@@ -71,7 +71,10 @@ pub(in crate::report) fn table_lines(table: &Table, width: usize) -> Vec<String>
     let mut lines = vec![line(table, &widths, title)];
     for row in &table.rows {
         let cell = |at: usize| row.get(at).map_or("", Cell::text);
-        lines.push(line(table, &widths, cell));
+        // A first column that is too wide has no column beside it.
+        let first = line(table, &widths, cell);
+        let is_wide = columns(&first) > width;
+        lines.extend(if is_wide { fill(&first, width) } else { vec![first] });
         let named: Vec<_> = below
             .iter()
             .filter(|&&at| row.get(at).is_some_and(Cell::has_value))

@@ -9,7 +9,7 @@ use crate::stats::{Outcome, ResidualCheck};
 
 fn shown(study: &Study) -> String {
     let view = view(study);
-    for width in [60, 80, 120] {
+    for width in 40..=200 {
         for line in text(&view, width).lines() {
             assert!(columns(line) <= width, "{width}: {line}");
         }
