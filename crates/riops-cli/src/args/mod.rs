@@ -4,6 +4,7 @@ mod cbc;
 mod compare;
 mod live;
 mod load;
+mod now;
 mod oltp;
 mod output;
 mod parsers;
@@ -226,6 +227,8 @@ workloads! {
     Cbc(cbc::RunCbc),
     /// Round trips
     Ping(ping::RunPing),
+    /// Reads of the clock
+    Now(now::RunNow),
     /// pgbench scripts
     Script(script::RunScript),
 }

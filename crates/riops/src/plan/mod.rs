@@ -8,6 +8,7 @@ mod imported;
 mod keys;
 pub mod load;
 mod names;
+pub mod now;
 pub mod oltp;
 mod part;
 mod pgbench;

@@ -11,6 +11,7 @@ pub mod effects;
 mod imported;
 pub mod keys;
 pub mod load;
+mod now;
 pub mod oltp;
 pub mod ping;
 pub mod point;
