@@ -4,7 +4,6 @@ mod cbc;
 mod compare;
 mod live;
 mod load;
-mod now;
 mod oltp;
 mod output;
 mod parsers;
@@ -227,8 +226,6 @@ workloads! {
     Cbc(cbc::RunCbc),
     /// Round trips
     Ping(ping::RunPing),
-    /// Reads of the clock
-    Now(now::RunNow),
     /// pgbench scripts
     Script(script::RunScript),
 }

@@ -8,7 +8,6 @@ mod imported;
 mod keys;
 pub mod load;
 mod names;
-pub mod now;
 pub mod oltp;
 mod part;
 mod pgbench;

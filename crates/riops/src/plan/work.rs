@@ -28,7 +28,6 @@ macro_rules! with_works {
                 Oltp(OltpRun)
                 Cbc(CbcRun)
                 Ping(crate::plan::ping::PingRun)
-                Now(crate::plan::now::NowRun)
                 Script(crate::plan::script::ScriptRun)
                 Imported(crate::plan::imported::ImportedRun)
             ]

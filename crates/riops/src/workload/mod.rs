@@ -11,7 +11,6 @@ pub mod effects;
 mod imported;
 pub mod keys;
 pub mod load;
-mod now;
 pub mod oltp;
 pub mod ping;
 pub mod point;

@@ -6,7 +6,6 @@ mod imported;
 mod load;
 mod measure;
 pub(super) mod next;
-mod now;
 mod oltp;
 mod ping;
 mod point;
