@@ -2,5 +2,5 @@
 create table {table} (
   id integer not null,
   k integer not null default 0,
-  primary key (id{order})
+  primary key (id)
 )

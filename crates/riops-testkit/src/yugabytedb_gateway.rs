@@ -371,6 +371,9 @@ impl Session {
         let invalidated = self.is_invalidated() && !sql.starts_with("rollback");
         let mut state = locked(&self.cluster.state);
         state.statements.push((self.number, sql.to_owned()));
+        if release == Release::Unknown {
+            return Verdict::Forward(sql.to_owned());
+        }
         if let Some((which, failure)) = self.cluster.behavior.failure
             && state.is_now(which)
         {

@@ -12,10 +12,12 @@ pub enum Release {
     V2024_2,
     /// 2025.1, on PostgreSQL 15.
     V2025_1,
+    /// Not YugabyteDB, but a product that riops does not know. It differs from PostgreSQL in its name only.
+    Unknown,
 }
 
 impl Release {
-    /// All release lines.
+    /// All release lines of YugabyteDB.
     pub const ALL: [Self; 3] = [Self::V2_20, Self::V2024_2, Self::V2025_1];
 
     /// The parameter `server_version`.
@@ -25,6 +27,7 @@ impl Release {
             Self::V2_20 => "11.2-YB-2.20.7.0-b0",
             Self::V2024_2 => "11.2-YB-2024.2.0.0-b0",
             Self::V2025_1 => "15.12-YB-2025.1.0.0-b0",
+            Self::Unknown => "16.3-AcmeDB-1.2",
         }
     }
 
@@ -34,7 +37,7 @@ impl Release {
     }
 
     fn has_advisory_locks(self) -> bool {
-        self == Self::V2025_1
+        matches!(self, Self::V2025_1 | Self::Unknown)
     }
 
     fn sequential_scan(self) -> &'static str {
@@ -44,6 +47,7 @@ impl Release {
     /// Relations, functions and settings that riops may look for and that the release lacks.
     fn missing(self) -> &'static [&'static str] {
         match self {
+            Self::Unknown => &[],
             Self::V2025_1 => &["pg_stat_io", "pg_stat_checkpointer"],
             Self::V2024_2 | Self::V2_20 => {
                 &["pg_stat_io", "pg_stat_checkpointer", "pg_stat_wal", "pg_stat_force_next_flush"]

@@ -12,7 +12,7 @@ use riops::record::MachineFacts;
 use riops::report::{self, Document};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
-use riops::server::{Connection, ConnectionError, Pooler, local_server};
+use riops::server::{Connection, ConnectionError, Feature, Pooler, local_server};
 use riops::units::BLOCK_BYTES;
 use riops::units::text::json_text;
 use riops::workload::rows::NAME;
@@ -55,7 +55,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
         pooler.is_none() && conninfo.is_local() && local_server(&mut connection)?.is_some();
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
-    if connection.has_catalogs() {
+    if connection.dialect().has(Feature::Catalogs) {
         diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;
     }
     drop(connection);

@@ -1,8 +1,9 @@
 //! Servers of the PostgreSQL protocol that are not PostgreSQL: without its catalogs, settings and functions.
 
-use riops_testkit::{FakeServer, PORT, Reply, Request};
+use riops_testkit::{FakeServer, PORT, Release, Reply, Request};
 
 use crate::fixture::{CommandOutput, command, folder};
+use crate::releases::Imitation;
 
 /// What such a server cannot execute, and the beginnings of statements that it does not know.
 const UNKNOWN: [&str; 5] =
@@ -50,4 +51,23 @@ fn ping_scripts_and_the_drop_in_need_only_the_protocol() {
     }
     run(&format!("pgbench -n -f {file} -t 10 -c 2")).stdout_contains("actually processed: 20/20");
     run("doctor").stdout_contains("pg_stat_activity: missing: no wait events");
+}
+
+#[test]
+fn workloads_run_on_a_product_that_riops_does_not_know() {
+    let imitation = Imitation::new("unknown_product", Release::Unknown);
+    imitation.riops("prepare rows --rows 500").expect(0);
+    imitation.riops("prepare oltp --table-size 500").expect(0);
+    for line in [
+        "run load --rows 500 -c 2",
+        "run rows --batch 5 --update-percent 50 -c 2 --transactions 20 --warmup 0",
+        "run oltp -c 2 --transactions 20 --warmup 0",
+    ] {
+        let ran = imitation.riops(&format!("{line} --interval 100ms --output json"));
+        let record = ran.expect(0).json();
+        assert_eq!(record["verdict"]["valid"], true, "{line}: {}", record["verdict"]);
+        assert_eq!(record["target"]["flavour"], "postgresql");
+        assert_eq!(record["target"]["server_version"], "16.3-AcmeDB-1.2");
+    }
+    imitation.clean_up(&["load", "rows", "oltp"]);
 }

@@ -21,7 +21,7 @@ use crate::crash::kill;
 use crate::fixture::{CommandOutput, Database, command, database, open, until};
 
 /// A database behind a gateway.
-struct Imitation {
+pub(crate) struct Imitation {
     database: Database,
     gateway: YugabyteDbGateway,
 }
@@ -40,7 +40,7 @@ fn gateway(
 }
 
 impl Imitation {
-    fn new(name: &str, release: Release) -> Self {
+    pub(crate) fn new(name: &str, release: Release) -> Self {
         let database = database(name);
         let gateway = gateway(&database, release, None);
         let nodes = [("127.0.0.1".to_owned(), gateway.port())];
@@ -52,7 +52,7 @@ impl Imitation {
         url(&self.database, &self.gateway)
     }
 
-    fn riops(&self, line: &str) -> CommandOutput {
+    pub(crate) fn riops(&self, line: &str) -> CommandOutput {
         let mut command = command(line);
         command.env("RIOPS_DATABASE", self.url()).env("RIOPS_STORE", &self.database.store);
         CommandOutput::of(&mut command)
@@ -68,7 +68,7 @@ impl Imitation {
     }
 
     /// Drops the datasets. Nothing may remain.
-    fn clean_up(&self, workloads: &[&str]) {
+    pub(crate) fn clean_up(&self, workloads: &[&str]) {
         for workload in workloads {
             self.riops(&format!("cleanup {workload}")).expect(0);
         }

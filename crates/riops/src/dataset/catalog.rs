@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use crate::record::Flavor;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 
 /// Maximum number of attempts of a statement on YugabyteDB.
 const ATTEMPTS_MAX: u32 = 10;
@@ -19,7 +18,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`ConnectionError`] if it fails, on YugabyteDB repeatedly.
 pub(super) fn change(connection: &mut Connection, sql: &str) -> Result<(), ConnectionError> {
-    let attempts = if connection.flavor() == Flavor::YugabyteDb { ATTEMPTS_MAX } else { 1 };
+    let is_disturbed = !connection.dialect().has(Feature::TransactionalDdl);
+    let attempts = if is_disturbed { ATTEMPTS_MAX } else { 1 };
     for attempt in 1..attempts {
         match connection.execute(sql) {
             Err(ConnectionError::Server(error)) if error.is_retryable() => {

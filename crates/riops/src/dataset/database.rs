@@ -110,9 +110,7 @@ pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetErr
     if comment(connection)?.as_deref() != Some(&mark(run)) {
         return Ok(());
     }
-    let version = connection.query_value("show server_version_num")?;
-    let version: u32 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
-    let force = if version >= 130_000 { " with (force)" } else { "" };
+    let force = if connection.dialect().version >= 130_000 { " with (force)" } else { "" };
     Ok(connection.execute(&format!("drop database {DATABASE}{force}"))?)
 }
 

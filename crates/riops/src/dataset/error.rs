@@ -54,8 +54,8 @@ pub enum DatasetError {
     /// A routine with the required name exists that was not created by riops.
     #[error("routine \"riops.{0}\" exists and was not created by riops: rename or drop it first")]
     ForeignRoutine(&'static str),
-    /// An option that the flavor of the server does not support.
-    #[error("{option} is not supported by {flavor}: it requires YugabyteDB")]
+    /// An option that the server does not support.
+    #[error("{option} is not supported by {flavor}")]
     Unsupported {
         /// The option.
         option: &'static str,

@@ -43,7 +43,7 @@ impl Initialization<'_> {
         for step in self.steps {
             let start = Instant::now();
             notice(&format!("{}...", step.action()));
-            match init_work(*step, &dataset, connection.flavor()) {
+            match init_work(*step, &dataset, connection.dialect()) {
                 InitWork::Statements(all) => {
                     if *step == InitStep::Create && dataset.partitions > 0 {
                         notice(&format!("creating {} partitions...", dataset.partitions));

@@ -3,8 +3,7 @@
 //! Only routines with the comment of riops are dropped or, by name, those that the caller has recognized.
 
 use super::catalog::change;
-use crate::record::Flavor;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload::routines::ROUTINE_MARK;
 
 /// Drops the temporary views on a table that server-side loops left when their server was killed. They would
@@ -37,11 +36,11 @@ pub(super) fn drop_routines(
                 where n.nspname = 'riops'";
     let marked = format!("obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'");
     let is_named = format!("p.proname in ('{}')", names.join("', '"));
-    let condition = match (names.is_empty(), connection.flavor()) {
+    let condition = match (names.is_empty(), connection.dialect().has(Feature::TransactionalDdl)) {
         (true, _) => marked,
-        (false, Flavor::PostgreSql) => format!("{marked} and {is_named}"),
+        (false, true) => format!("{marked} and {is_named}"),
         // An interrupted installation leaves them without a comment.
-        (false, Flavor::YugabyteDb) => {
+        (false, false) => {
             format!("({marked} or obj_description(p.oid, 'pg_proc') is null) and {is_named}")
         }
     };

@@ -15,9 +15,9 @@ use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Parameters};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
 use crate::server::connection::TextRow;
-use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::server::{ConnInfo, Connection, ConnectionError, Dialect, Feature};
 use crate::workload::Workload;
 use crate::workload::check::Ledger;
 use crate::workload::tables::{Dataset, Job, Table, Zero};
@@ -116,6 +116,16 @@ pub fn same_parameters(
     }
 }
 
+/// Checks that the server has the features of all options in use.
+///
+/// # Errors
+/// [`DatasetError::Unsupported`].
+pub fn require_supported(workload: &dyn Workload, dialect: Dialect) -> Result<(), DatasetError> {
+    workload.unsupported(dialect).map_or(Ok(()), |option| {
+        Err(DatasetError::Unsupported { option, flavor: dialect.flavor() })
+    })
+}
+
 /// Returns the first parameter that differs, as an option, with the existing and the wanted value.
 fn difference(found: &serde_json::Value, wanted: &Parameters) -> Option<(String, String, String)> {
     wanted.iter().find_map(|(name, value)| {
@@ -139,13 +149,9 @@ impl Preparation<'_> {
     pub fn run(&self, notice: OnWait<'_>) -> Result<Prepared, DatasetError> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
-        let version =
-            connection.session_info().parameter("server_version").unwrap_or("").to_owned();
-        let flavor = Flavor::from_server_version(&version);
-        if let Some(option) = self.workload.unsupported(flavor) {
-            return Err(DatasetError::Unsupported { option, flavor });
-        }
-        let dataset = self.workload.dataset(flavor);
+        let dialect = connection.dialect();
+        require_supported(self.workload, dialect)?;
+        let dataset = self.workload.dataset(dialect);
         let mut registry = Registry::new(&mut connection, self.name);
         let sufficient = |entry: &Entry| {
             !self.recreate && same_parameters(self.name, entry, self.compared).is_ok()
@@ -187,7 +193,7 @@ impl Preparation<'_> {
         }
         let id = uuid::Uuid::now_v7().to_string();
         let filled = match registry.begin(&id, &dataset) {
-            Ok(()) => self.fill(&mut registry, &dataset, (&id, flavor)),
+            Ok(()) => self.fill(&mut registry, &dataset, &id),
             Err(error) => Err(error),
         };
         match filled {
@@ -241,16 +247,18 @@ impl Preparation<'_> {
         &self,
         registry: &mut Registry<'_>,
         dataset: &Dataset,
-        (id, flavor): (&str, Flavor),
+        id: &str,
     ) -> Result<Duration, DatasetError> {
         let start = Instant::now();
+        let dialect = registry.connection().dialect();
         self.load(&dataset.tables, &dataset.settings)?;
         let loading = start.elapsed();
         (self.progress)(Progress::Finishing);
-        let one_process = flavor == Flavor::PostgreSql && self.is_balanced(&dataset.tables);
+        let one_process =
+            !dialect.has(Feature::KeysBeforeRows) && self.is_balanced(&dataset.tables);
         let settings = one_process.then(|| ONE_PROCESS_PER_INDEX.to_owned());
         // The pages of frozen rows do not change any more: they are written while the indexes are built.
-        let early = u64::from(flavor == Flavor::PostgreSql && self.loads_frozen(&dataset.tables));
+        let early = u64::from(self.loads_frozen(&dataset.tables));
         let connections = self.connections.saturating_add(u32::from(early > 0));
         let jobs = (dataset.tables.len() as u64 + early, connections);
         self.in_parallel(jobs, settings.as_slice(), |connection, number| {
@@ -281,7 +289,7 @@ impl Preparation<'_> {
         }
         // Empty tables have no state of their own: they grow.
         let is_filled = dataset.tables.iter().any(|table| table.rows > 0);
-        if flavor == Flavor::PostgreSql && is_filled {
+        if dialect.has(Feature::Heap) && is_filled {
             registry.note_fresh(id, self.workload)?;
         }
         registry.complete(id, &baseline)?;

@@ -10,9 +10,8 @@ use super::error::DatasetError;
 use super::holders::Holders;
 use super::leftovers::{drop_leftover_views, drop_routines};
 use crate::plan::{DatasetPlan, PlanError};
-use crate::record::Flavor;
 use crate::server::fit::DatasetFit;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
 use crate::workload::tables::Dataset;
 
@@ -282,7 +281,7 @@ impl<'a> Registry<'a> {
 
     /// Whether each statement that changes the catalog commits separately.
     pub(super) fn commits_each_change(&self) -> bool {
-        self.connection.flavor() == Flavor::YugabyteDb
+        !self.connection.dialect().has(Feature::TransactionalDdl)
     }
 
     /// Runs `work`, which changes the catalog: in a transaction, if the server supports it.

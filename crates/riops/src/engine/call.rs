@@ -231,7 +231,7 @@ impl CallSession<'_> {
                 CallEnd::Failed(error) => {
                     let policy = self.shared.plan.errors;
                     let retries_left = stalled_calls <= policy.max_retries;
-                    let failed_request = connection.flavor().is_failed_request(&error);
+                    let failed_request = connection.dialect().is_failed_request(&error);
                     let retry = (error.is_retryable() || failed_request) && retries_left;
                     let now = self.shared.clock.now();
                     self.note_error(error.sqlstate, &error.to_string(), retry, now);

@@ -14,9 +14,8 @@ use super::backend::Backend;
 use super::findings::{AccessFinding, Moment, note};
 use crate::host::Interrupt;
 use crate::plan::Protocol;
-use crate::record::Flavor;
 use crate::server::nodes::Choice;
-use crate::server::{ConnInfo, Connection, ConnectionError, Nodes, Stream};
+use crate::server::{ConnInfo, Connection, ConnectionError, Dialect, Nodes, Stream};
 use crate::units::Nanos;
 use crate::workload::access::{Access, Finding};
 use crate::workload::keys::{Purpose, stream};
@@ -54,7 +53,7 @@ pub(super) struct Opened {
     pub(super) took: Nanos,
     /// Number of the node, from 0.
     pub(super) node: usize,
-    pub(super) flavor: Flavor,
+    pub(super) dialect: Dialect,
 }
 
 /// Opens a session on the first node that accepts it, its home node first.
@@ -123,13 +122,12 @@ fn open(
         connect_and_prepare(recipe, check_plans, &choice.conninfo, interrupt)?;
     let node = nodes.node_of(&mut connection, choice.node)?;
     let process = connection.session_info().process;
-    let version = connection.session_info().parameter("server_version");
-    let flavor = Flavor::from_server_version(version.unwrap_or_default());
+    let dialect = connection.dialect();
     let backend = if recipe.identifies_backend { Backend::of(&mut connection)? } else { None };
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
     let took = start.elapsed().into();
-    Ok(Opened { stream, received, findings, process, backend, took, node, flavor })
+    Ok(Opened { stream, received, findings, process, backend, took, node, dialect })
 }
 
 /// Opens a connection and runs everything that precedes the first transaction.

@@ -22,7 +22,7 @@ use super::opening::{Opened, Recipe};
 use super::queue::Queue;
 pub use super::session_error::SessionError;
 use super::tally::Tally;
-use crate::record::Flavor;
+use crate::server::Dialect;
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::{Executed, Finding};
@@ -110,8 +110,8 @@ pub(super) struct Session {
     pub(super) recipe: Arc<Recipe>,
     /// Process id of the backend; 0 if the server did not send it.
     pub(super) process: i32,
-    /// Flavor of the server that it is connected to.
-    pub(super) flavor: Flavor,
+    /// Dialect of the server that it is connected to.
+    pub(super) dialect: Dialect,
     /// The backend with its start time, if the workload terminates sessions.
     pub(super) backend: Option<Backend>,
     /// An interactive transaction that waits for its time or for the shell.
@@ -197,7 +197,7 @@ impl Session {
             started: 0,
             since_connect: 0,
             node: 0,
-            flavor: Flavor::PostgreSql,
+            dialect: Dialect::default(),
             moving_home: false,
             unread: false,
             in_block: false,
@@ -210,8 +210,8 @@ impl Session {
 
     /// Attaches a new connection.
     pub(super) fn attach(&mut self, opened: Opened) {
-        let Opened { stream, received, process, backend, node, flavor, .. } = opened;
-        (self.process, self.node, self.flavor) = (process, node, flavor);
+        let Opened { stream, received, process, backend, node, dialect, .. } = opened;
+        (self.process, self.node, self.dialect) = (process, node, dialect);
         (self.moving_home, self.unread) = (false, false);
         self.backend = backend;
         self.link = Some(Link::new(stream, received));

@@ -8,13 +8,12 @@ use super::pause::pause;
 use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};
-use crate::record::Flavor;
-use crate::server::{Connection, ConnectionError, Server};
+use crate::server::{Connection, ConnectionError, Feature, Server};
 use crate::units::sql::identifier;
 use crate::workload;
 
 const VACUUM: &str = include_str!("../../../../sql/experiment/vacuum.sql");
-const ANALYZE: &str = include_str!("../../../../sql/experiment/analyze.yugabytedb.sql");
+const ANALYZE: &str = include_str!("../../../../sql/experiment/analyze.sql");
 
 /// Why the server could not be brought into the state for a run.
 #[derive(Debug, thiserror::Error)]
@@ -76,14 +75,14 @@ pub fn prepare_run(
 ) -> Result<(), BetweenError> {
     if rules.vacuum || rules.checkpoint || rules.idle_device_s.is_some() {
         let mut connection = Connection::open(&server.conninfo, interrupt)?;
-        let flavor = connection.flavor();
+        let dialect = connection.dialect();
         if rules.vacuum {
-            vacuum(&mut connection, flavor, plan, notify)?;
+            vacuum(&mut connection, plan, notify)?;
         }
-        if rules.checkpoint && flavor == Flavor::PostgreSql {
+        if rules.checkpoint && dialect.has(Feature::Heap) {
             checkpoint(&mut connection)?;
         } else if rules.checkpoint && is_first {
-            notify(&format!("{flavor} has no CHECKPOINT: not executed"));
+            notify(&format!("{} has no CHECKPOINT: not executed", dialect.flavor()));
         }
         if let Some(seconds) = rules.idle_device_s {
             let within = Duration::try_from_secs_f64(seconds).unwrap_or_default();
@@ -112,17 +111,16 @@ fn checkpoint(connection: &mut Connection) -> Result<(), BetweenError> {
 /// Vacuums the tables of the dataset. There are none before the run that prepares it.
 fn vacuum(
     connection: &mut Connection,
-    flavor: Flavor,
     plan: &Plan,
     notify: &dyn Fn(&str),
 ) -> Result<(), BetweenError> {
     let tables = tables_of(connection, plan)?;
-    let statements = match flavor {
-        _ if tables.is_empty() => Vec::new(),
-        Flavor::PostgreSql => vec![VACUUM.replace("{tables}", &tables.join(", "))],
-        Flavor::YugabyteDb => {
-            tables.iter().map(|table| ANALYZE.replace("{table}", table)).collect()
-        }
+    let statements = if tables.is_empty() {
+        Vec::new()
+    } else if connection.dialect().has(Feature::Heap) {
+        vec![VACUUM.replace("{tables}", &tables.join(", "))]
+    } else {
+        tables.iter().map(|table| ANALYZE.replace("{table}", table)).collect()
     };
     for sql in statements {
         // A table that the role may not vacuum is only a warning of the server.

@@ -10,8 +10,7 @@ use super::pause::pause;
 use super::reset_error::ResetError;
 use crate::dataset::Holders;
 use crate::host::Interrupt;
-use crate::record::Flavor;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 use crate::units::sql::{identifier, literal};
 
 /// How long sessions of a killed process, and its statements in progress, may delay this one.
@@ -66,13 +65,13 @@ pub(super) fn copy(
     names: &CopyNames,
     interrupt: &Interrupt,
 ) -> Result<(), ResetError> {
-    let flavor = connection.flavor();
-    if flavor == Flavor::YugabyteDb {
-        return Err(ResetError::Unsupported(flavor));
+    let dialect = connection.dialect();
+    if !dialect.has(Feature::DatabaseCopies) {
+        return Err(ResetError::Unsupported(dialect.flavor()));
     }
     let template = connection.query_value("select current_database()")?.unwrap_or_default();
     // The default of PostgreSQL 15 and later writes the whole copy to the WAL.
-    let strategy = if version(connection)? >= 150_000 { " strategy file_copy" } else { "" };
+    let strategy = if dialect.version >= 150_000 { " strategy file_copy" } else { "" };
     let sql = COPY
         .replace("{copy}", &identifier(&names.temporary))
         .replace("{template}", &identifier(&template))
@@ -161,7 +160,7 @@ pub(super) fn drop_marked(
 
 /// Drops a database that this module created, with the sessions that are still connected to it.
 fn drop_database(connection: &mut Connection, name: &str) -> Result<(), ResetError> {
-    let force = if version(connection)? >= 130_000 { " with (force)" } else { "" };
+    let force = if connection.dialect().version >= 130_000 { " with (force)" } else { "" };
     let sql = format!("drop database if exists {}{force}", identifier(name));
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -176,11 +175,6 @@ fn drop_database(connection: &mut Connection, name: &str) -> Result<(), ResetErr
             dropped => return Ok(dropped?),
         }
     }
-}
-
-fn version(connection: &mut Connection) -> Result<u32, ConnectionError> {
-    let version = connection.query_value("show server_version_num")?;
-    Ok(version.and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
 fn is_duplicate(error: &ConnectionError) -> bool {

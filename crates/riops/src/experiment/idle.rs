@@ -10,8 +10,7 @@ use crate::host::Interrupt;
 use crate::probe::device::{Device, DeviceCounters};
 use crate::probe::locations::Locations;
 use crate::probe::topology::Topology;
-use crate::record::Flavor;
-use crate::server::{Connection, ConnectionError, local_server};
+use crate::server::{Connection, ConnectionError, Feature, local_server};
 
 /// A device is idle if it is busy for at most this share of the time …
 const BUSY_SHARE_MAX: f64 = 0.05;
@@ -152,12 +151,11 @@ impl<'a> Source<'a> {
         if let Some(device) = devices(connection, is_local)? {
             return Ok(Some(Self::Devices(device)));
         }
-        // The statistics of YugabyteDB do not contain the work of its storage.
-        if connection.flavor() == Flavor::YugabyteDb {
+        // The statistics of other servers do not contain the work of their storage.
+        if !connection.dialect().has(Feature::Heap) {
             return Ok(None);
         }
-        let version = connection.query_value("show server_version_num")?;
-        let sql = match version.and_then(|text| text.parse().ok()).unwrap_or(0_u32) {
+        let sql = match connection.dialect().version {
             180_000.. => ACTIVITY,
             160_000.. => ACTIVITY_17,
             _ => ACTIVITY_15,

@@ -26,10 +26,9 @@ pub fn ybio_runs(
     interrupt: &Interrupt,
 ) -> Result<Imports, ImportError> {
     let mut connection = Connection::open(conninfo, interrupt)?;
-    let version =
-        connection.session_info().parameter("server_version").unwrap_or_default().to_owned();
     let server = FoundServer {
-        version,
+        flavor: connection.dialect().flavor(),
+        version: connection.server_version().to_owned(),
         version_text: connection.query_value("select version()")?.unwrap_or_default(),
         address: connection.address().to_owned(),
         database: conninfo.database.clone(),

@@ -30,6 +30,7 @@ pub(super) struct ImportSource<'a> {
 /// A database, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FoundServer {
+    pub(super) flavor: Flavor,
     pub(super) version: String,
     pub(super) version_text: String,
     pub(super) address: String,
@@ -177,7 +178,7 @@ fn start(
 /// The database. riops measures PostgreSQL-compatible databases and assumes one here.
 fn target(server: FoundServer) -> TargetRecord {
     TargetRecord {
-        flavor: Flavor::from_server_version(&server.version),
+        flavor: server.flavor,
         server_version: server.version,
         version_text: server.version_text,
         compiler_flags: None,

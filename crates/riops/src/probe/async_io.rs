@@ -10,8 +10,7 @@ use crate::server::{Connection, ConnectionError};
 
 /// The last version whose index scans are known to read synchronously.
 const SYNCHRONOUS_INDEX_SCANS_MAX: u32 = 18;
-const SETTINGS: &str =
-    "select current_setting('io_method', true), current_setting('server_version_num')";
+const METHOD: &str = "select current_setting('io_method', true)";
 const WORKERS: &str =
     "select pid from pg_stat_activity where backend_type = 'io worker' order by pid";
 
@@ -31,18 +30,14 @@ impl AsyncIo {
     /// # Errors
     /// Returns [`ConnectionError`] if the query fails.
     pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
-        let row = connection.query(SETTINGS)?.into_iter().next().unwrap_or_default();
-        Ok(match row.as_slice() {
-            [Some(method), Some(version)] => Self::of(method, version),
-            _ => None,
-        })
+        let method = connection.query_value(METHOD)?;
+        Ok(method.and_then(|method| Self::of(&method, connection.dialect().version)))
     }
 
-    fn of(method: &str, version_num: &str) -> Option<Self> {
-        let major = version_num.parse::<u32>().ok()? / 10_000;
+    fn of(method: &str, version: u32) -> Option<Self> {
         (method != "sync").then_some(Self {
             by_workers: method == "worker",
-            in_index_scans: major > SYNCHRONOUS_INDEX_SCANS_MAX,
+            in_index_scans: version / 10_000 > SYNCHRONOUS_INDEX_SCANS_MAX,
         })
     }
 }
@@ -60,9 +55,9 @@ mod tests {
     #[test]
     fn index_scans_are_synchronous_in_version_18_only() {
         let of = |by_workers, in_index_scans| Some(AsyncIo { by_workers, in_index_scans });
-        assert_eq!(AsyncIo::of("worker", "180006"), of(true, false));
-        assert_eq!(AsyncIo::of("io_uring", "180000"), of(false, false));
-        assert_eq!(AsyncIo::of("worker", "190001"), of(true, true));
-        assert_eq!(AsyncIo::of("sync", "190001"), None);
+        assert_eq!(AsyncIo::of("worker", 180_006), of(true, false));
+        assert_eq!(AsyncIo::of("io_uring", 180_000), of(false, false));
+        assert_eq!(AsyncIo::of("worker", 190_001), of(true, true));
+        assert_eq!(AsyncIo::of("sync", 190_001), None);
     }
 }

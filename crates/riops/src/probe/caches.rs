@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
 
-use crate::record::{CacheState, Flavor};
-use crate::server::{Connection, ConnectionError};
+use crate::record::CacheState;
+use crate::server::{Connection, ConnectionError, Feature};
 use crate::units::sql::literal;
 
 /// Evicts these tables of the schema `riops` and their indexes from shared buffers and, if the server's
@@ -121,8 +121,9 @@ fn within_extension<T>(
     work: impl FnOnce(&mut Connection, &str) -> Result<T, ConnectionError>,
 ) -> Result<Result<T, String>, ConnectionError> {
     // There, CREATE EXTENSION cannot be rolled back, and the tables are not in shared buffers.
-    if connection.flavor() == Flavor::YugabyteDb {
-        return Ok(Err("YugabyteDB caches tables in its tservers".to_owned()));
+    if !connection.dialect().has(Feature::Heap) {
+        let flavor = connection.dialect().flavor();
+        return Ok(Err(format!("{flavor} does not cache tables in shared buffers")));
     }
     connection.execute("begin")?;
     let done = (|| {

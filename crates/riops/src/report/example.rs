@@ -285,7 +285,7 @@ pub(crate) fn example_record() -> Record {
         target: TargetRecord {
             disk_limit: None,
             devices: Vec::new(),
-            flavor: Flavor::PostgreSql,
+            flavor: Flavor::default(),
             server_version: "18.6".to_owned(),
             version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
             compiler_flags: Some("-Os".to_owned()),

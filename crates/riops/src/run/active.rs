@@ -12,8 +12,8 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
-use crate::record::{DatasetRecord, Flavor, LiveStart, Record, SCHEMA, Status, Verdict};
-use crate::server::{Connection, ConnectionError, Nodes, Server};
+use crate::record::{DatasetRecord, LiveStart, Record, SCHEMA, Status, Verdict};
+use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
 
 /// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -92,7 +92,7 @@ impl<'a> ActiveRun<'a> {
         let Some(data) = self.environment.local_data() else {
             return Ok(Devices::default());
         };
-        let locations = if self.environment.facts.flavor == Flavor::PostgreSql {
+        let locations = if self.control.dialect().has(Feature::Heap) {
             Locations::read(&mut self.control, data, tables)?
         } else {
             Locations::of_data(data)

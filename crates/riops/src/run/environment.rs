@@ -9,10 +9,12 @@ use crate::engine::choose_driver;
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::locations::Locations;
-use crate::record::{ClientRecord, DatasetRecord, Flavor, MachineFacts, TargetRecord};
+use crate::record::{ClientRecord, DatasetRecord, MachineFacts, TargetRecord};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
-use crate::server::{Connection, LocalServer, Nodes, Pooler, Server, local_server};
+use crate::server::{
+    Connection, ConnectionError, Feature, LocalServer, Nodes, Pooler, Server, local_server,
+};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -49,13 +51,10 @@ impl Environment {
             observer.notice(&format!("the server lacks {}", lacks.join(", ")));
         }
         let facts = ServerFacts::read(control)?;
-        if facts.flavor == Flavor::YugabyteDb && plan.protocol == Protocol::Prepared {
-            let sql = "select 1 from pg_settings where name = 'plan_cache_mode'";
-            if control.query_value(sql)?.is_none() {
-                observer.notice(
-                    "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",
-                );
-            }
+        if plan.protocol == Protocol::Prepared && lacks_plan_cache_mode(control)? {
+            observer.notice(
+                "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",
+            );
         }
         // A pooler shares its connections with other clients.
         let local = match pooler {
@@ -99,7 +98,9 @@ impl Environment {
         let traits = plan.work.traits();
         // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
         // clock of a single server.
-        let is_one = server.embedded || self.is_transaction_pooled() || !control.has_catalogs();
+        let is_one = server.embedded
+            || self.is_transaction_pooled()
+            || !control.dialect().has(Feature::Catalogs);
         if is_one || traits.has_server_loop {
             Nodes::require_one(plan.nodes)?;
             return Ok(Nodes::single(conninfo));
@@ -157,7 +158,7 @@ impl Environment {
             .map(|locations| DeviceRecords::read(&locations, &self.client.host, history))
             .unwrap_or_default();
         TargetRecord {
-            flavor: facts.flavor,
+            flavor: facts.flavor.clone(),
             server_version: facts.version.clone(),
             version_text: facts.version_text.clone(),
             compiler_flags: facts.compiler_flags.clone(),
@@ -174,6 +175,16 @@ impl Environment {
             dataset,
         }
     }
+}
+
+/// Whether the server has no setting `plan_cache_mode`, which is new in PostgreSQL 12. Others may have it earlier.
+fn lacks_plan_cache_mode(control: &mut Connection) -> Result<bool, ConnectionError> {
+    let dialect = control.dialect();
+    if dialect.version >= 120_000 || !dialect.has(Feature::Catalogs) {
+        return Ok(false);
+    }
+    let sql = "select 1 from pg_settings where name = 'plan_cache_mode'";
+    Ok(control.query_value(sql)?.is_none())
 }
 
 /// Fails if the plan cannot be run through the pooler.

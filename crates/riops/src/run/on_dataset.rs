@@ -7,13 +7,14 @@ use super::find::{self, Found};
 use super::resolve::next_xid;
 use super::settle::{Settlement, settle, settle_open_runs};
 use super::stage::LoopStage;
-use crate::dataset::{Changes, DatasetError, Entry, Holders, Registry, Unreported, verify};
+use crate::dataset::prepare::require_supported;
+use crate::dataset::{Changes, Entry, Holders, Registry, Unreported, verify};
 use crate::host::Interrupt;
 use crate::plan::{Spec, WorkPlan};
-use crate::record::{Check, ConditionRecord, DatasetRecord, Flavor};
+use crate::record::{Check, ConditionRecord, DatasetRecord};
 use crate::run::parts::{Ending, Part};
 use crate::server::capabilities::optional;
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload::access::Access;
 use crate::workload::{Answers, Build, BuildFor, Questions, Statement};
 
@@ -80,19 +81,17 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     }
 
     fn build_stages(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let flavor = active.environment.facts.flavor;
+        let dialect = active.control.dialect();
         for run in self.run.stages() {
             let found = self.dataset.as_ref().map(|dataset| &dataset.found);
             let found = BuildFor {
                 dataset: found.map(|found| &found.dataset),
                 used: found.map(|found| &found.used),
-                flavor,
+                dialect,
                 protocol: active.plan.protocol,
             };
             let mut workload = run.build(found)?;
-            if let Some(option) = workload.unsupported(flavor) {
-                return Err(DatasetError::Unsupported { option, flavor }.into());
-            }
+            require_supported(workload.as_ref(), dialect)?;
             let answers = answers(&mut active.control, &workload.questions())?;
             workload.set_answers(&answers);
             self.stages.push(LoopStage { workload, work: run.into() });
@@ -154,7 +153,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let mut registry = Registry::new(&mut active.control, dataset.name);
         let is_foreign = dataset.found.entry.is_adopted() || !dataset.found.is_registered;
         registry.require(&first.workload.table_names(), is_foreign)?;
-        if active.environment.facts.flavor == Flavor::PostgreSql {
+        if registry.connection().dialect().has(Feature::Heap) {
             dataset.condition = Some(registry.condition(first.workload.as_ref())?);
         }
         if dataset.found.is_registered {
@@ -183,8 +182,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         }
         let mut registry = Registry::new(&mut active.control, name);
         settle_open_runs(&mut registry, entry, active.observer.history())?;
-        // Advisory locks reveal other runs in progress. YugabyteDB may not support them.
-        let locks_are_reliable = active.environment.facts.flavor == Flavor::PostgreSql
+        // Advisory locks reveal other runs in progress.
+        let locks_are_reliable = registry.connection().dialect().has(Feature::AdvisoryLocks)
             && !active.environment.is_transaction_pooled();
         let verifies = locks_are_reliable && active.plan.verify;
         let mut unreported = None;
@@ -225,7 +224,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         registry
             .begin_run(&active.id.to_string(), &entry.id)
             .with_context(|| "cannot insert the run into table \"riops.run\"".to_owned())?;
-        self.first_xid = next_xid(active.environment.facts.flavor, &mut active.control);
+        self.first_xid = next_xid(&mut active.control);
         Ok(())
     }
 }

@@ -11,9 +11,8 @@ use super::stage::LoopStage;
 use crate::dataset::{DatasetError, Registry};
 use crate::engine::StageResult;
 use crate::plan::Plan;
-use crate::record::Flavor;
 use crate::run::parts::Measured;
-use crate::server::Connection;
+use crate::server::{Connection, Feature};
 use crate::workload::transaction::{Statements, Transaction};
 use crate::workload::unknown::{Evidence, Resolution, TransactionId, Unknown, Version};
 use crate::workload::{Work, Workload};
@@ -27,8 +26,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const TRANSACTIONS_MAX: u64 = 20_000_000;
 
 /// Returns the first transaction id that is assigned after this; `None` if the server has no such ids.
-pub(super) fn next_xid(flavor: Flavor, connection: &mut Connection) -> Option<u32> {
-    if flavor != Flavor::PostgreSql {
+pub(super) fn next_xid(connection: &mut Connection) -> Option<u32> {
+    if !connection.dialect().has(Feature::Heap) {
         return None;
     }
     connection.query_value(NEXT_XID).ok().flatten()?.parse().ok()

@@ -13,9 +13,9 @@ use crate::probe::caches;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
-use crate::record::{CacheState, Flavor};
+use crate::record::CacheState;
 use crate::run::parts::Measured;
-use crate::server::ConnectionError;
+use crate::server::{ConnectionError, Feature};
 use crate::workload::{OnMessage, Stage, Work, Workload};
 
 /// Number of notices of the server that are shown.
@@ -126,7 +126,10 @@ impl ActiveRun<'_> {
             self.control.close();
         }
         // With several nodes, the counters of one node are not those of the cluster.
-        if self.nodes.allowed().len() == 1 && self.control.has_catalogs() && !is_closed {
+        if self.nodes.allowed().len() == 1
+            && self.control.dialect().has(Feature::Catalogs)
+            && !is_closed
+        {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
             // Those of a script are observed, not expected: the server knows which ones were executed.
             let is_observed = workload.accesses().is_empty();
@@ -214,7 +217,7 @@ impl ActiveRun<'_> {
     /// Whether the sessions have settings: a pooler would leak them to other sessions, and a server that is not
     /// PostgreSQL does not have them.
     fn sets_up_sessions(&self) -> bool {
-        !self.environment.is_transaction_pooled() && self.control.has_catalogs()
+        !self.environment.is_transaction_pooled() && self.control.dialect().has(Feature::Catalogs)
     }
 
     /// Returns the session settings of a stage, or `None` if it has none.
@@ -233,8 +236,7 @@ impl ActiveRun<'_> {
         let visible = *connections == Connections::All
             && self.nodes.allowed().len() == 1
             && !self.environment.is_transaction_pooled()
-            && self.environment.facts.flavor == Flavor::PostgreSql
-            && self.control.has_catalogs();
+            && self.control.dialect().has(Feature::WaitEvents);
         if !visible {
             return Ok(sampler);
         }

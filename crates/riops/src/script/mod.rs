@@ -2,7 +2,7 @@
 
 pub use riops_script::{Diagnostic, Names, Scope, Script, is_name, parse};
 
-use crate::server::{Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError, Feature};
 
 /// Name of the prepared statement.
 const NAME: &str = "riops_check";
@@ -90,7 +90,7 @@ pub fn check(
         }
         // Each statement has a transaction, so that it keeps its backend behind a pooler and leaves no setting there.
         connection.execute("begin")?;
-        if connection.has_catalogs() {
+        if connection.dialect().has(Feature::Catalogs) {
             connection.execute("set local search_path to default")?;
             connection.execute(GENERIC_PLAN)?;
         }
@@ -114,7 +114,7 @@ fn check_one(
         }
         Err(error) => return Err(error),
     }
-    if !connection.has_catalogs() {
+    if !connection.dialect().has(Feature::Catalogs) {
         checked.finding = Finding::NoPlan;
         connection.close_statement(NAME)?;
         return Ok(checked);

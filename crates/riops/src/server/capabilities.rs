@@ -1,27 +1,53 @@
-//! What a server of the PostgreSQL protocol lacks that is not PostgreSQL: catalogs, views and functions that riops reads
-//! beside the load. The load itself needs none of them.
+//! What a server without the catalogs of PostgreSQL lacks, found by the effect of statements, not by the absence of an
+//! error: some servers accept statements that they do not execute.
 
 use super::connection::{Connection, ConnectionError};
+use super::dialect::Feature;
 
-/// A capability: its name, a statement that needs it, and what is missing without it.
-const CAPABILITIES: [(&str, &str, &str); 6] = [
-    ("pg_backend_pid()", "select pg_backend_pid()", "a connection pooler is not recognized"),
-    ("pg_settings", "select name, setting, unit from pg_settings limit 1", "no settings"),
-    ("pg_stat_activity", "select pid from pg_stat_activity limit 1", "no wait events"),
+/// What riops reads beside the load: its name, a statement that needs it, how the last value of its row shows that it was
+/// executed, and what is missing without it.
+type Probe = (&'static str, &'static str, fn(&str) -> bool, &'static str);
+
+const PROBES: [Probe; 6] = [
+    (
+        "pg_backend_pid()",
+        "select pg_backend_pid()",
+        is_number,
+        "a connection pooler is not recognized",
+    ),
+    (
+        "pg_settings",
+        "select unit, setting from pg_settings where name = 'max_connections'",
+        is_number,
+        "no settings",
+    ),
+    ("pg_stat_activity", "select pid from pg_stat_activity limit 1", is_number, "no wait events"),
     (
         "pg_stat_database",
         "select blks_hit from pg_stat_database limit 1",
+        is_number,
         "no block accesses, WAL or checkpoints",
     ),
-    ("EXPLAIN (FORMAT JSON)", "explain (format json, costs off) select 1", "no plan checks"),
+    (
+        "EXPLAIN (FORMAT JSON)",
+        "explain (format json, costs off) select 1",
+        |plan| plan.trim_start().starts_with('['),
+        "no plan checks",
+    ),
     (
         "pg_advisory_lock()",
         "select pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1)",
+        // Only if the lock was held.
+        |unlocked| unlocked == "t",
         "no datasets of riops",
     ),
 ];
 
-/// A capability that a server lacks.
+fn is_number(text: &str) -> bool {
+    text.parse::<u64>().is_ok()
+}
+
+/// Something that a server lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lack {
     /// Name of the function, view or statement.
@@ -36,17 +62,20 @@ impl std::fmt::Display for Lack {
     }
 }
 
-/// Returns what the server lacks. A server with the catalogs of PostgreSQL lacks nothing, and is not asked.
+/// Returns what the server lacks. The load itself needs none of it. A server with the catalogs of PostgreSQL lacks
+/// nothing, and is not probed.
 ///
 /// # Errors
 /// [`ConnectionError`] if the connection fails.
 pub fn lacks(connection: &mut Connection) -> Result<Vec<Lack>, ConnectionError> {
     let mut found = Vec::new();
-    if connection.has_catalogs() {
+    if connection.dialect().has(Feature::Catalogs) {
         return Ok(found);
     }
-    for (name, sql, cost) in CAPABILITIES {
-        if optional(connection.query(sql))?.is_none() {
+    for (name, sql, proves, cost) in PROBES {
+        let row = optional(connection.query(sql))?.and_then(|rows| rows.into_iter().next());
+        let answer = row.and_then(|row| row.into_iter().last().flatten());
+        if !answer.is_some_and(|answer| proves(&answer)) {
             found.push(Lack { name, cost });
         }
     }

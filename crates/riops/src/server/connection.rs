@@ -12,12 +12,12 @@ use riops_wire::startup::SessionInfo;
 
 pub use super::connection_error::ConnectionError;
 use super::conninfo::{ConnInfo, Server};
+use super::dialect::Dialect;
 use super::search_path::SearchPath;
 use super::silence::Silence;
 use super::socket::second_stream;
 use super::stream::{NearEnd, Place, Stream, is_wait};
 use crate::host::Interrupt;
-use crate::record::Flavor;
 
 /// Maximum number of rows of a result: settings, plans, registry entries.
 const ROWS_MAX: usize = 100_000;
@@ -50,6 +50,7 @@ pub struct Connection {
     received: FrameBuffer,
     out: Vec<u8>,
     session_info: SessionInfo,
+    dialect: Dialect,
     search_path: SearchPath,
     in_transaction: bool,
     info: ConnInfo,
@@ -80,6 +81,7 @@ impl Connection {
             received: FrameBuffer::new(FRAME_BYTES_MAX),
             out: Vec::with_capacity(1024),
             session_info: SessionInfo::default(),
+            dialect: Dialect::default(),
             search_path: SearchPath::default(),
             in_transaction: false,
             info: info.clone(),
@@ -106,6 +108,7 @@ impl Connection {
 
     pub(super) fn set_session_info(&mut self, session_info: SessionInfo) {
         self.session_info = session_info;
+        self.dialect = Dialect::of(self.server_version());
     }
 
     pub(super) fn search_path(&self) -> SearchPath {
@@ -114,6 +117,9 @@ impl Connection {
 
     pub(super) fn set_search_path(&mut self, search_path: SearchPath) {
         self.search_path = search_path;
+        if search_path == SearchPath::Unsupported {
+            self.dialect = self.dialect.without_catalogs();
+        }
     }
 
     /// Returns the next message and the buffer for the response.
@@ -174,12 +180,16 @@ impl Connection {
         &self.session_info
     }
 
-    /// Returns the flavor of the server.
+    /// Returns the version that the server sent at connect; empty if it sent none.
     #[must_use]
-    pub fn flavor(&self) -> Flavor {
-        Flavor::from_server_version(
-            self.session_info.parameter("server_version").unwrap_or_default(),
-        )
+    pub fn server_version(&self) -> &str {
+        self.session_info.parameter("server_version").unwrap_or_default()
+    }
+
+    /// Returns what the server can do.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Runs one or more statements and returns the rows of all of them in text format.

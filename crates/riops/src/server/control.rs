@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use super::connection::{Connection, ConnectionError};
+use super::dialect::Feature;
 use super::search_path::{PINNED, SearchPath, pin};
 
 const SCHEMA_OWNER: &str = include_str!("../../../../sql/target/schema_owner.sql");
@@ -26,12 +27,6 @@ impl Connection {
         };
         self.set_search_path(path);
         Ok(())
-    }
-
-    /// Returns whether the server has the catalogs of PostgreSQL.
-    #[must_use]
-    pub fn has_catalogs(&self) -> bool {
-        self.search_path() != SearchPath::Unsupported
     }
 
     /// Returns the existing schemas in the search path of the role, in their order, without the implicit ones.
@@ -129,7 +124,7 @@ impl Connection {
         let mut info = self.info().clone();
         info.servers = vec![self.server().clone()];
         let mut connection = Self::open(&info, self.interrupt())?;
-        if !connection.has_catalogs() {
+        if !connection.dialect().has(Feature::Catalogs) {
             return Ok(());
         }
         connection.silence().allow();

@@ -42,8 +42,6 @@ impl ServerFacts {
     /// # Errors
     /// [`ConnectionError`] if the connection fails.
     pub fn read(connection: &mut Connection) -> Result<Self, ConnectionError> {
-        let version =
-            connection.session_info().parameter("server_version").unwrap_or("unknown").to_owned();
         let mut value = |sql| optional(connection.query_value(sql)).map(Option::flatten);
         let version_text = value("select version()")?.unwrap_or_default();
         let compiler_flags = value("select setting from pg_config where name = 'CFLAGS'")?;
@@ -64,9 +62,10 @@ impl ServerFacts {
             // The library is not installed: no statement is compiled.
             "on (not available)".clone_into(jit);
         }
+        let version = connection.server_version();
         Ok(Self {
-            flavor: Flavor::from_server_version(&version),
-            version,
+            flavor: connection.dialect().flavor(),
+            version: if version.is_empty() { "unknown" } else { version }.to_owned(),
             version_text,
             compiler_flags,
             settings,

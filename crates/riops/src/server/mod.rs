@@ -1,4 +1,4 @@
-//! The database under test: connection settings, connections, flavor, nodes and diagnosis, and the
+//! The database under test: connection settings, connections, dialect, nodes and diagnosis, and the
 //! embedded server, which is used when no other server is specified.
 //!
 //! Connections in this module block. The sockets of a run's sessions are passed to the engine's poll
@@ -11,11 +11,11 @@ mod connection_error;
 pub mod conninfo;
 mod control;
 mod copy;
+mod dialect;
 pub mod embedded;
 pub mod examine;
 pub mod facts;
 pub mod fit;
-mod flavor;
 mod local;
 pub mod nodes;
 pub mod pooler;
@@ -28,6 +28,7 @@ pub mod tls;
 
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
+pub use dialect::{Dialect, Feature};
 pub use local::{LocalServer, local_server};
 pub use nodes::Nodes;
 pub use pooler::Pooler;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
+use super::dialect::Feature;
 use super::search_path::SearchPath;
 use crate::host::Interrupt;
 
@@ -74,7 +75,7 @@ impl Pooler {
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
         // A pooler forwards to PostgreSQL. Other servers may have one process for all sessions.
-        if !connection.has_catalogs() {
+        if !connection.dialect().has(Feature::Catalogs) {
             return Ok(None);
         }
         // A pooler sends its own cancel key, whose process id is not that of a backend.

@@ -7,7 +7,8 @@ use std::fmt;
 use serde_json::Value;
 
 use super::transaction::with_literals;
-use crate::record::{Flavor, StorageRequests};
+use crate::record::StorageRequests;
+use crate::server::{Dialect, Feature};
 
 /// The expected access path of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,8 +146,8 @@ pub struct Access {
     pub rows: u64,
     /// Expected access path.
     pub expected: AccessPath,
-    /// Flavor of the server that executes EXPLAIN.
-    pub flavor: Flavor,
+    /// Dialect of the server that executes EXPLAIN.
+    pub dialect: Dialect,
     /// Whether the server may execute the statement with parallel workers. They would do work that no session
     /// of the run accounts for.
     pub parallel_allowed: bool,
@@ -174,7 +175,7 @@ impl Access {
     /// the parameters, as the simple protocol sends it and as an unnamed statement is planned.
     #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
-        let analyze = match (&self.expected, self.flavor) {
+        let analyze = match (&self.expected, self.dialect.has(Feature::StorageCounters)) {
             // ANALYZE would change rows.
             (
                 AccessPath::UpdateByIndex { .. }
@@ -183,7 +184,7 @@ impl Access {
                 _,
             ) => "",
             // Only DIST shows the requests to the storage.
-            (_, Flavor::YugabyteDb) => "analyze, dist, ",
+            (_, true) => "analyze, dist, ",
             // Only ANALYZE shows the heap fetches of an index-only scan.
             (AccessPath::IndexOnlyScan { .. }, _) => "analyze, timing off, summary off, ",
             _ => "",
@@ -288,14 +289,13 @@ impl Access {
             && (heap_fetches_allowed || !has_heap_fetches)
     }
 
-    /// Whether the plan changes a row with a known primary key without reading it, as `YugabyteDB` does if no index
-    /// and no other column depends on its contents.
+    /// Whether the plan changes a row with a known primary key without reading it.
     fn changes_without_reading(&self, nodes: &[Node<'_>]) -> bool {
         let (_, table, index) = self.expected.parts();
         let (Some(operation), [change, result]) = (self.expected.change(), nodes) else {
             return false;
         };
-        self.flavor == Flavor::YugabyteDb
+        self.dialect.has(Feature::BlindChanges)
             && index.ends_with("_pkey")
             && change.text("Operation") == operation
             && change.text("Relation Name") == table

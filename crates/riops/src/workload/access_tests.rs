@@ -1,4 +1,5 @@
 use super::*;
+use riops_testkit::VERSION;
 use serde_json::json;
 
 fn access(expected: AccessPath) -> Access {
@@ -8,7 +9,7 @@ fn access(expected: AccessPath) -> Access {
         arguments: vec!["1".to_owned(), "10".to_owned()],
         rows: 10,
         expected,
-        flavor: Flavor::PostgreSql,
+        dialect: Dialect::default(),
         parallel_allowed: false,
     }
 }
@@ -112,7 +113,7 @@ fn an_update_must_find_its_rows_through_the_index() {
 
 #[test]
 fn reads_the_storage_requests_of_yugabytedb() {
-    let access = Access { flavor: Flavor::YugabyteDb, ..index_scan() };
+    let access = Access { dialect: Dialect::of(VERSION), ..index_scan() };
     assert_eq!(
         access.explain_sql(true),
         "explain (analyze, dist, format json, costs off) execute \"read_0001\"(1, 10)"
@@ -236,17 +237,17 @@ fn yugabytedb_changes_a_row_with_a_known_primary_key_without_a_scan() {
             "Relation Name": table, "Plans": [result]});
         json!([{ "Plan": node }]).to_string()
     };
-    let change = |index: &str, flavor| {
+    let change = |index: &str, dialect| {
         let (table, index) = ("t".to_owned(), index.to_owned());
-        Access { flavor, ..access(AccessPath::UpdateByIndex { table, index }) }
+        Access { dialect, ..access(AccessPath::UpdateByIndex { table, index }) }
     };
-    let update = change("t_pkey", Flavor::YugabyteDb);
+    let update = change("t_pkey", Dialect::of(VERSION));
     assert!(update.judge(&plan("Update", "t")).held);
     assert!(!update.judge(&plan("Delete", "t")).held);
     assert!(!update.judge(&plan("Update", "other")).held);
     // Only the primary key is part of the row's address.
-    assert!(!change("t_k", Flavor::YugabyteDb).judge(&plan("Update", "t")).held);
-    assert!(!change("t_pkey", Flavor::PostgreSql).judge(&plan("Update", "t")).held);
+    assert!(!change("t_k", Dialect::of(VERSION)).judge(&plan("Update", "t")).held);
+    assert!(!change("t_pkey", Dialect::default()).judge(&plan("Update", "t")).held);
     // Older releases have another name for a scan of the whole table.
     let seq = json!({"Node Type": "YB Seq Scan", "Relation Name": "t"});
     let whole = access(AccessPath::SeqScan { table: "t".to_owned() });

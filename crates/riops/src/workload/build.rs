@@ -3,7 +3,7 @@
 use super::Workload;
 use crate::plan::work::dispatch_dataset;
 use crate::plan::{DatasetPlan, Member, PlanError, Protocol};
-use crate::record::Flavor;
+use crate::server::Dialect;
 
 /// Context in which a workload is built.
 #[derive(Debug, Clone, Copy)]
@@ -12,8 +12,8 @@ pub struct BuildFor<'a> {
     pub dataset: Option<&'a DatasetPlan>,
     /// Part of it that the run uses, which may be the whole.
     pub used: Option<&'a DatasetPlan>,
-    /// Flavor of the server.
-    pub flavor: Flavor,
+    /// Dialect of the server.
+    pub dialect: Dialect,
     /// Protocol that sends the statements.
     pub protocol: Protocol,
 }

@@ -38,7 +38,8 @@ use riops_wire::sqlstate::SqlState;
 pub use build::{Build, BuildFor, Describe, on};
 
 use crate::plan::{DatasetPlan, Plan};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::Dialect;
 use crate::units::Nanos;
 use access::{Access, Executed};
 use check::Ledger;
@@ -60,13 +61,13 @@ pub trait Workload {
         self.table_names()
     }
 
-    /// Returns an option in use that is not supported by servers of this flavor.
-    fn unsupported(&self, _flavor: Flavor) -> Option<&'static str> {
+    /// Returns an option in use that is not supported in this dialect.
+    fn unsupported(&self, _dialect: Dialect) -> Option<&'static str> {
         None
     }
 
     /// Returns the tables, and the jobs that fill them in parallel.
-    fn dataset(&self, _flavor: Flavor) -> Dataset {
+    fn dataset(&self, _dialect: Dialect) -> Dataset {
         Dataset::default()
     }
 

@@ -8,8 +8,8 @@ use riops_testkit::{FakeServer, PORT, Reply, Request};
 use super::*;
 use crate::metrics::Counter;
 use crate::plan::{Driver, ErrorPolicy, OnError, Protocol, Stop};
-use crate::record::{Flavor, Point};
-use crate::server::ConnInfo;
+use crate::record::Point;
+use crate::server::{ConnInfo, Dialect};
 use crate::units::Nanos;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Reply as RowReply, Transaction, TransactionOutcome};
@@ -95,7 +95,7 @@ fn access() -> Access {
         arguments: vec!["1".to_owned(), "10".to_owned()],
         rows: 10,
         expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
-        flavor: Flavor::PostgreSql,
+        dialect: Dialect::default(),
         parallel_allowed: false,
     }
 }

@@ -33,8 +33,8 @@ select 3;
 fn script(text: &str, plan: &Plan) -> Stage {
     let source = ScriptSource { name: "a.sql".into(), weight: 1, text: Some(text.into()) };
     let run = ScriptRun { scripts: vec![source], allow_shell: true, ..ScriptRun::default() };
-    let (flavor, protocol) = (Flavor::PostgreSql, plan.protocol);
-    let found = BuildFor { dataset: None, used: None, flavor, protocol };
+    let (dialect, protocol) = (Dialect::default(), plan.protocol);
+    let found = BuildFor { dataset: None, used: None, dialect, protocol };
     run.build(found).unwrap().stage(plan)
 }
 

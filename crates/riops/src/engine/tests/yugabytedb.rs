@@ -3,6 +3,8 @@
 
 use std::sync::Mutex;
 
+use riops_testkit::VERSION;
+
 use super::*;
 use crate::plan::{RowsDataset, RowsRun};
 use crate::record::StorageRequests;
@@ -42,7 +44,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
     .unwrap();
     let run = RowsRun { batch: 10, follower_reads_ms: Some(15_000), ..RowsRun::default() };
     let plan = Plan { work: run.clone().into(), ..plan(Stop::Transactions(50), 1, 1) };
-    let workload = Rows::new(RowsDataset::default(), run).on(Flavor::YugabyteDb);
+    let workload = Rows::new(RowsDataset::default(), run).on(Dialect::of(VERSION));
     let result = run_stage(
         workload.stage(&plan),
         workload.accesses(),

@@ -202,7 +202,7 @@ impl<C: Clock> Worker<C> {
     }
 
     fn is_failed_request(&self, number: usize, error: &ServerError) -> bool {
-        self.sessions.get(number).is_some_and(|session| session.flavor.is_failed_request(error))
+        self.sessions.get(number).is_some_and(|session| session.dialect.is_failed_request(error))
     }
 
     /// Continues after the failed statement of a transaction whose statements commit separately.

@@ -182,7 +182,7 @@ mod tests {
     fn diagnosis_with_findings_at_the_end() {
         let found = Diagnosis {
             server: ServerFacts {
-                flavor: Flavor::PostgreSql,
+                flavor: Flavor::default(),
                 version: "18.6".to_owned(),
                 version_text: "PostgreSQL 18.6 on x86_64-pc-linux-gnu".to_owned(),
                 compiler_flags: None,

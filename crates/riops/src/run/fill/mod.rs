@@ -7,13 +7,14 @@ use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
 use super::settle::{changes, checks_or_reason, interrupt_after, not_verified};
 use super::stage::LoopStage;
+use crate::dataset::prepare::require_supported;
 use crate::dataset::{DatasetError, Entry, Holders, Registry};
 use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError, Spec as _};
-use crate::record::{Check, DatasetRecord, Flavor};
+use crate::record::{Check, DatasetRecord};
 use crate::run::parts::{Ending, Measured, Part};
-use crate::server::{Connection, Server};
+use crate::server::{Connection, Feature, Server};
 use crate::workload::Workload;
 use crate::workload::access::Access;
 use crate::workload::check::Ledger;
@@ -47,10 +48,7 @@ impl Fill {
             )));
         }
         for load in &self.stages {
-            let flavor = load.table().flavor();
-            if let Some(option) = load.unsupported(flavor) {
-                return Err(DatasetError::Unsupported { option, flavor }.into());
-            }
+            require_supported(load, load.table().dialect())?;
             require_files(&mut active.control, &load.files(sessions), &active.server)?;
         }
         let mut registry = Registry::new(&mut active.control, NAME);
@@ -80,14 +78,14 @@ impl Runner for Fill {
         self.table = table
             .cloned()
             .ok_or_else(|| PlanError("invalid plan: the load has no table".to_owned()))?;
-        let flavor = active.environment.facts.flavor;
+        let dialect = active.control.dialect();
         let stages = self.run.stages().into_iter().map(|run| {
             let table = LoadDataset {
                 contents: run.method.contents(),
                 non_transactional: run.non_transactional,
                 ..self.table.clone()
             };
-            Load::new(table, run).on(flavor)
+            Load::new(table, run).on(dialect)
         });
         self.stages = stages.collect();
         self.check_preconditions(active)?;
@@ -147,7 +145,7 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
     let mut registry = Registry::new(&mut active.control, NAME);
     // The table of the previous stage has been measured and verified.
     registry.drop_dataset()?;
-    let dataset = load.dataset(active.environment.facts.flavor);
+    let dataset = load.dataset(load.table().dialect());
     let id = uuid::Uuid::now_v7().to_string();
     registry
         .begin(&id, &dataset)
@@ -223,7 +221,7 @@ fn complete(
         checks = load.checks(&baseline, &[], &Ledger::default());
     }
     if checks.iter().all(|check| check.held) {
-        if active.environment.facts.flavor == Flavor::PostgreSql {
+        if registry.connection().dialect().has(Feature::Heap) {
             registry.note_fresh(&entry.id, load)?;
         }
         registry.complete(&entry.id, &baseline)?;

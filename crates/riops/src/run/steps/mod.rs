@@ -15,9 +15,9 @@ use crate::engine::{SessionError, StageResult};
 use crate::plan::{CbcDataset, CbcRun, Plan};
 use crate::probe::database::checkpoints_sql;
 use crate::probe::sampler::Sampler;
-use crate::record::{Check, DatasetRecord, Flavor};
+use crate::record::{Check, DatasetRecord};
 use crate::run::parts::{Ending, Measured, Part};
-use crate::server::{Connection, ConnectionError, Nodes};
+use crate::server::{Connection, ConnectionError, Feature, Nodes};
 use crate::units::Span;
 use crate::workload::Workload as _;
 use crate::workload::access::Access;
@@ -76,8 +76,9 @@ impl Steps {
 
     /// Checks all preconditions before anything is created, and determines the size.
     fn check(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let flavor = active.environment.facts.flavor;
-        if flavor != Flavor::PostgreSql {
+        let dialect = active.control.dialect();
+        if !dialect.has(Feature::Heap) {
+            let flavor = dialect.flavor();
             return Err(RunError::Unsuitable(format!(
                 "the workload cbc is not supported by {flavor}: it consists of VACUUM, CLUSTER and similar statements of PostgreSQL"
             )));

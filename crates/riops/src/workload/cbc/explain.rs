@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::step::Step;
-use crate::record::{Flavor, StatementBuffers, StatementPlan};
+use crate::record::{StatementBuffers, StatementPlan};
+use crate::server::Dialect;
 use crate::workload::access::{Access, AccessPath, Finding, outline};
 
 /// Maximum depth of a plan, greater than that of any of these statements.
@@ -81,7 +82,7 @@ impl Step {
             arguments: Vec::new(),
             rows: 1,
             expected: expected_path(self)?,
-            flavor: Flavor::PostgreSql,
+            dialect: Dialect::default(),
             // The benchmark measures the statements with the settings of the server.
             parallel_allowed: true,
         })

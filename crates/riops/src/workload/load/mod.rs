@@ -24,7 +24,8 @@ use super::{
     SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::Dialect;
 use crate::units::sql::literal;
 pub(super) use generator::rows_in_tag;
 use generator::{LoadGenerator, Share};
@@ -36,9 +37,7 @@ pub use table::LoadTable;
 pub const NAME: &str = "load";
 
 const COPY_TEXT: &str = include_str!("../../../../../sql/load/copy_text.sql");
-const COPY_TEXT_YUGABYTEDB: &str = include_str!("../../../../../sql/load/copy_text.yugabytedb.sql");
 const COPY_FILE: &str = include_str!("../../../../../sql/load/copy_file.sql");
-const COPY_FILE_YUGABYTEDB: &str = include_str!("../../../../../sql/load/copy_file.yugabytedb.sql");
 const UNNEST: &str = include_str!("../../../../../sql/load/unnest.sql");
 const CALL: &str = include_str!("../../../../../sql/load/call.sql");
 const LOAD_BATCH: &str = include_str!("../../../../../sql/load/load_batch.sql");
@@ -87,7 +86,7 @@ pub fn write_csv(
     number: u32,
     writer: &mut impl Write,
 ) -> std::io::Result<()> {
-    let table = LoadTable { dataset: dataset.clone(), flavor: Flavor::PostgreSql };
+    let table = LoadTable { dataset: dataset.clone(), dialect: Dialect::default() };
     let texts = table.texts();
     let ids = file_ids(dataset.rows, sessions, number - 1);
     let mut next = ids.start;
@@ -104,13 +103,13 @@ impl Load {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: LoadDataset, run: LoadRun) -> Self {
-        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, run }
+        Self { table: LoadTable { dataset, dialect: Dialect::default() }, run }
     }
 
-    /// Returns the workload for another flavor.
+    /// Returns the workload in another dialect.
     #[must_use]
-    pub fn on(mut self, flavor: Flavor) -> Self {
-        self.table.flavor = flavor;
+    pub fn on(mut self, dialect: Dialect) -> Self {
+        self.table.dialect = dialect;
         self
     }
 
@@ -171,10 +170,7 @@ impl Load {
             }],
             Method::CopyFile => {
                 let file = literal(&self.file(sessions, session));
-                let template = match self.table.flavor {
-                    Flavor::PostgreSql => COPY_FILE,
-                    Flavor::YugabyteDb => COPY_FILE_YUGABYTEDB,
-                };
+                let template = self.table.dialect.sql(COPY_FILE);
                 vec![Statement {
                     name: "copy".to_owned(),
                     sql: fill(template, &[("table", self.table.name()), ("file", &file)]),
@@ -186,12 +182,10 @@ impl Load {
     }
 
     fn copy_sql(&self) -> String {
-        let template = match self.table.flavor {
-            _ if self.run.method == Method::CopyBinary => return self.table.copy_binary_sql(),
-            Flavor::PostgreSql => COPY_TEXT,
-            Flavor::YugabyteDb => COPY_TEXT_YUGABYTEDB,
-        };
-        fill(template, &[("table", self.table.name())])
+        if self.run.method == Method::CopyBinary {
+            return self.table.copy_binary_sql();
+        }
+        fill(self.table.dialect.sql(COPY_TEXT), &[("table", self.table.name())])
     }
 
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
@@ -250,15 +244,12 @@ impl Workload for Load {
         vec![self.table.full_name()]
     }
 
-    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
-        self.table.unsupported(flavor).or_else(|| {
-            let used = self.run.non_transactional && flavor != Flavor::YugabyteDb;
-            used.then_some("--non-transactional")
-        })
+    fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
+        self.table.unsupported(dialect, self.run.non_transactional)
     }
 
-    fn dataset(&self, flavor: Flavor) -> Dataset {
-        LoadTable { flavor, ..self.table.clone() }.filled()
+    fn dataset(&self, dialect: Dialect) -> Dataset {
+        LoadTable { dialect, ..self.table.clone() }.filled()
     }
 
     fn key_column(&self) -> Option<KeyColumn> {
@@ -291,7 +282,7 @@ impl Workload for Load {
             sql: statement.sql,
             arguments,
             rows: 0,
-            flavor: self.table.flavor,
+            dialect: self.table.dialect,
             parallel_allowed: false,
         };
         match self.run.method {

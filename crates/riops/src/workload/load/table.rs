@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::checksum::hash_text_extended;
 use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::{Dialect, Feature};
 use crate::workload::check::{Bounds, Ledger};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 use crate::workload::texts::Texts;
@@ -15,13 +16,8 @@ use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 const SHORT_TEXT_MAX: u64 = 126;
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
-const CREATE_TABLE_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/load/create_table.yugabytedb.sql");
 const COPY_BINARY: &str = include_str!("../../../../../sql/load/copy_binary.sql");
-const COPY_BINARY_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/load/copy_binary.yugabytedb.sql");
 const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
-const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/dataset/settle.yugabytedb.sql");
 const IDS: &str = include_str!("../../../../../sql/load/ids.sql");
 const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
 const PRESENT: &str = include_str!("../../../../../sql/load/present.sql");
@@ -41,7 +37,7 @@ const PREPARE_BATCH: u64 = 50_000;
 #[derive(Debug, Clone)]
 pub struct LoadTable {
     pub(in crate::workload) dataset: LoadDataset,
-    pub(in crate::workload) flavor: Flavor,
+    pub(in crate::workload) dialect: Dialect,
 }
 
 /// Contents of a range of ids in the database.
@@ -54,10 +50,10 @@ struct Part {
 }
 
 impl LoadTable {
-    /// Returns the flavor of the server.
+    /// Returns the dialect of the server.
     #[must_use]
-    pub fn flavor(&self) -> Flavor {
-        self.flavor
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Returns the parameters of the dataset.
@@ -98,13 +94,17 @@ impl LoadTable {
         fill(FILE_RIGHTS, &[])
     }
 
-    pub(in crate::workload) fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
-        let only_on_yugabytedb = [
-            ("--tablets", self.dataset.tablets > 0),
-            ("--non-transactional", self.dataset.non_transactional),
-        ];
-        let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
-        used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
+    /// Returns an option in use that is not supported in this dialect. `non_transactional`: whether the run uses it.
+    pub(in crate::workload) fn unsupported(
+        &self,
+        dialect: Dialect,
+        non_transactional: bool,
+    ) -> Option<&'static str> {
+        let non_transactional = non_transactional || self.dataset.non_transactional;
+        dialect.lacked_option(&[
+            ("--tablets", self.dataset.tablets > 0, Feature::SplitTables),
+            ("--non-transactional", non_transactional, Feature::NonTransactionalWrites),
+        ])
     }
 
     fn create_sql(&self) -> String {
@@ -112,29 +112,18 @@ impl LoadTable {
             0 => LoadDataset::TABLETS,
             tablets => tablets,
         };
-        let template = match self.flavor {
-            Flavor::PostgreSql => CREATE_TABLE,
-            Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
-        };
-        fill(template, &[("table", self.name()), ("tablets", &tablets.to_string())])
+        let values = [("table", self.name()), ("tablets", &tablets.to_string())];
+        fill(self.dialect.sql(CREATE_TABLE), &values)
     }
 
     /// Returns the statement to execute after the load.
     #[must_use]
     pub fn finish_sql(&self) -> String {
-        let template = match self.flavor {
-            Flavor::PostgreSql => SETTLE,
-            Flavor::YugabyteDb => SETTLE_YUGABYTEDB,
-        };
-        fill(template, &[("table", self.name())])
+        fill(self.dialect.sql(SETTLE), &[("table", self.name())])
     }
 
     pub(in crate::workload) fn copy_binary_sql(&self) -> String {
-        let template = match self.flavor {
-            Flavor::PostgreSql => COPY_BINARY,
-            Flavor::YugabyteDb => COPY_BINARY_YUGABYTEDB,
-        };
-        fill(template, &[("table", self.name())])
+        fill(self.dialect.sql(COPY_BINARY), &[("table", self.name())])
     }
 
     /// Returns the table and the jobs with which `prepare` fills it in parallel.

@@ -3,6 +3,7 @@ use crate::workload::Generator;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Statements, Transaction};
 use proptest::prelude::*;
+use riops_testkit::VERSION;
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend::Message;
 
@@ -268,7 +269,9 @@ fn a_file_has_the_name_that_ysql_bench_uses() {
 fn statements_and_tables_of_every_method() {
     use std::fmt::Write as _;
     let mut text = String::new();
-    for (flavor, name) in [(Flavor::PostgreSql, "PostgreSQL"), (Flavor::YugabyteDb, "YugabyteDB")] {
+    for (dialect, name) in
+        [(Dialect::default(), "PostgreSQL"), (Dialect::of(VERSION), "YugabyteDB")]
+    {
         let _ = writeln!(text, "== {name}");
         let dataset =
             LoadDataset { tablets: if name == "YugabyteDB" { 8 } else { 0 }, ..dataset(500) };
@@ -286,8 +289,8 @@ fn statements_and_tables_of_every_method() {
                 non_transactional: name == "YugabyteDB",
                 ..LoadRun::default()
             };
-            let load = Load::new(dataset.clone(), run).on(flavor);
-            assert_eq!(load.unsupported(flavor), None);
+            let load = Load::new(dataset.clone(), run).on(dialect);
+            assert_eq!(load.unsupported(dialect), None);
             let session = load.stage(&plan(&load, 1, Protocol::Prepared)).sessions.remove(0);
             let _ = writeln!(text, "-- {}: {:?}", method.as_str(), session.settings);
             for statement in session.statements {
@@ -300,15 +303,15 @@ fn statements_and_tables_of_every_method() {
             if matches!(method, Method::Copy | Method::CopyBinary) {
                 let _ = writeln!(text, "{}", load.copy_sql());
             }
-            if let (Some(routines), Flavor::PostgreSql) = (load.routines(), flavor) {
+            if let (Some(routines), "PostgreSQL") = (load.routines(), name) {
                 let _ = writeln!(text, "{}", routines.sql);
             }
         }
-        let load = Load::new(dataset, LoadRun::default()).on(flavor);
+        let load = Load::new(dataset, LoadRun::default()).on(dialect);
         let _ = writeln!(
             text,
             "-- table\n{}\n{}",
-            load.dataset(flavor).tables[0].create.join(";\n"),
+            load.dataset(dialect).tables[0].create.join(";\n"),
             load.table().finish_sql()
         );
         for sql in load.contents_sql() {
@@ -322,11 +325,11 @@ fn statements_and_tables_of_every_method() {
 fn rejects_options_of_yugabytedb_on_postgresql() {
     let non_transactional = LoadRun { non_transactional: true, ..LoadRun::default() };
     let load = Load::new(dataset(1), non_transactional);
-    assert_eq!(load.unsupported(Flavor::PostgreSql), Some("--non-transactional"));
+    assert_eq!(load.unsupported(Dialect::default()), Some("--non-transactional"));
     let tablets = LoadDataset { tablets: 4, ..dataset(1) };
     let load = Load::new(tablets, LoadRun::default());
-    assert_eq!(load.unsupported(Flavor::PostgreSql), Some("--tablets"));
-    assert_eq!(load.unsupported(Flavor::YugabyteDb), None);
+    assert_eq!(load.unsupported(Dialect::default()), Some("--tablets"));
+    assert_eq!(load.unsupported(Dialect::of(VERSION)), None);
 }
 
 #[test]

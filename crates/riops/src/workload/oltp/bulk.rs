@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::OltpDataset;
-use crate::record::{Effects, Flavor};
+use crate::record::Effects;
+use crate::server::Dialect;
 use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
 use crate::workload::values::{INT_OID, Values};
@@ -13,10 +14,9 @@ const CONTENTS: &str = include_str!("../../../../../sql/oltp/bulk_contents.sql")
 const HIGHEST_ID: &str = include_str!("../../../../../sql/oltp/highest_id.sql");
 
 /// Returns an empty table.
-pub(super) fn table(name: String, flavor: Flavor) -> Table {
-    let order = if flavor == Flavor::YugabyteDb { " hash" } else { "" };
+pub(super) fn table(name: String, dialect: Dialect) -> Table {
     Table {
-        create: vec![fill(CREATE_TABLE, &[("table", &name), ("order", order)])],
+        create: vec![fill(dialect.sql(CREATE_TABLE), &[("table", &name)])],
         jobs: 0,
         job: Box::new(|_| Job::Sql { sql: String::new(), rows: 0 }),
         frozen_copy: None,

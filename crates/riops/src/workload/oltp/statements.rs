@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{OltpDataset, OltpRun, bulk};
 use crate::plan::OltpTest;
-use crate::record::Flavor;
+use crate::server::{Dialect, Feature};
 use crate::workload::access::AccessPath;
 use crate::workload::values::{BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};
@@ -157,7 +157,7 @@ pub(super) fn kinds(sequence: &[(Vec<Kind>, u32)]) -> Vec<Kind> {
 pub(super) struct TableContext<'a> {
     pub(super) dataset: &'a OltpDataset,
     pub(super) run: &'a OltpRun,
-    pub(super) flavor: Flavor,
+    pub(super) dialect: Dialect,
     /// Number of the table, from 1.
     pub(super) number: u32,
 }
@@ -250,9 +250,9 @@ impl TableContext<'_> {
             }
         };
         let (table, index) = (name(self.number), key(self.number));
-        let on_yugabytedb = self.flavor == Flavor::YugabyteDb;
+        let hashes = self.dialect.has(Feature::HashKeys);
         // Hash sharding does not support range scans: all tablets are read.
-        let hashed = on_yugabytedb && !self.dataset.range_key_partitioning;
+        let hashed = hashes && !self.dataset.range_key_partitioning;
         Some(match kind {
             _ if kind.is_range() && hashed => match kind {
                 Kind::Join => return None,
@@ -271,14 +271,13 @@ impl TableContext<'_> {
             Kind::RandomPoints => {
                 AccessPath::IndexScan { table, index: format!("k_{}", self.number) }
             }
-            // On YugabyteDB the plan depends on settings and on the version.
-            Kind::RandomRanges if on_yugabytedb => return None,
+            Kind::RandomRanges if !self.dialect.has(Feature::BitmapScans) => return None,
             Kind::RandomRanges => {
                 AccessPath::BitmapScan { table, index: format!("k_{}", self.number) }
             }
             Kind::SelectOne => return None,
             Kind::SequentialScan => AccessPath::SeqScan { table },
-            Kind::IndexScan if on_yugabytedb => AccessPath::SeqScan { table },
+            Kind::IndexScan if hashes => AccessPath::SeqScan { table },
             Kind::IndexScan => AccessPath::IndexScan { table, index: format!("k_{}", self.number) },
             Kind::Join => {
                 let other = self.other();

@@ -5,47 +5,38 @@ use riops_wire::copy;
 use super::OltpDataset;
 use super::bulk;
 use super::texts::{self, C, PAD};
-use crate::record::{Check, Effects, Flavor};
+use crate::record::{Check, Effects};
+use crate::server::{Dialect, Feature};
 use crate::workload::check::{Bounds, Ledger};
 use crate::workload::fill;
 use crate::workload::keys::{Purpose, RangePicker, stream};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
-const CREATE_TABLE_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/oltp/create_table.yugabytedb.sql");
 const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/oltp/create_primary_key.sql");
 const CREATE_ID_INDEX: &str = include_str!("../../../../../sql/oltp/create_id_index.sql");
-const CREATE_ID_INDEX_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/oltp/create_id_index.yugabytedb.sql");
 const CREATE_INDEX: &str = include_str!("../../../../../sql/oltp/create_index.sql");
-const CREATE_INDEX_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/oltp/create_index.yugabytedb.sql");
 const COPY: &str = include_str!("../../../../../sql/oltp/copy.sql");
 const COPY_FROZEN: &str = include_str!("../../../../../sql/oltp/copy_frozen.sql");
-const COPY_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/copy.yugabytedb.sql");
 const NEXT_ID: &str = include_str!("../../../../../sql/oltp/next_id.sql");
 const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
-const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/settle.yugabytedb.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/oltp/contents.sql");
 
 /// Number of rows per transaction of the load: small enough that even a small dataset keeps several
 /// connections busy.
 const BATCH: u64 = 10_000;
-/// Sequence cache on `YugabyteDB`: the numbers that a session allocates at once, as in the vendor's sysbench.
-const SERIAL_CACHE_YUGABYTEDB: u32 = 1_000;
 /// Size of a piece of COPY data, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Returns the tables and the jobs that fill them in parallel, also within a table.
-pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
+pub(super) fn filled(dataset: &OltpDataset, dialect: Dialect) -> Dataset {
     let mut dataset = dataset.clone();
-    if dataset.serial_cache_size == 0 && flavor == Flavor::YugabyteDb {
-        dataset.serial_cache_size = SERIAL_CACHE_YUGABYTEDB;
+    if dataset.serial_cache_size == 0 {
+        dataset.serial_cache_size = dialect.sequence_cache;
     }
     let indexes = 1 + u64::from(dataset.create_secondary);
     let footprint = Footprint::of_table(dataset.table_size, COLUMNS_BYTES, indexes);
-    let tables = (1..=dataset.tables).map(|number| table(&dataset, flavor, number)).collect();
+    let tables = (1..=dataset.tables).map(|number| table(&dataset, dialect, number)).collect();
     Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
         probes: Vec::new(),
@@ -59,16 +50,13 @@ pub(super) fn filled(dataset: &OltpDataset, flavor: Flavor) -> Dataset {
 /// Bytes of the columns of a row: two integers, and two texts of fixed length after their length.
 const COLUMNS_BYTES: u64 = 4 + 4 + 121 + 61;
 
-fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
+fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
     let name = format!("{}.sbtest{number}", dataset.schema);
     if dataset.bulk_insert {
-        return bulk::table(name, flavor);
+        return bulk::table(name, dialect);
     }
-    let copy = match flavor {
-        Flavor::PostgreSql => COPY,
-        Flavor::YugabyteDb => COPY_YUGABYTEDB,
-    };
-    let (sql, rows, seed) = (fill(copy, &[("table", &name)]), dataset.table_size, dataset.seed);
+    let sql = fill(dialect.sql(COPY), &[("table", &name)]);
+    let (rows, seed) = (dataset.table_size, dataset.seed);
     let k = RangePicker::new(dataset.rand_type, rows, 1, seed);
     let job = move |job: u64| {
         let first = job * BATCH + 1;
@@ -77,30 +65,26 @@ fn table(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Table {
         Job::Copy { sql: sql.clone(), rows: end - first, source }
     };
     Table {
-        create: create_sql(dataset, flavor, number),
+        create: create_sql(dataset, dialect, number),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
-        frozen_copy: (flavor == Flavor::PostgreSql).then(|| fill(COPY_FROZEN, &[("table", &name)])),
-        finish: finish_sql(dataset, flavor, number),
+        frozen_copy: dialect.has(Feature::Heap).then(|| fill(COPY_FROZEN, &[("table", &name)])),
+        finish: finish_sql(dataset, dialect, number),
         zeros: Vec::new(),
         rows,
         name,
     }
 }
 
-/// Returns the statements that create the empty table. On YugabyteDB, also its indexes, as sysbench for YugabyteDB
-/// does: on a table with rows, an index would be filled in several steps, each a change of the catalog.
-fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
+/// Returns the statements that create the empty table. If keys precede rows, also its indexes, as sysbench for
+/// YugabyteDB does: on a table with rows, an index would be filled in several steps, each a change of the catalog.
+fn create_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
     let table = format!("{}.sbtest{number}", dataset.schema);
     let id = if dataset.auto_inc { "serial" } else { "integer" };
     let key = match (dataset.secondary, dataset.range_key_partitioning) {
         (true, _) => "",
         (_, true) => ",\n  primary key (id asc)",
         (_, false) => ",\n  primary key (id hash)",
-    };
-    let template = match flavor {
-        Flavor::PostgreSql => CREATE_TABLE,
-        Flavor::YugabyteDb => CREATE_TABLE_YUGABYTEDB,
     };
     let options = match dataset.create_table_options.trim() {
         "" => String::new(),
@@ -113,13 +97,13 @@ fn create_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String>
         ("split", &split(dataset)),
         ("options", &options),
     ];
-    let mut sql = vec![fill(template, &values)];
+    let mut sql = vec![fill(dialect.sql(CREATE_TABLE), &values)];
     let cache = dataset.serial_cache_size;
     if dataset.auto_inc && cache > 0 {
         sql.push(format!("alter sequence {table}_id_seq cache {cache}"));
     }
-    if flavor == Flavor::YugabyteDb {
-        sql.extend(index_sql(dataset, flavor, number));
+    if dialect.has(Feature::KeysBeforeRows) {
+        sql.extend(index_sql(dataset, dialect, number));
     }
     sql
 }
@@ -136,8 +120,8 @@ fn split(dataset: &OltpDataset) -> String {
     format!("\n  split at values ({})", points.join(", "))
 }
 
-/// Returns the statements that create the indexes, and on PostgreSQL the primary key.
-fn index_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
+/// Returns the statements that create the indexes, and the primary key if the table was created without it.
+fn index_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
     let name = format!("sbtest{number}");
     let table = format!("{}.{name}", dataset.schema);
     let values = [
@@ -146,32 +130,31 @@ fn index_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> 
         ("number", &number.to_string()),
         ("order", if dataset.range_key_partitioning { "asc" } else { "hash" }),
     ];
-    let on_yugabytedb = flavor == Flavor::YugabyteDb;
-    let pick = |default, yugabytedb| if on_yugabytedb { yugabytedb } else { default };
+    let needs_key = !dataset.secondary && !dialect.has(Feature::KeysBeforeRows);
     [
-        (CREATE_PRIMARY_KEY, !dataset.secondary && !on_yugabytedb),
-        (pick(CREATE_ID_INDEX, CREATE_ID_INDEX_YUGABYTEDB), dataset.secondary),
-        (pick(CREATE_INDEX, CREATE_INDEX_YUGABYTEDB), dataset.create_secondary),
+        (CREATE_PRIMARY_KEY, needs_key),
+        (CREATE_ID_INDEX, dataset.secondary),
+        (CREATE_INDEX, dataset.create_secondary),
     ]
     .into_iter()
     .filter(|(_, used)| *used)
-    .map(|(template, _)| fill(template, &values))
+    .map(|(template, _)| fill(dialect.sql(template), &values))
     .collect()
 }
 
 /// Returns the statements to execute after the load.
-fn finish_sql(dataset: &OltpDataset, flavor: Flavor, number: u32) -> Vec<String> {
+fn finish_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<String> {
     let table = format!("{}.sbtest{number}", dataset.schema);
     let values = [("table", table.as_str()), ("size", &dataset.table_size.to_string())];
-    let mut sql = match flavor {
-        Flavor::PostgreSql => index_sql(dataset, flavor, number),
-        Flavor::YugabyteDb => Vec::new(),
+    let mut sql = if dialect.has(Feature::KeysBeforeRows) {
+        Vec::new()
+    } else {
+        index_sql(dataset, dialect, number)
     };
     if dataset.auto_inc {
         sql.push(fill(NEXT_ID, &values));
     }
-    let settle = if flavor == Flavor::YugabyteDb { SETTLE_YUGABYTEDB } else { SETTLE };
-    sql.push(fill(settle, &values));
+    sql.push(fill(dialect.sql(SETTLE), &values));
     sql
 }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use riops_testkit::VERSION;
 use riops_wire::backend::{Message, data_row};
 use riops_wire::frame::{self, FRAME_BYTES_MAX};
 use riops_wire::frontend::Message as Sent;
@@ -85,10 +86,10 @@ fn steps(workload: &Oltp, protocol: Protocol) -> Vec<Vec<String>> {
 #[test]
 fn every_statement_of_every_test_on_both_flavors() {
     let mut text = String::new();
-    for flavor in [Flavor::PostgreSql, Flavor::YugabyteDb] {
+    for dialect in [Dialect::default(), Dialect::of(VERSION)] {
         for test in TESTS {
-            let workload = oltp(small(test)).on(flavor);
-            let _ = writeln!(text, "-- {flavor}, {test}");
+            let workload = oltp(small(test)).on(dialect);
+            let _ = writeln!(text, "-- {}, {test}", dialect.flavor());
             for (statement, number) in workload.statements(1..=2).iter().zip(0..) {
                 // Statements on the second table differ only by its number.
                 if number < 2 || !statement.name.ends_with("_2") {
@@ -136,16 +137,16 @@ fn statements_that_create_the_tables_on_both_flavors() {
         ..OltpDataset::default()
     };
     let mut text = String::new();
-    for (flavor, dataset) in [
-        (Flavor::PostgreSql, OltpDataset::default()),
-        (Flavor::PostgreSql, public),
-        (Flavor::PostgreSql, plain.clone()),
-        (Flavor::YugabyteDb, OltpDataset::default()),
-        (Flavor::YugabyteDb, ranges),
-        (Flavor::YugabyteDb, plain),
+    for (dialect, dataset) in [
+        (Dialect::default(), OltpDataset::default()),
+        (Dialect::default(), public),
+        (Dialect::default(), plain.clone()),
+        (Dialect::of(VERSION), OltpDataset::default()),
+        (Dialect::of(VERSION), ranges),
+        (Dialect::of(VERSION), plain),
     ] {
-        let created = table::filled(&dataset, flavor);
-        let _ = writeln!(text, "-- {flavor}\n{}", created.tables[0].create.join(";\n"));
+        let created = table::filled(&dataset, dialect);
+        let _ = writeln!(text, "-- {}\n{}", dialect.flavor(), created.tables[0].create.join(";\n"));
         let Job::Copy { sql, rows, .. } = (created.tables[0].job)(0) else { panic!("no COPY") };
         let _ = writeln!(text, "{sql} -- {rows} rows");
         for sql in &created.tables[0].finish {
@@ -317,7 +318,7 @@ fn ids_generated_by_the_client_are_distinct_and_below_existing_ids() {
 #[test]
 fn the_load_has_every_id_once_with_the_texts_of_sysbench() {
     let dataset = OltpDataset { table_size: 25_001, ..OltpDataset::default() };
-    let created = table::filled(&dataset, Flavor::PostgreSql);
+    let created = table::filled(&dataset, Dialect::default());
     assert_eq!((created.tables.len(), created.tables[0].jobs), (1, 3));
     let mut ids = Vec::new();
     for job in 0..3 {

@@ -90,12 +90,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::record::Flavor;
+    use crate::server::Dialect;
     use crate::workload::transaction::Statements;
 
     /// Returns the bytes of the first transaction of a session.
     fn sent(statement: PingStatement, protocol: Protocol) -> Vec<u8> {
-        let found = BuildFor { dataset: None, used: None, flavor: Flavor::PostgreSql, protocol };
+        let found = BuildFor { dataset: None, used: None, dialect: Dialect::default(), protocol };
         let workload = PingRun { statement }.build(found).unwrap();
         let plan = Plan { protocol, ..Plan::default() };
         let session = workload.stage(&plan).sessions.remove(0);

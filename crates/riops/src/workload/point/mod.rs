@@ -14,7 +14,8 @@ use super::{
     SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::Dialect;
 use generator::PointGenerator;
 
 /// The workload's name.
@@ -45,13 +46,13 @@ impl PointAccess {
     #[must_use]
     pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
         let rows_used = dataset.rows;
-        Self { table: LoadTable { dataset, flavor: Flavor::PostgreSql }, rows_used, run }
+        Self { table: LoadTable { dataset, dialect: Dialect::default() }, rows_used, run }
     }
 
-    /// Returns the workload for another flavor.
+    /// Returns the workload in another dialect.
     #[must_use]
-    pub fn on(mut self, flavor: Flavor) -> Self {
-        self.table.flavor = flavor;
+    pub fn on(mut self, dialect: Dialect) -> Self {
+        self.table.dialect = dialect;
         self
     }
 
@@ -136,7 +137,7 @@ impl Build for PointRun {
         let mut dataset = found.dataset::<LoadDataset>()?.clone();
         note_length(&mut dataset, self);
         let rows_used = found.used::<LoadDataset>()?.rows;
-        let workload = PointAccess::new(dataset, self.clone()).on(found.flavor);
+        let workload = PointAccess::new(dataset, self.clone()).on(found.dialect);
         Ok(Box::new(PointAccess { rows_used, ..workload }))
     }
 }
@@ -146,13 +147,12 @@ impl Workload for PointAccess {
         vec![self.table.full_name()]
     }
 
-    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
-        let used = self.run.non_transactional && flavor != Flavor::YugabyteDb;
-        used.then_some("--non-transactional")
+    fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
+        self.table.unsupported(dialect, self.run.non_transactional)
     }
 
-    fn dataset(&self, flavor: Flavor) -> Dataset {
-        LoadTable { flavor, ..self.table.clone() }.filled()
+    fn dataset(&self, dialect: Dialect) -> Dataset {
+        LoadTable { dialect, ..self.table.clone() }.filled()
     }
 
     fn key_column(&self) -> Option<KeyColumn> {
@@ -183,7 +183,7 @@ impl Workload for PointAccess {
                         AccessPath::IndexScan { table, index }
                     },
                     rows: 1,
-                    flavor: self.table.flavor,
+                    dialect: self.table.dialect,
                     parallel_allowed: false,
                 }
             })

@@ -5,13 +5,12 @@ use rand::RngExt;
 use riops_wire::copy;
 
 use crate::plan::{Order, RowsDataset};
-use crate::record::Flavor;
+use crate::server::Dialect;
 use crate::workload::fill;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
 use crate::workload::tables::{CopySource, Job};
 
 const COPY: &str = include_str!("../../../../../sql/rows/copy.sql");
-const COPY_YUGABYTEDB: &str = include_str!("../../../../../sql/rows/copy.yugabytedb.sql");
 const PROBE_ORDER: &str = include_str!("../../../../../sql/rows/probe_order.sql");
 const INSERT: &str = include_str!("../../../../../sql/rows/insert.sql");
 
@@ -27,25 +26,18 @@ pub(super) fn table_name(number: u32) -> String {
 pub(super) fn jobs(
     dataset: &RowsDataset,
     table: u32,
-    flavor: Flavor,
+    dialect: Dialect,
 ) -> Box<dyn Fn(u64) -> Job + Send + Sync> {
     let dataset = dataset.clone();
-    match (&dataset.order, flavor) {
-        (Order::Scattered | Order::Key, _) => {
-            Box::new(move |number| copy_job(&dataset, table, number, flavor))
+    let order = match &dataset.order {
+        Order::Scattered | Order::Key => {
+            let copy = dialect.sql(COPY);
+            return Box::new(move |number| copy_job(&dataset, table, number, copy));
         }
-        (Order::Hash, Flavor::YugabyteDb) => {
-            Box::new(move |number| insert_job(&dataset, table, number, "yb_hash_code(mykey)"))
-        }
-        (Order::Hash, Flavor::PostgreSql) => {
-            // hashint8 is the hash function of PostgreSQL for bigint, used by hash indexes and hash joins.
-            Box::new(move |number| insert_job(&dataset, table, number, "hashint8(mykey)"))
-        }
-        (Order::Sql(expression), _) => {
-            let expression = expression.clone();
-            Box::new(move |number| insert_job(&dataset, table, number, &expression))
-        }
-    }
+        Order::Hash => format!("{}(mykey)", dialect.hash_function),
+        Order::Sql(expression) => expression.clone(),
+    };
+    Box::new(move |number| insert_job(&dataset, table, number, &order))
 }
 
 /// Returns queries that report an invalid order expression before the old dataset is dropped.
@@ -56,11 +48,7 @@ pub(super) fn probes(dataset: &RowsDataset) -> Vec<String> {
     }
 }
 
-fn copy_job(dataset: &RowsDataset, table: u32, number: u64, flavor: Flavor) -> Job {
-    let copy = match flavor {
-        Flavor::PostgreSql => COPY,
-        Flavor::YugabyteDb => COPY_YUGABYTEDB,
-    };
+fn copy_job(dataset: &RowsDataset, table: u32, number: u64, copy: &str) -> Job {
     let first = number * dataset.batch;
     let rows = dataset.batch.min(dataset.rows - first);
     Job::Copy {
@@ -145,7 +133,7 @@ mod tests {
         #[test]
         fn copy_jobs_load_every_key_once_for_any_remainder(rows in 1u64..3_000, batch in 1u64..3_500) {
             let dataset = dataset(rows, batch, Order::Scattered);
-            let job = jobs(&dataset, 1, Flavor::PostgreSql);
+            let job = jobs(&dataset, 1, Dialect::default());
             let mut found: Vec<_> = (0..rows.div_ceil(batch)).flat_map(|number| keys(job(number))).collect();
             found.sort_unstable();
             prop_assert!(found.into_iter().eq(1..=rows));
@@ -154,7 +142,7 @@ mod tests {
         #[test]
         fn insert_jobs_count_every_row_once(rows in 1u64..3_000, batch in 1u64..3_500) {
             let dataset = dataset(rows, batch, Order::Hash);
-            let job = jobs(&dataset, 1, Flavor::PostgreSql);
+            let job = jobs(&dataset, 1, Dialect::default());
             let total: u64 = (0..rows.div_ceil(batch))
                 .map(|number| match job(number) {
                     Job::Sql { rows, .. } => rows,
@@ -168,17 +156,17 @@ mod tests {
     #[test]
     fn scattered_keys_are_far_apart_and_differ_between_tables() {
         let dataset = dataset(100_000, 100_000, Order::Scattered);
-        let first = keys(jobs(&dataset, 1, Flavor::PostgreSql)(0));
+        let first = keys(jobs(&dataset, 1, Dialect::default())(0));
         let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 100).count();
         // 200 of 100,000 are expected by chance; the standard deviation is 14.
         assert!(near < 300, "{near}");
-        assert_ne!(first, keys(jobs(&dataset, 2, Flavor::PostgreSql)(0)));
-        assert_eq!(first, keys(jobs(&dataset, 1, Flavor::PostgreSql)(0)));
+        assert_ne!(first, keys(jobs(&dataset, 2, Dialect::default())(0)));
+        assert_eq!(first, keys(jobs(&dataset, 1, Dialect::default())(0)));
     }
 
     #[test]
     fn key_order_loads_rows_in_key_order() {
-        let found = keys(jobs(&dataset(10, 4, Order::Key), 1, Flavor::PostgreSql)(1));
+        let found = keys(jobs(&dataset(10, 4, Order::Key), 1, Dialect::default())(1));
         assert_eq!(found, [5, 6, 7, 8]);
     }
 }

@@ -21,7 +21,8 @@ use super::{
     PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::{Dialect, Feature};
 use crate::units::BLOCK_BYTES;
 use generator::{RowsGenerator, TableStatements};
 use load::table_name;
@@ -32,14 +33,9 @@ pub const NAME: &str = "rows";
 
 const CREATE_TABLE: &str = include_str!("../../../../../sql/rows/create_table.sql");
 const CREATE_TABLE_BLOCK: &str = include_str!("../../../../../sql/rows/create_table_block.sql");
-const CREATE_TABLE_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/rows/create_table.yugabytedb.sql");
 const CREATE_INDEX: &str = include_str!("../../../../../sql/rows/create_index.sql");
-const CREATE_INDEX_YUGABYTEDB: &str =
-    include_str!("../../../../../sql/rows/create_index.yugabytedb.sql");
 const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/rows/create_primary_key.sql");
 const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
-const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/dataset/settle.yugabytedb.sql");
 const SHARED_BLOCKS: &str = include_str!("../../../../../sql/rows/shared_blocks.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/rows/contents.sql");
 const READ: &str = include_str!("../../../../../sql/rows/read.sql");
@@ -65,7 +61,7 @@ pub struct Rows {
     /// Part of the dataset that the sessions use.
     used: RowsDataset,
     run: RowsRun,
-    flavor: Flavor,
+    dialect: Dialect,
 }
 
 impl Rows {
@@ -83,13 +79,18 @@ impl Rows {
     /// Creates the workload with these parameters, for PostgreSQL.
     #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
-        Self { used: run.part_of(&dataset), dataset, run, flavor: Flavor::PostgreSql }
+        Self { used: run.part_of(&dataset), dataset, run, dialect: Dialect::default() }
     }
 
-    /// Returns the workload for another flavor.
+    /// Returns the workload in another dialect.
     #[must_use]
-    pub fn on(self, flavor: Flavor) -> Self {
-        Self { flavor, ..self }
+    pub fn on(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
+    }
+
+    /// Whether each row has a separate block.
+    fn has_row_per_block(&self) -> bool {
+        self.dataset.layout == Layout::Block && self.dialect.has(Feature::Heap)
     }
 
     fn tables(&self) -> impl Iterator<Item = String> + use<> {
@@ -166,7 +167,7 @@ impl Rows {
     /// Returns the statements that make a table ready for index-only scans. Updates of earlier runs have cleared bits of the
     /// visibility map: without them an index-only scan fetches every row from the table.
     fn before(&self) -> Vec<String> {
-        if !self.run.index_only || self.flavor != Flavor::PostgreSql {
+        if !self.run.index_only || !self.dialect.has(Feature::Heap) {
             return Vec::new();
         }
         self.tables().map(|table| fill(SETTLE, &[("table", &table)])).collect()
@@ -176,7 +177,7 @@ impl Rows {
     /// reads or only updates, because then the block reads of both need not be separated.
     fn read_samples(&self) -> Vec<String> {
         const SAMPLES: u64 = 5;
-        if !(self.run.reads() && self.run.updates()) || self.flavor != Flavor::PostgreSql {
+        if !(self.run.reads() && self.run.updates()) || !self.dialect.has(Feature::Heap) {
             return Vec::new();
         }
         let reads = self.statements(&table_name(1));
@@ -238,13 +239,7 @@ impl Rows {
     /// Returns the statements that create the empty table.
     fn create_sql(&self, table: &str) -> Vec<String> {
         let filler = self.dataset.filler.to_string();
-        if self.flavor == Flavor::PostgreSql {
-            let template = match self.dataset.layout {
-                Layout::Packed => CREATE_TABLE,
-                Layout::Block => CREATE_TABLE_BLOCK,
-            };
-            return vec![fill(template, &[("table", table), ("filler", &filler)])];
-        }
+        let template = if self.has_row_per_block() { CREATE_TABLE_BLOCK } else { CREATE_TABLE };
         let by_key = split_at_keys(self.dataset.rows, self.dataset.index_tablets);
         let (key, split) = match (self.dataset.primary_key, self.dataset.tablets) {
             (true, _) => (",\n  primary key (mykey asc)", by_key.clone()),
@@ -252,9 +247,9 @@ impl Rows {
             (false, tablets) => ("", format!(" split into {tablets} tablets")),
         };
         let values = [("table", table), ("filler", &filler), ("key", key), ("split", &split)];
-        let mut sql = vec![fill(CREATE_TABLE_YUGABYTEDB, &values)];
-        if !self.dataset.primary_key {
-            sql.push(fill(CREATE_INDEX_YUGABYTEDB, &[("table", table), ("split", &by_key)]));
+        let mut sql = vec![fill(self.dialect.sql(template), &values)];
+        if self.dialect.has(Feature::KeysBeforeRows) && !self.dataset.primary_key {
+            sql.push(fill(self.dialect.sql(CREATE_INDEX), &[("table", table), ("split", &by_key)]));
         }
         sql
     }
@@ -262,15 +257,9 @@ impl Rows {
     /// Returns the statements to execute after the load.
     fn finish_sql(&self, table: &str) -> Vec<String> {
         let values = [("table", table)];
-        match (self.flavor, self.dataset.primary_key) {
-            (Flavor::YugabyteDb, _) => vec![fill(SETTLE_YUGABYTEDB, &values)],
-            (Flavor::PostgreSql, true) => {
-                vec![fill(CREATE_PRIMARY_KEY, &values), fill(SETTLE, &values)]
-            }
-            (Flavor::PostgreSql, false) => {
-                vec![fill(CREATE_INDEX, &values), fill(SETTLE, &values)]
-            }
-        }
+        let key = if self.dataset.primary_key { CREATE_PRIMARY_KEY } else { CREATE_INDEX };
+        let key = (!self.dialect.has(Feature::KeysBeforeRows)).then_some(key);
+        key.into_iter().chain([SETTLE]).map(|sql| fill(self.dialect.sql(sql), &values)).collect()
     }
 }
 
@@ -291,7 +280,7 @@ impl Build for RowsRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
         let (dataset, used): (&RowsDataset, &RowsDataset) = (found.dataset()?, found.used()?);
         self.validate_for(used)?;
-        let workload = Rows::new(dataset.clone(), self.clone()).on(found.flavor);
+        let workload = Rows::new(dataset.clone(), self.clone()).on(found.dialect);
         Ok(Box::new(Rows { used: self.part_of(used), ..workload }))
     }
 }
@@ -311,36 +300,34 @@ impl Workload for Rows {
         (1..=self.used.tables).map(|number| format!("riops.{}", table_name(number))).collect()
     }
 
-    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
-        let only_on_yugabytedb = [
-            ("--tablets", self.dataset.tablets > 0),
-            ("--index-tablets", self.dataset.index_tablets > 0),
-            ("--non-transactional-writes", self.dataset.non_transactional),
-            ("--non-transactional-writes", self.run.non_transactional),
-            ("--follower-reads", self.run.follower_reads_ms.is_some()),
-        ];
-        let used = only_on_yugabytedb.iter().find(|(_, used)| *used);
-        used.map(|(option, _)| *option).filter(|_| flavor != Flavor::YugabyteDb)
+    fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
+        let non_transactional = self.dataset.non_transactional || self.run.non_transactional;
+        dialect.lacked_option(&[
+            ("--tablets", self.dataset.tablets > 0, Feature::SplitTables),
+            ("--index-tablets", self.dataset.index_tablets > 0, Feature::SplitTables),
+            ("--non-transactional-writes", non_transactional, Feature::NonTransactionalWrites),
+            ("--follower-reads", self.run.follower_reads_ms.is_some(), Feature::FollowerReads),
+        ])
     }
 
     fn key_column(&self) -> Option<KeyColumn> {
         Some(KeyColumn { name: "mykey", first: 1, keys: self.dataset.rows })
     }
 
-    fn dataset(&self, flavor: Flavor) -> Dataset {
-        let on_flavor = self.clone().on(flavor);
+    fn dataset(&self, dialect: Dialect) -> Dataset {
+        let translated = self.clone().on(dialect);
         let parameters = serde_json::to_value(&self.dataset).unwrap_or_default();
-        let one_row_each = self.dataset.layout == Layout::Block && flavor == Flavor::PostgreSql;
         let tables = (1..=self.dataset.tables)
             .map(|number| {
                 let name = table_name(number);
                 Table {
-                    create: on_flavor.create_sql(&name),
+                    create: translated.create_sql(&name),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
-                    job: load::jobs(&self.dataset, number, flavor),
+                    job: load::jobs(&self.dataset, number, dialect),
                     frozen_copy: None,
-                    finish: on_flavor.finish_sql(&name),
-                    zeros: one_row_each
+                    finish: translated.finish_sql(&name),
+                    zeros: translated
+                        .has_row_per_block()
                         .then(|| Zero {
                             what: format!("rows of riops.{name} that share a block"),
                             sql: fill(SHARED_BLOCKS, &[("table", &name)]),
@@ -393,7 +380,7 @@ impl Workload for Rows {
                         arguments,
                         expected,
                         rows: batch,
-                        flavor: self.flavor,
+                        dialect: self.dialect,
                         parallel_allowed: false,
                     }
                 })
@@ -449,7 +436,7 @@ impl Workload for Rows {
             ("last", mark.last.to_string()),
         ];
         let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
-        (self.flavor == Flavor::PostgreSql).then(|| fill(WRITERS, &values))
+        self.dialect.has(Feature::Heap).then(|| fill(WRITERS, &values))
     }
 }
 

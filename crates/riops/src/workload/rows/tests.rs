@@ -5,6 +5,7 @@ use super::*;
 use crate::plan::UpdateShare;
 use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use proptest::prelude::*;
+use riops_testkit::VERSION;
 use riops_wire::backend::{Message, data_row};
 use riops_wire::frame::{FRAME_BYTES_MAX, split};
 use riops_wire::frontend;
@@ -241,9 +242,9 @@ proptest! {
 }
 
 /// Returns all statements sent for a dataset and a run.
-fn all_statements(dataset: RowsDataset, run: &RowsRun, flavor: Flavor) -> String {
-    let workload = Rows::new(dataset, run.clone()).on(flavor);
-    let created = workload.dataset(flavor);
+fn all_statements(dataset: RowsDataset, run: &RowsRun, dialect: Dialect) -> String {
+    let workload = Rows::new(dataset, run.clone()).on(dialect);
+    let created = workload.dataset(dialect);
     let session = workload.stage(&plan(run, 1)).sessions.remove(0);
     let table = &created.tables[0];
     let mut lines: Vec<String> = created.settings.clone();
@@ -270,18 +271,18 @@ fn statements_for_yugabytedb_have_its_clauses() {
         ..RowsDataset::default()
     };
     let reads = RowsRun { follower_reads_ms: Some(30_000), ..RowsRun::default() };
-    let mut text = all_statements(dataset.clone(), &reads, Flavor::YugabyteDb);
+    let mut text = all_statements(dataset.clone(), &reads, Dialect::of(VERSION));
     let by_key = RowsDataset { primary_key: true, order: crate::plan::Order::Hash, ..dataset };
     let updates = RowsRun { update_percent: 100, non_transactional: true, ..RowsRun::default() };
     text.push_str("\n-- with a primary key\n");
-    text.push_str(&all_statements(by_key, &updates, Flavor::YugabyteDb));
+    text.push_str(&all_statements(by_key, &updates, Dialect::of(VERSION)));
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn block_layout_uses_a_low_fill_factor() {
     let dataset = RowsDataset { layout: Layout::Block, filler: 1024, ..RowsDataset::default() };
-    insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Flavor::PostgreSql));
+    insta::assert_snapshot!(all_statements(dataset, &RowsRun::default(), Dialect::default()));
 }
 
 #[test]
@@ -291,7 +292,7 @@ fn every_statement_on_postgresql() {
         let dataset = RowsDataset { filler: 20, primary_key, ..RowsDataset::default() };
         let run = RowsRun { update_percent: 50, index_only, ..RowsRun::default() };
         let workload = Rows::new(dataset, run.clone());
-        let tables = workload.dataset(Flavor::PostgreSql).tables;
+        let tables = workload.dataset(Dialect::default()).tables;
         let session = workload.stage(&plan(&run, 1)).sessions.remove(0);
         let mut add = |part: &str| {
             text.push_str(part);

@@ -2,7 +2,7 @@
 
 use super::table::{TABLES, create_sql, filled, foreign_keys, key_of, primary_key};
 use crate::plan::script::ScriptDataset;
-use crate::record::Flavor;
+use crate::server::Dialect;
 use crate::units::sql;
 use crate::workload::tables::Table;
 
@@ -87,17 +87,17 @@ pub enum InitWork {
 
 /// Returns the work of a step.
 #[must_use]
-pub fn init_work(step: InitStep, dataset: &ScriptDataset, flavor: Flavor) -> InitWork {
+pub fn init_work(step: InitStep, dataset: &ScriptDataset, dialect: Dialect) -> InitWork {
     let names: Vec<String> =
         TABLES.iter().map(|table| format!("{}.{table}", sql::name(&dataset.schema))).collect();
     let truncate = format!("truncate {}", names.join(", "));
     InitWork::Statements(match step {
         InitStep::Drop => vec![format!("drop table if exists {}", names.join(", "))],
         InitStep::Create => {
-            TABLES.iter().flat_map(|table| create_sql(dataset, flavor, table)).collect()
+            TABLES.iter().flat_map(|table| create_sql(dataset, dialect, table)).collect()
         }
         InitStep::Load => {
-            let tables = filled(dataset, flavor).tables;
+            let tables = filled(dataset, dialect).tables;
             return InitWork::Load { before: vec![truncate], tables };
         }
         InitStep::Generate => generate(dataset, truncate),

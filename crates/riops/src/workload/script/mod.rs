@@ -24,7 +24,8 @@ use super::{
 };
 use crate::plan::script::{ScriptDataset, ScriptRun, VacuumFirst};
 use crate::plan::{Plan, PlanError, Protocol};
-use crate::record::{Check, Flavor};
+use crate::record::Check;
+use crate::server::{Dialect, Feature};
 use crate::units::sql;
 use client::Client;
 pub use initialize::{InitStep, InitWork, init_work};
@@ -152,20 +153,18 @@ impl Workload for ScriptWorkload {
         self.dataset.iter().flat_map(|_| table::TABLES.iter().map(name)).collect()
     }
 
-    fn unsupported(&self, flavor: Flavor) -> Option<&'static str> {
-        let dataset = self.dataset.as_ref().filter(|_| flavor == Flavor::YugabyteDb)?;
-        [
-            (dataset.unlogged_tables, "--unlogged-tables"),
-            (dataset.fillfactor != 100, "--fillfactor"),
-        ]
-        .into_iter()
-        .find_map(|(used, option)| used.then_some(option))
+    fn unsupported(&self, dialect: Dialect) -> Option<&'static str> {
+        let dataset = self.dataset.as_ref()?;
+        dialect.lacked_option(&[
+            ("--unlogged-tables", dataset.unlogged_tables, Feature::UnloggedTables),
+            ("--fillfactor", dataset.fillfactor != 100, Feature::Heap),
+        ])
     }
 
-    fn dataset(&self, flavor: Flavor) -> Dataset {
+    fn dataset(&self, dialect: Dialect) -> Dataset {
         self.dataset
             .as_ref()
-            .map_or_else(Dataset::default, |dataset| table::filled(dataset, flavor))
+            .map_or_else(Dataset::default, |dataset| table::filled(dataset, dialect))
     }
 
     fn questions(&self) -> Questions {

@@ -3,7 +3,8 @@
 use riops_wire::copy;
 
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset};
-use crate::record::{Check, Effects, Flavor};
+use crate::record::{Check, Effects};
+use crate::server::{Dialect, Feature};
 use crate::units::sql::{self, identifier};
 use crate::workload::check::{Bounds, Ledger};
 use crate::workload::effects::TransactionEffects;
@@ -22,7 +23,6 @@ const PRIMARY_KEY: &str = include_str!("../../../../../sql/script/primary_key.sq
 const FOREIGN_KEYS: &str = include_str!("../../../../../sql/script/foreign_keys.sql");
 const CONTENTS: &str = include_str!("../../../../../sql/script/contents.sql");
 const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
-const SETTLE_YUGABYTEDB: &str = include_str!("../../../../../sql/oltp/settle.yugabytedb.sql");
 
 /// Names of the tables, in the order in which pgbench creates them.
 pub(super) const TABLES: [&str; 4] =
@@ -42,7 +42,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const ACCOUNT_BYTES: u64 = 4 + 4 + 4 + 85;
 
 /// Returns the tables and the jobs that fill them in parallel.
-pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
+pub(super) fn filled(dataset: &ScriptDataset, dialect: Dialect) -> Dataset {
     let rows = dataset.scale * ACCOUNTS_EACH;
     let footprint = Footprint::of_table(rows, ACCOUNT_BYTES, 1);
     let finish = if dataset.foreign_keys { foreign_keys(dataset) } else { Vec::new() };
@@ -50,7 +50,7 @@ pub(super) fn filled(dataset: &ScriptDataset, flavor: Flavor) -> Dataset {
         parameters: serde_json::to_value(dataset).unwrap_or_default(),
         probes: Vec::new(),
         settings: Vec::new(),
-        tables: (0..TABLES.len()).map(|number| table(dataset, flavor, number)).collect(),
+        tables: (0..TABLES.len()).map(|number| table(dataset, dialect, number)).collect(),
         finish,
         footprint: Footprint {
             tables_bytes: footprint.tables_bytes * 100 / u64::from(dataset.fillfactor.max(1)),
@@ -72,7 +72,7 @@ enum Integer {
     Bigint(u64),
 }
 
-fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
+fn table(dataset: &ScriptDataset, dialect: Dialect, number: usize) -> Table {
     let name = TABLES.get(number).copied().unwrap_or_default();
     let full_name = format!("{}.{name}", sql::name(&dataset.schema));
     let bigint = dataset.scale >= BIGINT_SCALE;
@@ -99,18 +99,18 @@ fn table(dataset: &ScriptDataset, flavor: Flavor, number: usize) -> Table {
     let sql = format!("{copy})");
     // A partitioned table cannot be loaded frozen.
     let is_partitioned = name == "pgbench_accounts" && dataset.partitions > 0;
-    let may_freeze = flavor == Flavor::PostgreSql && !is_partitioned;
+    let may_freeze = dialect.has(Feature::Heap) && !is_partitioned;
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
         Job::Copy { sql: sql.clone(), rows: end - first, source: source(first..end, row) }
     };
     Table {
-        create: create_sql(dataset, flavor, name),
+        create: create_sql(dataset, dialect, name),
         jobs: rows.div_ceil(BATCH),
         job: Box::new(job),
         frozen_copy: may_freeze.then(|| format!("{copy}, freeze)")),
-        finish: finish_sql(dataset, flavor, name),
+        finish: finish_sql(dataset, dialect, name),
         zeros: Vec::new(),
         rows,
         name: full_name,
@@ -128,7 +128,7 @@ pub(super) fn key_of(table: &str) -> Option<&'static str> {
 }
 
 /// Returns the statements that create an empty table.
-pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
+pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str) -> Vec<String> {
     let is_partitioned = table == "pgbench_accounts" && dataset.partitions > 0;
     let unlogged = if dataset.unlogged_tables { "unlogged " } else { "" };
     let method = dataset.partition_method.as_str();
@@ -137,7 +137,6 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
     let tablespace = dataset.tablespace.as_ref().map_or_else(String::new, |tablespace| {
         format!("\n  tablespace {}", identifier(tablespace))
     });
-    let on_postgresql = flavor == Flavor::PostgreSql;
     let aid = if dataset.scale >= BIGINT_SCALE { "bigint" } else { "int" };
     let values = [
         // A partitioned table cannot be unlogged, and a permanent table cannot refer to one that is: as in pgbench 18, only
@@ -146,7 +145,10 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
         ("schema", &sql::name(&dataset.schema)),
         ("aid", aid),
         ("partitions", if is_partitioned { &partitions } else { "" }),
-        ("fillfactor", if is_partitioned || !on_postgresql { "" } else { &fillfactor }),
+        (
+            "fillfactor",
+            if is_partitioned || !dialect.has(Feature::Heap) { "" } else { &fillfactor },
+        ),
         ("tablespace", &tablespace),
     ];
     let template = match table {
@@ -169,8 +171,7 @@ pub(super) fn create_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -
             fill(PARTITION, &values)
         }));
     }
-    // YugabyteDB stores the rows in the order of the primary key.
-    if let (Some(key), false) = (key_of(table), on_postgresql) {
+    if let (Some(key), true) = (key_of(table), dialect.has(Feature::KeysBeforeRows)) {
         sql.push(primary_key(dataset, table, key));
     }
     sql
@@ -205,13 +206,14 @@ pub(super) fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> St
 }
 
 /// Returns the statements to execute after the load.
-fn finish_sql(dataset: &ScriptDataset, flavor: Flavor, table: &str) -> Vec<String> {
-    let on_postgresql = flavor == Flavor::PostgreSql;
-    let key = key_of(table).filter(|_| on_postgresql);
+fn finish_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str) -> Vec<String> {
+    let key = key_of(table).filter(|_| !dialect.has(Feature::KeysBeforeRows));
     let mut sql: Vec<String> =
         key.into_iter().map(|key| primary_key(dataset, table, key)).collect();
-    let settle = if on_postgresql { SETTLE } else { SETTLE_YUGABYTEDB };
-    sql.push(fill(settle, &[("table", &format!("{}.{table}", sql::name(&dataset.schema)))]));
+    sql.push(fill(
+        dialect.sql(SETTLE),
+        &[("table", &format!("{}.{table}", sql::name(&dataset.schema)))],
+    ));
     sql
 }
 

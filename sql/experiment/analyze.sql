@@ -1,0 +1,2 @@
+-- For servers without VACUUM.
+analyze {table}

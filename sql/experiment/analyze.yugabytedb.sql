@@ -1,2 +1,0 @@
--- YugabyteDB has no VACUUM.
-analyze {table}
