@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use riops::dataset::prepare::Progress;
-use riops::engine;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveEvent, LiveRun, LiveStart, Point, ProbePoint, Record};
@@ -77,7 +76,7 @@ fn send(consumers: &[Box<dyn Consumer>], event: &LiveEvent) {
     }
 }
 
-impl engine::Observer for Live {
+impl Observer for Live {
     fn connected(&mut self, sessions: usize) {
         self.send(&LiveEvent::Connected { sessions: sessions as u64 });
     }
@@ -93,9 +92,7 @@ impl engine::Observer for Live {
     fn draining(&mut self) {
         self.send(&LiveEvent::Draining);
     }
-}
 
-impl Observer for Live {
     fn started(&mut self, start: &LiveStart<'_>) {
         let run = LiveRun::new(start);
         for consumer in self.consumers.iter() {

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
-use riops::engine;
 use riops::plan::{Plan, PreparePolicy};
 use riops::record::Point;
 use riops::record::{Record, Status};
@@ -100,12 +99,10 @@ impl Streamed<'_> {
     }
 }
 
-impl engine::Observer for Streamed<'_> {
+impl Observer for Streamed<'_> {
     fn connected(&mut self, _: usize) {
         self.print(|stream| stream.connected().to_owned());
     }
-
-    fn measuring(&mut self) {}
 
     fn point(&mut self, point: &Point) {
         let Some(stream) = self.stream else {
@@ -119,9 +116,7 @@ impl engine::Observer for Streamed<'_> {
             let _ = crate::ui::print(&text);
         }
     }
-}
 
-impl Observer for Streamed<'_> {
     fn stage(&mut self, _: &str, plan: &Plan) {
         self.print(|stream| stream.opening(plan, self.intervals));
     }

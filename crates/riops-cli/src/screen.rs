@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use riops::dataset::prepare::Prepared;
-use riops::engine;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{Point, ProbePoint, Record};
@@ -34,7 +33,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-impl engine::Observer for Screen<'_> {
+impl Observer for Screen<'_> {
     fn connected(&mut self, sessions: usize) {
         if let Some(run) = &mut self.run {
             run.connected(sessions);
@@ -58,9 +57,7 @@ impl engine::Observer for Screen<'_> {
             run.draining();
         }
     }
-}
 
-impl Observer for Screen<'_> {
     fn notice(&mut self, text: &str) {
         // The bar of the previous stage would overwrite the notice.
         self.run = None;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use riops::dataset::prepare::{Prepared, Progress};
-use riops::engine;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveStart, Point, ProbePoint, Record};
@@ -22,17 +21,12 @@ macro_rules! both {
     };
 }
 
-impl engine::Observer for Tee<'_> {
+impl Observer for Tee<'_> {
     both! {
         connected(sessions: usize);
         measuring();
         point(point: &Point);
         draining();
-    }
-}
-
-impl Observer for Tee<'_> {
-    both! {
         started(start: &LiveStart<'_>);
         notice(text: &str);
         left_behind(text: &str);

@@ -2,26 +2,17 @@
 
 use std::cell::RefCell;
 
-use riops::engine;
 use riops::experiment::{
     Between, BetweenError, DatabaseChoice, Environment, ResetError, choose_database, drop_copy,
     drop_own_database, prepare_again, prepare_run, prepare_template, restore, server_differences,
 };
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy};
-use riops::run::Observer;
+use riops::run::NoObserver;
 use riops::server::Server;
 
 use crate::crash::kill;
 use crate::fixture::{Database, database, open, until};
-
-struct Silent;
-impl engine::Observer for Silent {
-    fn connected(&mut self, _: usize) {}
-    fn measuring(&mut self) {}
-    fn point(&mut self, _: &riops::record::Point) {}
-}
-impl Observer for Silent {}
 
 fn server(database: &Database) -> Server {
     Server { conninfo: database.conninfo.clone(), embedded: false }
@@ -165,18 +156,18 @@ fn a_dataset_is_prepared_anew_with_its_own_parameters() {
     let dataset = "select id from riops.dataset where workload = 'rows'";
     let (before, id_before) = (value(&given, SUM), value(&given, dataset));
     database.connect().execute("delete from riops.rows_0001").unwrap();
-    prepare_again(&given, &plan, &Interrupt::new(), &mut Silent).unwrap();
+    prepare_again(&given, &plan, &Interrupt::new(), &mut NoObserver).unwrap();
     assert_eq!(value(&given, SUM), before);
     let id_now = value(&given, dataset);
     assert_ne!(id_now, id_before);
     // A complete dataset is not prepared again for the copies.
     let may = Plan { prepare: PreparePolicy::IfMissing, ..Plan::default() };
-    prepare_template(&given, &may, &Interrupt::new(), &mut Silent).unwrap();
+    prepare_template(&given, &may, &Interrupt::new(), &mut NoObserver).unwrap();
     assert_eq!(value(&given, dataset), id_now);
     database.riops("cleanup rows").expect(0);
-    prepare_template(&given, &plan, &Interrupt::new(), &mut Silent).unwrap();
+    prepare_template(&given, &plan, &Interrupt::new(), &mut NoObserver).unwrap();
     assert_eq!(value(&given, "select to_regclass('riops.dataset')"), "");
-    prepare_template(&given, &may, &Interrupt::new(), &mut Silent).unwrap();
+    prepare_template(&given, &may, &Interrupt::new(), &mut NoObserver).unwrap();
     assert_eq!(value(&given, "select to_regclass('riops.rows_0001')"), "riops.rows_0001");
 }
 

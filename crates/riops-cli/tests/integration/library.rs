@@ -23,19 +23,15 @@ struct Recorder {
     on_complete: Option<Box<dyn Fn()>>,
 }
 
-impl riops::engine::Observer for Recorder {
+impl Observer for Recorder {
     fn connected(&mut self, sessions: usize) {
         assert_eq!(sessions, 2);
     }
 
-    fn measuring(&mut self) {}
-
     fn point(&mut self, point: &Point) {
         self.points += point.transactions;
     }
-}
 
-impl Observer for Recorder {
     fn notice(&mut self, text: &str) {
         self.notices.push(text.to_owned());
     }

@@ -360,7 +360,12 @@ impl Interrupted {
             connections: Some(2),
             skip_space_check: false,
         };
-        let prepared = prepare(&request, &self.server(gateway), &Interrupt::new(), &mut Quiet);
+        let prepared = prepare(
+            &request,
+            &self.server(gateway),
+            &Interrupt::new(),
+            &mut riops::run::NoObserver,
+        );
         prepared.map(drop).map_err(|error| error.to_string())
     }
 
@@ -444,16 +449,6 @@ fn preparation_survives_each_failed_statement(workload: &'static str) {
         &Interrupted::require_complete,
     );
 }
-
-struct Quiet;
-
-impl riops::engine::Observer for Quiet {
-    fn connected(&mut self, _: usize) {}
-    fn measuring(&mut self) {}
-    fn point(&mut self, _: &riops::record::Point) {}
-}
-
-impl riops::run::Observer for Quiet {}
 
 #[test]
 fn preparation_of_rows_survives_each_failed_statement() {

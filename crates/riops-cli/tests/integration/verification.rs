@@ -4,8 +4,7 @@
 use riops::engine::Backend;
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
-use riops::record::Point;
-use riops::record::{Record, Status};
+use riops::record::Status;
 use riops::run::{self, NoHistory, Observer};
 use riops::server::{Connection, Server};
 use riops_testkit::{Fault, Proxy};
@@ -214,12 +213,6 @@ struct Impatient {
     blocker: Connection,
 }
 
-impl riops::engine::Observer for Impatient {
-    fn connected(&mut self, _: usize) {}
-    fn measuring(&mut self) {}
-    fn point(&mut self, _: &Point) {}
-}
-
 impl Observer for Impatient {
     fn notice(&mut self, text: &str) {
         if text == "verifying the data" {
@@ -227,9 +220,6 @@ impl Observer for Impatient {
             self.interrupt.request();
         }
     }
-    fn prepared(&mut self, _: &riops::dataset::prepare::Prepared) {}
-    fn stage(&mut self, _: &str, _: &Plan) {}
-    fn complete(&mut self, _: &Record) {}
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{EngineError, NullServer, Observer, StageResult, run_stage};
+use super::{EngineError, NoObserver, NullServer, StageResult, run_stage};
 use crate::host::Interrupt;
 use crate::metrics::Counter;
 use crate::plan::{Plan, Stop};
 use crate::probe::Probe;
-use crate::record::{LatencySummary, Point};
+use crate::record::LatencySummary;
 use crate::server::{ConnInfo, ConnectionError, Nodes};
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::values::BIGINT_OID;
@@ -51,14 +51,6 @@ impl Generator for OneRow {
         outcome.rows += 1;
         outcome.wrong |= reply.first_bigint() != Some(tx.expected_rows().cast_signed());
     }
-}
-
-struct Silent;
-
-impl Observer for Silent {
-    fn connected(&mut self, _sessions: usize) {}
-    fn measuring(&mut self) {}
-    fn point(&mut self, _point: &Point) {}
 }
 
 /// Measures the client for `seconds`, after a warm-up of 0.5 s.
@@ -110,7 +102,7 @@ pub fn calibrate(
         &Nodes::single(&target),
         interrupt,
         &mut probe,
-        &mut Silent,
+        &mut NoObserver,
     )?;
     Ok(calibration(&plan, &result))
 }

@@ -151,7 +151,7 @@ pub use driver::{ChosenDriver, choose_driver};
 pub use error::EngineError;
 pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
-pub use observer::Observer;
+pub use observer::{History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
 pub use session::SessionError;

@@ -137,8 +137,8 @@ fn supervise(
         let thread = std::thread::Builder::new()
             .name("riops-stage".to_owned())
             .spawn_scoped(scope, || supervisor.run(probe))?;
-        for event in progress {
-            event.show(observer);
+        for show in progress {
+            show(observer);
         }
         thread.join().map_err(|_| EngineError::WorkerLost)?
     })

@@ -25,23 +25,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A drain that takes longer is shown to the user.
 const DRAIN_NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// An event for the observer.
-#[derive(Debug)]
-pub(super) enum Progress {
-    Measuring,
-    Point(Box<Point>),
-    Draining,
-}
-
-impl Progress {
-    pub(super) fn show(&self, observer: &mut dyn Observer) {
-        match self {
-            Self::Measuring => observer.measuring(),
-            Self::Point(point) => observer.point(point),
-            Self::Draining => observer.draining(),
-        }
-    }
-}
+/// A call of the observer.
+pub(super) type Progress = Box<dyn FnOnce(&mut dyn Observer) + Send>;
 
 /// The stage that is supervised.
 #[derive(Clone, Copy)]
@@ -157,14 +142,14 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn show(&self, progress: Progress) {
+    fn show(&self, progress: impl FnOnce(&mut dyn Observer) + Send + 'static) {
         // Fails only if the caller has given up.
-        let _ = self.progress.send(progress);
+        let _ = self.progress.send(Box::new(progress));
     }
 
     fn show_points(&mut self, points: Vec<Point>) {
         for point in points {
-            self.show(Progress::Point(Box::new(point)));
+            self.show(move |observer| observer.point(&point));
         }
         if self.result.breached.is_none() {
             self.result.breached = self.breached();
@@ -187,7 +172,7 @@ impl<'a> Supervisor<'a> {
         if !self.measuring && !self.has_probed_end && now >= self.stage.limit.measure_start() {
             self.measuring = true;
             probe.start();
-            self.show(Progress::Measuring);
+            self.show(|observer| observer.measuring());
         }
         if self.drain.is_none() && now >= self.stage.limit.end() {
             let interrupted = self.stage.interrupt.requested();
@@ -223,7 +208,7 @@ impl<'a> Supervisor<'a> {
         let waited: Duration = now.since(self.stage.limit.end()).into();
         if !drain.shown && waited >= DRAIN_NOTICE_AFTER {
             drain.shown = true;
-            let _ = self.progress.send(Progress::Draining);
+            let _ = self.progress.send(Box::new(|observer| observer.draining()));
         }
         // An interrupt before the drain ended the measurement; only a later one aborts the drain.
         let canceled = drain.shown && self.stage.interrupt.requested() && !drain.interrupted_before;

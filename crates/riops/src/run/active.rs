@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::environment::Environment;
 use super::error::RunError;
-use super::observer::Observer;
+use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::locations::{Devices, Locations};

@@ -2,7 +2,7 @@
 
 use super::active::ActiveRun;
 use super::error::RunError;
-use super::observer::Observer;
+use crate::engine::Observer;
 use crate::plan::Plan;
 use crate::record::{Check, DatasetRecord, Record};
 use crate::run::parts::{Ending, Part};

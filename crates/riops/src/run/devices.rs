@@ -1,6 +1,6 @@
 //! The devices of the server for the record, with the limits that were measured before.
 
-use super::observer::History;
+use crate::engine::History;
 use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::topology::{Topology, Volume};
 use crate::record::{Disk, DiskLimit, Storage};

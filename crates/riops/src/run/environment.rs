@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::devices::DeviceRecords;
 use super::error::RunError;
-use super::observer::{History, Observer};
 use crate::engine::choose_driver;
+use crate::engine::{History, Observer};
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::locations::Locations;

@@ -1,8 +1,8 @@
 //! Prepares a dataset.
 
 use super::error::{Context as _, RunError};
-use super::observer::Observer;
 use crate::dataset::prepare::{Preparation, Prepared};
+use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::{DatasetPlan, Parameters};
 use crate::server::Server;

@@ -3,10 +3,10 @@
 
 use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
-use super::observer::History;
 use super::resolve::{FinishedLoop, resolve};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
+use crate::engine::History;
 use crate::engine::StageResult;
 use crate::host::Interrupt;
 use crate::plan::Traits;

@@ -2,9 +2,9 @@
 
 use super::error::RunError;
 use super::find::plan_of;
-use super::observer::History;
 use super::settle::settle_open_runs;
 use crate::dataset::{DatasetError, OnWait, Registry};
+use crate::engine::History;
 use crate::host::Interrupt;
 use crate::record::Check;
 use crate::server::{Connection, Server};

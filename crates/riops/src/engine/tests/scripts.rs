@@ -61,7 +61,7 @@ fn run_script(
 ) -> Result<StageResult, EngineError> {
     let nodes = Nodes::single(&ConnInfo::unix(folder, PORT, "riops", "test"));
     let (stage, interrupt) = (script(text, plan), Interrupt::new());
-    let observer = &mut RecordingObserver::default();
+    let observer = &mut NoObserver;
     run_stage(
         stage,
         Vec::new(),

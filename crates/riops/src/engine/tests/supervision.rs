@@ -19,8 +19,6 @@ struct BlockedObserver {
 }
 
 impl Observer for BlockedObserver {
-    fn connected(&mut self, _: usize) {}
-    fn measuring(&mut self) {}
     fn point(&mut self, point: &Point) {
         if self.points.is_empty() {
             self.released.recv_timeout(TEST_TIMEOUT).expect("the workers have stopped");
@@ -160,7 +158,7 @@ fn run_with_probe(
         &Nodes::single(&conninfo),
         &Interrupt::new(),
         &mut probe,
-        &mut RecordingObserver::default(),
+        &mut NoObserver,
     )
     .unwrap();
     let usage = probe.usage();
