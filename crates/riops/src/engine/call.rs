@@ -2,7 +2,7 @@
 //!
 //! Each session has its own thread, which blocks in a read and wakes up only once per interval.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use uuid::Uuid;
 
 use super::backend::Backend;
 use super::clock::Clock;
-use super::error::{EngineError, StartError};
+use super::error::EngineError;
 use super::findings::{Moment, UncheckedPlan, merge, note, note_unchecked};
-use super::limit::Limit;
-use super::opening::{Recipe, check_access_path, prepare_on_any_node};
+use super::opening::{SessionSetup, check_access_path, prepare_on_any_node};
 use super::server_clock::{ServerClock, larger_step_s};
 use super::session::SessionError;
-use super::shared::{Go, Shared, Signal, WorkerHandle};
+use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
 use super::tally::{SessionTally, Tally};
-use super::threads::LostGuard;
-use super::worker::{IntervalLink, WorkerEvent, WorkerReport};
+use super::threads::send_report;
+use super::window::Window;
+use super::worker::{Intervals, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
 use crate::metrics::{Counter, EventSource, Failure, IntervalPart, Recorder};
 use crate::plan::{OnError, Stop};
@@ -47,11 +47,11 @@ const CALL_STACK_BYTES: usize = 512 * 1024;
 struct CallAssignment {
     /// The session's number in the stage, from 0.
     number: usize,
-    recipe: Recipe,
+    setup: SessionSetup,
     server_loop: Box<dyn ServerLoop>,
     /// Cancellation of the call by the main thread.
     end_early: Interrupt,
-    go: Receiver<Go>,
+    start_signal: Receiver<StartSignal>,
     spares: Receiver<Box<IntervalPart>>,
 }
 
@@ -66,125 +66,104 @@ pub(super) fn start_calls(
         else {
             continue;
         };
-        let (go, go_received) = sync_channel(1);
+        let (start_signal, start_received) = sync_channel(1);
         let (spares, spares_received) = sync_channel(4);
         let end_early = Interrupt::new();
         let assignment = CallAssignment {
             number,
-            recipe: shared.recipe(settings, statements, 0..usize::MAX, &mut None),
+            setup: shared.setup(settings, statements, 0..usize::MAX, &mut None),
             server_loop,
             end_early: end_early.clone(),
-            go: go_received,
+            start_signal: start_received,
             spares: spares_received,
         };
         let shared = Arc::clone(shared);
         let thread = std::thread::Builder::new()
             .name(format!("riops-call-{number}"))
             .stack_size(CALL_STACK_BYTES)
-            .spawn(move || work(assignment, &shared))?;
-        handles.push(WorkerHandle { signal: Signal::Cancel(end_early), go, spares, thread });
+            .spawn(move || send_report(number, &shared, || work(assignment, &shared)))?;
+        handles.push(WorkerHandle {
+            signal: Signal::Cancel(end_early),
+            start_signal,
+            spares,
+            thread,
+        });
     }
     Ok(handles)
 }
 
-/// Body of a session's thread.
-fn work(assignment: CallAssignment, shared: &Shared) {
-    let mut guard = LostGuard { worker: assignment.number, shared, reported: false };
-    run_session(assignment, shared);
-    guard.reported = true;
-}
-
-/// Opens a session, runs its loop, and sends its events.
-fn run_session(assignment: CallAssignment, shared: &Shared) {
-    let CallAssignment { number, recipe, server_loop, end_early, go, spares } = assignment;
-    let send = |event| {
-        let _ = shared.events.send((number, event));
-    };
+/// Opens a session and runs its loop. Returns `None` if the stage has failed before its start.
+fn work(assignment: CallAssignment, shared: &Shared) -> Result<Option<WorkerReport>, EngineError> {
+    let CallAssignment { number: worker, setup, server_loop, end_early, start_signal, spares } =
+        assignment;
+    let (number, sessions) = (worker as u64, shared.total_sessions);
     let mut node = 0;
     let opened = shared.retry_until_init_timeout(|| {
-        let place = (number as u64, &mut node);
-        prepare_on_any_node(&recipe, &shared.nodes, place, &shared.interrupt)
+        prepare_on_any_node(&setup, &shared.nodes, (number, &mut node), &shared.interrupt)
     });
-    let (mut connection, findings) = match opened {
-        Ok(opened) => opened,
-        Err(error) => {
-            return send(WorkerEvent::Ready(Err(StartError::Connect(number as u64, error))));
-        }
-    };
+    let (mut connection, findings) =
+        opened.map_err(|error| EngineError::connect(number, sessions, error))?;
     // Each node has its own clock.
-    let server_clock = match ServerClock::read(&mut connection, &shared.clock) {
-        Ok(clock) => clock,
-        Err(error) => {
-            return send(WorkerEvent::Ready(Err(StartError::Clock(number as u64, error))));
-        }
-    };
+    let server_clock = ServerClock::read(&mut connection, &shared.clock)
+        .map_err(|error| EngineError::clock(number, sessions, error))?;
     connection.set_interrupt(&end_early);
-    let Ok(recorder) = Recorder::new(shared.operations, false) else {
-        return send(WorkerEvent::Lost);
-    };
-    send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(Go { start, limit }) = go.recv() else {
-        return;
+    let recorder = Recorder::new(shared.operations, false)?;
+    // Fails only if the stage has failed.
+    let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
+    let Ok(StartSignal { start, window }) = start_signal.recv() else {
+        return Ok(None);
     };
     // Without it, a backend that continues after its connection was lost cannot be terminated.
     let backend = Backend::of(&mut connection).ok().flatten();
-    let link = IntervalLink {
-        worker: number,
-        length: shared.interval,
-        events: shared.events.clone(),
-        spares,
-        unsent: VecDeque::new(),
+    let place = (window.measure_start(), shared.interval);
+    let intervals = Intervals::new(worker, place, shared.events.clone(), spares);
+    let tally = SessionTally {
+        number,
+        node,
+        process: connection.session_info().process,
+        backend,
+        started: 0,
+        operations: vec![Tally::default(); shared.operations],
     };
     let mut session = CallSession {
-        number: number as u64,
-        node,
-        recipe: &recipe,
+        tally,
+        setup: &setup,
         server_loop: &*server_loop,
         shared,
         end_early,
         start,
-        limit: &limit,
+        window: &window,
         server_clock,
-        link,
+        intervals,
         has_finished: false,
-        interval: 0,
         counted: LoopReport::default(),
         before_this_call: 0,
-        process: connection.session_info().process,
-        backend,
-        tallies: vec![Tally::default(); shared.operations],
-        report: WorkerReport::new(recorder, shared.operations, limit.measure_start()),
+        report: WorkerReport::new(recorder, shared.operations, window.measure_start()),
     };
-    session.report.recorder.gaps.begin(limit.measure_start());
+    session.report.recorder.gaps.begin(window.measure_start());
     let cpu_start_s = cpu::thread_seconds();
     session.run(connection);
     session.report.cpu_s = cpu::thread_seconds() - cpu_start_s;
-    send(WorkerEvent::Ended(Box::new(session.finish())));
+    Ok(Some(session.finish()))
 }
 
 struct CallSession<'a> {
-    number: u64,
-    /// Number of the node that it is connected to.
-    node: usize,
-    recipe: &'a Recipe,
+    /// Its work; the backend is `None` if the server does not show it.
+    tally: SessionTally,
+    setup: &'a SessionSetup,
     server_loop: &'a dyn ServerLoop,
     shared: &'a Shared,
     end_early: Interrupt,
     start: Nanos,
-    limit: &'a Arc<Limit>,
+    window: &'a Arc<Window>,
     server_clock: ServerClock,
-    link: IntervalLink,
+    intervals: Intervals,
     /// Whether the last transaction has ended.
     has_finished: bool,
-    interval: usize,
     /// The part of the current call that has been counted.
     counted: LoopReport,
     /// Transactions or rows that earlier calls of the session have completed.
     before_this_call: u64,
-    process: i32,
-    /// The backend with its start time; `None` if the server does not show it.
-    backend: Option<Backend>,
-    tallies: Vec<Tally>,
     report: WorkerReport,
 }
 
@@ -223,7 +202,7 @@ impl CallSession<'_> {
                     if matches!(ended, CallEnd::Abandoned) {
                         self.remove_upper_bound();
                     }
-                    if let Some(seconds) = self.limit.aborted_after_s() {
+                    if let Some(seconds) = self.window.aborted_after_s() {
                         self.fail(SessionError::Drain(seconds));
                     }
                     return;
@@ -267,11 +246,11 @@ impl CallSession<'_> {
     /// after a duration. Returns `None` if nothing remains to be done.
     fn remaining(&self) -> Option<(Option<u64>, Option<u64>)> {
         let now = self.shared.clock.now();
-        if self.end_early.requested() || now >= self.limit.end() {
+        if self.end_early.requested() || now >= self.window.end() {
             return None;
         }
         let sessions = self.shared.total_sessions as u64;
-        let share = |count: u64| count / sessions + u64::from(self.number < count % sessions);
+        let share = |count: u64| count / sessions + u64::from(self.tally.number < count % sessions);
         let done = self.before_this_call;
         let left = |count: u64| Some(share(count).saturating_sub(done)).filter(|&left| left > 0);
         match self.shared.plan.stop {
@@ -290,15 +269,15 @@ impl CallSession<'_> {
         self.counted = LoopReport::default();
         let on_server = |at: Nanos| self.server_clock.at(at);
         let explains: Vec<String> =
-            self.recipe.checks.iter().map(|(_, explain)| explain.clone()).collect();
+            self.setup.checks.iter().map(|(_, explain)| explain.clone()).collect();
         let call = Call {
             id: Uuid::now_v7().to_string(),
             start_s: on_server(self.start),
-            measure_s: on_server(self.limit.measure_start()),
-            until_s: (!self.limit.stops_by_count()).then(|| on_server(self.limit.end())),
+            measure_s: on_server(self.window.measure_start()),
+            until_s: (!self.window.stops_by_count()).then(|| on_server(self.window.end())),
             transactions,
             rows,
-            report_s: self.link.length.as_seconds(),
+            report_s: self.intervals.length.as_seconds(),
             explain_statements: &explains,
         };
         let sql = self.server_loop.call_sql(&call);
@@ -351,7 +330,7 @@ impl CallSession<'_> {
                 .collect();
             let rows = counts.rows.saturating_sub(before.rows);
             self.report.recorder.transactions(operation, rows, &more);
-            if let Some(tally) = self.tallies.get_mut(operation) {
+            if let Some(tally) = self.tally.operations.get_mut(operation) {
                 tally.transactions += more.iter().map(|(_, count)| count).sum::<u64>();
                 tally.rows += rows;
                 tally.longest = tally.longest.max(counts.longest);
@@ -367,38 +346,28 @@ impl CallSession<'_> {
             }
         }
         let at = self
-            .limit
+            .window
             .measure_start()
             .after(Nanos::from(Duration::try_from_secs_f64(report.ended_s).unwrap_or_default()));
-        let sent_s = self.limit.measure_start().as_seconds() + report.ended_s;
+        let sent_s = self.window.measure_start().as_seconds() + report.ended_s;
         let step_s = self.server_clock.step_at_arrival(sent_s, now);
         self.report.clock_step_s = larger_step_s(self.report.clock_step_s, step_s);
         self.report.recorder.gaps.success(at);
         self.report.last_end = self.report.last_end.max(at);
-        self.end_intervals(report.intervals);
-        self.counted = report;
-    }
-
-    /// Sends the completed intervals to the main thread. The last one is part of the final report.
-    fn end_intervals(&mut self, completed: usize) {
-        let (start, length) = (self.limit.measure_start(), self.link.length);
-        let end_of =
-            |interval: usize| start.after(Nanos(length.0.saturating_mul(interval as u64 + 1)));
-        while self.interval < completed && end_of(self.interval) < self.limit.window_end() {
-            let spare = self.link.spares.try_recv().ok();
-            let Some(spare) = spare.or_else(|| IntervalPart::new(false).ok().map(Box::new)) else {
-                return;
-            };
-            self.interval += 1;
-            let part = self.report.recorder.next_interval(spare, self.interval);
-            self.link.submit(part);
+        // The last interval is part of the final report.
+        let end = self.window.planned_end();
+        while self.intervals.completed < report.intervals && self.intervals.end < end {
+            if !self.intervals.next(&mut self.report.recorder, false) {
+                break;
+            }
         }
+        self.counted = report;
     }
 
     /// Counts the report that a call returns at its end. No outcome is unknown after it, unless the server
     /// ran the call twice.
     fn count_last_report(&mut self, mut report: LoopReport) {
-        for ((access, _), json) in self.recipe.checks.iter().zip(&report.plans) {
+        for ((access, _), json) in self.setup.checks.iter().zip(&report.plans) {
             let finding = access.judge(json);
             note(&mut self.report.findings, &access.statement, Moment::During, finding, 1);
         }
@@ -455,9 +424,7 @@ impl CallSession<'_> {
     fn note_finished(&mut self) {
         if !self.has_finished {
             self.has_finished = true;
-            self.limit.finish_worker();
-            // If the channel is full, the main thread is awake anyway.
-            let _ = self.link.events.try_send((self.link.worker, WorkerEvent::Finished));
+            self.intervals.finish_worker(self.window);
         }
     }
 
@@ -470,7 +437,7 @@ impl CallSession<'_> {
     }
 
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
-        for check in &self.recipe.checks {
+        for check in &self.setup.checks {
             let statement = check.0.statement.clone();
             match check_access_path(check, connection) {
                 Ok(finding) => {
@@ -493,22 +460,22 @@ impl CallSession<'_> {
     fn reconnect(&mut self) -> Result<Option<Connection>, ConnectionError> {
         let start = Instant::now();
         let timeout = Span::of_seconds(self.shared.plan.errors.reconnect_timeout_s).0;
-        self.shared.nodes.session_closed(self.node);
+        self.shared.nodes.session_closed(self.tally.node);
         loop {
             if self.remaining().is_none() {
                 return Ok(None);
             }
-            let place = (self.number, &mut self.node);
+            let place = (self.tally.number, &mut self.tally.node);
             let nodes = &self.shared.nodes;
-            match prepare_on_any_node(self.recipe, nodes, place, &self.end_early) {
+            match prepare_on_any_node(self.setup, nodes, place, &self.end_early) {
                 Ok((mut connection, findings)) => {
                     connection.set_interrupt(&self.end_early);
                     self.terminate_old_backend(&mut connection)?;
                     self.server_clock = ServerClock::read(&mut connection, &self.shared.clock)?;
-                    self.process = connection.session_info().process;
-                    self.backend = Backend::of(&mut connection)?;
+                    self.tally.process = connection.session_info().process;
+                    self.tally.backend = Backend::of(&mut connection)?;
                     merge(&mut self.report.findings, findings);
-                    let origin = EventSource::node(self.node);
+                    let origin = EventSource::node(self.tally.node);
                     self.report.recorder.count(origin, [(Counter::Reconnects, 1)]);
                     self.report.recorder.connects.record(start.elapsed().into());
                     return Ok(Some(connection));
@@ -526,7 +493,7 @@ impl CallSession<'_> {
         &mut self,
         connection: &mut Connection,
     ) -> Result<(), ConnectionError> {
-        let Some(old) = self.backend.take() else {
+        let Some(old) = self.tally.backend.take() else {
             // Whether it continued is not known.
             self.remove_upper_bound();
             return Ok(());
@@ -557,29 +524,22 @@ impl CallSession<'_> {
     }
 
     fn note_error(&mut self, sqlstate: SqlState, message: &str, retried: bool, now: Nanos) {
-        let (attempt, node) = (Nanos(0), self.node);
+        let (attempt, node) = (Nanos(0), self.tally.node);
         self.report.recorder.error(&Failure { sqlstate, message, retried, attempt, node, now });
     }
 
     fn fail(&mut self, error: SessionError) {
         self.report.failure.get_or_insert(error);
-        self.limit.fail(self.shared.clock.now());
+        self.window.fail(self.shared.clock.now());
     }
 
     fn finish(mut self) -> WorkerReport {
         self.note_finished();
-        self.report.unsent = std::mem::take(&mut self.link.unsent);
-        for (operation, tally) in self.tallies.iter().enumerate() {
+        self.report.unsent = self.intervals.unsent;
+        for (operation, tally) in self.tally.operations.iter().enumerate() {
             self.report.recorder.set_exact_max_service(operation, tally.longest);
         }
-        self.report.sessions = vec![SessionTally {
-            number: self.number,
-            node: self.node,
-            process: self.process,
-            backend: self.backend,
-            started: 0,
-            operations: self.tallies,
-        }];
+        self.report.sessions = vec![self.tally];
         self.report
     }
 }

@@ -68,34 +68,20 @@ fn advice(source: &ConnectionError) -> &'static str {
     }
 }
 
-/// Why a session with this number in the stage could not be started.
-#[derive(Debug)]
-pub(super) enum StartError {
-    /// It could not be opened or set up.
-    Connect(u64, ConnectionError),
-    /// The clock of its server could not be read.
-    Clock(u64, ConnectionError),
-    /// The ring of its worker could not be created.
-    Ring(std::io::Error),
-    /// The log of its worker could not be created.
-    Log(std::io::Error),
+impl EngineError {
+    /// Creates the error of a session that could not be opened. `number` is that in the stage, from 0.
+    pub(super) fn connect(number: u64, sessions: usize, source: ConnectionError) -> Self {
+        Self::Connect { session: from_one(number), sessions, source }
+    }
+
+    /// Creates the error of a session whose server's clock could not be read.
+    pub(super) fn clock(number: u64, sessions: usize, source: ConnectionError) -> Self {
+        Self::Clock { session: from_one(number), sessions, source: Box::new(source) }
+    }
 }
 
-impl StartError {
-    /// Returns the error of a stage with this many sessions.
-    pub(super) fn into_engine_error(self, sessions: usize) -> EngineError {
-        let from_one = |number| usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1);
-        match self {
-            Self::Connect(number, source) => {
-                EngineError::Connect { session: from_one(number), sessions, source }
-            }
-            Self::Clock(number, source) => {
-                EngineError::Clock { session: from_one(number), sessions, source: Box::new(source) }
-            }
-            Self::Ring(error) => EngineError::Worker(error),
-            Self::Log(error) => EngineError::Log(error),
-        }
-    }
+fn from_one(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX).saturating_add(1)
 }
 
 #[cfg(test)]

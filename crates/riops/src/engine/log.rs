@@ -29,8 +29,6 @@ pub(super) struct Log {
     writer: Option<JoinHandle<std::io::Result<()>>>,
     /// Random numbers that select the logged transactions, and their share.
     sampling: Option<(Random, f64)>,
-    /// Number of transactions of each session.
-    numbers: Vec<u64>,
 }
 
 impl Log {
@@ -38,7 +36,7 @@ impl Log {
     pub(super) fn create(
         log: &TransactionLog,
         columns: LogColumns,
-        (worker, sessions): (usize, usize),
+        worker: usize,
         seed: Option<u64>,
         now: Nanos,
     ) -> std::io::Result<Self> {
@@ -66,16 +64,11 @@ impl Log {
             sender: Some(sender),
             writer: Some(writer),
             sampling: samples.then(|| (Random::new(seed.unwrap_or_default()), log.sampling_rate)),
-            numbers: vec![0; sessions],
         })
     }
 
-    /// Adds a transaction of the session at this position of the worker. Its number is set here.
-    pub(super) fn add(&mut self, position: usize, mut entry: LogEntry) {
-        if let Some(number) = self.numbers.get_mut(position) {
-            *number += 1;
-            entry.transaction = *number;
-        }
+    /// Adds a transaction.
+    pub(super) fn add(&mut self, entry: LogEntry) {
         if let Some((random, share)) = &mut self.sampling
             && random.fraction() > *share
         {

@@ -1,6 +1,5 @@
 //! A transaction in the log.
 
-use super::in_flight::InFlight;
 use crate::units::Nanos;
 
 /// How a transaction ended.
@@ -28,21 +27,6 @@ pub(super) struct LogEntry {
     pub(super) lag: Nanos,
     pub(super) retries: u32,
     pub(super) end: Nanos,
-}
-
-impl LogEntry {
-    /// Returns the entry of a transaction that ended now. The log sets its number.
-    pub(super) fn of(flight: &InFlight, session: u64, outcome: LoggedOutcome, now: Nanos) -> Self {
-        Self {
-            session,
-            transaction: 0,
-            operation: flight.tx.operation(),
-            outcome,
-            lag: flight.started.since(flight.intended),
-            retries: flight.retries,
-            end: now,
-        }
-    }
 }
 
 /// What the lines contain.

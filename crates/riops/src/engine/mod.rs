@@ -118,7 +118,6 @@ mod driver;
 mod error;
 mod findings;
 mod in_flight;
-mod limit;
 mod link;
 mod log;
 mod log_entry;
@@ -138,6 +137,7 @@ mod stage;
 mod supervisor;
 mod tally;
 mod threads;
+mod window;
 mod worker;
 
 use std::sync::Arc;
@@ -228,8 +228,7 @@ pub fn run_stage(
     } else {
         start_workers(sessions, workers, &shared)?
     };
-    let mut run =
-        StageRun { plan, shared: &shared, handles, received, interrupt, head_start: HEAD_START };
+    let mut run = StageRun { shared: &shared, handles, received, head_start: HEAD_START };
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {
@@ -257,7 +256,7 @@ fn worker_count(plan: &Plan, sessions: usize) -> usize {
 
 /// Fails unless every statement uses its expected access path. Called before anything is measured.
 fn require_access_paths(found: &[AccessFinding], accesses: &[Access]) -> Result<(), EngineError> {
-    let Some(unexpected) = found.iter().find(|found| !found.finding.held) else {
+    let Some(unexpected) = found.iter().find(|found| !found.finding.is_expected) else {
         return Ok(());
     };
     let access = accesses.iter().find(|access| access.statement == unexpected.statement);

@@ -30,7 +30,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// Instructions for opening a session, used for the first connection and for every reconnect.
 #[derive(Debug)]
-pub(super) struct Recipe {
+pub(super) struct SessionSetup {
     pub(super) settings: Vec<String>,
     pub(super) statements: Arc<Statements>,
     /// Whether the start time of the backend is needed.
@@ -58,13 +58,13 @@ pub(super) struct Opened {
 
 /// Opens a session on the first node that accepts it, its home node first.
 pub(super) fn open_on_any_node(
-    recipe: &Recipe,
+    setup: &SessionSetup,
     session: u64,
     check_plans: bool,
     nodes: &Nodes,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
-    on_any_node(nodes, session, |choice| open(recipe, check_plans, nodes, choice, interrupt))
+    on_any_node(nodes, session, |choice| open(setup, check_plans, nodes, choice, interrupt))
 }
 
 /// Tries each node once until an attempt succeeds.
@@ -96,14 +96,14 @@ fn on_any_node<T>(
 
 /// The same for a session with a blocking connection; stores the number of its node in `node`.
 pub(super) fn prepare_on_any_node(
-    recipe: &Recipe,
+    setup: &SessionSetup,
     nodes: &Nodes,
     (session, node): (u64, &mut usize),
     interrupt: &Interrupt,
 ) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
     on_any_node(nodes, session, |choice| {
         let (mut connection, findings) =
-            connect_and_prepare(recipe, true, &choice.conninfo, interrupt)?;
+            connect_and_prepare(setup, true, &choice.conninfo, interrupt)?;
         *node = nodes.node_of(&mut connection, choice.node)?;
         Ok((connection, findings))
     })
@@ -111,7 +111,7 @@ pub(super) fn prepare_on_any_node(
 
 /// Opens a session. The connect timeout applies to connecting and to each statement of the setup.
 fn open(
-    recipe: &Recipe,
+    setup: &SessionSetup,
     check_plans: bool,
     nodes: &Nodes,
     choice: &Choice,
@@ -119,11 +119,11 @@ fn open(
 ) -> Result<Opened, ConnectionError> {
     let start = Instant::now();
     let (mut connection, findings) =
-        connect_and_prepare(recipe, check_plans, &choice.conninfo, interrupt)?;
+        connect_and_prepare(setup, check_plans, &choice.conninfo, interrupt)?;
     let node = nodes.node_of(&mut connection, choice.node)?;
     let process = connection.session_info().process;
     let dialect = connection.dialect();
-    let backend = if recipe.identifies_backend { Backend::of(&mut connection)? } else { None };
+    let backend = if setup.identifies_backend { Backend::of(&mut connection)? } else { None };
     let (stream, received) = connection.into_parts();
     stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
     let took = start.elapsed().into();
@@ -132,7 +132,7 @@ fn open(
 
 /// Opens a connection and runs everything that precedes the first transaction.
 fn connect_and_prepare(
-    recipe: &Recipe,
+    setup: &SessionSetup,
     check_plans: bool,
     target: &ConnInfo,
     interrupt: &Interrupt,
@@ -142,19 +142,19 @@ fn connect_and_prepare(
     let reset_deadline = |connection: &mut Connection| {
         connection.set_deadline(Some(Instant::now() + target.connect_timeout));
     };
-    if !recipe.settings.is_empty() {
+    if !setup.settings.is_empty() {
         reset_deadline(&mut connection);
-        connection.execute(&recipe.settings.join("; "))?;
+        connection.execute(&setup.settings.join("; "))?;
     }
-    if recipe.statements.protocol() == Protocol::Prepared {
-        for statement in recipe.statements.iter() {
+    if setup.statements.protocol() == Protocol::Prepared {
+        for statement in setup.statements.iter() {
             reset_deadline(&mut connection);
             connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;
         }
     }
     let mut findings = Vec::new();
     if check_plans {
-        findings = check_access_paths(recipe, &mut connection, reset_deadline)?;
+        findings = check_access_paths(setup, &mut connection, reset_deadline)?;
     }
     connection.set_deadline(None);
     Ok((connection, findings))
@@ -163,12 +163,12 @@ fn connect_and_prepare(
 /// Runs EXPLAIN for every statement of the session that has an expected access path, before the first
 /// transaction.
 fn check_access_paths(
-    recipe: &Recipe,
+    setup: &SessionSetup,
     connection: &mut Connection,
     before_each: impl Fn(&mut Connection),
 ) -> Result<Vec<AccessFinding>, ConnectionError> {
     let mut findings = Vec::new();
-    for check in &recipe.checks {
+    for check in &setup.checks {
         before_each(connection);
         let finding = check_access_path(check, connection)?;
         note(&mut findings, &check.0.statement, Moment::Before, finding, 1);
@@ -194,7 +194,7 @@ pub(super) struct ConnectRequest {
     pub(super) session: u64,
     /// Number of the node of the previous connection.
     pub(super) left: usize,
-    pub(super) recipe: Arc<Recipe>,
+    pub(super) setup: Arc<SessionSetup>,
     /// Whether to check the plans.
     pub(super) check_plans: bool,
     /// Whether riops closed the previous connection on purpose.
@@ -290,7 +290,7 @@ impl Pool {
         let mut backoff = BACKOFF_MIN;
         loop {
             match open_on_any_node(
-                &request.recipe,
+                &request.setup,
                 request.session,
                 request.check_plans,
                 &self.nodes,

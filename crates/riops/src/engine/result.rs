@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::error::EngineError;
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
-use super::limit::Limit;
 use super::server_clock::larger_step_s;
 use super::session::SessionError;
 use super::tally::SessionTally;
+use super::window::Window;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 use crate::metrics::{Heatmap, Outage, Recorder, Samples, outage, rates};
 use crate::plan::Threshold;
@@ -85,14 +85,14 @@ pub struct StageResult {
 }
 
 /// Merges the reports of the workers. With `to_last_end` the measurement ends with the last counted
-/// transaction, otherwise as its limit says.
+/// transaction, otherwise as its window says.
 pub(super) fn merge_reports(
     reports: Vec<WorkerReport>,
-    limit: &Limit,
+    window: &Window,
     to_last_end: bool,
 ) -> Result<StageResult, EngineError> {
     let last_end = reports.iter().map(|report| report.last_end).max().unwrap_or_default();
-    let end = if to_last_end { last_end } else { limit.measured_end(last_end) };
+    let end = if to_last_end { last_end } else { window.measured_end(last_end) };
     // A gap without success at the end of a worker's report lasts until the common end.
     let mut samples = Vec::new();
     let mut reports = reports.into_iter().map(|mut report| {
@@ -106,7 +106,7 @@ pub(super) fn merge_reports(
         name: String::new(),
         operations: Vec::new(),
         commands: Vec::new(),
-        seconds: end.since(limit.measure_start()).as_seconds(),
+        seconds: end.since(window.measure_start()).as_seconds(),
         recorder: first.recorder,
         acknowledged: first.acknowledged,
         unknown: first.unknown,

@@ -18,10 +18,10 @@ use super::continued::Begun;
 use super::findings::{Moment, PlanText};
 use super::in_flight::InFlight;
 use super::link::{Filled, Link, Outlet};
-use super::opening::{Opened, Recipe};
+use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
 pub use super::session_error::SessionError;
-use super::tally::Tally;
+use super::tally::{SessionTally, Tally};
 use crate::server::Dialect;
 use crate::units::Nanos;
 use crate::workload::Generator;
@@ -48,14 +48,12 @@ pub(super) enum Ended {
     Transaction(Box<InFlight>),
     /// The current turn of an interactive transaction.
     Turn(Box<InFlight>),
-    /// A plan check, with its number and finding.
-    Check(usize, Box<Finding>),
+    /// A plan check, with its number and its finding, or the reason why it has no verdict.
+    Check(usize, Result<Box<Finding>, String>),
     /// A transaction that failed.
     Failed(Box<InFlight>, Box<ServerError>),
     /// A plan check that failed.
     CheckFailed(usize, Box<ServerError>),
-    /// A plan check without a verdict, with its number and the reason.
-    Unchecked(usize, String),
 }
 
 /// Result of writing to the socket.
@@ -107,7 +105,7 @@ pub(super) struct Session {
     link: Option<Link>,
     /// Counted work by operation.
     pub(super) tallies: Vec<Tally>,
-    pub(super) recipe: Arc<Recipe>,
+    pub(super) setup: Arc<SessionSetup>,
     /// Process id of the backend; 0 if the server did not send it.
     pub(super) process: i32,
     /// Dialect of the server that it is connected to.
@@ -116,8 +114,12 @@ pub(super) struct Session {
     pub(super) backend: Option<Backend>,
     /// An interactive transaction that waits for its time or for the shell.
     paused: Option<Box<InFlight>>,
-    /// Executions whose plans are checked after those of the recipe.
+    /// Executions whose plans are checked after those of the setup.
     executed: Vec<Executed>,
+    /// Number in the stage.
+    pub(super) number: u64,
+    /// Number of transactions in the log.
+    pub(super) logged: u64,
 }
 
 /// What the rows and completions of a reply belong to.
@@ -159,9 +161,11 @@ impl Answers {
 }
 
 impl Session {
-    /// Creates a session with its first connection and up to `depth` transactions in flight.
+    /// Creates the session with this number in the stage, with its first connection and up to `depth` transactions in
+    /// flight.
     pub(super) fn new(
-        recipe: Arc<Recipe>,
+        number: u64,
+        setup: Arc<SessionSetup>,
         generator: Box<dyn Generator>,
         depth: usize,
         operations: usize,
@@ -169,7 +173,7 @@ impl Session {
     ) -> Self {
         let mut spare = Queue::with_capacity(depth);
         for _ in 0..depth {
-            let tx = Transaction::new(Arc::clone(&recipe.statements));
+            let tx = Transaction::new(Arc::clone(&setup.statements));
             spare.push(Box::new(InFlight::new(tx)));
         }
         let first_check = if generator.notes_executions() { Moment::First } else { Moment::During };
@@ -181,7 +185,7 @@ impl Session {
                 plan: PlanText::default(),
             },
             spare,
-            recipe,
+            setup,
             link: None,
             unsent: 0,
             postponed: 0,
@@ -203,6 +207,8 @@ impl Session {
             in_block: false,
             paused: None,
             executed: Vec::new(),
+            number,
+            logged: 0,
         };
         session.attach(opened);
         session
@@ -243,6 +249,18 @@ impl Session {
         self.activity = Activity::Ended;
     }
 
+    /// Returns its work.
+    pub(super) fn into_tally(self) -> SessionTally {
+        SessionTally {
+            number: self.number,
+            node: self.node,
+            process: self.process,
+            backend: self.backend,
+            started: self.started,
+            operations: self.tallies,
+        }
+    }
+
     fn close_connection(&mut self) {
         if let Some(link) = self.link.take() {
             link.close();
@@ -257,6 +275,11 @@ impl Session {
     /// Returns the socket, if it has no TLS.
     pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
         self.link.as_ref().and_then(Link::plain_socket)
+    }
+
+    /// Returns whether it has a connection.
+    pub(super) fn is_connected(&self) -> bool {
+        !matches!(self.activity, Activity::Ended | Activity::Connect)
     }
 
     /// Returns whether another transaction may be sent.

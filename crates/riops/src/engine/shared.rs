@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::clock::MonotonicClock;
-use super::limit::Limit;
-use super::opening::{Connectors, Recipe};
+use super::opening::{Connectors, SessionSetup};
+use super::window::Window;
 use super::worker::WorkerEvent;
 use crate::host::Interrupt;
 use crate::metrics::IntervalPart;
@@ -27,7 +27,7 @@ const CONNECT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The main thread's side of one worker.
 pub(super) struct WorkerHandle {
     pub(super) signal: Signal,
-    pub(super) go: SyncSender<Go>,
+    pub(super) start_signal: SyncSender<StartSignal>,
     pub(super) spares: SyncSender<Box<IntervalPart>>,
     pub(super) thread: JoinHandle<()>,
 }
@@ -41,9 +41,9 @@ pub(super) enum Signal {
 }
 
 /// The start signal to a worker.
-pub(super) struct Go {
+pub(super) struct StartSignal {
     pub(super) start: Nanos,
-    pub(super) limit: Arc<Limit>,
+    pub(super) window: Arc<Window>,
 }
 
 /// Data that all workers of a stage share.
@@ -93,15 +93,15 @@ impl Shared {
         }
     }
 
-    /// Builds the recipe of a session. `watched` are the positions of the statements whose plans it checks. The sessions
+    /// Builds the setup of a session. `watched` are the positions of the statements whose plans it checks. The sessions
     /// of a worker share equal statements through `known`, so that these remain in the caches.
-    pub(super) fn recipe(
+    pub(super) fn setup(
         &self,
         settings: Vec<String>,
         statements: Vec<Statement>,
         watched: Range<usize>,
         known: &mut Option<Arc<Statements>>,
-    ) -> Recipe {
+    ) -> SessionSetup {
         let names: Vec<&String> = (0..)
             .zip(&statements)
             .filter(|(position, _)| watched.contains(position))
@@ -121,6 +121,6 @@ impl Shared {
             }
         };
         let identifies_backend = self.plan.work.traits().terminates_sessions;
-        Recipe { settings, statements, identifies_backend, checks }
+        SessionSetup { settings, statements, identifies_backend, checks }
     }
 }

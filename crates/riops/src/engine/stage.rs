@@ -11,25 +11,22 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
-use super::limit::Limit;
 use super::observer::Observer;
 use super::result::{StageResult, merge_reports, note_outages};
-use super::shared::{Go, Shared, Signal, WorkerHandle};
+use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
 use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
+use super::window::Window;
 use super::worker::WorkerEvent;
-use crate::host::Interrupt;
 use crate::metrics::{TimeSeries, Timeline};
-use crate::plan::{Plan, Schedule};
+use crate::plan::Schedule;
 use crate::probe::Probe;
 use crate::workload::ScriptCommand;
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
-    pub(super) plan: &'a Plan,
     pub(super) shared: &'a Shared,
     pub(super) handles: Vec<WorkerHandle>,
     pub(super) received: Receiver<(usize, WorkerEvent)>,
-    pub(super) interrupt: &'a Interrupt,
     /// Delay between the last session's connect and the first transaction.
     pub(super) head_start: Duration,
 }
@@ -41,9 +38,7 @@ impl StageRun<'_> {
         for _ in &self.handles {
             match self.received.recv() {
                 Ok((_, WorkerEvent::Ready(Ok(found)))) => findings::merge(&mut findings, found),
-                Ok((_, WorkerEvent::Ready(Err(error)))) => {
-                    return Err(error.into_engine_error(self.shared.total_sessions));
-                }
+                Ok((_, WorkerEvent::Ready(Err(error)))) => return Err(error),
                 _ => return Err(EngineError::WorkerLost),
             }
         }
@@ -58,28 +53,28 @@ impl StageRun<'_> {
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<StageResult, EngineError> {
-        let start = self.shared.clock.now().after(self.head_start.into());
-        let measure_start = start.after(self.plan.warmup().into());
-        let limit = Limit::new(self.plan.stop, self.plan.max_duration_s, measure_start);
-        let limit = Arc::new(limit.with_schedule(self.plan.schedule));
-        for handle in &self.handles {
+        let Self { shared, handles, received, head_start } = self;
+        let plan = &shared.plan;
+        let start = shared.clock.now().after(head_start.into());
+        let measure_start = start.after(plan.warmup().into());
+        let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
+        let window = Arc::new(window.with_schedule(plan.schedule));
+        for handle in &handles {
             handle
-                .go
-                .send(Go { start, limit: Arc::clone(&limit) })
+                .start_signal
+                .send(StartSignal { start, window: Arc::clone(&window) })
                 .map_err(|_| EngineError::WorkerLost)?;
         }
-        let mut timeline =
-            Timeline::new(self.handles.len(), self.plan.interval_s, self.plan.percentile);
-        let open_loop = self.plan.schedule != Schedule::Closed;
-        if self.plan.abort_on_threshold {
+        let mut timeline = Timeline::new(handles.len(), plan.interval_s, plan.percentile);
+        let open_loop = plan.schedule != Schedule::Closed;
+        if plan.abort_on_threshold {
             timeline.enable_total(open_loop)?;
         }
-        let checkpoints: Vec<f64> = self.plan.checkpoints_s().collect();
+        let checkpoints: Vec<f64> = plan.checkpoints_s().collect();
         if !checkpoints.is_empty() {
             timeline.enable_checkpoints(&checkpoints, open_loop)?;
         }
-        let Self { plan, shared, handles, received, interrupt, .. } = self;
-        let stage = Supervised { plan, shared, handles: &handles, interrupt, limit: &limit };
+        let stage = Supervised { shared, handles: &handles, window: &window };
         let (supervisor, progress) = Supervisor::new(stage, received, timeline);
         let outcome = supervise(supervisor, &progress, probe, observer)?;
         let SupervisionResult { reports, breached, timeline } = outcome;
@@ -87,10 +82,10 @@ impl StageRun<'_> {
         for handle in handles {
             handle.thread.join().map_err(|_| EngineError::WorkerLost)?;
         }
-        let interrupted = interrupt.requested();
+        let interrupted = shared.interrupt.requested();
         // A canceled call has reported nothing since its last interval.
-        let canceled = in_server && (interrupted || breached.is_some() || limit.has_failed());
-        let mut result = merge_reports(reports, &limit, canceled)?;
+        let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
+        let mut result = merge_reports(reports, &window, canceled)?;
         result.name = name;
         result.operations = operations;
         for ended in &mut result.ended_sessions {
@@ -109,7 +104,7 @@ impl StageRun<'_> {
         result.nodes = shared.nodes.list();
         // Server-side loops report successes only per interval, too coarse for outages.
         if !in_server {
-            note_outages(&mut result, limit.measure_start());
+            note_outages(&mut result, window.measure_start());
         }
         let mut findings = before;
         findings::merge(&mut findings, result.findings);

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use super::error::EngineError;
-use super::limit::Limit;
 use super::observer::Observer;
 use super::shared::{Shared, Signal, WorkerHandle};
+use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
-use crate::host::Interrupt;
 use crate::metrics::{Figures, Timeline};
-use crate::plan::{Plan, Threshold};
+use crate::plan::Threshold;
 use crate::probe::Probe;
 use crate::record::Point;
 use crate::units::Nanos;
@@ -31,11 +30,9 @@ pub(super) type Progress = Box<dyn FnOnce(&mut dyn Observer) + Send>;
 /// The stage that is supervised.
 #[derive(Clone, Copy)]
 pub(super) struct Supervised<'a> {
-    pub(super) plan: &'a Plan,
     pub(super) shared: &'a Shared,
     pub(super) handles: &'a [WorkerHandle],
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) limit: &'a Limit,
+    pub(super) window: &'a Window,
 }
 
 /// The reports of all workers.
@@ -82,7 +79,7 @@ impl<'a> Supervisor<'a> {
             received,
             progress,
             result: SupervisionResult { reports: Vec::new(), breached: None, timeline },
-            next_wake_up: stage.limit.measure_start(),
+            next_wake_up: stage.window.measure_start(),
             measuring: false,
             drain: None,
             has_probed_end: false,
@@ -94,7 +91,7 @@ impl<'a> Supervisor<'a> {
     /// load the server until the planned end.
     pub(super) fn run(mut self, probe: &mut Probe<'_>) -> Result<SupervisionResult, EngineError> {
         if let Err(error) = self.supervise(probe) {
-            self.stage.limit.fail(self.stage.shared.clock.now());
+            self.stage.window.fail(self.stage.shared.clock.now());
             self.cancel_calls();
             self.wake_workers()?;
             return Err(error);
@@ -106,7 +103,7 @@ impl<'a> Supervisor<'a> {
     /// Wakes the workers at the end of each interval and of the measurement, and collects their events.
     fn supervise(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
         while self.result.reports.len() < self.stage.handles.len() {
-            let end = if self.drain.is_some() { Nanos::MAX } else { self.stage.limit.end() };
+            let end = if self.drain.is_some() { Nanos::MAX } else { self.stage.window.end() };
             let next = self.next_wake_up.min(end);
             let wait = Duration::from(next.since(self.stage.shared.clock.now())).min(POLL_INTERVAL);
             self.receive(wait)?;
@@ -159,31 +156,31 @@ impl<'a> Supervisor<'a> {
     /// Starts and ends the measurement, the intervals and the drain when they are due.
     fn advance(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
         let now = self.stage.shared.clock.now();
-        if self.stage.interrupt.requested()
+        if self.stage.shared.interrupt.requested()
             || self.result.breached.is_some()
-            || self.stage.limit.has_failed()
+            || self.stage.window.has_failed()
         {
-            self.stage.limit.end_now(now);
+            self.stage.window.end_now(now);
             if self.drain.is_none() {
                 self.cancel_calls();
             }
         }
         // A stage that fails during the warm-up has no measurement.
-        if !self.measuring && !self.has_probed_end && now >= self.stage.limit.measure_start() {
+        if !self.measuring && !self.has_probed_end && now >= self.stage.window.measure_start() {
             self.measuring = true;
             probe.start();
             self.show(|observer| observer.measuring());
         }
-        if self.drain.is_none() && now >= self.stage.limit.end() {
-            let interrupted = self.stage.interrupt.requested();
+        if self.drain.is_none() && now >= self.stage.window.end() {
+            let interrupted = self.stage.shared.interrupt.requested();
             self.drain = Some(Drain { interrupted_before: interrupted, shown: false });
-            if !self.stage.limit.stops_by_count() {
+            if !self.stage.window.stops_by_count() {
                 self.end_probe(probe);
             }
             self.wake_workers()?;
         }
         // A run that stops by count ends with its last counted transaction, not with the reports.
-        if self.stage.limit.finished_workers() == self.stage.handles.len() {
+        if self.stage.window.finished_workers() == self.stage.handles.len() {
             self.end_probe(probe);
         }
         if now >= self.next_wake_up {
@@ -205,15 +202,16 @@ impl<'a> Supervisor<'a> {
         let Some(drain) = &mut self.drain else {
             return Ok(());
         };
-        let waited: Duration = now.since(self.stage.limit.end()).into();
+        let waited: Duration = now.since(self.stage.window.end()).into();
         if !drain.shown && waited >= DRAIN_NOTICE_AFTER {
             drain.shown = true;
             let _ = self.progress.send(Box::new(|observer| observer.draining()));
         }
         // An interrupt before the drain ended the measurement; only a later one aborts the drain.
-        let canceled = drain.shown && self.stage.interrupt.requested() && !drain.interrupted_before;
-        if waited >= self.stage.limit.drain_timeout() || canceled {
-            self.stage.limit.abort(waited);
+        let canceled =
+            drain.shown && self.stage.shared.interrupt.requested() && !drain.interrupted_before;
+        if waited >= self.stage.window.drain_timeout() || canceled {
+            self.stage.window.abort(waited);
             self.cancel_calls();
             self.wake_workers()?;
         }
@@ -229,7 +227,7 @@ impl<'a> Supervisor<'a> {
             let found = figures.get(threshold.metric).filter(|_| threshold.part.is_none());
             found.is_some_and(|found| threshold.is_clearly_breached(found))
         };
-        self.stage.plan.thresholds.iter().find(is_breached).cloned()
+        self.stage.shared.plan.thresholds.iter().find(is_breached).cloned()
     }
 
     fn wake_workers(&self) -> Result<(), EngineError> {

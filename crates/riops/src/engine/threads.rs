@@ -1,22 +1,24 @@
 //! The worker threads: they open their sessions, run their loops and send their reports.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use riops_ring::Ring;
 use riops_script::random::Random;
 
 use super::clock::Clock;
-use super::error::{EngineError, StartError};
+use super::error::EngineError;
 use super::findings::{self, AccessFinding};
 use super::log::Log;
 use super::log_entry::LogColumns;
 use super::opening;
 use super::schedule::{Arrivals, Gaps, Share};
 use super::session::Session;
-use super::shared::{Go, Shared, Signal, WorkerHandle};
-use super::worker::{IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerSetup};
+use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
+use super::worker::{
+    Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
+    Transport, WAKE, Worker, WorkerEvent, WorkerReport,
+};
 use crate::metrics::{Commands, IntervalPart, Recorder, Samples};
 use crate::plan::{Driver, Schedule};
 use crate::record::HistogramError;
@@ -32,7 +34,7 @@ struct Assignment {
     sessions: Vec<SessionPlan>,
     poll: mio::Poll,
     waker: Arc<mio::Waker>,
-    go: Receiver<Go>,
+    start_signal: Receiver<StartSignal>,
     spares: Receiver<Box<IntervalPart>>,
 }
 
@@ -56,7 +58,7 @@ pub(super) fn start_workers(
         .map(|(worker, sessions)| {
             let poll = mio::Poll::new()?;
             let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
-            let (go, go_received) = sync_channel(1);
+            let (start_signal, start_received) = sync_channel(1);
             let (spares, spares_received) = sync_channel(4);
             let assignment = Assignment {
                 worker,
@@ -64,88 +66,62 @@ pub(super) fn start_workers(
                 waker: Arc::clone(&waker),
                 sessions,
                 poll,
-                go: go_received,
+                start_signal: start_received,
                 spares: spares_received,
             };
             let shared = Arc::clone(shared);
             let thread = std::thread::Builder::new()
                 .name(format!("riops-worker-{worker}"))
-                .spawn(move || work(assignment, &shared))?;
-            Ok(WorkerHandle { signal: Signal::Wake(waker), go, spares, thread })
+                .spawn(move || send_report(worker, &shared, || work(assignment, &shared)))?;
+            Ok(WorkerHandle { signal: Signal::Wake(waker), start_signal, spares, thread })
         })
         .collect()
 }
 
-/// Body of a worker thread. Its events go through the channel, which is closed only if the stage has failed.
-fn work(assignment: Assignment, shared: &Shared) {
-    let worker = assignment.worker;
-    let mut guard = LostGuard { worker, shared, reported: false };
-    let send = |event| {
-        let _ = shared.events.send((worker, event));
-    };
-    let Assignment { share, sessions, poll, waker, go, spares, .. } = assignment;
-    let (mut sessions, findings) = match open_sessions(sessions, share, shared) {
-        Ok(opened) => opened,
-        Err(error) => {
-            guard.reported = true;
-            return send(WorkerEvent::Ready(Err(error)));
-        }
-    };
-    let Ok(mut recorder) = recorder(shared) else {
-        return;
-    };
-    let log = open_log(shared, worker, sessions.len()).map_err(StartError::Log);
-    let ring = ring(shared.driver, sessions.len()).map_err(StartError::Ring);
-    let (ring, log) = match ring.and_then(|ring| Ok((ring, log?))) {
-        Ok(opened) => opened,
-        Err(error) => {
-            guard.reported = true;
-            return send(WorkerEvent::Ready(Err(error)));
-        }
-    };
-    send(WorkerEvent::Ready(Ok(findings)));
-    let Ok(Go { start, limit }) = go.recv() else {
-        guard.reported = true;
-        return sessions.iter_mut().for_each(Session::end);
+/// Runs the sessions of a worker. Returns `None` if the stage has failed before its start.
+fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>, EngineError> {
+    let Assignment { worker, share, sessions, poll, waker, start_signal, spares } = assignment;
+    let (mut sessions, findings) = open_sessions(sessions, share, shared)?;
+    let mut recorder = recorder(shared)?;
+    let ring = ring(shared.driver, sessions.len())?;
+    let log = open_log(shared, worker).map_err(EngineError::Log)?;
+    // Fails only if the stage has failed.
+    let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
+    let Ok(StartSignal { start, window }) = start_signal.recv() else {
+        sessions.iter_mut().for_each(Session::end);
+        return Ok(None);
     };
     let keeps_samples = shared.plan.keep_samples;
     recorder.samples =
-        keeps_samples.then(|| Samples::new(share.workers as usize, limit.measure_start()));
+        keeps_samples.then(|| Samples::new(share.workers as usize, window.measure_start()));
     // All workers start at the same time, no matter when each received the signal.
     std::thread::sleep(start.since(shared.clock.now()).into());
-    let (reply, reopened) = channel();
-    let setup = WorkerSetup {
-        share,
+    let (plan, measure_start) = (&shared.plan, window.measure_start());
+    let rules = Rules::of(plan, shared.exact, shared.retried.clone());
+    let arrivals = Arrivals::new(plan.schedule, share, start, measure_start, gaps(shared, worker));
+    let intervals =
+        Intervals::new(worker, (measure_start, shared.interval), shared.events.clone(), spares);
+    let worker = Worker {
         clock: shared.clock,
-        arrivals: Arrivals::new(
-            shared.plan.schedule,
-            share,
-            start,
-            limit.measure_start(),
-            gaps(shared, worker),
+        transport: Transport::new(poll, ring, sessions.len()),
+        starts: StartQueue::new(arrivals, sessions.len()),
+        retries: Retries::new(stream(plan.seed, Purpose::Backoff, worker as u64)),
+        interactive: Interactive::new(Arc::clone(&waker)),
+        reconnects: Reconnects::new(shared.connectors.clone(), shared.nodes.clone(), waker, plan),
+        checks: PlanChecks::default(),
+        counts: Counts::new(
+            Arc::clone(&window),
+            WorkerReport::new(recorder, shared.changes.len(), measure_start),
+            shared.changes.clone(),
+            rules.late_after,
+            intervals,
+            log,
         ),
-        limit,
-        poll,
-        ring,
-        sessions,
-        rules: Rules::of(&shared.plan, shared.exact, shared.retried.clone()),
-        nodes: shared.nodes.clone(),
-        recorder,
-        changes: shared.changes.clone(),
-        link: IntervalLink {
-            worker,
-            length: shared.interval,
-            events: shared.events.clone(),
-            spares,
-            unsent: VecDeque::new(),
-        },
-        reconnect: ReconnectLink { connectors: shared.connectors.clone(), reply, reopened, waker },
-        rng: stream(shared.plan.seed, Purpose::Backoff, worker as u64),
-        log,
+        sessions: Sessions::new(sessions),
+        window,
+        rules,
     };
-    let report = Worker::new(setup).run();
-    guard.reported = true;
-    send(WorkerEvent::Ended(Box::new(report)));
+    Ok(Some(worker.run()))
 }
 
 /// Returns the random stream of the times between the starts of a worker.
@@ -162,14 +138,14 @@ fn open_sessions(
     sessions: Vec<SessionPlan>,
     share: Share,
     shared: &Shared,
-) -> Result<(Vec<Session>, Vec<AccessFinding>), StartError> {
+) -> Result<(Vec<Session>, Vec<AccessFinding>), EngineError> {
     let mut findings = Vec::new();
     let mut known = None;
     let mut opened = Vec::with_capacity(sessions.len());
     for (position, session) in (0..).zip(sessions) {
         let number = share.number(position);
         let session = open_session(session, number, shared, (&mut known, &mut findings))
-            .map_err(|error| StartError::Connect(number, error))?;
+            .map_err(|error| EngineError::connect(number, shared.total_sessions, error))?;
         opened.push(session);
     }
     Ok((opened, findings))
@@ -184,7 +160,7 @@ fn ring(driver: Driver, sessions: usize) -> std::io::Result<Option<Box<Ring>>> {
 }
 
 /// Creates the log of a worker, if the plan has one.
-fn open_log(shared: &Shared, worker: usize, sessions: usize) -> std::io::Result<Option<Box<Log>>> {
+fn open_log(shared: &Shared, worker: usize) -> std::io::Result<Option<Box<Log>>> {
     let traits = shared.plan.work.traits();
     let Some(log) = &traits.transaction_log else {
         return Ok(None);
@@ -197,7 +173,7 @@ fn open_log(shared: &Shared, worker: usize, sessions: usize) -> std::io::Result<
     };
     let seed = shared.streams.get(worker).map(|[_, log]| *log);
     let now = shared.clock.now();
-    Log::create(log, columns, (worker, sessions), seed, now).map(|log| Some(Box::new(log)))
+    Log::create(log, columns, worker, seed, now).map(|log| Some(Box::new(log)))
 }
 
 /// Creates the counters of a worker and allocates all their memory.
@@ -209,18 +185,30 @@ fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
     Ok(recorder)
 }
 
-/// Notifies the main thread when a worker exits without a report, for example after a panic. Otherwise the
-/// main thread would wait forever.
-pub(super) struct LostGuard<'a> {
-    pub(super) worker: usize,
-    pub(super) shared: &'a Shared,
-    pub(super) reported: bool,
+/// Runs the body of a thread with a part of the sessions, and sends its report or its error to the main thread.
+pub(super) fn send_report(
+    worker: usize,
+    shared: &Shared,
+    body: impl FnOnce() -> Result<Option<WorkerReport>, EngineError>,
+) {
+    let mut last = LastEvent { worker, shared, event: Some(WorkerEvent::Lost) };
+    last.event = match body() {
+        Ok(report) => report.map(|report| WorkerEvent::Ended(Box::new(report))),
+        Err(error) => Some(WorkerEvent::Ready(Err(error))),
+    };
 }
 
-impl Drop for LostGuard<'_> {
+/// The last event of a thread, sent even after a panic: otherwise the main thread would wait forever.
+struct LastEvent<'a> {
+    worker: usize,
+    shared: &'a Shared,
+    event: Option<WorkerEvent>,
+}
+
+impl Drop for LastEvent<'_> {
     fn drop(&mut self) {
-        if !self.reported {
-            let _ = self.shared.events.send((self.worker, WorkerEvent::Lost));
+        if let Some(event) = self.event.take() {
+            let _ = self.shared.events.send((self.worker, event));
         }
     }
 }
@@ -237,10 +225,17 @@ fn open_session(
         let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
         return Err(ConnectionError::Protocol(mixed));
     };
-    let recipe = Arc::new(shared.recipe(settings, statements, watched, known));
+    let setup = Arc::new(shared.setup(settings, statements, watched, known));
     let mut opened = shared.retry_until_init_timeout(|| {
-        opening::open_on_any_node(&recipe, number, true, &shared.nodes, &shared.interrupt)
+        opening::open_on_any_node(&setup, number, true, &shared.nodes, &shared.interrupt)
     })?;
     findings::merge(findings, std::mem::take(&mut opened.findings));
-    Ok(Session::new(recipe, generator, shared.plan.pipeline as usize, shared.operations, opened))
+    Ok(Session::new(
+        number,
+        setup,
+        generator,
+        shared.plan.pipeline as usize,
+        shared.operations,
+        opened,
+    ))
 }

@@ -157,7 +157,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Whether the access path is as expected.
-    pub held: bool,
+    pub is_expected: bool,
     /// The plan, one node per line.
     pub outline: String,
     /// Requests to the storage during the execution, if the server reports them.
@@ -202,13 +202,18 @@ impl Access {
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
             let outline = "the plan is not valid JSON".to_owned();
-            return Finding { held: false, outline, storage: None, first: None };
+            return Finding { is_expected: false, outline, storage: None, first: None };
         };
         let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
         let mut nodes = Vec::new();
         collect(root, 0, &mut nodes);
-        let held = self.matches(&nodes);
-        Finding { held, outline: outline(root), storage: self.storage(&document), first: None }
+        let is_expected = self.matches(&nodes);
+        Finding {
+            is_expected,
+            outline: outline(root),
+            storage: self.storage(&document),
+            first: None,
+        }
     }
 
     /// Returns the totals that DIST adds to the plan. DIST omits zeros.
@@ -360,7 +365,7 @@ impl Executed {
         // The conditions contain the values, and differ between custom and generic plans.
         let outline = nodes.iter().map(Node::shape).collect::<Vec<_>>().join("\n");
         let first = self.first.get_or_insert_with(|| outline.clone()).clone();
-        Some(Finding { held: first == outline, outline, storage: None, first: Some(first) })
+        Some(Finding { is_expected: first == outline, outline, storage: None, first: Some(first) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The plan checks of a session: those of its recipe, and those of the executions that its generator has noted.
+//! The plan checks of a session: those of its setup, and those of the executions that its generator has noted.
 
 use riops_wire::backend::ServerError;
 
@@ -10,17 +10,17 @@ impl Session {
     /// Returns the number of plan checks, after adding the executions that were noted since the last call.
     pub(in crate::engine) fn checks(&mut self) -> usize {
         self.executed.extend(self.answers.generator.take_executed());
-        self.recipe.checks.len() + self.executed.len()
+        self.setup.checks.len() + self.executed.len()
     }
 
-    /// Returns the execution that check `number` is about, unless it is one of the recipe.
+    /// Returns the execution that check `number` is about, unless it is one of the setup.
     pub(in crate::engine) fn executed(&mut self, number: usize) -> Option<&mut Executed> {
-        self.executed.get_mut(number.checked_sub(self.recipe.checks.len())?)
+        self.executed.get_mut(number.checked_sub(self.setup.checks.len())?)
     }
 
     /// Returns the name of the statement that check `number` is about.
     pub(in crate::engine) fn checked_statement(&mut self, number: usize) -> Option<String> {
-        match self.recipe.checks.get(number) {
+        match self.setup.checks.get(number) {
             Some((access, _)) => Some(access.statement.clone()),
             None => self.executed(number).map(|executed| executed.statement.clone()),
         }
@@ -31,7 +31,7 @@ impl Session {
         self.answers.plan.text.clear();
         self.answers.plan.is_cut = false;
         self.activity = Activity::Check(number);
-        let explain = match self.recipe.checks.get(number) {
+        let explain = match self.setup.checks.get(number) {
             Some((_, explain)) => explain.clone(),
             None => self.executed(number).map_or_else(String::new, |each| each.explain_sql()),
         };
@@ -46,16 +46,14 @@ impl Session {
         }
         if self.answers.plan.is_cut {
             let reason = format!("the plan is longer than {} kB", PLAN_BYTES_MAX / 1024);
-            return Ended::Unchecked(number, reason);
+            return Ended::Check(number, Err(reason));
         }
         let plan = std::mem::take(&mut self.answers.plan.text);
-        let finding = match self.recipe.checks.get(number) {
+        let finding = match self.setup.checks.get(number) {
             Some((access, _)) => Some(access.judge(&plan)),
             None => self.executed(number).and_then(|executed| executed.judge(&plan)),
         };
-        match finding {
-            Some(finding) => Ended::Check(number, Box::new(finding)),
-            None => Ended::Unchecked(number, "EXPLAIN returned no plan".to_owned()),
-        }
+        let missing = || "EXPLAIN returned no plan".to_owned();
+        Ended::Check(number, finding.map(Box::new).ok_or_else(missing))
     }
 }

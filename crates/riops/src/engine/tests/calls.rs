@@ -188,7 +188,7 @@ fn counts_each_report_once_in_its_interval() {
             .findings
             .iter()
             .filter(|found| found.moment == moment)
-            .all(|found| found.finding.held)
+            .all(|found| found.finding.is_expected)
     };
     assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::During));
     assert_eq!((result.wrong_replies, result.failure.is_none()), (0, true));

@@ -349,7 +349,7 @@ fn a_plan_that_cannot_be_checked_is_not_a_finding() {
             other => normal_reply(other),
         })
         .unwrap();
-        assert!(result.findings.iter().all(|found| found.finding.held));
+        assert!(result.findings.iter().all(|found| found.finding.is_expected));
         let moments: Vec<_> = result.findings.iter().map(|found| found.moment).collect();
         let [unchecked] = result.unchecked.as_slice() else { panic!("{:?}", result.unchecked) };
         assert_eq!((unchecked.statement.as_str(), unchecked.sessions), ("read", 1));

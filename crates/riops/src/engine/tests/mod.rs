@@ -219,7 +219,7 @@ fn checks_the_plans_of_every_session_before_during_and_after_the_run() {
     let seen: Vec<_> = result
         .findings
         .iter()
-        .map(|found| (found.moment, found.sessions, found.finding.held))
+        .map(|found| (found.moment, found.sessions, found.finding.is_expected))
         .collect();
     assert_eq!(
         seen,
@@ -243,7 +243,7 @@ fn detects_a_plan_change_during_the_run() {
         })
         .unwrap();
     let held: Vec<_> =
-        result.findings.iter().map(|found| (found.moment, found.finding.held)).collect();
+        result.findings.iter().map(|found| (found.moment, found.finding.is_expected)).collect();
     assert_eq!(held, [(Moment::Before, true), (Moment::During, false), (Moment::After, true)]);
 }
 

@@ -1,16 +1,16 @@
 //! One worker on a virtual clock: its counters, and the absence of allocations in its loop.
 
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use riops_wire::backend;
 
-use super::super::limit::Limit;
-use super::super::opening::{self, Recipe};
+use super::super::opening::{self, SessionSetup};
 use super::super::schedule::{Arrivals, Gaps, Share};
 use super::super::session::Session;
+use super::super::window::Window;
 use super::super::worker::{
-    IntervalLink, ReconnectLink, Rules, WAKE, Worker, WorkerEvent, WorkerReport, WorkerSetup,
+    Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
+    Transport, WAKE, Worker, WorkerEvent, WorkerReport,
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
@@ -70,19 +70,19 @@ pub(super) fn worker<C: Clock>(
 ) -> (Worker<C>, Receiver<(usize, WorkerEvent)>) {
     let statements = stage(1, true).sessions.remove(0).statements;
     let check = || (access(), access().explain_sql(true));
-    let recipe = Arc::new(Recipe {
+    let setup = Arc::new(SessionSetup {
         settings: Vec::new(),
         identifies_backend: false,
         statements: Arc::new(Statements::new(setting.protocol, statements)),
         checks: std::iter::repeat_with(check).take(setting.checks).collect(),
     });
     let share = Share { worker: 0, workers: 1, sessions: generators.len().try_into().unwrap() };
-    let open = |generator| {
+    let open = |(number, generator)| {
         let opened =
-            opening::open_on_any_node(&recipe, 0, false, target, &Interrupt::new()).unwrap();
-        Session::new(Arc::clone(&recipe), generator, 1, 2, opened)
+            opening::open_on_any_node(&setup, 0, false, target, &Interrupt::new()).unwrap();
+        Session::new(number, Arc::clone(&setup), generator, 1, 2, opened)
     };
-    let sessions: Vec<Session> = generators.into_iter().map(open).collect();
+    let sessions: Vec<Session> = (0..).zip(generators).map(open).collect();
     let (events, received) = sync_channel::<(usize, WorkerEvent)>(setting.capacity);
     let (_spares, spares) = sync_channel(1);
     let poll = mio::Poll::new().unwrap();
@@ -93,44 +93,37 @@ pub(super) fn worker<C: Clock>(
         poll.registry().register(&mut mio::unix::SourceFd(&socket), token, interest).unwrap();
     }
     let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE).unwrap());
-    let (reply, reopened) = channel();
-    let rng = || stream(1, Purpose::Arrivals, 0);
-    let setup = WorkerSetup {
+    let random = || stream(1, Purpose::Arrivals, 0);
+    let window = Arc::new(Window::new(setting.stop, None, setting.measure_start));
+    let ring = (driver() == Driver::IoUring && !setting.is_poller_broken)
+        .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap()));
+    let plan = Plan::default();
+    let rules = Rules::of(&plan, false, Vec::new());
+    let arrivals =
+        Arrivals::new(setting.schedule, share, Nanos(0), setting.measure_start, Gaps::Own(random()));
+    let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
+    let connectors = Connectors::new(target, &Interrupt::new(), 1);
+    let worker = Worker {
         clock,
-        limit: Arc::new(Limit::new(setting.stop, None, setting.measure_start)),
-        poll,
-        ring: (driver() == Driver::IoUring && !setting.is_poller_broken)
-            .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap())),
-        sessions,
-        share,
-        arrivals: Arrivals::new(
-            setting.schedule,
-            share,
-            Nanos(0),
-            setting.measure_start,
-            Gaps::Own(rng()),
+        transport: Transport::new(poll, ring, sessions.len()),
+        starts: StartQueue::new(arrivals, sessions.len()),
+        retries: Retries::new(random()),
+        interactive: Interactive::new(Arc::clone(&waker)),
+        reconnects: Reconnects::new(connectors, target.clone(), waker, &plan),
+        checks: PlanChecks::default(),
+        counts: Counts::new(
+            Arc::clone(&window),
+            WorkerReport::new(recorder, 2, setting.measure_start),
+            vec![false, true],
+            rules.late_after,
+            Intervals::new(0, (setting.measure_start, setting.interval), events, spares),
+            None,
         ),
-        rules: Rules::of(&Plan::default(), false, Vec::new()),
-        nodes: target.clone(),
-        recorder: Recorder::new(2, setting.schedule != Schedule::Closed).unwrap(),
-        changes: vec![false, true],
-        link: IntervalLink {
-            worker: 0,
-            length: setting.interval,
-            events,
-            spares,
-            unsent: VecDeque::new(),
-        },
-        reconnect: ReconnectLink {
-            connectors: Connectors::new(target, &Interrupt::new(), 1),
-            reply,
-            reopened,
-            waker,
-        },
-        rng: rng(),
-        log: None,
+        sessions: Sessions::new(sessions),
+        window,
+        rules,
     };
-    (Worker::new(setup), received)
+    (worker, received)
 }
 
 /// What a worker produced.

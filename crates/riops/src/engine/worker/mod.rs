@@ -1,56 +1,58 @@
 //! A worker: a thread that drives many sessions with one poller and has its own counters.
 //!
-//! Workers must not share mutable state, except for the limit of the stage. In steady state a transaction
+//! This file is its control flow: the loop, and what a session does next. `outcomes` has what follows from errors, and
+//! `turns` what interactive transactions do between their turns. The state is in parts with methods of their own.
+//!
+//! Workers must not share mutable state, except for the window of the stage. In steady state a transaction
 //! costs one write, one read, its share of one poll, one clock read and no allocation.
 
-mod deferred;
-mod end;
-mod finish;
-mod logged;
-mod postponed;
+mod checks;
+mod counts;
+mod event;
+mod interactive;
+mod intervals;
+mod outcomes;
+mod reconnects;
 mod report;
-mod ring;
+mod retries;
+mod rules;
+mod sessions;
 mod shell;
-mod start;
+mod starts;
+mod transport;
 mod turns;
-mod unread;
 
-use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use riops_ring::Ring;
+use mio::{Events, Token};
+use riops_ring::Event;
 
-use super::alarm::Alarm;
 use super::clock::Clock;
-use super::error::StartError;
-use super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
-use super::limit::Limit;
-use super::link::{Outlet, slot};
-use super::log::Log;
-use super::opening::{Connectors, Reopened};
-use super::schedule::{Arrivals, Share};
+use super::continued::Begun;
+use super::findings::{Moment, merge};
+use super::opening::Reopened;
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
-use crate::metrics::{IntervalPart, Recorder};
-use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
-use crate::probe::cpu;
-use crate::server::Nodes;
+use super::window::Window;
 use crate::units::Nanos;
-use deferred::Deferred;
-use postponed::Postponed;
+pub(super) use checks::PlanChecks;
+pub(super) use counts::Counts;
+pub(super) use event::WorkerEvent;
+pub(super) use interactive::Interactive;
+pub(super) use intervals::Intervals;
+pub(super) use reconnects::Reconnects;
 pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts, WarmupInFlight};
+pub(super) use retries::Retries;
 use riops_wire::frame::READ_BYTES_MAX;
-use riops_wire::sqlstate::SqlState;
-use shell::Shell;
+pub(super) use rules::Rules;
+pub(super) use sessions::Sessions;
+use starts::Next;
+pub(super) use starts::StartQueue;
+use transport::ALARM;
+pub(super) use transport::Transport;
 
 /// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
-/// Token of the worker's timer.
-const ALARM: Token = Token(usize::MAX - 1);
 /// Maximum number of events returned by one poll.
 const EVENTS: usize = 1024;
 
@@ -58,244 +60,35 @@ const EVENTS: usize = 1024;
 /// largest size, some 50 µs of copying and decoding.
 pub(super) const TURN_BYTES: usize = 2 * READ_BYTES_MAX;
 
-/// An event that a worker sends to the main thread.
-#[derive(Debug)]
-pub(super) enum WorkerEvent {
-    /// All sessions are connected, with the findings of their plan checks; or the first of them failed.
-    Ready(Result<Vec<AccessFinding>, StartError>),
-    /// The last transaction has ended. Sent only to wake the main thread; [`Limit`] has the count.
-    Finished,
-    /// The worker exited without a report.
-    Lost,
-    /// Counters of a completed interval.
-    Interval(Box<IntervalPart>),
-    /// The final report.
-    Ended(Box<WorkerReport>),
-}
-
-/// Channels through which a worker sends its intervals and gets their memory back.
-#[derive(Debug)]
-pub(super) struct IntervalLink {
-    pub(super) worker: usize,
-    pub(super) length: Nanos,
-    pub(super) events: SyncSender<(usize, WorkerEvent)>,
-    pub(super) spares: Receiver<Box<IntervalPart>>,
-    /// Intervals that are still to be sent because the channel was full, oldest first.
-    pub(super) unsent: VecDeque<Box<IntervalPart>>,
-}
-
-impl IntervalLink {
-    /// Sends a completed interval after those that are still to be sent. Never blocks: the time would be
-    /// counted as service time. How many intervals wait is limited by the deadlines of everything that the
-    /// supervising thread does.
-    pub(super) fn submit(&mut self, part: Box<IntervalPart>) {
-        self.unsent.push_back(part);
-        while let Some(part) = self.unsent.pop_front() {
-            match self.events.try_send((self.worker, WorkerEvent::Interval(part))) {
-                Ok(()) => {}
-                Err(TrySendError::Full((_, WorkerEvent::Interval(part)))) => {
-                    return self.unsent.push_front(part);
-                }
-                Err(_) => return,
-            }
-        }
-    }
-}
-
-/// Channels through which a worker gets new connections for its sessions.
-pub(super) struct ReconnectLink {
-    pub(super) connectors: Connectors,
-    pub(super) reply: Sender<Reopened>,
-    pub(super) reopened: Receiver<Reopened>,
-    pub(super) waker: Arc<mio::Waker>,
-}
-
-/// Settings of a plan that apply to the transaction loop.
-#[derive(Debug, Clone)]
-pub(super) struct Rules {
-    pub(super) errors: ErrorPolicy,
-    pub(super) reconnect_every: Option<u64>,
-    /// Whether the stage fails when a connection with transactions in flight is lost.
-    exact: bool,
-    /// SQLSTATEs that are retried in addition to those retried for every workload.
-    retried: Vec<SqlState>,
-    /// Whether sessions return to their home nodes when these are available again.
-    rebalance: bool,
-    late_after: Nanos,
-    skip_late: bool,
-}
-
-impl Rules {
-    pub(super) fn of(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
-        let (late_after, skip_late) = match plan.latency_limit {
-            None => (Nanos::MAX, false),
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a limit above 0 and at most an hour"
-            )]
-            Some(LatencyLimit { limit_s, skip }) => (Nanos((limit_s * 1e9) as u64), skip),
-        };
-        Self {
-            errors: plan.errors,
-            reconnect_every: plan.reconnect_every,
-            exact,
-            retried,
-            rebalance: plan.rebalance,
-            late_after,
-            skip_late,
-        }
-    }
-}
-
-/// Parts of a new worker.
-pub(super) struct WorkerSetup<C> {
-    pub(super) clock: C,
-    pub(super) limit: Arc<Limit>,
-    pub(super) poll: Poll,
-    /// The ring, if the driver is `io_uring`.
-    pub(super) ring: Option<Box<Ring>>,
-    pub(super) sessions: Vec<Session>,
-    pub(super) share: Share,
-    pub(super) arrivals: Option<Arrivals>,
-    pub(super) rules: Rules,
-    pub(super) nodes: Nodes,
-    pub(super) recorder: Recorder,
-    pub(super) changes: Vec<bool>,
-    pub(super) link: IntervalLink,
-    pub(super) reconnect: ReconnectLink,
-    pub(super) rng: Xoshiro256PlusPlus,
-    pub(super) log: Option<Box<Log>>,
-}
-
 pub(super) struct Worker<C> {
-    clock: C,
-    limit: Arc<Limit>,
-    poll: Poll,
-    ring: Option<Box<Ring>>,
-    /// Whether the ring has reported that the poller has events.
-    poll_is_ready: bool,
-    sessions: Vec<Session>,
-    share: Share,
-    arrivals: Option<Arrivals>,
-    rules: Rules,
-    nodes: Nodes,
-    /// Node change counter at the last rebalancing.
-    nodes_seen: u64,
-    changes: Vec<bool>,
-    link: IntervalLink,
-    reconnect: ReconnectLink,
-    rng: Xoshiro256PlusPlus,
-    interval: usize,
-    interval_end: Nanos,
-    /// Sessions that wait for the next start, longest wait first.
-    parked: VecDeque<usize>,
-    /// Sessions that had unread bytes at the end of their turn. The poller does not report them again.
-    unread: VecDeque<usize>,
-    /// Memory that the sessions read into. Replies are decoded in it, so that it remains in the cache.
-    buffer: Vec<u8>,
-    /// What interactive transactions have put off to the next turn of the loop.
-    deferred: VecDeque<Deferred>,
-    shell: Shell,
-    /// Transactions that wait for their retry or sleep.
-    postponed: BinaryHeap<Postponed>,
-    active: usize,
-    /// Number of sessions whose last transaction has not ended.
-    unfinished: usize,
-    /// The session that is checking its plans during the measurement. Only one session per worker does so at
-    /// a time, to avoid a burst of EXPLAIN statements.
-    checking: Option<usize>,
-    /// Whether the drain has begun.
-    ending: bool,
-    cpu_at_start_s: Option<f64>,
-    cpu_at_end_s: Option<f64>,
-    /// Number of sessions with a transaction in flight at the end of the measurement.
-    busy_at_end: u64,
-    /// Starts that were due before the measurement.
-    due_before: u64,
-    /// Those of them that were waiting for a free session when the measurement started.
-    backlog_before: u64,
-    /// The log of single transactions, if there is one.
-    log: Option<Box<Log>>,
-    report: WorkerReport,
+    pub(super) clock: C,
+    pub(super) window: Arc<Window>,
+    pub(super) rules: Rules,
+    pub(super) sessions: Sessions,
+    pub(super) transport: Transport,
+    pub(super) starts: StartQueue,
+    pub(super) retries: Retries,
+    pub(super) interactive: Interactive,
+    pub(super) reconnects: Reconnects,
+    pub(super) checks: PlanChecks,
+    pub(super) counts: Counts,
 }
 
 impl<C: Clock> Worker<C> {
-    pub(super) fn new(setup: WorkerSetup<C>) -> Self {
-        let WorkerSetup {
-            clock,
-            limit,
-            poll,
-            ring,
-            sessions,
-            share,
-            arrivals,
-            rules,
-            nodes,
-            recorder,
-            changes,
-            link,
-            reconnect,
-            rng,
-            log,
-        } = setup;
-        Self {
-            interval_end: limit.measure_start().after(link.length),
-            parked: VecDeque::with_capacity(sessions.len()),
-            unread: VecDeque::with_capacity(sessions.len()),
-            buffer: vec![0; READ_BYTES_MAX],
-            deferred: VecDeque::new(),
-            shell: Shell::new(Arc::clone(&reconnect.waker)),
-            postponed: BinaryHeap::new(),
-            active: sessions.len(),
-            unfinished: sessions.len(),
-            report: WorkerReport::new(recorder, changes.len(), limit.measure_start()),
-            clock,
-            limit,
-            poll,
-            // The poller is watched from the first wait on.
-            poll_is_ready: ring.is_some(),
-            ring,
-            sessions,
-            share,
-            arrivals,
-            rules,
-            nodes_seen: nodes.changes(),
-            nodes,
-            changes,
-            link,
-            reconnect,
-            rng,
-            interval: 0,
-            checking: None,
-            ending: false,
-            cpu_at_start_s: None,
-            cpu_at_end_s: None,
-            busy_at_end: 0,
-            due_before: 0,
-            backlog_before: 0,
-            log,
-        }
-    }
-
     /// Runs all sessions to the end of the stage.
     pub(super) fn run(mut self) -> WorkerReport {
         let mut events = Events::with_capacity(EVENTS);
-        let prepared = Alarm::new(self.poll.registry(), ALARM)
-            .and_then(|alarm| self.register_all().map(|()| alarm));
-        let mut alarm = match prepared {
-            Ok(alarm) => alarm,
-            Err(error) => {
-                self.fail_all(&SessionError::client("cannot wait for replies", &error));
-                return self.finish();
-            }
-        };
-        self.report.recorder.begin(self.limit.measure_start());
+        if let Err(error) = self.transport.start(&mut self.sessions) {
+            self.fail_all(&SessionError::client("cannot wait for replies", &error));
+            return self.finish();
+        }
+        self.counts.report.recorder.begin(self.window.measure_start());
         for number in 0..self.sessions.len() {
             self.resume(number, self.clock.now());
         }
-        while self.active > 0 {
-            match self.wait(&mut alarm, &mut events) {
+        while self.sessions.active > 0 {
+            let until = self.next_wake_up();
+            match self.transport.wait(until, &self.clock, &mut events) {
                 Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                     self.fail_all(&SessionError::client("cannot wait for replies", &error));
                 }
@@ -314,9 +107,9 @@ impl<C: Clock> Worker<C> {
         self.rebalance_sessions(now);
         self.resend_due(now);
         self.serve_shell(now);
-        self.serve_deferred(self.deferred.len(), now);
+        self.serve_deferred(now);
         self.start_due(now);
-        let unread = self.unread.len();
+        let unread = self.transport.unread();
         for event in events {
             match event.token() {
                 WAKE | ALARM => {}
@@ -325,95 +118,45 @@ impl<C: Clock> Worker<C> {
         }
         self.serve_ring();
         self.serve_unread(unread);
-        if now >= self.limit.end() && !self.ending {
-            self.ending = true;
-            if self.limit.stops_by_count() {
-                self.cpu_at_end_s = Some(cpu::thread_seconds());
-            }
+        if now >= self.window.end() && !self.counts.is_draining {
+            self.counts.begin_drain();
             self.begin_drain(now);
         }
-        if let Some(seconds) = self.limit.aborted_after_s() {
+        if let Some(seconds) = self.window.aborted_after_s() {
             self.fail_all(&SessionError::Drain(seconds));
         }
-        // After the end of a run by count, only the turns with a counted transaction belong to it.
-        if self.limit.is_measured(now) && (!self.ending || self.report.last_end >= now) {
-            self.report.recorder.poll_stalls.record(self.clock.now().since(now));
-        }
+        self.counts.turn(now, &self.clock);
     }
 
-    fn register_all(&mut self) -> std::io::Result<()> {
-        (0..self.sessions.len()).try_for_each(|number| self.register(number))
+    fn finish(mut self) -> WorkerReport {
+        self.note_time(self.clock.now());
+        let mut report = self.counts.finish(&mut self.starts, self.checks);
+        report.sessions = self.sessions.tallies();
+        report
     }
 
-    fn register(&mut self, number: usize) -> std::io::Result<()> {
-        if self.attach_to_ring(number)? {
-            return Ok(());
-        }
-        match self.sessions.get(number).and_then(Session::descriptor) {
-            Some(descriptor) => self.poll.registry().register(
-                &mut SourceFd(&descriptor),
-                Token(number),
-                Interest::READABLE,
-            ),
-            None => Ok(()),
-        }
-    }
-
-    /// Reads the CPU time at the start and the end of the measurement, and ends completed intervals.
     fn note_time(&mut self, now: Nanos) {
-        let start = self.limit.measure_start();
-        if self.cpu_at_start_s.is_none() && now >= start {
-            self.cpu_at_start_s = Some(cpu::thread_seconds());
-            let before = Nanos(start.0.saturating_sub(1));
-            if let Some(arrivals) = &mut self.arrivals {
-                self.due_before = arrivals.due(before);
-                self.backlog_before = arrivals.backlog(before);
-            }
-        }
-        if self.cpu_at_end_s.is_none() && now >= self.limit.window_end() {
-            self.cpu_at_end_s = Some(cpu::thread_seconds());
-            self.busy_at_end = self.busy();
-        }
-        while now >= self.interval_end && self.interval_end < self.limit.window_end() {
-            self.end_interval();
-        }
+        self.counts.note_time(now, &mut self.starts, || self.sessions.busy());
     }
 
-    /// Returns the number of sessions with a transaction in flight.
-    fn busy(&self) -> u64 {
-        self.sessions.iter().filter(|session| !session.is_idle()).count() as u64
-    }
-
-    fn end_interval(&mut self) {
-        // The main thread returns the memory of merged intervals. An allocation is needed only if it is far
-        // behind.
-        let open_loop = self.arrivals.is_some();
-        let spare = self
-            .link
-            .spares
-            .try_recv()
-            .ok()
-            .or_else(|| IntervalPart::new(open_loop).ok().map(Box::new));
-        let Some(spare) = spare else {
-            return;
-        };
-        let busy = if open_loop { self.busy() } else { 0 };
-        if let Some(arrivals) = &mut self.arrivals {
-            // A start exactly at the end belongs to the next interval.
-            let backlog = arrivals.backlog(Nanos(self.interval_end.0.saturating_sub(1)));
-            self.report.recorder.set_backlog(backlog, busy);
+    /// Returns until when the next poll may wait: zero if there is more to do without any event. The main thread wakes
+    /// the worker for everything that is not its own.
+    fn next_wake_up(&self) -> Option<Nanos> {
+        if self.transport.unread() > 0 || !self.interactive.deferred.is_empty() {
+            return Some(Nanos(0));
         }
-        self.interval += 1;
-        self.interval_end = self.interval_end.after(self.link.length);
-        let part = self.report.recorder.next_interval(spare, self.interval);
-        self.link.submit(part);
+        let start = self.starts.awaited().filter(|_| !self.counts.is_draining);
+        let start = start.filter(|&start| start < self.window.end());
+        start.into_iter().chain(self.retries.due()).min()
     }
 
     /// Reads the replies of a session, up to its share of the turn, and sends its next messages.
     fn serve(&mut self, number: usize, writable: bool, closed: bool) {
-        if writable {
-            self.set_write_interest(number, false);
-            self.flush_session(number);
+        if writable && let Some(session) = self.sessions.get(number) {
+            if let Err(error) = self.transport.watch_writable(number, session, false) {
+                self.connection_lost(number, *error);
+            }
+            self.flush(number);
         }
         let mut share = TURN_BYTES;
         loop {
@@ -421,10 +164,10 @@ impl<C: Clock> Worker<C> {
                 return;
             };
             let closed = session.is_read_closed(closed);
-            if session.unread || matches!(session.activity, Activity::Ended | Activity::Connect) {
+            if session.unread || !session.is_connected() {
                 return;
             }
-            let mut buffer = std::mem::take(&mut self.buffer);
+            let mut buffer = std::mem::take(&mut self.transport.buffer);
             let filled = session.fill(&mut buffer);
             let handled = match &filled {
                 Ok(filled) => {
@@ -432,20 +175,83 @@ impl<C: Clock> Worker<C> {
                 }
                 Err(_) => Ok(()),
             };
-            self.buffer = buffer;
+            self.transport.buffer = buffer;
             let filled = match (filled, handled) {
                 (Ok(filled), Ok(())) => filled,
                 (Err(error), _) | (_, Err(error)) => return self.connection_lost(number, *error),
             };
-            self.flush_session(number);
+            self.flush(number);
             // After a close no event follows, so the end of the stream must be read now.
             if !filled.more && !closed {
                 return;
             }
             share = share.saturating_sub(filled.bytes);
             if share == 0 {
-                return self.read_later(number);
+                if let Some(session) = self.sessions.get_mut(number) {
+                    self.transport.read_later(number, session);
+                }
+                return;
             }
+        }
+    }
+
+    /// Serves the first `count` of the sessions that had more to read than their share of the last turn.
+    fn serve_unread(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some(number) = self.transport.next_unread() else {
+                return;
+            };
+            // A session that has lost its connection since then has nothing to read.
+            if let Some(session) = self.sessions.get_mut(number)
+                && std::mem::take(&mut session.unread)
+            {
+                self.serve(number, false, false);
+            }
+        }
+    }
+
+    /// Handles the events of the ring.
+    fn serve_ring(&mut self) {
+        loop {
+            match self.transport.next_event() {
+                Ok(Some(event)) => self.ring_event(event),
+                Ok(None) => return,
+                Err(error) => {
+                    return self.fail_all(&SessionError::client("cannot wait for replies", &error));
+                }
+            }
+        }
+    }
+
+    fn ring_event(&mut self, event: Event) {
+        let (number, handled) = match event {
+            Event::Received(slot, received) => {
+                let number = slot as usize;
+                let length = self.transport.copy_received(received);
+                let buffer = std::mem::take(&mut self.transport.buffer);
+                let is_open = self.sessions.get(number).is_some_and(Session::is_connected);
+                let handled = match buffer.get(..length) {
+                    Some(data) if is_open => self.receive(number, data),
+                    _ => Ok(()),
+                };
+                self.transport.buffer = buffer;
+                (number, handled)
+            }
+            Event::Sent(slot) => (slot as usize, Ok(())),
+            Event::Closed(slot) => {
+                let session = self.sessions.get_mut(slot as usize);
+                (slot as usize, session.map_or(Ok(()), |session| Err(session.closed().into())))
+            }
+            Event::Failed(slot, error) => {
+                let session = self.sessions.get_mut(slot as usize);
+                let failed = |session: &mut Session| Err(session.read_failed(&error).into());
+                (slot as usize, session.map_or(Ok(()), failed))
+            }
+            Event::Readable => return,
+        };
+        match handled {
+            Ok(()) => self.flush(number),
+            Err(error) => self.connection_lost(number, *error),
         }
     }
 
@@ -464,80 +270,232 @@ impl<C: Clock> Worker<C> {
         let now = self.clock.now();
         match ended {
             Ended::Transaction(flight) => {
-                self.count_success(number, flight, now);
+                self.succeeded(number, flight, now);
                 self.advance(number, now);
             }
             Ended::Turn(flight) => self.turn_ended(number, flight, now),
-            Ended::Check(check, finding) => {
-                self.note_finding(number, check, *finding);
-                self.check(number, check + 1, now);
-            }
             Ended::Failed(flight, error) => self.transaction_failed(number, flight, error, now),
             Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
-            Ended::Unchecked(check, reason) => {
-                self.note_unchecked(number, check, reason);
+            Ended::Check(check, finding) => {
+                if let Some(session) = self.sessions.get_mut(number) {
+                    self.checks.note(session, check, finding);
+                }
                 self.check(number, check + 1, now);
             }
         }
     }
 
     /// Writes the pending bytes of a session to its socket.
-    fn flush_session(&mut self, number: usize) {
+    fn flush(&mut self, number: usize) {
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        let is_on_ring = session.is_on_ring;
-        let outlet = match &mut self.ring {
-            Some(ring) if is_on_ring => Outlet::Ring(ring, slot(number)),
-            _ => Outlet::Socket,
-        };
-        match session.flush(outlet) {
-            Ok(Flushed::All) => {}
-            // The ring reports when it accepts more.
-            Ok(Flushed::Blocked) if is_on_ring => {}
-            Ok(Flushed::Blocked) => self.set_write_interest(number, true),
+        match self.transport.flush(number, session) {
+            Ok(Flushed::All | Flushed::Blocked) => {}
             // The replies and the error that the server sent before it closed the connection still count.
             Ok(Flushed::PeerClosed) => self.serve(number, false, true),
             Err(error) => self.connection_lost(number, *error),
         }
     }
 
-    fn set_write_interest(&mut self, number: usize, enabled: bool) {
-        let Some(descriptor) = self.sessions.get(number).and_then(Session::descriptor) else {
+    /// Resumes a session and sends its next messages.
+    fn resume(&mut self, number: usize, now: Nanos) {
+        self.advance(number, now);
+        self.flush(number);
+    }
+
+    /// Chooses and starts the next activity of a session. `now` is both the end of one transaction and the
+    /// start of the next, so one clock read is enough.
+    fn advance(&mut self, number: usize, now: Nanos) {
+        loop {
+            let Some(session) = self.sessions.get_mut(number) else {
+                return;
+            };
+            if session.activity != Activity::Work {
+                return;
+            }
+            let ended = now >= self.window.end();
+            if !ended && self.checks.begin(number, session, &self.window, now) {
+                // Transactions in flight must finish first.
+                if session.is_idle() {
+                    self.check(number, 0, now);
+                }
+                return;
+            }
+            let connection_expired =
+                self.rules.reconnect_every.is_some_and(|every| session.since_connect >= every);
+            if (connection_expired || session.moving_home) && !ended {
+                if session.is_idle() {
+                    self.replace_connection(number, true, now);
+                }
+                return;
+            }
+            if !ended && !session.has_free_slot() {
+                return;
+            }
+            if !session.has_next() {
+                return self.finish_when_idle(number, now);
+            }
+            match self.starts.next(&self.window, &self.rules, now) {
+                Next::Start { intended, claimed } => match session.begin(intended, now, claimed) {
+                    Ok(Begun::Sent) => {}
+                    Ok(Begun::NoMore) => return self.finish_when_idle(number, now),
+                    Ok(Begun::Interactive(continued)) => {
+                        return self.begun(number, continued, now);
+                    }
+                    Err(error) => self.fail(number, error, now),
+                },
+                Next::Skip { is_measured } => {
+                    let operation = session.skip();
+                    if is_measured {
+                        self.counts.skipped(session, operation, now);
+                    }
+                }
+                Next::Wait => return self.starts.park(number, session),
+                Next::End => return self.finish_when_idle(number, now),
+            }
+        }
+    }
+
+    /// Assigns the due starts to the waiting sessions.
+    fn start_due(&mut self, now: Nanos) {
+        while let Some((number, due)) = self.starts.pop_due(now) {
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            session.parked = false;
+            // Read the clock again: the previous session's send took time.
+            let now = self.clock.now();
+            self.resume(number, now);
+            if self.starts.due() != Some(due)
+                && self.window.is_measured(now)
+                && let Some(lag) = &mut self.counts.report.recorder.start_lag
+            {
+                lag.record(now.since(due));
+            }
+        }
+    }
+
+    /// Checks the session's plans, beginning with number `check`, then resumes its work.
+    fn check(&mut self, number: usize, check: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
             return;
         };
-        let interest =
-            if enabled { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-        let registered =
-            self.poll.registry().reregister(&mut SourceFd(&descriptor), Token(number), interest);
-        if let Err(error) = registered {
-            let error = SessionError::client("cannot wait for a free send buffer", &error);
-            self.fail(number, error, self.clock.now());
+        if check < session.checks() {
+            if let Err(error) = session.start_check(check) {
+                self.fail(number, error, now);
+            }
+            return;
+        }
+        session.next_check = match session.next_check {
+            Some(Moment::First) => Some(Moment::During),
+            Some(Moment::During) => Some(Moment::After),
+            _ => None,
+        };
+        self.checks.end(number);
+        self.advance(number, now);
+    }
+
+    /// Ends a session that starts no more transactions, after all replies and the last plan check.
+    fn finish_when_idle(&mut self, number: usize, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number).filter(|session| session.is_idle())
+        else {
+            return;
+        };
+        if session.next_check.is_none() {
+            return self.end(number, now);
+        }
+        session.next_check = Some(Moment::After);
+        self.note_finished(number);
+        self.check(number, 0, now);
+    }
+
+    /// Records that the last transaction of a session has ended, and notifies the main thread if it was the
+    /// last one of the worker.
+    fn note_finished(&mut self, number: usize) {
+        if self.sessions.finish(number) {
+            self.counts.finish_worker();
         }
     }
 
-    fn note_finding(
-        &mut self,
-        number: usize,
-        check: usize,
-        finding: crate::workload::access::Finding,
-    ) {
-        if let Some((statement, moment)) = self.checked(number, check) {
-            note(&mut self.report.findings, &statement, moment, finding, 1);
+    /// Ends the sessions that wait for a start or a connection, after the end of the measurement.
+    fn begin_drain(&mut self, now: Nanos) {
+        self.starts.end();
+        for number in 0..self.sessions.len() {
+            match self.sessions.get(number).map(|session| session.activity) {
+                Some(Activity::Work) => self.resume(number, now),
+                Some(Activity::Connect) => self.end(number, now),
+                _ => {}
+            }
         }
     }
 
-    /// Returns the statement and the moment of a plan check.
-    fn checked(&mut self, number: usize, check: usize) -> Option<(String, Moment)> {
-        let session = self.sessions.get_mut(number)?;
-        session.checked_statement(check).zip(session.next_check)
+    /// Moves sessions back to home nodes that are available again, if rebalancing is enabled.
+    fn rebalance_sessions(&mut self, now: Nanos) {
+        if !self.reconnects.have_nodes_changed() || self.counts.is_draining {
+            return;
+        }
+        for number in 0..self.sessions.len() {
+            if let Some(session) = self.sessions.get_mut(number)
+                && session.is_connected()
+                && self.reconnects.should_move(session)
+            {
+                session.moving_home = true;
+                // Transactions in flight must finish first.
+                if session.is_idle() {
+                    self.resume(number, now);
+                }
+            }
+        }
     }
 
-    /// Records a plan check without a verdict.
-    fn note_unchecked(&mut self, number: usize, check: usize, reason: String) {
-        if let Some((statement, moment)) = self.checked(number, check) {
-            let unchecked = UncheckedPlan { statement, moment, reason, sessions: 1 };
-            note_unchecked(&mut self.report.unchecked, unchecked);
+    /// Closes the connection of a session and requests a new one: `planned`, after the configured number of transactions
+    /// or to move to the home node, or because it was lost.
+    fn replace_connection(&mut self, number: usize, planned: bool, now: Nanos) {
+        let Some(session) = self.sessions.get_mut(number) else {
+            return;
+        };
+        self.transport.detach(number, session);
+        session.detach();
+        if let Err(error) = self.reconnects.request(number, session, planned) {
+            self.fail(number, SessionError::client("cannot reconnect", &error), now);
+        }
+    }
+
+    /// Attaches the connections that the connectors have opened to their sessions.
+    fn attach_reopened(&mut self, now: Nanos) {
+        while let Some(Reopened { number, planned, result }) = self.reconnects.next() {
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            // The session has ended in the meantime.
+            if session.activity != Activity::Connect {
+                continue;
+            }
+            let mut opened = match result {
+                Ok(opened) => opened,
+                Err(_) if now >= self.window.end() => {
+                    self.end(number, now);
+                    continue;
+                }
+                Err(error) => {
+                    let (sqlstate, message) = (error.sqlstate(), error.to_string());
+                    self.fail(number, SessionError::Reconnect { sqlstate, message }, now);
+                    continue;
+                }
+            };
+            merge(&mut self.checks.findings, std::mem::take(&mut opened.findings));
+            self.counts.reconnected(opened.node, opened.took, planned, now);
+            session.attach(opened);
+            // The home node may have come back while the session was connecting.
+            session.moving_home = self.reconnects.should_move(session);
+            match self.transport.register(number, session) {
+                Ok(()) => self.resume(number, now),
+                Err(error) => {
+                    let error = SessionError::client("cannot wait for replies", &error);
+                    self.fail(number, error, now);
+                }
+            }
         }
     }
 }

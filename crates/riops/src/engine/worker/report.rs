@@ -103,8 +103,6 @@ pub(in crate::engine) struct WorkerReport {
     pub(in crate::engine) cpu_s: f64,
     /// Intended starts; only with a rate.
     pub(in crate::engine) starts: Option<Starts>,
-    /// Number of intended starts within the measurement that were taken.
-    pub(super) starts_taken: u64,
     pub(in crate::engine) failure: Option<SessionError>,
     /// Sessions that an error has ended, up to a maximum; the commands are still numbered over all scripts.
     pub(in crate::engine) ended: Vec<EndedSessionRecord>,
@@ -138,7 +136,6 @@ impl WorkerReport {
             last_end: measure_start,
             cpu_s: 0.0,
             starts: None,
-            starts_taken: 0,
             failure: None,
             ended: Vec::new(),
             unsent: VecDeque::new(),

@@ -3,8 +3,7 @@
 use super::super::continued::Continued;
 use super::super::in_flight::InFlight;
 use super::super::session::{Activity, Session, SessionError};
-use super::deferred::Deferred;
-use super::postponed::Postponed;
+use super::interactive::Deferred;
 use super::shell::Done;
 use super::{Clock, Worker};
 use crate::units::Nanos;
@@ -13,10 +12,7 @@ use crate::workload::turn::ShellOutput;
 impl<C: Clock> Worker<C> {
     /// Counts a turn of an interactive transaction, then continues it.
     pub(super) fn turn_ended(&mut self, number: usize, flight: Box<InFlight>, now: Nanos) {
-        if self.limit.is_measured(now) {
-            let took = now.since(flight.turn_started);
-            self.report.recorder.commands.record(flight.tx.command(), took);
-        }
+        self.counts.command(&flight, now.since(flight.turn_started), now);
         self.proceed(number, flight, now, None);
     }
 
@@ -42,7 +38,7 @@ impl<C: Clock> Worker<C> {
     ) {
         match continued {
             Ok(Continued::Ended(flight)) => {
-                self.count_success(number, flight, now);
+                self.succeeded(number, flight, now);
                 self.advance(number, now);
             }
             Ok(Continued::Failed(flight, error)) => {
@@ -57,11 +53,11 @@ impl<C: Clock> Worker<C> {
     pub(super) fn begun(&mut self, number: usize, continued: Continued, now: Nanos) {
         match continued {
             Continued::Ended(flight) => {
-                self.count_success(number, flight, self.clock.now());
-                self.deferred.push_back(Deferred::Next(number));
+                self.succeeded(number, flight, self.clock.now());
+                self.interactive.deferred.push_back(Deferred::Next(number));
             }
             Continued::Failed(flight, error) => {
-                self.deferred.push_back(Deferred::Failed(number, flight, error));
+                self.interactive.deferred.push_back(Deferred::Failed(number, flight, error));
             }
             waiting => self.pause(number, waiting, now),
         }
@@ -70,22 +66,16 @@ impl<C: Clock> Worker<C> {
     fn pause(&mut self, number: usize, waiting: Continued, now: Nanos) {
         match waiting {
             Continued::Sleeping(time) => {
-                let due = now.after(time);
-                self.postponed.push(Postponed { due, number, flight: None });
+                self.retries.wake_at(now.after(time), number);
             }
             Continued::InShell(transaction, command) => {
-                if let Err(error) = self.shell.start((number, transaction), *command) {
+                if let Err(error) = self.interactive.shell.start((number, transaction), *command) {
                     let error = SessionError::client("cannot start a thread", &error);
                     self.fail(number, error, now);
                 }
             }
             Continued::Sent | Continued::Ended(_) | Continued::Failed(..) => {}
         }
-    }
-
-    /// Returns the number of the transaction that a session has paused.
-    pub(super) fn paused_transaction(&self, number: usize) -> Option<u64> {
-        self.sessions.get(number)?.paused_transaction()
     }
 
     /// Continues a paused transaction, unless its connection was lost. The output is that of a command of the shell.
@@ -97,29 +87,24 @@ impl<C: Clock> Worker<C> {
         if output.is_some() {
             flight.exclude(paused);
         }
-        if self.limit.is_measured(now) {
-            self.report.recorder.commands.record(flight.tx.command(), paused);
-        }
+        self.counts.command(&flight, paused, now);
         self.proceed(number, flight, now, output);
-        self.flush_session(number);
+        self.flush(number);
     }
 
-    /// Handles the first `count` transactions that have sent nothing.
-    pub(super) fn serve_deferred(&mut self, count: usize, now: Nanos) {
-        for _ in 0..count {
-            match self.deferred.pop_front() {
+    /// Handles the transactions that had sent nothing before this turn.
+    pub(super) fn serve_deferred(&mut self, now: Nanos) {
+        for _ in 0..self.interactive.deferred.len() {
+            match self.interactive.deferred.pop_front() {
                 Some(Deferred::Next(number)) => self.resume(number, now),
                 Some(Deferred::Failed(number, flight, error)) => {
                     let activity = self.sessions.get(number).map(|session| session.activity);
                     if activity == Some(Activity::Work) {
                         self.transaction_failed(number, flight, error, now);
-                        self.flush_session(number);
+                        self.flush(number);
                     } else {
                         // Its connection is being replaced.
-                        self.count_lost(number, &flight, false, now);
-                        if let Some(session) = self.sessions.get_mut(number) {
-                            session.recycle(flight);
-                        }
+                        self.lose(number, flight, false, now);
                     }
                 }
                 None => return,
@@ -129,8 +114,9 @@ impl<C: Clock> Worker<C> {
 
     /// Continues the transactions whose command has ended.
     pub(super) fn serve_shell(&mut self, now: Nanos) {
-        while let Some(Done { number, transaction, output }) = self.shell.take_done() {
-            if self.paused_transaction(number) == Some(transaction) {
+        while let Some(Done { number, transaction, output }) = self.interactive.shell.take_done() {
+            let session = self.sessions.get(number);
+            if session.and_then(Session::paused_transaction) == Some(transaction) {
                 self.wake(number, now, Some(&output));
             }
         }

@@ -334,7 +334,7 @@ mod tests {
             statement: "read".to_owned(),
             moment: Moment::Before,
             finding: Finding {
-                held: true,
+                is_expected: true,
                 outline: outline.to_owned(),
                 storage: None,
                 first: None,

@@ -41,7 +41,7 @@ pub(super) fn accesses_of(
             // Different values of a statement may have different plans, each of which must stay the same.
             expected: found.finding.first.clone().unwrap_or(known.expected),
             found: found.finding.outline.clone(),
-            held: found.finding.held,
+            held: found.finding.is_expected,
             storage: found.finding.storage,
             ..known
         }
@@ -96,7 +96,7 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
         expected: access.expected.to_string(),
         observed: false,
         found: finding.outline.clone(),
-        held: finding.held,
+        held: finding.is_expected,
         sessions: 1,
         error: None,
         storage: None,

@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn the_indexed_select_must_scan_its_index() {
-        assert!(Step::SelectU2.judge(BITMAP).unwrap().held);
-        assert!(!Step::SelectU2.judge(PARALLEL).unwrap().held);
-        assert!(Step::SelectR.judge(PARALLEL).unwrap().held);
-        assert!(!Step::SelectR.judge(BITMAP).unwrap().held);
+        assert!(Step::SelectU2.judge(BITMAP).unwrap().is_expected);
+        assert!(!Step::SelectU2.judge(PARALLEL).unwrap().is_expected);
+        assert!(Step::SelectR.judge(PARALLEL).unwrap().is_expected);
+        assert!(!Step::SelectR.judge(BITMAP).unwrap().is_expected);
         assert_eq!(Step::SelectU1.judge(BITMAP), None);
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Permission {
 
 /// The bounds of one measurement.
 #[derive(Debug)]
-pub(super) struct Limit {
+pub(super) struct Window {
     stop: Stop,
     measure_start: Nanos,
     /// Latest end of a measurement that stops by count; `u64::MAX` if it has no maximum duration.
@@ -43,7 +43,7 @@ pub(super) struct Limit {
     finished: AtomicUsize,
 }
 
-impl Limit {
+impl Window {
     pub(super) fn new(stop: Stop, max_duration_s: Option<f64>, measure_start: Nanos) -> Self {
         let seconds = match stop {
             Stop::DurationS(seconds) => Some(seconds),
@@ -118,7 +118,7 @@ impl Limit {
 
     /// Returns the end of the measured window. A run that stops by count has no end in advance: its last
     /// transaction may finish long after it has started.
-    pub(super) fn window_end(&self) -> Nanos {
+    pub(super) fn planned_end(&self) -> Nanos {
         if self.stops_by_count() { self.latest_end } else { self.end() }
     }
 
@@ -199,7 +199,7 @@ impl Limit {
 
     /// Returns whether an event at `now` is part of the measurement.
     pub(super) fn is_measured(&self, now: Nanos) -> bool {
-        now >= self.measure_start && now < self.window_end()
+        now >= self.measure_start && now < self.planned_end()
     }
 
     /// Returns whether the first half of the measurement has passed.
@@ -229,50 +229,50 @@ mod tests {
 
     #[test]
     fn counts_transactions_that_end_within_the_time_window() {
-        let limit = Limit::new(Stop::DurationS(1e-6), None, START);
-        assert_eq!(limit.end(), Nanos(2_000));
+        let window = Window::new(Stop::DurationS(1e-6), None, START);
+        assert_eq!(window.end(), Nanos(2_000));
         for (ended, counts) in [(999, false), (1_000, true), (1_999, true), (2_000, false)] {
-            assert_eq!(limit.counts(false, Nanos(ended), 1), counts, "{ended}");
+            assert_eq!(window.counts(false, Nanos(ended), 1), counts, "{ended}");
         }
-        assert_eq!(limit.permit(Nanos(0)), Permission::Start { claimed: false });
-        assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
-        assert!(!limit.is_past_half(Nanos(500)) && !limit.is_past_half(Nanos(1_499)));
-        assert!(limit.is_past_half(Nanos(1_500)));
+        assert_eq!(window.permit(Nanos(0)), Permission::Start { claimed: false });
+        assert_eq!(window.permit(Nanos(2_000)), Permission::End);
+        assert!(!window.is_past_half(Nanos(500)) && !window.is_past_half(Nanos(1_499)));
+        assert!(window.is_past_half(Nanos(1_500)));
     }
 
     #[test]
     fn permits_exactly_the_requested_transactions_after_an_unlimited_warmup() {
-        let limit = Limit::new(Stop::Transactions(3), None, START);
-        assert_eq!(limit.permit(Nanos(5)), Permission::Start { claimed: false });
+        let window = Window::new(Stop::Transactions(3), None, START);
+        assert_eq!(window.permit(Nanos(5)), Permission::Start { claimed: false });
         let started =
-            (0..10).filter(|_| limit.permit(START) == Permission::Start { claimed: true }).count();
+            (0..10).filter(|_| window.permit(START) == Permission::Start { claimed: true }).count();
         assert_eq!(started, 3);
-        assert_eq!(limit.end(), START);
-        assert!(limit.counts(true, Nanos(9_999), 1));
-        assert!(!limit.counts(false, Nanos(1_500), 1));
+        assert_eq!(window.end(), START);
+        assert!(window.counts(true, Nanos(9_999), 1));
+        assert!(!window.counts(false, Nanos(1_500), 1));
     }
 
     #[test]
     fn stops_after_the_transaction_that_reaches_the_row_limit() {
-        let limit = Limit::new(Stop::Rows(25), None, START);
+        let window = Window::new(Stop::Rows(25), None, START);
         let mut started = 0;
-        while limit.permit(START) == (Permission::Start { claimed: true }) {
+        while window.permit(START) == (Permission::Start { claimed: true }) {
             started += 1;
-            assert!(limit.counts(true, START, 10));
+            assert!(window.counts(true, START, 10));
         }
         assert_eq!(started, 3);
     }
 
     #[test]
     fn a_count_ends_after_the_maximum_duration_at_the_latest() {
-        let limit = Limit::new(Stop::Transactions(3), Some(1e-6), START);
-        assert_eq!(limit.permit(START), Permission::Start { claimed: true });
-        assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
-        assert!(limit.counts(true, Nanos(1_999), 1) && !limit.counts(true, Nanos(2_000), 1));
-        assert!(limit.stops_by_count() && !limit.ended_by_count());
+        let window = Window::new(Stop::Transactions(3), Some(1e-6), START);
+        assert_eq!(window.permit(START), Permission::Start { claimed: true });
+        assert_eq!(window.permit(Nanos(2_000)), Permission::End);
+        assert!(window.counts(true, Nanos(1_999), 1) && !window.counts(true, Nanos(2_000), 1));
+        assert!(window.stops_by_count() && !window.ended_by_count());
         // Without a transaction at the end, the time until then is part of the measurement.
-        assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(2_000));
-        let reached = Limit::new(Stop::Transactions(1), Some(1e-6), START);
+        assert_eq!(window.measured_end(Nanos(1_100)), Nanos(2_000));
+        let reached = Window::new(Stop::Transactions(1), Some(1e-6), START);
         assert_eq!(reached.permit(START), Permission::Start { claimed: true });
         assert_eq!(reached.measured_end(Nanos(1_100)), Nanos(1_100));
     }
@@ -280,29 +280,29 @@ mod tests {
     #[test]
     fn the_interval_after_the_last_start_of_a_rate_belongs_to_the_measurement() {
         let paced = |count, schedule| {
-            Limit::new(Stop::Transactions(count), None, START).with_schedule(schedule)
+            Window::new(Stop::Transactions(count), None, START).with_schedule(schedule)
         };
         let constant = Schedule::Constant { per_s: 2e6 };
-        let limit = paced(2, constant);
-        assert_eq!(limit.permit(START), Permission::Start { claimed: true });
+        let window = paced(2, constant);
+        assert_eq!(window.permit(START), Permission::Start { claimed: true });
         // Interrupted before the second start.
-        assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(1_100));
-        assert_eq!(limit.permit(Nanos(1_500)), Permission::Start { claimed: true });
-        assert_eq!(limit.permit(Nanos(2_000)), Permission::End);
-        assert_eq!(limit.measured_end(Nanos(1_600)), Nanos(2_000));
-        assert_eq!(limit.measured_end(Nanos(2_300)), Nanos(2_300));
+        assert_eq!(window.measured_end(Nanos(1_100)), Nanos(1_100));
+        assert_eq!(window.permit(Nanos(1_500)), Permission::Start { claimed: true });
+        assert_eq!(window.permit(Nanos(2_000)), Permission::End);
+        assert_eq!(window.measured_end(Nanos(1_600)), Nanos(2_000));
+        assert_eq!(window.measured_end(Nanos(2_300)), Nanos(2_300));
         for schedule in [Schedule::Closed, Schedule::Poisson { per_s: 2e6 }] {
-            let limit = paced(1, schedule);
-            assert_eq!(limit.permit(START), Permission::Start { claimed: true });
-            assert_eq!(limit.measured_end(Nanos(1_100)), Nanos(1_100));
+            let window = paced(1, schedule);
+            assert_eq!(window.permit(START), Permission::Start { claimed: true });
+            assert_eq!(window.measured_end(Nanos(1_100)), Nanos(1_100));
         }
     }
 
     #[test]
     fn a_second_early_end_does_not_extend_the_measurement() {
-        let limit = Limit::new(Stop::DurationS(1e-6), None, START);
-        limit.end_now(Nanos(1_500));
-        limit.end_now(Nanos(1_800));
-        assert_eq!(limit.end(), Nanos(1_500));
+        let window = Window::new(Stop::DurationS(1e-6), None, START);
+        window.end_now(Nanos(1_500));
+        window.end_now(Nanos(1_800));
+        assert_eq!(window.end(), Nanos(1_500));
     }
 }

@@ -1,0 +1,84 @@
+//! New connections for sessions, from threads that may block.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use super::super::opening::{ConnectRequest, Connectors, Reopened};
+use super::super::session::Session;
+use crate::plan::Plan;
+use crate::server::Nodes;
+use crate::units::Span;
+
+pub(in crate::engine) struct Reconnects {
+    connectors: Connectors,
+    reply: Sender<Reopened>,
+    reopened: Receiver<Reopened>,
+    waker: Arc<mio::Waker>,
+    nodes: Nodes,
+    /// Node change counter at the last rebalancing.
+    nodes_seen: u64,
+    /// Whether sessions return to their home nodes when these are available again.
+    rebalance: bool,
+    timeout_s: f64,
+}
+
+impl Reconnects {
+    pub(in crate::engine) fn new(
+        connectors: Connectors,
+        nodes: Nodes,
+        waker: Arc<mio::Waker>,
+        plan: &Plan,
+    ) -> Self {
+        let (reply, reopened) = channel();
+        Self {
+            connectors,
+            reply,
+            reopened,
+            waker,
+            nodes_seen: nodes.changes(),
+            nodes,
+            rebalance: plan.rebalance,
+            timeout_s: plan.errors.reconnect_timeout_s,
+        }
+    }
+
+    /// Requests a new connection. `planned`: riops closed the previous one on purpose.
+    pub(super) fn request(
+        &self,
+        number: usize,
+        session: &Session,
+        planned: bool,
+    ) -> io::Result<()> {
+        self.connectors.request(ConnectRequest {
+            number,
+            session: session.number,
+            left: session.node,
+            setup: Arc::clone(&session.setup),
+            // An EXPLAIN costs more than the few transactions of a short-lived connection.
+            check_plans: !planned,
+            planned,
+            timeout: Span::of_seconds(self.timeout_s).0,
+            requested_at: Instant::now(),
+            reply: self.reply.clone(),
+            waker: Arc::clone(&self.waker),
+        })
+    }
+
+    /// Returns the next result of a request.
+    pub(super) fn next(&self) -> Option<Reopened> {
+        self.reopened.try_recv().ok()
+    }
+
+    /// Returns whether nodes have joined, left or come back since the last call.
+    pub(super) fn have_nodes_changed(&mut self) -> bool {
+        let changes = self.nodes.changes();
+        std::mem::replace(&mut self.nodes_seen, changes) != changes
+    }
+
+    /// Returns whether a session must reconnect to its home node.
+    pub(super) fn should_move(&self, session: &Session) -> bool {
+        self.rebalance && self.nodes.should_move(session.number, session.node)
+    }
+}
