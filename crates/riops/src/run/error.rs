@@ -73,8 +73,7 @@ impl RunError {
             ConnectionError::TooFewNodes { .. } => ErrorKind::Usage,
             _ => ErrorKind::Failed,
         };
-        match self {
-            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => source.kind(),
+        match self.cause() {
             Self::Plan(_)
             | Self::Unsuitable(_)
             | Self::Server(ServerError::TransactionPool(_))
@@ -92,10 +91,7 @@ impl RunError {
     /// Returns the error of the connection or of a statement, if it is the reason.
     #[must_use]
     pub fn connection_error(&self) -> Option<&ConnectionError> {
-        match self {
-            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
-                source.connection_error()
-            }
+        match self.cause() {
             Self::Connection(error)
             | Self::Server(ServerError::Connection(error))
             | Self::Dataset(
@@ -108,40 +104,34 @@ impl RunError {
         }
     }
 
+    /// Returns the error without the contexts that were added to it.
+    fn cause(&self) -> &Self {
+        match self {
+            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => source.cause(),
+            error => error,
+        }
+    }
+
     /// Whether a session could not be opened because there are too many connections, or because a pool had none.
     pub(super) fn is_for_want_of_connections(&self) -> bool {
-        match self {
-            Self::Engine(EngineError::Connect { source, .. }) => {
-                source.is_for_want_of_connections()
-            }
-            _ => false,
-        }
+        matches!(self, Self::Engine(EngineError::Connect { source, .. }) if source.is_for_want_of_connections())
     }
 
     /// Whether the stage failed to start.
     pub(super) fn is_start_failure(&self) -> bool {
-        match self {
-            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
-                source.is_start_failure()
-            }
+        matches!(
+            self.cause(),
             Self::Engine(
                 EngineError::Connect { .. }
-                | EngineError::Clock { .. }
-                | EngineError::AccessPath { .. },
-            ) => true,
-            _ => false,
-        }
+                    | EngineError::Clock { .. }
+                    | EngineError::AccessPath { .. }
+            )
+        )
     }
 
     /// Whether the error occurred before any statement of the stage, so that the stage has changed nothing.
     pub(super) fn precedes_any_statement(&self) -> bool {
-        match self {
-            Self::Context { source, .. } | Self::TooFewConnections { source, .. } => {
-                source.precedes_any_statement()
-            }
-            Self::Engine(_) => self.is_start_failure(),
-            _ => true,
-        }
+        !matches!(self.cause(), Self::Engine(_)) || self.is_start_failure()
     }
 }
 
