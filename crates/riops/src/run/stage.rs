@@ -90,7 +90,8 @@ impl ActiveRun<'_> {
                         && self.interrupt.pause(EXIT_PAUSE) => {}
                 Err(error) if error.is_for_want_of_connections() => {
                     // The lock on a dataset needs the control connection.
-                    let may_close = self.plan.work.traits().dataset.is_none();
+                    let traits = self.plan.work.traits();
+                    let may_close = traits.dataset.is_none() && !traits.needs_dedicated_sessions;
                     let (fewer, missing) = connections.fewer(may_close).ok_or_else(|| {
                         let needed = u64::from(self.plan.sessions) + u64::from(!may_close);
                         RunError::TooFewConnections { needed, source: Box::new(error) }

@@ -99,8 +99,13 @@ pub(super) fn worker<C: Clock>(
         .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap()));
     let plan = Plan::default();
     let rules = Rules::of(&plan, false, Vec::new());
-    let arrivals =
-        Arrivals::new(setting.schedule, share, Nanos(0), setting.measure_start, Gaps::Own(random()));
+    let arrivals = Arrivals::new(
+        setting.schedule,
+        share,
+        Nanos(0),
+        setting.measure_start,
+        Gaps::Own(random()),
+    );
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
     let connectors = Connectors::new(target, &Interrupt::new(), 1);
     let worker = Worker {

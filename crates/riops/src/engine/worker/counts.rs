@@ -270,7 +270,12 @@ impl Counts {
         let in_doubt = |of: usize| step.is_none_or(|step| step == of);
         let marks = flight.tx.marks().iter().filter(|(of, _)| in_doubt(*of));
         self.report.unknown.push(Unknown {
-            origin: TransactionId { stage: 0, session: session.number, number: flight.number, step },
+            origin: TransactionId {
+                stage: 0,
+                session: session.number,
+                number: flight.number,
+                step,
+            },
             operation: flight.tx.operation(),
             rows: flight.tx.expected_rows(),
             effects: flight.effects_in_doubt(),
