@@ -413,7 +413,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// `TransactionOutcome` of one transaction, from its reply.
+/// Outcome of one transaction, from its reply.
 ///
 /// The layout is that of the declaration: the effects, which only changes have, come first, so that the other fields
 /// can share a cache line with what follows the outcome.
