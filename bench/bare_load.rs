@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     let run = LoadRun { batch_size: batch.parse()?, ..LoadRun::default() };
     let work = WorkPlan::Load(run.clone());
     let plan = Plan { work, sessions: sessions.parse()?, ..Plan::default() };
-    let stage = Load::new(dataset, run).stages(&plan).pop().ok_or("no stage")?;
+    let stage = Load::new(dataset, run).stage(&plan);
     let info = ConnInfo::parse(url, |_| None)?;
     Connection::open(&info, &Interrupt::new())?.execute("truncate riops.test_table; checkpoint")?;
     let mut sessions = stage

@@ -250,9 +250,9 @@ impl TableContext<'_> {
             }
         };
         let (table, index) = (name(self.number), key(self.number));
-        let hashes = self.dialect.has(Feature::HashKeys);
+        let has_hash_keys = self.dialect.has(Feature::HashKeys);
         // Hash sharding does not support range scans: all tablets are read.
-        let hashed = hashes && !self.dataset.range_key_partitioning;
+        let hashed = has_hash_keys && !self.dataset.range_key_partitioning;
         Some(match kind {
             _ if kind.is_range() && hashed => match kind {
                 Kind::Join => return None,
@@ -277,7 +277,7 @@ impl TableContext<'_> {
             }
             Kind::SelectOne => return None,
             Kind::SequentialScan => AccessPath::SeqScan { table },
-            Kind::IndexScan if hashes => AccessPath::SeqScan { table },
+            Kind::IndexScan if has_hash_keys => AccessPath::SeqScan { table },
             Kind::IndexScan => AccessPath::IndexScan { table, index: format!("k_{}", self.number) },
             Kind::Join => {
                 let other = self.other();

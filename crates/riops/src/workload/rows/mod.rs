@@ -177,7 +177,7 @@ impl Rows {
     /// reads or only updates, because then the block reads of both need not be separated.
     fn read_samples(&self) -> Vec<String> {
         const SAMPLES: u64 = 5;
-        if !(self.run.reads() && self.run.updates()) || !self.dialect.has(Feature::Heap) {
+        if !(self.run.reads() && self.run.updates() && self.dialect.has(Feature::Heap)) {
             return Vec::new();
         }
         let reads = self.statements(&table_name(1));
