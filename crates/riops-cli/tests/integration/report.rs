@@ -38,8 +38,8 @@ fn a_label_or_a_tag_selects_several_runs_each_once() {
     let (folder, _) = stored("report-selection");
     for runs in ["nightly", "branch=main", "branch", "nightly branch=main"] {
         let page = report(&folder, &format!("{runs} --file -")).expect(0).stdout;
-        assert_eq!(page.matches("<article").count(), 2, "{runs}");
-        assert!(page.contains("Side by side, without a verdict."), "{runs}");
+        assert_eq!(page.matches("aria-label=\"Run ").count(), 2, "{runs}");
+        assert!(page.contains("none: the runs are shown side by side"), "{runs}");
     }
     let failed = report(&folder, "weekly").expect(1);
     assert!(failed.stderr.contains("weekly"), "{}", failed.stderr);

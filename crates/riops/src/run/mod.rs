@@ -17,7 +17,8 @@
 //!    sessions: caches, probes, engine. `settle` accounts for the changes of this run, and of earlier runs that
 //!    could not report because their server died. `resolve` finds the outcomes of transactions that lost their
 //!    connection.
-//! 4. `build` assembles the record and judges it (`warnings`, `reasons`, `client`), and the locks on the dataset end with the control connection. The record is then
+//! 4. `results` assembles the record and `verdict` judges it, and the locks on the dataset end with the control
+//!    connection. The record is then
 //!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
 //!    objects, so that an error there cannot lose the result.
 //!
