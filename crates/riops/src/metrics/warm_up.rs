@@ -18,7 +18,7 @@ pub struct WarmUp {
     pub ended: bool,
 }
 
-/// Returns the warm-up that MSER-5 truncates (see [`super::steadiness`]), from intervals with their length in
+/// Returns the warm-up that MSER-5 truncates (see `steadiness`), from intervals with their length in
 /// seconds and their count. Returns `None` for fewer than ten intervals.
 ///
 /// MSER also truncates a few intervals of a steady stage if they deviate by chance. The two rates show whether
