@@ -1,0 +1,2 @@
+-- YugabyteDB does not need VACUUM.
+analyze riops.{table}
