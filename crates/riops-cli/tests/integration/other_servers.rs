@@ -66,7 +66,7 @@ fn workloads_run_on_a_product_that_riops_does_not_know() {
         let ran = imitation.riops(&format!("{line} --interval 100ms --output json"));
         let record = ran.expect(0).json();
         assert_eq!(record["verdict"]["valid"], true, "{line}: {}", record["verdict"]);
-        assert_eq!(record["target"]["flavour"], "acmedb");
+        assert_eq!(record["target"]["flavour"], "postgresql");
         assert_eq!(record["target"]["server_version"], "16.3-AcmeDB-1.2");
     }
     imitation.clean_up(&["load", "rows", "oltp"]);

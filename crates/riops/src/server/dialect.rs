@@ -122,21 +122,8 @@ const YUGABYTEDB: Dialect = Dialect {
     ..POSTGRESQL
 };
 
-/// A product without advisory locks and bitmap scans.
-const ACMEDB: Dialect = Dialect {
-    flavor: "acmedb",
-    features: &[
-        Feature::Catalogs,
-        Feature::Heap,
-        Feature::WaitEvents,
-        Feature::TransactionalDdl,
-    ],
-    variants: variants!("acmedb": "dataset/settle"),
-    ..POSTGRESQL
-};
-
 /// Products, with the text in `server_version` by which each is recognized.
-const PRODUCTS: [(&str, Dialect); 2] = [("-YB-", YUGABYTEDB), ("-AcmeDB-", ACMEDB)];
+const PRODUCTS: [(&str, Dialect); 1] = [("-YB-", YUGABYTEDB)];
 
 impl Default for Dialect {
     /// That of PostgreSQL, and of servers that do not identify themselves.

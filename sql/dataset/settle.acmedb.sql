@@ -1,2 +1,0 @@
--- YugabyteDB does not need VACUUM.
-analyze riops.{table}
