@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
 use super::latency::LatencySummary;
@@ -208,7 +208,7 @@ impl Histogram {
     /// Returns [`HistogramError::Unusable`] if the histogram cannot be created or encoded.
     pub fn stored(&self) -> Result<StoredHistogram, HistogramError> {
         let mut bytes = Vec::new();
-        V2Serializer::new()
+        V2DeflateSerializer::new()
             .serialize(&self.hdr, &mut bytes)
             .map_err(|error| HistogramError::Unusable(error.to_string()))?;
         Ok(StoredHistogram(BASE64.encode(bytes)))
