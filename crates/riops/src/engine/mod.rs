@@ -16,7 +16,7 @@
 //! that a transaction touches costs a miss; most of the client's CPU time outside of the kernel is that. Therefore, the
 //! sessions read into one buffer of their worker, and only the beginning of an incomplete message is kept; a message is
 //! sent from the buffer of its transaction; the fields that every transaction uses lie together (`repr(C)` in `Session`,
-//! `Link`, `InFlight`, `Transaction` and `Outcome`); the sessions of a worker share equal statements; and transactions are
+//! `Link`, `InFlight`, `Transaction` and `TransactionOutcome`); the sessions of a worker share equal statements; and transactions are
 //! added to the counters and histograms 64 at a time.
 //!
 //! **Drivers.** With `io_uring`, the sockets without TLS belong to a ring (`riops-ring`): a receive request per connection
@@ -49,8 +49,7 @@
 //! all steps are encoded before the first is sent. A failed transaction is rolled back before anything else is
 //! sent, and starts again. If each step is committed separately, the transaction resumes with the failed step; the
 //! rows and effects of a step count only at its `ReadyForQuery`, because its commit can still fail after its
-//! `CommandComplete`. A
-//! broken connection leaves the outcome of the transaction unknown only if the last step was in flight.
+//! `CommandComplete`. A broken connection leaves the outcome of the transaction unknown only if the last step was in flight.
 //!
 //! **Interactive transactions.** What a script sends next depends on replies (`\gset`, `\if`). Such a transaction has the
 //! steps of one turn at a time: a statement, or a whole pipeline. After the last reply of a turn, the engine asks the

@@ -127,7 +127,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Returns the label of the warning: `DISTURBED` if foreign load caused it.
+    /// Returns the label of the warning: `DISTURBED` if other load caused it.
     #[must_use]
     pub fn label(&self) -> &'static str {
         if self.kind.is_disturbance() { "DISTURBED" } else { "warning" }

@@ -4,9 +4,9 @@ use crate::figure::Summary;
 use crate::record::{LatencySummary, Record, StageRecord, Throughput};
 use crate::report::document::{Document, Headline};
 use crate::report::imported::reported_latency;
-use crate::report::latency::latency_text;
+use crate::report::latency::{latency_cell, latency_text};
 use crate::report::table::{ABSENT, Cell, Table, number, word};
-use crate::units::format::{count, duration_us, number_of, percent, rate};
+use crate::units::format::{count, number_of, percent, rate};
 
 /// The unit of a rate of transactions.
 pub(in crate::report) const TRANSACTIONS: &str = "transactions/s";
@@ -133,7 +133,7 @@ impl Row<'_> {
     fn latency(&self, is_response: bool, pick: fn(&LatencySummary) -> f64) -> Cell {
         let each = &self.summary.stage.session_loop;
         let found = if is_response { &each.response_us } else { &each.service_us };
-        found.as_ref().map(|latency| duration_us(pick(latency))).into()
+        latency_cell(found.as_ref(), pick)
     }
 }
 

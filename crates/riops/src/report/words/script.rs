@@ -5,11 +5,12 @@ use crate::plan::Protocol;
 use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
 use crate::record::{CommandRecord, ErrorEntry, LatencySummary, Record};
 use crate::report::document::{Document, Hint};
+use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Table, number, word};
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
 use crate::script::{PARAMETER_HINT, is_about_parameters};
-use crate::units::format::{count, duration_us, number_of, percent};
+use crate::units::format::{count, number_of, percent};
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -88,7 +89,7 @@ impl Words for ScriptRun {
 /// The commands with their latencies and failures.
 fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
     fn latency(command: &CommandRecord, pick: fn(&LatencySummary) -> f64) -> Cell {
-        command.service_us.as_ref().map(|latency| duration_us(pick(latency))).into()
+        latency_cell(command.service_us.as_ref(), pick)
     }
     Table::of(
         "commands",

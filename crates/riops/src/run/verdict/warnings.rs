@@ -7,7 +7,7 @@ use crate::record::{StageRecord, Warning, WarningKind};
 use crate::run::results::loops_are_shared;
 use crate::units::percent;
 
-/// Smallest share of foreign load that matters. It changes a result that depends on the same resource by about
+/// Smallest share of other load that matters. It changes a result that depends on the same resource by about
 /// as much, which is the smallest difference that users of benchmarks act on.
 const FOREIGN_SHARE: f64 = 0.05;
 /// Smallest device traffic that matters, in MB per second: less is log files and journals.

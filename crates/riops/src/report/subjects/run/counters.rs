@@ -2,9 +2,10 @@
 
 use crate::figure::{DeviceLoad, Summary};
 use crate::record::{
-    Check, DatabaseUse, ErrorEntry, LatencySummary, NodeRecord, OperationRecord, Record,
-    SessionOperation, SessionRecord, StageRecord, WaitShare,
+    Check, DatabaseUse, ErrorEntry, NodeRecord, OperationRecord, Record, SessionOperation,
+    SessionRecord, StageRecord, WaitShare,
 };
+use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Entry, Table, number, word};
 use crate::units::format::{bytes_text, count, duration_us, percent, rate};
 
@@ -35,10 +36,6 @@ fn each<'a, T, I: IntoIterator<Item = T>>(
 
 fn seconds(seconds: Option<f64>) -> Cell {
     seconds.map(|seconds| duration_us(seconds * 1e6)).into()
-}
-
-fn latency(found: Option<&LatencySummary>, pick: fn(&LatencySummary) -> f64) -> Cell {
-    found.map(|latency| duration_us(pick(latency))).into()
 }
 
 /// Errors by SQLSTATE.
@@ -80,11 +77,11 @@ pub(super) fn operations(record: &Record) -> Option<Table> {
             (number("transactions"), |of| count(of.item.transactions).into()),
             (number("rows"), |of| count(of.item.rows).into()),
             (number("failed"), |of| count(of.item.failed + of.item.unknown).into()),
-            (number("p50"), |of| latency(of.item.latency_us(), |each| each.p50)),
-            (number("p90"), |of| latency(of.item.latency_us(), |each| each.p90)),
-            (number("p99"), |of| latency(of.item.latency_us(), |each| each.p99)),
-            (number("p99.9"), |of| latency(of.item.latency_us(), |each| each.p999)),
-            (number("max"), |of| latency(of.item.latency_us(), |each| each.max)),
+            (number("p50"), |of| latency_cell(of.item.latency_us(), |each| each.p50)),
+            (number("p90"), |of| latency_cell(of.item.latency_us(), |each| each.p90)),
+            (number("p99"), |of| latency_cell(of.item.latency_us(), |each| each.p99)),
+            (number("p99.9"), |of| latency_cell(of.item.latency_us(), |each| each.p999)),
+            (number("max"), |of| latency_cell(of.item.latency_us(), |each| each.max)),
         ],
     )
     .filled()
@@ -140,8 +137,12 @@ pub(super) fn nodes(record: &Record) -> Option<Table> {
             (number("sessions"), |of| count(of.item.sessions).into()),
             (number("tx/s"), |of| rate(of.item.transactions_per_s).into()),
             (number("share"), |of| Cell::share(Some(of.item.share)).with_bar(of.item.share)),
-            (number("service p50"), |of| latency(of.item.service_us.as_ref(), |each| each.p50)),
-            (number("service p99"), |of| latency(of.item.service_us.as_ref(), |each| each.p99)),
+            (number("service p50"), |of| {
+                latency_cell(of.item.service_us.as_ref(), |each| each.p50)
+            }),
+            (number("service p99"), |of| {
+                latency_cell(of.item.service_us.as_ref(), |each| each.p99)
+            }),
             (number("errors"), |of| count(of.item.errors).into()),
             (number("retries"), |of| count(of.item.retries).into()),
             (number("reconnects"), |of| count(of.item.reconnects).into()),

@@ -5,6 +5,7 @@ use crate::figure::device;
 use crate::plan::CbcRun;
 use crate::record::{DeviceUse, LatencySummary, Record, StageRecord};
 use crate::report::document::Headline;
+use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{bytes_text, duration_us, number_of, rate};
 
@@ -115,8 +116,7 @@ fn notes(stage: &StageRecord) -> String {
 /// The SELECTs that several sessions repeated; without rows if there are none.
 pub(super) fn selects(record: &Record) -> Table {
     fn latency(stage: &StageRecord, pick: fn(&LatencySummary) -> f64) -> Cell {
-        let service = stage.session_loop.service_us.as_ref();
-        service.map(|latency| duration_us(pick(latency))).into()
+        latency_cell(stage.session_loop.service_us.as_ref(), pick)
     }
     let loops = record.stages.iter().filter(|stage| stage.statement.is_none());
     Table::of(
