@@ -29,7 +29,7 @@ impl Observer for BlockedObserver {
 
 #[test]
 fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
-    const COUNT: u64 = 10_000;
+    const COUNT: u64 = 50_000;
     let (release, released) = channel();
     let (executed, release) = (AtomicU64::new(0), Mutex::new(release));
     let server = FakeServer::start(move |_, request| {
@@ -55,6 +55,7 @@ fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
     .unwrap();
     assert_eq!(transactions(&result), COUNT);
     assert_eq!(observer.points, result.series);
+    assert!(observer.points.len() > 1, "it blocked only at the end");
     let shown: u64 = observer.points.iter().map(|point| point.transactions).sum();
     assert_eq!(shown, COUNT);
     assert!(observer.points.is_sorted_by(|one, next| one.t_s < next.t_s));
