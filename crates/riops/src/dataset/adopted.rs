@@ -6,7 +6,6 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::error::DatasetError;
-use super::holders::LOCK_SPACE;
 use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait};
 use super::registry::{Entry, Registry, forget, register, set_complete};
 use super::verify::verify;
@@ -84,9 +83,7 @@ impl Registry<'_> {
         }
         let done = work(self)?;
         // The shared lock of this session remains.
-        let sql =
-            format!("select pg_advisory_unlock({LOCK_SPACE}, hashtext('{}'))", self.workload());
-        self.connection().query_value(&sql)?;
+        self.unlock(true)?;
         Ok(Some(done))
     }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::error::DatasetError;
-use super::holders::{Holders, LOCK_SPACE};
-use super::lock::OnWait;
+use super::holders::Holders;
+use super::lock::{OnWait, advisory};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 
@@ -23,10 +23,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
 pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
-    let sql = format!("select pg_try_advisory_lock({LOCK_SPACE}, hashtext('{DATABASE}'))");
     let deadline = Instant::now() + TIMEOUT;
     let mut is_reported = false;
-    while connection.query_value(&sql)?.as_deref() != Some("t") {
+    while advisory(connection, "pg_try_advisory_lock", DATABASE)? == Some(false) {
         if Instant::now() >= deadline {
             let holders = Holders::of_lock(connection, DATABASE);
             return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });

@@ -9,7 +9,7 @@ use super::error::DatasetError;
 use super::holders::{Holders, LOCK_SPACE};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
-use crate::server::ConnectionError;
+use crate::server::{Connection, ConnectionError};
 
 /// Timeout for a lock. The server ends the sessions of a killed riops, with their locks, within this time.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,6 +19,24 @@ const REPORT_AFTER: Duration = Duration::from_millis(500);
 
 /// Receives a notice that names the sessions for which a lock has to wait.
 pub type OnWait<'a> = &'a mut dyn FnMut(&str);
+
+/// Calls a function of advisory locks for the lock of this name, and returns its result. `None` if the server has no such
+/// locks (YugabyteDB before 2025.1): what they protect is not protected there.
+pub(super) fn advisory(
+    connection: &mut Connection,
+    function: &str,
+    name: &str,
+) -> Result<Option<bool>, ConnectionError> {
+    let sql = format!("select {function}({LOCK_SPACE}, hashtext('{name}'))");
+    match connection.query_value(&sql) {
+        Err(ConnectionError::Server(error))
+            if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
+        {
+            Ok(None)
+        }
+        reply => Ok(Some(reply?.as_deref() == Some("t"))),
+    }
+}
 
 impl Registry<'_> {
     /// Locks the dataset until the connection is closed: against changes, or with `exclusive` against any
@@ -52,18 +70,12 @@ impl Registry<'_> {
         self.unlock(true)
     }
 
-    fn unlock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+    /// Releases the lock. A lock in the other mode remains.
+    pub(super) fn unlock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
         let function = if exclusive { "pg_advisory_unlock" } else { "pg_advisory_unlock_shared" };
-        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload());
-        match self.connection().query_value(&sql) {
-            // As in `try_lock`.
-            Err(ConnectionError::Server(error))
-                if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-            {
-                Ok(())
-            }
-            reply => Ok(reply.map(drop)?),
-        }
+        let workload = self.workload();
+        advisory(self.connection(), function, workload)?;
+        Ok(())
     }
 
     /// Returns the other sessions that hold a lock on the dataset.
@@ -75,16 +87,8 @@ impl Registry<'_> {
     pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
-        let sql = format!("select {function}({LOCK_SPACE}, hashtext('{}'))", self.workload());
-        match self.connection().query_value(&sql) {
-            // YugabyteDB does not support advisory locks before 2025.1: the dataset is not protected there.
-            Err(ConnectionError::Server(error))
-                if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-            {
-                Ok(true)
-            }
-            reply => Ok(reply?.as_deref() == Some("t")),
-        }
+        let workload = self.workload();
+        Ok(advisory(self.connection(), function, workload)? != Some(false))
     }
 
     /// Takes the shared lock of [`Self::lock`] in a transaction that stays open until the connection is
@@ -95,26 +99,14 @@ impl Registry<'_> {
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
     pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
         self.connection().execute("begin; set local idle_in_transaction_session_timeout = 0")?;
-        let sql = format!(
-            "select pg_try_advisory_xact_lock_shared({LOCK_SPACE}, hashtext('{}'))",
-            self.workload()
-        );
+        let workload = self.workload();
         let mut waiting = Waiting::default();
         loop {
-            match self.connection().query_value(&sql) {
-                // As in `try_lock`: the dataset is not protected there.
-                Err(ConnectionError::Server(error))
-                    if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-                {
-                    return Ok(self.connection().execute("rollback")?);
-                }
-                reply => {
-                    if reply?.as_deref() == Some("t") {
-                        return Ok(());
-                    }
-                }
+            match advisory(self.connection(), "pg_try_advisory_xact_lock_shared", workload)? {
+                Some(true) => return Ok(()),
+                Some(false) => waiting.wait(self, on_wait)?,
+                None => return Ok(self.connection().execute("rollback")?),
             }
-            waiting.wait(self, on_wait)?;
         }
     }
 

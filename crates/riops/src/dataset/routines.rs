@@ -3,12 +3,10 @@
 //! Only routines of riops are replaced, never others of the same name. They have its comment or, after an interrupted
 //! installation on YugabyteDB, its text.
 
-use riops_wire::sqlstate::SqlState;
-
 use super::catalog::{change, statements};
 use super::error::DatasetError;
-use super::holders::LOCK_SPACE;
 use super::leftovers::drop_routines;
+use super::lock::advisory;
 use super::registry::Registry;
 use crate::server::{Connection, ConnectionError, PINNED};
 use crate::workload::routines::{ROUTINE_MARK, Routines};
@@ -56,14 +54,9 @@ impl Registry<'_> {
         }
         self.in_transaction(|connection| {
             // Two runs may create them at the same time.
-            let lock = format!("select pg_advisory_xact_lock({LOCK_SPACE}, hashtext('routines'))");
-            match connection.query_value(&format!("savepoint lock; {lock}")) {
-                Err(ConnectionError::Server(error))
-                    if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED =>
-                {
-                    connection.execute("rollback to savepoint lock")?;
-                }
-                other => drop(other?),
+            connection.execute("savepoint lock")?;
+            if advisory(connection, "pg_advisory_xact_lock", "routines")?.is_none() {
+                connection.execute("rollback to savepoint lock")?;
             }
             drop_routines(connection, routines.names)?;
             connection.execute("set local search_path = riops, pg_catalog")?;
