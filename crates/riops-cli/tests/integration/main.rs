@@ -61,6 +61,7 @@ mod server_loop;
 mod silence;
 mod sources;
 mod space;
+mod stalls;
 mod store;
 mod stores;
 mod storing;

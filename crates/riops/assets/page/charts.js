@@ -1,4 +1,4 @@
-// Draws the charts of a page with uPlot. A chart is the JSON of `report::page::Plot`, in a script element of type
+// Draws the charts of a page with uPlot. A chart is the JSON of `report::chart::Plot`, in a script element of type
 // application/json whose id is in `data-chart`. `riops.draw` and `riops.update` are for pages with live data.
 "use strict";
 const riops = (() => {

@@ -119,7 +119,7 @@ fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
         transactions_per_s: transactions as f64 / result.seconds.max(f64::MIN_POSITIVE),
         cpu_us_per_transaction: cpu_us,
         transactions_per_s_and_cpu: 1e6 / cpu_us.max(f64::MIN_POSITIVE),
-        service_us: operations.first().and_then(|totals| totals.service.summary()),
+        service_us: operations.first().and_then(|totals| totals.service.observed.summary()),
         away_us: result.recorder.poll_stalls.summary(),
     }
 }

@@ -110,7 +110,7 @@ fn work(assignment: CallAssignment, shared: &Shared) -> Result<Option<WorkerRepo
     let recorder = Recorder::new(shared.operations, false)?;
     // Fails only if the stage has failed.
     let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
-    let Ok(StartSignal { start, window }) = start_signal.recv() else {
+    let Ok(StartSignal { start, window, .. }) = start_signal.recv() else {
         return Ok(None);
     };
     // Without it, a backend that continues after its connection was lost cannot be terminated.

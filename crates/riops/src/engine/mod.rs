@@ -32,9 +32,10 @@
 //! next one, or with its report. All queries during a stage have deadlines; a counter that does not arrive in
 //! time is absent.
 //!
-//! **Starts.** With a rate, each worker has its share of the intended starts of the stage, and any of its free
-//! sessions takes the next start that is due. If no session is free, starts wait, and the oldest is served first.
-//! In the closed loop, the intended start of the next transaction is always the current time.
+//! **Starts.** With a rate, the intended starts belong to all workers: a session that becomes idle claims the next one and
+//! waits for it. A due start therefore waits only if no session of the stage is idle, and the oldest is served first: with
+//! a queue for each worker, starts would wait behind the sessions of one worker while those of another are idle. In the
+//! closed loop, the intended start of the next transaction is always the current time.
 //!
 //! **Streams.** A COPY is a transaction whose encoded bytes are only its statement. Its data are generated piece
 //! by piece into the send buffer, whenever the socket has accepted the previous piece. Nothing is stored, and a

@@ -10,6 +10,7 @@ use riops_wire::sqlstate::SqlState;
 
 use super::clock::MonotonicClock;
 use super::opening::{Connectors, SessionSetup};
+use super::schedule::Unclaimed;
 use super::window::Window;
 use super::worker::WorkerEvent;
 use crate::host::Interrupt;
@@ -44,6 +45,8 @@ pub(super) enum Signal {
 pub(super) struct StartSignal {
     pub(super) start: Nanos,
     pub(super) window: Arc<Window>,
+    /// The intended starts; `None` in the closed loop.
+    pub(super) unclaimed: Option<Arc<Unclaimed>>,
 }
 
 /// Data that all workers of a stage share.

@@ -13,14 +13,18 @@ use super::error::EngineError;
 use super::findings::{self, AccessFinding};
 use super::observer::Observer;
 use super::result::{StageResult, merge_reports, note_outages};
+use super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
 use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
 use super::window::Window;
-use super::worker::WorkerEvent;
+use super::worker::{WorkerEvent, add_unclaimed};
 use crate::metrics::{TimeSeries, Timeline};
 use crate::plan::Schedule;
 use crate::probe::Probe;
+use crate::units::Nanos;
 use crate::workload::ScriptCommand;
+use crate::workload::keys::{Purpose, stream};
+use riops_script::random::Random;
 
 /// A stage whose workers have been started.
 pub(super) struct StageRun<'a> {
@@ -59,11 +63,11 @@ impl StageRun<'_> {
         let measure_start = start.after(plan.warmup().into());
         let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
         let window = Arc::new(window.with_schedule(plan.schedule));
+        let unclaimed = starts(shared, start, measure_start);
         for handle in &handles {
-            handle
-                .start_signal
-                .send(StartSignal { start, window: Arc::clone(&window) })
-                .map_err(|_| EngineError::WorkerLost)?;
+            let (window, unclaimed) = (Arc::clone(&window), unclaimed.clone());
+            let signal = StartSignal { start, window, unclaimed };
+            handle.start_signal.send(signal).map_err(|_| EngineError::WorkerLost)?;
         }
         let mut timeline = Timeline::new(handles.len(), plan.interval_s, plan.percentile);
         let open_loop = plan.schedule != Schedule::Closed;
@@ -86,6 +90,9 @@ impl StageRun<'_> {
         // A canceled call has reported nothing since its last interval.
         let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
         let mut result = merge_reports(reports, &window, canceled)?;
+        if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.starts) {
+            add_unclaimed(unclaimed, &window, (starts, &mut result.recorder));
+        }
         result.name = name;
         result.operations = operations;
         for ended in &mut result.ended_sessions {
@@ -112,6 +119,17 @@ impl StageRun<'_> {
         result.findings = findings;
         Ok(result)
     }
+}
+
+/// Returns the intended starts; `None` in the closed loop.
+fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unclaimed>> {
+    let plan = &shared.plan;
+    let gaps = match shared.streams.first() {
+        Some([starts, _]) => Gaps::Pgbench(Random::new(*starts)),
+        None => Gaps::Own(stream(plan.seed, Purpose::Arrivals, 0)),
+    };
+    let arrivals = Arrivals::new(plan.schedule, start, measure_start, gaps)?;
+    Some(Arc::new(Unclaimed::new(arrivals)))
 }
 
 /// Returns the parts of the name of a statement by which it is sorted: its number is not a text.

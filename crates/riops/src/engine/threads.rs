@@ -3,16 +3,13 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use riops_ring::Ring;
-use riops_script::random::Random;
-
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
 use super::log::Log;
 use super::log_entry::LogColumns;
 use super::opening;
-use super::schedule::{Arrivals, Gaps, Share};
+use super::schedule::Share;
 use super::session::Session;
 use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
 use super::worker::{
@@ -26,6 +23,7 @@ use crate::server::ConnectionError;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Work};
+use riops_ring::Ring;
 
 /// Input of a worker thread.
 struct Assignment {
@@ -45,7 +43,6 @@ pub(super) fn start_workers(
     shared: &Arc<Shared>,
 ) -> Result<Vec<WorkerHandle>, EngineError> {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let total = number(sessions.len());
     let mut assigned: Vec<Vec<SessionPlan>> = (0..workers).map(|_| Vec::new()).collect();
     for (position, session) in sessions.into_iter().enumerate() {
         if let Some(own) = assigned.get_mut(position % workers) {
@@ -62,7 +59,7 @@ pub(super) fn start_workers(
             let (spares, spares_received) = sync_channel(4);
             let assignment = Assignment {
                 worker,
-                share: Share { worker: number(worker), workers: number(workers), sessions: total },
+                share: Share { worker: number(worker), workers: number(workers) },
                 waker: Arc::clone(&waker),
                 sessions,
                 poll,
@@ -87,7 +84,7 @@ fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>,
     let log = open_log(shared, worker).map_err(EngineError::Log)?;
     // Fails only if the stage has failed.
     let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
-    let Ok(StartSignal { start, window }) = start_signal.recv() else {
+    let Ok(StartSignal { start, window, unclaimed }) = start_signal.recv() else {
         sessions.iter_mut().for_each(Session::end);
         return Ok(None);
     };
@@ -98,13 +95,12 @@ fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>,
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (plan, measure_start) = (&shared.plan, window.measure_start());
     let rules = Rules::of(plan, shared.exact, shared.retried.clone());
-    let arrivals = Arrivals::new(plan.schedule, share, start, measure_start, gaps(shared, worker));
     let intervals =
         Intervals::new(worker, (measure_start, shared.interval), shared.events.clone(), spares);
     let worker = Worker {
         clock: shared.clock,
         transport: Transport::new(poll, ring, sessions.len()),
-        starts: StartQueue::new(arrivals, sessions.len()),
+        starts: StartQueue::new(unclaimed, worker == 0, sessions.len()),
         retries: Retries::new(stream(plan.seed, Purpose::Backoff, worker as u64)),
         interactive: Interactive::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(shared.connectors.clone(), shared.nodes.clone(), waker, plan),
@@ -122,14 +118,6 @@ fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>,
         rules,
     };
     Ok(Some(worker.run()))
-}
-
-/// Returns the random stream of the times between the starts of a worker.
-fn gaps(shared: &Shared, worker: usize) -> Gaps {
-    match shared.streams.get(worker) {
-        Some([starts, _]) => Gaps::Pgbench(Random::new(*starts)),
-        None => Gaps::Own(stream(shared.plan.seed, Purpose::Arrivals, worker as u64)),
-    }
 }
 
 /// Opens the sessions of a worker and collects the findings of their plan checks. An error includes the

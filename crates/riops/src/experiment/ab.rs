@@ -65,16 +65,15 @@ fn figures(study: &Study, settings: &AbSettings, blocks: u32) -> Vec<(Direction,
 }
 
 fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
-    let of_cell = |block: u32, cell: usize| {
-        let runs = study.finished.iter();
-        let runs = runs.filter(|run| run.task.block == block && run.task.cell == cell);
-        runs.filter_map(|run| {
-            let record = run.usable()?;
-            figure.of(record, main_stage(record)?)
-        })
-        .collect()
+    let of_cell = |block: u32, cell: usize| -> Option<Vec<f64>> {
+        let runs = study.finished.iter().filter(|run| run.task.block == block);
+        let runs = runs.filter(|run| run.task.cell == cell).filter_map(Finished::usable);
+        runs.map(|record| figure.exact(record, main_stage(record)?)).collect()
     };
-    (1..=blocks).map(|block| Block { a: of_cell(block, 0), b: of_cell(block, 1) }).collect()
+    let blocks =
+        (1..=blocks).map(|block| Some(Block { a: of_cell(block, 0)?, b: of_cell(block, 1)? }));
+    // Without the values of some runs, the others would not be those of the variant.
+    blocks.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is

@@ -225,7 +225,8 @@ fn meets_thresholds(record: &Record) -> bool {
 fn sustained(finished: &Finished) -> Option<bool> {
     let record = finished.result.as_ref().ok()?;
     let verdict = session_loop(record)?.rate_verdict();
-    let is_reached = verdict.is_some_and(|verdict| verdict != RateVerdict::NotReached);
+    let is_not = [RateVerdict::NotReached, RateVerdict::Growing];
+    let is_reached = verdict.is_some_and(|verdict| !is_not.contains(&verdict));
     // With `--strict`, a run whose rate was not reached is invalid.
     (record.verdict.valid || !is_reached).then(|| is_reached && meets_thresholds(record))
 }
@@ -261,12 +262,14 @@ mod tests {
             let waiting = (10.0 * (per_s - capacity_per_s).max(0.0)).round() as u64;
             let intended = (10.0 * per_s).round() as u64;
             stage.throughput.transactions_per_s = per_s.min(capacity_per_s);
+            stage.transactions = intended - waiting;
             stage.session_loop.schedule = Some(ScheduleRecord {
                 lag_max_us: None,
                 intended,
                 sent: intended - waiting,
                 skipped: 0,
                 waiting,
+                unanswered: 0,
                 oldest_wait_us: 0.0,
                 backlog_at_start: 0,
                 start_lag_us: None,

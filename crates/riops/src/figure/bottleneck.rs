@@ -14,6 +14,9 @@ const DEVICE_SHARE: f64 = 0.8;
 /// From this share of the session time on, locks, or other waits of the server, are the bottleneck.
 const WAITING_SHARE: f64 = 0.5;
 
+/// From this share of the session time on, one wait dominates: it is named if nothing else is fully used.
+const DOMINANT_SHARE: f64 = 0.3;
+
 /// With fewer samples of all sessions together, a share of the session time in percent means nothing.
 const WAIT_SAMPLES_MIN: f64 = 20.0;
 
@@ -80,7 +83,8 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn bottleneck(&self) -> Bottleneck {
         let (stage, devices) = (self.stage, self.devices());
-        let shared = self.record.client.shares_machine_with_server;
+        let client = &self.record.client;
+        let shared = client.shares_machine_with_server;
         let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL_SHARE);
         let waiting = |share: Option<f64>| share.is_some_and(|share| share >= WAITING_SHARE);
         // On the machine of the server, workers that wait for a processor show that the server waits as well.
@@ -98,11 +102,16 @@ impl<'a> Summary<'a> {
         } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
         {
             Bottleneck::Device
-        } else if cpu_is_full && shared && !is_foreign {
+        } else if cpu_is_full && (shared || client.server_may_be_here) && !is_foreign {
             Bottleneck::SharedCpu
         } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
-        } else if waiting(self.server_waits().map(|(share, _)| share)) {
+        } else if self.lock_share().is_some_and(|share| share >= DOMINANT_SHARE) {
+            Bottleneck::Locks
+        } else if self.server_waits().is_some_and(|(share, events)| {
+            let most = events.first().map_or(0.0, |event| event.share);
+            share >= WAITING_SHARE || most >= DOMINANT_SHARE
+        }) {
             Bottleneck::Waits
         } else if cpu_is_full && is_foreign {
             Bottleneck::ForeignCpu
@@ -292,6 +301,7 @@ mod tests {
                     sent: intended - waiting,
                     skipped: 0,
                     waiting,
+                    unanswered: 0,
                     oldest_wait_us: 0.0,
                     backlog_at_start: 0,
                     start_lag_us: None,

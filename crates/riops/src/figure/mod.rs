@@ -1,12 +1,13 @@
 //! The catalog of figures, each with one entry: those of a stage that are compared, estimated, followed over time or
-//! charted, the statistics of a latency, and what an interval counts. Pure.
+//! charted, the statistics of a latency, what an interval counts, and what limited a stage. Pure.
 
+mod bottleneck;
 mod count;
 mod percentile;
 mod statistic;
-mod summary;
 mod value;
 
+pub use bottleneck::{Bottleneck, DeviceLoad, Summary, device};
 pub use count::{
     COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, ROWS, SKIPPED, TRANSACTIONS,
     per_second,
@@ -16,10 +17,8 @@ pub use value::Value;
 
 use serde::Serialize;
 
-pub use summary::{Bottleneck, DeviceLoad, Summary, device};
-
 use crate::plan::Stop;
-use crate::record::{NodeRecord, Record, StageRecord};
+use crate::record::{AtLeast, NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, summary};
 use crate::units::{duration_us, rate};
@@ -206,7 +205,16 @@ impl Figure {
     /// Whether the figure is a percentile of the latency.
     #[must_use]
     pub fn is_percentile(self) -> bool {
-        matches!(self.entry().value, Percentile(_))
+        self.percent().is_some()
+    }
+
+    /// Returns the percent of a percentile of the latency.
+    #[must_use]
+    pub fn percent(self) -> Option<f64> {
+        match self.entry().value {
+            Percentile(percent) => Some(percent),
+            _ => None,
+        }
     }
 
     /// Returns a value as text, with its unit unless it is a rate.
@@ -226,15 +234,30 @@ impl Figure {
     pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         match self.entry().value {
             Of(value) => value(record, stage),
-            Percentile(percent) => percentile::of(percent, stage),
+            Percentile(percent) => Some(percentile::of(percent, stage)?.value),
             Command(at) => Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean),
         }
+    }
+
+    /// Whether the value in one run is only a lower bound.
+    #[must_use]
+    pub fn is_bound(self, stage: &StageRecord) -> bool {
+        match self.entry().value {
+            Percentile(percent) => percentile::of(percent, stage).is_some_and(|of| of.is_bound),
+            _ => false,
+        }
+    }
+
+    /// Returns the value in one run; `None` also if it is only a lower bound.
+    #[must_use]
+    pub fn exact(self, record: &Record, stage: &StageRecord) -> Option<f64> {
+        self.of(record, stage).filter(|_| !self.is_bound(stage))
     }
 
     /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
     /// mean; `None` if a run has no value.
     #[must_use]
-    pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<f64> {
+    pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
             return percentile::of_all(percent, runs.iter().map(|(_, stage)| *stage));
         }
@@ -243,7 +266,8 @@ impl Figure {
             .map(|(record, stage)| self.of(record, stage).filter(|&value| value > 0.0).map(f64::ln))
             .collect();
         let logs = logs.filter(|logs| !logs.is_empty())?;
-        Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+        let value = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        Some(AtLeast { value, is_bound: false })
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.
@@ -251,7 +275,8 @@ impl Figure {
     pub fn estimate(self, runs: &[(&Record, &StageRecord)]) -> Option<Estimate> {
         let values: Option<Vec<f64>> =
             runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
-        let estimate = Estimate::of(&values?)?;
+        let at_least = runs.iter().any(|(_, stage)| self.is_bound(stage));
+        let estimate = Estimate { at_least, ..Estimate::of(&values?)? };
         if self.is_percentile() && runs.len() > 1 {
             return Some(estimate.around(self.of_all(runs)?));
         }
@@ -269,6 +294,9 @@ pub struct Estimate {
     pub interval: Option<Interval>,
     /// The value of each run, oldest first.
     pub runs: Vec<f64>,
+    /// Whether the value, or that of a run, is only a lower bound.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub at_least: bool,
 }
 
 impl Estimate {
@@ -276,17 +304,19 @@ impl Estimate {
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let found = summary(values)?;
-        Some(Self { value: found.mean, interval: found.interval, runs: values.to_vec() })
+        let (value, runs) = (found.mean, values.to_vec());
+        Some(Self { value, interval: found.interval, runs, at_least: false })
     }
 
     /// The estimate with the percentile of the merged histograms. The interval is that of the mean of the runs,
     /// extended to this value: a percentile of all latencies may be outside.
-    fn around(self, value: f64) -> Self {
+    fn around(self, AtLeast { value, is_bound }: AtLeast) -> Self {
+        let at_least = self.at_least || is_bound;
         let interval = self.interval.map(|interval| Interval {
             low: interval.low.min(value),
             high: interval.high.max(value),
         });
-        Self { value, interval, ..self }
+        Self { value, interval, at_least, ..self }
     }
 }
 

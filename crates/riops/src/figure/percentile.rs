@@ -1,33 +1,33 @@
 //! Percentiles of one run and of several: from merged histograms, and only with enough samples.
 
 use super::statistic::Statistic;
-use crate::record::{Histogram, StageRecord};
+use crate::plan::Quantity;
+use crate::record::{AtLeast, Latencies, StageRecord};
 use crate::stats::{effective_sample_size, percentile_shown};
 
 /// Returns a percentile of the latency in one run, in microseconds.
-pub(super) fn of(percent: f64, stage: &StageRecord) -> Option<f64> {
+pub(super) fn of(percent: f64, stage: &StageRecord) -> Option<AtLeast> {
     let latency = stage.session_loop.latency_us()?;
+    let statistic = Statistic::percentile(percent)?;
     percentile_shown(latency.count, percent, effective_share(stage))
-        .then(|| Statistic::percentile(percent)?.of(latency))?
+        .then(|| statistic.of(latency))?
+        .map(|value| AtLeast { value, is_bound: statistic.is_bound(latency) })
 }
 
 /// Returns a percentile over several runs, in microseconds, from their merged histograms.
 pub(super) fn of_all<'a>(
     percent: f64,
     mut stages: impl Iterator<Item = &'a StageRecord>,
-) -> Option<f64> {
+) -> Option<AtLeast> {
     let first = stages.next()?;
-    let (mut all, mut share) = (histogram(first)?, effective_share(first));
+    let (mut all, mut share): (Latencies, f64) =
+        (first.session_loop.latencies()?, effective_share(first));
     for stage in stages {
-        all.merge(&histogram(stage)?).ok()?;
+        all.merge(&stage.session_loop.latencies()?).ok()?;
         share = share.min(effective_share(stage));
     }
-    percentile_shown(all.count(), percent, share).then(|| all.percentile_us(percent))?
-}
-
-/// The histogram of the response times with a rate, otherwise of the service times.
-fn histogram(stage: &StageRecord) -> Option<Histogram> {
-    stage.session_loop.latency_histogram()?.decode().ok()
+    let is_shown = percentile_shown(all.observed.count(), percent, share);
+    all.figure(Quantity::Percentile(percent)).ok()?.filter(|_| is_shown)
 }
 
 /// Effective samples per sample, 0 to 1: transactions of one stall are not independent. From the medians of the

@@ -79,11 +79,32 @@ impl Statistic {
         STATISTICS.iter().find(|each| each.percent == Some(percent))
     }
 
+    /// Returns the entry with this key.
+    #[must_use]
+    pub fn named(key: &str) -> Option<&'static Self> {
+        STATISTICS.iter().find(|each| each.key == key)
+    }
+
+    /// Whether the value in a summary is only a lower bound.
+    #[must_use]
+    pub fn is_bound(&self, summary: &LatencySummary) -> bool {
+        self.key != "min" && summary.is_bound(self.percent)
+    }
+
     /// Returns the name of the column with the value of a stage.
     #[must_use]
     pub fn column(&self, kind: LatencyKind) -> &'static str {
         let [service, response] = self.columns;
         if kind == LatencyKind::Service { service } else { response }
+    }
+
+    /// Returns the name of the column with the percentile from which on the values are lower bounds.
+    #[must_use]
+    pub fn bound_column(kind: LatencyKind) -> &'static str {
+        match kind {
+            LatencyKind::Service => "service_lower_bound_from",
+            LatencyKind::Response => "response_lower_bound_from",
+        }
     }
 
     /// Returns the name of the value in the record of an interval.

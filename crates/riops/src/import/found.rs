@@ -9,7 +9,7 @@ use uuid::{Builder, Uuid};
 use super::error::ImportError;
 use super::format::Format;
 use super::settings::Settings;
-use crate::metrics::steadiness_of;
+use crate::metrics::{Slot, steadiness};
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
     ClientRecord, Flavor, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource,
@@ -82,7 +82,9 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
     stage.name = format!("imported, {}", found.run.tool);
     "loop".clone_into(&mut stage.kind);
     stage.throughput = throughput(&stage);
-    stage.session_loop.steadiness = steadiness_of(&stage.session_loop.series);
+    let slots = Slot::of_series(&stage.session_loop.series);
+    let rows_each = stage.rows as f64 / stage.transactions.max(1) as f64;
+    stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
     let (started_at, start) = start(found.started_at, stage.seconds, origin, settings);
     stage.started_at = found.started_at.or(settings.started_at);
     let id = id(&found.run, &stage, found.started_at, started_at);
@@ -124,6 +126,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
             workers: found.workers,
             driver: None,
             shares_machine_with_server: false,
+            server_may_be_here: false,
         },
         stages: vec![stage],
         accesses: Vec::new(),

@@ -37,22 +37,11 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Returns the values of a whole stage, with latencies merged over its operations.
+    /// Returns the values of a whole stage, except for its latencies, of which some are lower bounds.
     #[must_use]
-    pub fn of_stage(
-        recorder: &Recorder,
-        seconds: f64,
-        service: &'a Histogram,
-        response: Option<&'a Histogram>,
-    ) -> Self {
-        Self {
-            seconds,
-            counters: recorder.counters(),
-            waiting: None,
-            is_final: true,
-            service,
-            response,
-        }
+    pub fn of_stage(recorder: &Recorder, seconds: f64, service: &'a Histogram) -> Self {
+        let counters = recorder.counters();
+        Self { seconds, counters, waiting: None, is_final: true, service, response: None }
     }
 
     /// Returns the value of a metric, in microseconds for latencies. `None` if it is not available

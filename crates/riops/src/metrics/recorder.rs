@@ -1,94 +1,16 @@
 //! Counters of one worker. Workers share no state; their recorders are merged at the end of a stage.
 
-use riops_wire::sqlstate::SqlState;
-
 use super::commands::Commands;
 use super::counters::{Counter, Counters};
 use super::errors::ErrorCounts;
+use super::events::{EventSource, Failure, Measured, OperationTotals};
 use super::interval::IntervalPart;
 use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
 use super::samples::Samples;
-use crate::record::{Histogram, HistogramError, Queries};
+use super::slots::Slots;
+use crate::record::{Histogram, HistogramError, Latencies};
 use crate::units::Nanos;
-
-/// Measurements of one operation of a workload.
-#[derive(Debug, Clone)]
-pub struct OperationTotals {
-    /// Counters.
-    pub counters: Counters,
-    /// Service times: from the first send to the end of the last reply.
-    pub service: Histogram,
-    /// Response times: from the intended start to the end of the reply; only with a schedule.
-    pub response: Option<Histogram>,
-}
-
-/// Operation and node of an event, if known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EventSource {
-    /// Operation, from 0.
-    pub operation: Option<usize>,
-    /// Node, from 0.
-    pub node: Option<usize>,
-}
-
-impl EventSource {
-    /// Returns the origin of an event of an operation on an unspecified node.
-    #[must_use]
-    pub fn operation(operation: usize) -> Self {
-        Self { operation: Some(operation), node: None }
-    }
-
-    /// Returns the origin of an event on a node without a specific operation.
-    #[must_use]
-    pub fn node(node: usize) -> Self {
-        Self { operation: None, node: Some(node) }
-    }
-}
-
-/// Measurements of one successful transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measured {
-    /// Operation, from 0.
-    pub operation: usize,
-    /// Node, from 0.
-    pub node: usize,
-    /// Service time: from the send to the end of the reply.
-    pub service: Nanos,
-    /// Response time: from the intended start to the end of the reply.
-    pub response: Nanos,
-    /// Duration of the last attempt; without a retry, the service time.
-    pub attempt: Nanos,
-    /// Number of rows, counted from the reply.
-    pub rows: u64,
-    /// Number of statements.
-    pub statements: u32,
-    /// Answered statements, in all attempts.
-    pub queries: Queries,
-    /// Whether the response time exceeds the limit.
-    pub late: bool,
-    /// Whether it was retried.
-    pub retried: bool,
-    /// End of the transaction.
-    pub now: Nanos,
-}
-
-/// An error of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure<'a> {
-    /// SQLSTATE.
-    pub sqlstate: SqlState,
-    /// Message from the server.
-    pub message: &'a str,
-    /// Whether the transaction is retried.
-    pub retried: bool,
-    /// Duration of the failed attempt.
-    pub attempt: Nanos,
-    /// Node, from 0.
-    pub node: usize,
-    /// Time of the error.
-    pub now: Nanos,
-}
 
 /// Number of transactions after which they are added to the counters and histograms. Between two of them, the server
 /// uses the same caches: adding each at once would load a dozen cache lines for it.
@@ -123,8 +45,12 @@ pub struct Recorder {
     pub gaps: Gaps,
     /// Times of errors, by SQLSTATE.
     pub error_times: ErrorTimes,
+    /// Successes over time.
+    pub slots: Slots,
     /// Longest delay of a start.
     pub lag_max: Nanos,
+    /// For how long the starts waited that no session took.
+    unstarted: Histogram,
     /// Sampled transactions, if requested.
     pub samples: Option<Samples>,
     /// Commands of scripts.
@@ -141,8 +67,8 @@ impl Recorder {
             .map(|_| {
                 Ok(OperationTotals {
                     counters: Counters::default(),
-                    service: Histogram::new()?,
-                    response: open_loop.then(Histogram::new).transpose()?,
+                    service: Latencies::new()?,
+                    response: open_loop.then(Latencies::new).transpose()?,
                 })
             })
             .collect::<Result<_, HistogramError>>()?;
@@ -160,7 +86,9 @@ impl Recorder {
             poll_stalls: Histogram::for_interval()?,
             gaps: Gaps::default(),
             error_times: ErrorTimes::default(),
+            slots: Slots::default(),
             lag_max: Nanos(0),
+            unstarted: Histogram::for_interval()?,
             samples: None,
             commands: Commands::default(),
         })
@@ -181,6 +109,7 @@ impl Recorder {
     /// Starts counting at `start`.
     pub fn begin(&mut self, start: Nanos) {
         self.gaps.begin(start);
+        self.slots.begin(start);
         self.nodes.iter_mut().for_each(|node| node.gaps.begin(start));
     }
 
@@ -221,7 +150,7 @@ impl Recorder {
         }
         for totals in &self.operations {
             // All histograms of attempts and service times have the same bounds.
-            let _ = self.attempts.merge(&totals.service);
+            let _ = self.attempts.merge(&totals.service.observed);
         }
     }
 
@@ -257,7 +186,7 @@ impl Recorder {
         self.count(origin, counts);
         self.count(origin, measured.queries.counts());
         self.gaps.success(now);
-        self.lag_max = self.lag_max.max(Nanos(response.0.saturating_sub(service.0)));
+        self.slots.success(now, response);
         if let Some(totals) = self.nodes.get_mut(node) {
             totals.success(service, now);
         }
@@ -267,11 +196,12 @@ impl Recorder {
         let Some(totals) = self.operations.get_mut(operation) else {
             return;
         };
-        totals.service.record(service);
+        totals.service.observed.record(service);
         self.interval.service.record(service);
         if let (Some(total), Some(interval)) = (&mut totals.response, &mut self.interval.response) {
-            total.record(response);
+            total.observed.record(response);
             interval.record(response);
+            self.lag_max = self.lag_max.max(Nanos(response.0.saturating_sub(service.0)));
         }
     }
 
@@ -289,7 +219,7 @@ impl Recorder {
             return;
         };
         for &(latency, count) in latencies {
-            totals.service.record_many(latency, count);
+            totals.service.observed.record_many(latency, count);
             self.interval.service.record_many(latency, count);
         }
     }
@@ -298,8 +228,27 @@ impl Recorder {
     /// boundaries.
     pub fn set_exact_max_service(&mut self, operation: usize, longest: Nanos) {
         if let Some(totals) = self.operations.get_mut(operation) {
-            totals.service.set_exact_max(longest);
+            totals.service.observed.set_exact_max(longest);
         }
+    }
+
+    /// Adds the latencies of a transaction that succeeded after the end of the measurement.
+    pub fn drained(&mut self, operation: usize, service: Nanos, response: Nanos) {
+        if let Some(totals) = self.operations.get_mut(operation) {
+            totals.each(service, response, Latencies::drained);
+        }
+    }
+
+    /// Adds the lower bounds of the latencies of a transaction that did not succeed.
+    pub fn unfinished(&mut self, operation: usize, service: Nanos, response: Nanos) {
+        if let Some(totals) = self.operations.get_mut(operation) {
+            totals.each(service, response, Latencies::unfinished);
+        }
+    }
+
+    /// Adds the time for which a start waited that no session took.
+    pub fn unstarted(&mut self, waited: Nanos) {
+        self.unstarted.record(waited);
     }
 
     /// Counts an error.
@@ -353,11 +302,13 @@ impl Recorder {
         }
         self.connects.merge(&other.connects)?;
         self.lag_max = self.lag_max.max(other.lag_max);
+        self.unstarted.merge(&other.unstarted)?;
         self.poll_stalls.merge(&other.poll_stalls)?;
         if let (Some(mine), Some(theirs)) = (&mut self.start_lag, &other.start_lag) {
             mine.merge(theirs)?;
         }
         self.gaps.intersect(&other.gaps);
+        self.slots.merge(&other.slots);
         self.error_times.merge(&other.error_times);
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
             mine.counters.merge(&theirs.counters);
@@ -377,17 +328,24 @@ impl Recorder {
         counters
     }
 
-    /// Returns the service times of all operations, and their response times, which are empty without a schedule.
+    /// Returns the service times of all operations, and their response times with a schedule.
     ///
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
-    pub fn latencies(&self) -> Result<(Histogram, Histogram), HistogramError> {
-        let (mut service, mut response) = (Histogram::new()?, Histogram::new()?);
+    pub fn latencies(&self) -> Result<(Latencies, Option<Latencies>), HistogramError> {
+        let (mut service, mut response) = (Latencies::new()?, None);
         for totals in &self.operations {
             service.merge(&totals.service)?;
             if let Some(each) = &totals.response {
+                let response = match &mut response {
+                    Some(response) => response,
+                    None => response.insert(Latencies::new()?),
+                };
                 response.merge(each)?;
             }
+        }
+        if let Some(response) = &mut response {
+            response.merge_unfinished(&self.unstarted)?;
         }
         Ok((service, response))
     }
@@ -413,6 +371,8 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Queries;
+    use riops_wire::sqlstate::SqlState;
 
     fn measured(operation: usize, service: u64, response: u64, rows: u64) -> Measured {
         Measured {
@@ -499,9 +459,9 @@ mod tests {
         let [other, operation] = recorder.operations() else { panic!("two operations") };
         let [other_node, node] = recorder.nodes.as_slice() else { panic!("two nodes") };
         for (counters, service, counted) in [
-            (&operation.counters, &operation.service, 1),
+            (&operation.counters, &operation.service.observed, 1),
             (&node.counters, &node.service, 1),
-            (&other.counters, &other.service, 0),
+            (&other.counters, &other.service.observed, 0),
             (&other_node.counters, &other_node.service, 0),
         ] {
             assert_eq!(counters.get(Counter::Transactions), counted);
@@ -557,8 +517,8 @@ mod tests {
         first.merge(&second).unwrap();
         let [selects, updates] = first.operations() else { panic!("two operations") };
         assert_eq!(nonzero(&selects.counters), reads(2, 12));
-        assert_eq!(selects.service.max(), Nanos(30));
-        assert_eq!(selects.response.as_ref().unwrap().max(), Nanos(40));
+        assert_eq!(selects.service.observed.max(), Nanos(30));
+        assert_eq!(selects.response.as_ref().unwrap().observed.max(), Nanos(40));
         assert_eq!(nonzero(&updates.counters), reads(1, 1));
         assert_eq!(first.counters().get(Counter::Errors), 1);
         assert_eq!(first.errors().entries()[0].count, 1);
@@ -572,9 +532,9 @@ mod tests {
         let updates = &recorder.operations()[1];
         let counted = [(Counter::Transactions, 5), (Counter::Rows, 50), (Counter::Statements, 5)];
         assert_eq!(nonzero(&updates.counters), counted);
-        assert_eq!(updates.service.count(), 5);
+        assert_eq!(updates.service.observed.count(), 5);
         assert_eq!(
-            (updates.service.max(), updates.service.quantile(0.99)),
+            (updates.service.observed.max(), updates.service.observed.quantile(0.99)),
             (Nanos(1_990), Nanos(1_990))
         );
         assert_eq!(nonzero(&recorder.interval().counters), counted);

@@ -131,6 +131,19 @@ impl Threshold {
     }
 }
 
+impl Threshold {
+    /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
+    #[must_use]
+    pub fn is_met_from(&self, bound: f64) -> Option<bool> {
+        let is_met = self.is_met_by(bound);
+        match self.comparison {
+            Comparison::Above | Comparison::AtLeast => is_met.then_some(true),
+            Comparison::Below | Comparison::AtMost => (!is_met).then_some(false),
+            Comparison::Equal => (bound > self.value).then_some(false),
+        }
+    }
+}
+
 /// Relative error of the histograms that are evaluated during a run.
 const TOLERANCE: f64 = 0.01;
 

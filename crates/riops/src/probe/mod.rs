@@ -17,6 +17,7 @@ pub mod processes;
 mod profile;
 pub mod sampler;
 pub mod scans;
+mod speed;
 pub mod storage;
 pub mod threads;
 pub mod topology;
@@ -39,6 +40,7 @@ use device::{Device, DeviceCounters};
 use locations::{Devices, Role};
 use memory::PressureTotals;
 use process::ProcessesIo;
+pub use processes::Place;
 use processes::{ProcessTable, ProcessesUse};
 use sampler::Sampler;
 use threads::{Threads, ThreadsUse};
@@ -75,8 +77,7 @@ pub struct Probe<'a> {
     processes: Vec<i32>,
     /// Whether the caller set the processes.
     processes_known: bool,
-    /// First process of the server, if it is local.
-    server: Option<i32>,
+    server: Place,
     cgroup: Cgroup,
     /// Whether the processes of this machine are read.
     reads_processes: bool,
@@ -145,7 +146,7 @@ impl<'a> Probe<'a> {
             sampler: None,
             processes: Vec::new(),
             processes_known: false,
-            server: None,
+            server: Place::Elsewhere,
             cgroup: Cgroup::own(),
             reads_processes: true,
             tables: (None, None),
@@ -172,9 +173,9 @@ impl<'a> Probe<'a> {
         Self { device: devices.of_tables().or(self.device), disks, ..self }
     }
 
-    /// Sets the first process of a local server, to tell the load of the server from that of its neighbors.
+    /// Sets where the server is, to tell its load from that of its neighbors.
     #[must_use]
-    pub fn with_server(self, server: Option<i32>) -> Self {
+    pub fn with_server(self, server: Place) -> Self {
         Self { server, ..self }
     }
 

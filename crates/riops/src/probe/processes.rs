@@ -67,12 +67,49 @@ pub struct ProcessesUse {
     pub neighbors_written_bytes: Option<u64>,
 }
 
+/// Where the server runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Place {
+    /// On this machine; with its first process.
+    Here(i32),
+    /// On another machine.
+    #[default]
+    Elsewhere,
+    /// Perhaps on this machine: behind a pooler, a tunnel, or the port of a container.
+    Unknown,
+}
+
+impl Place {
+    fn first_process(self) -> Option<i32> {
+        match self {
+            Self::Here(process) => Some(process),
+            Self::Elsewhere | Self::Unknown => None,
+        }
+    }
+}
+
+/// Names of the processes of servers, of poolers, and of what connects to containers. If the place of the server is unknown,
+/// they may be those of the server, and are no neighbors.
+const OF_SERVERS: [&str; 9] = [
+    "docker-proxy",
+    "haproxy",
+    "odyssey",
+    "pgbouncer",
+    "pgcat",
+    "postgres",
+    "rootlessport",
+    "yb-master",
+    "yb-tserver",
+];
+
 /// The group of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     Client,
     Server,
     Kernel,
+    /// Perhaps of the server.
+    Unknown,
     Neighbor,
 }
 
@@ -80,8 +117,9 @@ impl ProcessTable {
     /// Reads /proc; `None` if it is not available, or if the processes of `server` change all the time. A process
     /// that exits during the reading would count twice or not at all: its time moves to the server's first
     /// process, so that process must have the same time before and after.
-    pub(super) fn read(server: Option<i32>) -> Option<Self> {
-        let cpu_s = || server.and_then(|server| Some(read_process(server)?.reaped_s));
+    pub(super) fn read(server: Place) -> Option<Self> {
+        let cpu_s =
+            || server.first_process().and_then(|server| Some(read_process(server)?.reaped_s));
         (0..READS_MAX).find_map(|_| {
             let before = cpu_s();
             let table = Self::read_once()?;
@@ -109,11 +147,15 @@ impl ProcessTable {
         (!table.is_empty()).then_some(Self { at: Instant::now(), processes: table })
     }
 
-    fn group(&self, id: i32, client: i32, server: Option<i32>) -> Group {
+    fn group(&self, id: i32, client: i32, server: Place) -> Group {
+        let name = self.processes.get(&id).map_or("", |process| &process.name);
+        if server == Place::Unknown && OF_SERVERS.contains(&name) {
+            return Group::Unknown;
+        }
         let mut current = id;
         // Bounded: a table that changes while it is read might contain a cycle.
         for _ in 0..64 {
-            if Some(current) == server {
+            if Some(current) == server.first_process() {
                 return Group::Server;
             }
             if current == client {
@@ -136,9 +178,10 @@ impl ProcessTable {
     pub(super) fn since(
         &self,
         earlier: &Self,
-        (client, server): (i32, Option<i32>),
+        (client, server): (i32, Place),
     ) -> Option<ProcessesUse> {
-        if server.is_some_and(|server| !self.processes.contains_key(&server)) {
+        let first = server.first_process();
+        if first.is_some_and(|server| !self.processes.contains_key(&server)) {
             return None;
         }
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
@@ -162,10 +205,10 @@ impl ProcessTable {
             });
             ((after_s - before_s).max(0.0), io)
         };
-        let server_cpu_s = server.map(|_| change(&[Group::Server]).0);
+        let server_cpu_s = first.map(|_| change(&[Group::Server]).0);
         let (_, own) = change(&[Group::Client, Group::Server]);
         let (neighbors_cpu_s, others) = change(&[Group::Neighbor]);
-        let own = own.filter(|_| server.is_some());
+        let own = own.filter(|_| first.is_some());
         Some(ProcessesUse {
             seconds,
             server_cpu_s,
@@ -200,7 +243,7 @@ impl ProcessTable {
     fn busiest(
         &self,
         earlier: &Self,
-        (client, server): (i32, Option<i32>),
+        (client, server): (i32, Place),
         seconds: f64,
     ) -> Vec<(String, f64)> {
         let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
@@ -309,13 +352,16 @@ mod tests {
         for (id, cpu_s) in [(30, 12.0), (CLIENT, 5.0), (101, 10.0), (200, 109.5)] {
             after.processes.get_mut(&id).unwrap().cpu_s = cpu_s;
         }
-        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
+        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (Some(6.0), 9.5));
         assert_eq!(found.neighbors, [("stress".to_owned(), 0.95)]);
         // The server is on another machine: a PostgreSQL server here is a neighbor.
-        let found = after.since(&before, (CLIENT, None)).unwrap();
+        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 15.5));
         assert_eq!(found.neighbors[0].0, "stress");
+        // It may be the server, behind a pooler.
+        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 9.5));
     }
 
     #[test]
@@ -323,7 +369,7 @@ mod tests {
         let before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0), (201, 200, "cc", 7.0)]);
         // `cc` used another 2 s and exited; its 9 s are those of a child of `make` now.
         let after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
-        let found = after.since(&before, (CLIENT, None)).unwrap();
+        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
         assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
         let [(name, cpus)] = found.neighbors.as_slice() else { panic!("{found:?}") };
         assert_eq!(name, "make");
@@ -335,7 +381,7 @@ mod tests {
         let before = table(&[(1, 0, "init", 5.0), (SERVER, 1, "postgres", 100.0)]);
         // The time of the server is now that of a child of init.
         let after = table(&[(1, 0, "init", 105.0)]);
-        assert_eq!(after.since(&before, (CLIENT, Some(SERVER))), None);
+        assert_eq!(after.since(&before, (CLIENT, Place::Here(SERVER))), None);
     }
 
     #[test]
@@ -345,11 +391,11 @@ mod tests {
         let mut after = later(&before, 1);
         after.processes.get_mut(&9).unwrap().io = Some(IoBytes { read: 800, written: 30 });
         after.processes.get_mut(&SERVER).unwrap().io = Some(IoBytes { read: 100, written: 5 });
-        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
+        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
         assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), Some(800)));
         assert_eq!((found.own_written_bytes, found.neighbors_written_bytes), (Some(5), Some(30)));
         before.processes.get_mut(&9).unwrap().io = None;
-        let found = after.since(&before, (CLIENT, Some(SERVER))).unwrap();
+        let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
         assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), None));
     }
 
@@ -363,7 +409,7 @@ mod tests {
             "rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 3\n";
         assert_eq!(parse_io(io), Some(IoBytes { read: 8192, written: 4096 }));
         let id = i32::try_from(std::process::id()).unwrap();
-        let own = ProcessTable::read(Some(id)).unwrap();
-        assert_eq!(own.group(id, id, None), Group::Client);
+        let own = ProcessTable::read(Place::Here(id)).unwrap();
+        assert_eq!(own.group(id, id, Place::Elsewhere), Group::Client);
     }
 }

@@ -15,6 +15,7 @@ use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
 pub use super::profile::AUTOVACUUM;
 use super::profile::{self, Profile, RUNNING, Watched};
+use super::speed;
 use crate::host::Interrupt;
 use crate::record::{Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
@@ -234,6 +235,8 @@ struct Counters {
     log_position: Option<u64>,
     /// Number of checkpoints, and of buffers written by them.
     checkpoints: Option<(u64, u64)>,
+    /// CPU time of a fixed piece of work.
+    work_us: f64,
 }
 
 impl SamplerThread {
@@ -303,6 +306,7 @@ impl SamplerThread {
             server_cpu_s: None,
             log_position: None,
             checkpoints: None,
+            work_us: speed::work_us(),
         };
         let Some(server) = &mut self.server else {
             return counters;
@@ -352,6 +356,7 @@ impl SamplerThread {
                 .server_cpu_s
                 .zip(last.server_cpu_s)
                 .map(|(now, last)| ((now - last) / seconds).max(0.0)),
+            processor_work_us: Some(now.work_us),
             dirty_bytes: Memory::read().map(|memory| memory.dirty_bytes),
             wal_mb_s: now
                 .log_position

@@ -34,11 +34,23 @@ pub struct ThresholdRecord {
     /// The measured value, in microseconds for latencies; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
+    /// Whether the measured value is only a lower bound.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub at_least: bool,
     /// Whether the threshold was met.
     pub held: bool,
     /// Whether a breach of this threshold ended the run early.
     #[serde(default)]
     pub ended_run: bool,
+}
+
+impl ThresholdRecord {
+    /// Whether the threshold may be met or breached: the measured value is a lower bound that decides nothing.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        let decided = self.found.and_then(|found| self.threshold.is_met_from(found));
+        self.at_least && !self.ended_run && decided.is_none()
+    }
 }
 
 /// Whether the result is valid.
@@ -63,6 +75,8 @@ pub enum WarningKind {
     ForeignCpu,
     /// The hypervisor withheld CPU time.
     StolenCpu,
+    /// The processor became slower.
+    SlowProcessor,
     /// Other sessions of the server were active.
     ForeignSessions,
     /// Other processes used the device.
@@ -79,10 +93,11 @@ pub enum WarningKind {
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Stalls,
         Self::ForeignCpu,
         Self::StolenCpu,
+        Self::SlowProcessor,
         Self::ForeignSessions,
         Self::ForeignIo,
         Self::SharedDataset,
@@ -98,6 +113,7 @@ impl WarningKind {
             Self::Stalls => "stalls",
             Self::ForeignCpu => "foreign_cpu",
             Self::StolenCpu => "stolen_cpu",
+            Self::SlowProcessor => "slow_processor",
             Self::ForeignSessions => "foreign_sessions",
             Self::ForeignIo => "foreign_io",
             Self::SharedDataset => "shared_dataset",

@@ -21,13 +21,18 @@ pub struct ClientRecord {
     pub driver: Option<Driver>,
     /// Whether the server runs on the same machine.
     pub shares_machine_with_server: bool,
+    /// Whether it is unknown where the server runs: the address is that of this machine, but the server is behind a
+    /// pooler, a tunnel, or the port of a container.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub server_may_be_here: bool,
 }
 
 impl ClientRecord {
-    /// Whether the server is on the same machine, and riops may use all its processors.
+    /// Whether the server is on the same machine, or may be, and riops may use all its processors.
     pub(crate) fn shares_processors(&self) -> bool {
         let machine = &self.machine;
-        self.shares_machine_with_server && machine.counted_cpus() == machine.cpus
+        let is_shared = self.shares_machine_with_server || self.server_may_be_here;
+        is_shared && machine.counted_cpus() == machine.cpus
     }
 }
 

@@ -61,7 +61,7 @@ pub struct ErrorEntry {
 }
 
 /// Outcomes of transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
     /// Sum of the other three.
     pub attempted: u64,

@@ -30,9 +30,16 @@ pub struct LatencySummary {
     pub p9999: Option<f64>,
     /// Maximum.
     pub max: f64,
+    /// The percentiles from this one on are lower bounds, and so is the mean if p99 is one: transactions that did not
+    /// succeed may have taken longer. Absent if all values are exact; 100 is the maximum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower_bound_from: Option<f64>,
 }
 
 impl LatencySummary {
+    /// The percentiles, in percent; 100 is the maximum.
+    pub const PERCENTS: [f64; 7] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
+
     /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one that is
     /// always present is not known.
     #[must_use]
@@ -53,7 +60,14 @@ impl LatencySummary {
             p999: percentile(99.9)?,
             p9999: percentile(99.99).filter(|_| percentile_shown(count, 99.99, 1.0)),
             max: percentile(100.0)?,
+            lower_bound_from: None,
         })
+    }
+
+    /// Whether a percentile, or the mean without one, is only a lower bound.
+    #[must_use]
+    pub fn is_bound(&self, percent: Option<f64>) -> bool {
+        self.lower_bound_from.is_some_and(|from| percent.unwrap_or(99.0) >= from)
     }
 }
 

@@ -20,6 +20,7 @@ mod heatmap;
 mod histogram;
 mod imported;
 mod io;
+mod latencies;
 mod latency;
 mod live;
 mod machine;
@@ -59,6 +60,7 @@ pub use imported::{
     ImportRecord, LatencyKind, ReportedLatency, ReportedPercentile, StartSource, Validity,
 };
 pub use io::{IoRecord, Sources};
+pub use latencies::{AtLeast, Latencies};
 pub use latency::LatencySummary;
 #[cfg(test)]
 pub(crate) use live::example_live_run;
@@ -80,7 +82,7 @@ pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::{EndedSessionRecord, LoopRecord};
 pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
-pub use steadiness::SteadinessRecord;
+pub use steadiness::{Shift, SteadinessRecord};
 pub use target::{DatasetRecord, TargetRecord};
 
 /// Version of the record format.

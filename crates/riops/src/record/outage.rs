@@ -5,10 +5,28 @@ use super::stage::StageRecord;
 
 /// A shorter time without success at the end may be that of one slow transaction, in seconds.
 const OUTAGE_S_MIN: f64 = 1.0;
+/// From this share of the measurement on, a time without success changes the result by as much as other differences that
+/// matter.
+const PAUSE_SHARE: f64 = 0.01;
+/// A time without success that is this much longer than the usual one, or than the median service time, is none of those
+/// that occur by chance.
+const PAUSE_FACTOR: f64 = 10.0;
 /// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
 const ROUNDING_S: f64 = 1e-6;
 
 impl StageRecord {
+    /// Returns the longest time without a successful transaction, in seconds, if it is far longer than usual and a
+    /// relevant part of the measurement, whether there was an error or not.
+    #[must_use]
+    pub fn long_pause_s(&self) -> Option<f64> {
+        let longest = self.session_loop.longest_pause_s;
+        let seconds = longest.into_iter().chain(self.longest_outage_s()).max_by(f64::total_cmp)?;
+        let between_s = self.seconds / self.transactions.max(1) as f64;
+        let service_s = self.session_loop.service_us.as_ref().map_or(0.0, |us| us.p50 / 1e6);
+        let is_long = seconds >= PAUSE_FACTOR * between_s.max(service_s);
+        Some(seconds).filter(|_| is_long && seconds >= PAUSE_SHARE * self.seconds)
+    }
+
     /// Returns the longest time without a successful transaction after an error, in seconds.
     #[must_use]
     pub fn longest_outage_s(&self) -> Option<f64> {

@@ -29,6 +29,9 @@ pub struct ProbePoint {
     /// Busy share of all processors of this machine, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
+    /// CPU time of a fixed piece of work on this machine at the end of the interval, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_work_us: Option<f64>,
     /// CPU use of the server process and its parallel workers, in processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpus: Option<f64>,
@@ -50,6 +53,24 @@ pub struct ProbePoint {
     /// Progress of the statement, as reported by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ServerProgress>,
+}
+
+impl Sampled {
+    /// Returns the speed of the processor in each interval, relative to the first one; empty if it was not measured.
+    #[must_use]
+    pub fn processor_speeds(&self) -> Vec<f64> {
+        let works = || self.points.iter().filter_map(|point| point.processor_work_us);
+        let first = works().next().unwrap_or_default();
+        works().filter(|work| *work > 0.0).map(|work| first / work).collect()
+    }
+
+    /// Returns the mean CPU time of the fixed piece of work, in microseconds.
+    #[must_use]
+    pub fn processor_work_us(&self) -> Option<f64> {
+        let works: Vec<f64> =
+            self.points.iter().filter_map(|point| point.processor_work_us).collect();
+        (!works.is_empty()).then(|| works.iter().sum::<f64>() / works.len() as f64)
+    }
 }
 
 impl ProbePoint {

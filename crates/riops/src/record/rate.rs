@@ -4,8 +4,8 @@ use super::stage::StageRecord;
 use crate::plan::Schedule;
 use crate::units::{count, percent};
 
-/// With fewer of the intended starts, the rate was not reached.
-const STARTED_SHARE_MIN: f64 = 0.99;
+/// From this share of missing transactions on, the rate was not reached.
+const MISSING_SHARE_MAX: f64 = 0.01;
 /// Scheduling delay of the client that does not matter in any case, in microseconds.
 const DELAY_US_MIN: f64 = 1_000.0;
 /// Scheduling delay of the client, as a share of the median response time, from which on it matters.
@@ -14,12 +14,27 @@ const DELAY_SHARE_MAX: f64 = 0.1;
 /// How a requested rate was achieved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RateVerdict {
-    /// All intended starts took place on time and succeeded.
+    /// All intended starts took place on time and succeeded within the measurement.
     Reached,
+    /// The same, but the response time grows.
+    Growing,
     /// All but a few of the intended starts succeeded, or the client started them late.
     Incomplete,
-    /// Less than 99% of the intended starts took place and succeeded.
+    /// Less than 99% of the transactions that were due succeeded within the measurement.
     NotReached,
+}
+
+impl RateVerdict {
+    /// Returns the name in comparisons.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reached => "reached",
+            Self::Growing => "not sustained",
+            Self::Incomplete => "almost reached",
+            Self::NotReached => "not reached",
+        }
+    }
 }
 
 impl StageRecord {
@@ -27,17 +42,38 @@ impl StageRecord {
     #[must_use]
     pub fn rate_verdict(&self) -> Option<RateVerdict> {
         let schedule = self.session_loop.schedule.as_ref()?;
-        let failed =
-            self.session_loop.outcomes.map_or(0, |outcomes| outcomes.failed + outcomes.unknown);
-        let missing = schedule.waiting + schedule.skipped + failed;
-        let done = schedule.intended.saturating_sub(missing) as f64;
-        Some(if done < STARTED_SHARE_MIN * schedule.intended as f64 {
+        let grows = self.session_loop.steadiness.and_then(|found| found.shift);
+        Some(if self.missing_share().is_some_and(|share| share > MISSING_SHARE_MAX) {
             RateVerdict::NotReached
-        } else if missing > 0 || self.starts_late() {
+        } else if schedule.waiting + schedule.skipped + self.failed() > 0 || self.starts_late() {
             RateVerdict::Incomplete
+        } else if grows.is_some_and(|shift| shift.grows()) {
+            RateVerdict::Growing
         } else {
             RateVerdict::Reached
         })
+    }
+
+    /// Returns the share of the transactions due in the measurement that did not succeed in it, 0 to 1; without a rate, of
+    /// those that ended in it. `None` without any.
+    #[must_use]
+    pub fn missing_share(&self) -> Option<f64> {
+        let failed = self.failed();
+        let (due, succeeded) = match &self.session_loop.schedule {
+            // Transactions in flight at the end are not answered. Those in flight at the start are, although they were
+            // due before: as many stay in flight if nothing grows.
+            Some(schedule) => {
+                let missing = schedule.waiting + schedule.skipped + failed;
+                let answered = schedule.intended.saturating_sub(missing).min(self.transactions);
+                (schedule.intended, answered)
+            }
+            None => (self.transactions + failed, self.transactions),
+        };
+        (due > 0).then(|| 1.0 - succeeded as f64 / due as f64)
+    }
+
+    fn failed(&self) -> u64 {
+        self.session_loop.outcomes.map_or(0, |outcomes| outcomes.failed + outcomes.unknown)
     }
 
     /// Returns the achieved and the requested rate: `3,161 of 20,000 transactions/s (16%)`.
@@ -71,7 +107,7 @@ fn number(per_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{LatencySummary, Outcomes, ScheduleRecord};
+    use crate::record::{LatencySummary, Outcomes, ScheduleRecord, Shift, SteadinessRecord};
 
     fn stage(waiting: u64, skipped: u64, failed: u64, delay_us: f64) -> StageRecord {
         let latency = |us: f64| LatencySummary::for_test(us, us);
@@ -83,11 +119,13 @@ mod tests {
             sent: intended - waiting - skipped,
             skipped,
             waiting,
+            unanswered: 0,
             oldest_wait_us: 0.0,
             backlog_at_start: 0,
             start_lag_us: Some(latency(delay_us)),
         });
         let attempted = intended - waiting - skipped;
+        stage.transactions = attempted - failed;
         stage.session_loop.outcomes =
             Some(Outcomes { attempted, succeeded: attempted - failed, failed, unknown: 0 });
         stage.session_loop.response_us = Some(latency(30_000.0));
@@ -104,5 +142,27 @@ mod tests {
         assert_eq!(verdict(stage(0, 0, 0, 3_100.0)), RateVerdict::Incomplete);
         assert_eq!(verdict(stage(60, 30, 11, 10.0)), RateVerdict::NotReached);
         assert_eq!(StageRecord::default().rate_verdict(), None);
+    }
+
+    #[test]
+    fn a_rate_that_is_only_sent_is_not_reached() {
+        // 1,100 transactions/s for 10 s with a capacity of 1,000: 2,000 sessions send all of them.
+        let mut stage = stage(0, 0, 0, 10.0);
+        let schedule = stage.session_loop.schedule.as_mut().unwrap();
+        (schedule.intended, schedule.sent, schedule.unanswered) = (11_000, 11_000, 1_000);
+        assert_eq!(stage.rate_verdict(), Some(RateVerdict::NotReached));
+        // As many in flight at the start as at the end.
+        stage.transactions = 11_000;
+        assert_eq!(stage.rate_verdict(), Some(RateVerdict::Reached));
+        let shift = Shift { inside: 9e3, outside: 1e3, is_at_end: true, ..Shift::default() };
+        let mut with = |shift: Shift| {
+            let found = SteadinessRecord { shift: Some(shift), ..SteadinessRecord::default() };
+            stage.session_loop.steadiness = Some(found);
+            stage.rate_verdict().unwrap()
+        };
+        let growing = Shift { of_response: true, ..shift };
+        assert_eq!((with(growing), with(shift)), (RateVerdict::Growing, RateVerdict::Reached));
+        let at_start = Shift { is_at_end: false, inside: 1e3, outside: 9e3, ..growing };
+        assert_eq!(with(at_start), RateVerdict::Growing);
     }
 }

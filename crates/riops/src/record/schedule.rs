@@ -24,9 +24,12 @@ pub struct ScheduleRecord {
     pub sent: u64,
     /// Intended starts that were skipped because the transaction would have been late.
     pub skipped: u64,
-    /// Intended starts that still waited for a free session at the end. They are not part of any latency.
+    /// Intended starts that still waited for a free session at the end.
     pub waiting: u64,
-    /// Waiting time of the oldest of these, in microseconds.
+    /// Transactions in flight at the end, which were due in the measurement and not answered in it.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub unanswered: u64,
+    /// Waiting time of the oldest of the waiting starts, in microseconds.
     pub oldest_wait_us: f64,
     /// Starts of the warm-up that still waited for a free session when the measurement started.
     #[serde(default)]

@@ -9,6 +9,7 @@ use super::database::LockWaits;
 use super::heatmap::HeatmapRecord;
 use super::histogram::StoredHistogram;
 use super::imported::ReportedLatency;
+use super::latencies::Latencies;
 use super::latency::LatencySummary;
 use super::mix::MixRecord;
 use super::operation::OperationRecord;
@@ -70,6 +71,10 @@ pub struct LoopRecord {
     /// Histogram of the response times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_histogram: Option<StoredHistogram>,
+    /// Lower bounds of the latencies of the transactions that were due in the measurement and did not succeed in it: of
+    /// the response times with a rate, otherwise of the service times. See `Latencies`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished_histogram: Option<StoredHistogram>,
     /// Outcomes of the transactions that ended within the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
@@ -100,6 +105,9 @@ pub struct LoopRecord {
     /// service time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
+    /// Longest time without a successful transaction, in seconds; absent below 10 ms and with a loop in the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_pause_s: Option<f64>,
     /// Time spent in transactions, per session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_s: Option<Execution>,
@@ -176,5 +184,12 @@ impl LoopRecord {
     #[must_use]
     pub fn latency_histogram(&self) -> Option<&StoredHistogram> {
         self.response_histogram.as_ref().or(self.histogram.as_ref())
+    }
+
+    /// Returns the same times with the lower bounds of those that are missing; `None` without a histogram, or with a
+    /// damaged one.
+    #[must_use]
+    pub fn latencies(&self) -> Option<Latencies> {
+        Latencies::stored(self.latency_histogram()?, self.unfinished_histogram.as_ref()).ok()
     }
 }

@@ -316,6 +316,7 @@ pub(crate) fn example_record() -> Record {
             workers: 2,
             driver: Some(Driver::Epoll),
             shares_machine_with_server: true,
+            server_may_be_here: false,
         },
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),

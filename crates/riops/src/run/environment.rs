@@ -8,13 +8,12 @@ use crate::engine::choose_driver;
 use crate::engine::{History, Observer};
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
+use crate::probe::Place;
 use crate::probe::locations::Locations;
 use crate::record::{ClientRecord, DatasetRecord, MachineFacts, TargetRecord};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
-use crate::server::{
-    Connection, ConnectionError, Feature, LocalServer, Nodes, Pooler, Server, local_server,
-};
+use crate::server::{Connection, ConnectionError, Feature, Nodes, Pooler, Server, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
@@ -24,7 +23,7 @@ pub(super) struct Environment {
     driver: Driver,
     pooler: Option<Pooler>,
     /// The server if it runs on this machine.
-    local: Option<LocalServer>,
+    place: Place,
 }
 
 impl Environment {
@@ -61,8 +60,13 @@ impl Environment {
             None if server.conninfo.is_local() => local_server(control)?,
             _ => None,
         };
+        let place = match local {
+            Some(local) => Place::Here(local.process),
+            None if server.conninfo.is_local() => Place::Unknown,
+            None => Place::Elsewhere,
+        };
         let driver = driver(plan, control, observer)?;
-        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, local })
+        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, place })
     }
 
     /// Whether the transactions of one session may run on different server connections.
@@ -72,12 +76,17 @@ impl Environment {
 
     /// Returns the data directory of the server if it is on this machine.
     pub(super) fn local_data(&self) -> Option<&Path> {
-        self.facts.data_directory.as_deref().filter(|_| self.local.is_some())
+        self.facts.data_directory.as_deref().filter(|_| self.is_local())
     }
 
-    /// Returns the server if it is on this machine.
-    pub(super) fn local(&self) -> Option<LocalServer> {
-        self.local
+    /// Returns whether the server is on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.place, Place::Here(_))
+    }
+
+    /// Returns where the server is.
+    pub(super) fn place(&self) -> Place {
+        self.place
     }
 
     /// Returns whether a connection pooler is between riops and the server.
@@ -139,7 +148,8 @@ impl Environment {
             machine: self.client.clone(),
             workers: plan.workers,
             driver: Some(self.driver),
-            shares_machine_with_server: self.local.is_some(),
+            shares_machine_with_server: self.is_local(),
+            server_may_be_here: self.place == Place::Unknown,
         }
     }
 

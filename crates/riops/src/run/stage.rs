@@ -120,7 +120,7 @@ impl ActiveRun<'_> {
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
         let devices = self.devices(&tables)?;
         let mut probe = Probe::machine(self.environment.local_data())
-            .with_server(self.environment.local().map(|local| local.process))
+            .with_server(self.environment.place())
             .with_devices(&devices);
         let is_closed = *connections == Connections::OfSessions;
         if is_closed {
@@ -242,7 +242,7 @@ impl ActiveRun<'_> {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let is_local = self.environment.local().is_some();
+        let is_local = self.environment.is_local();
         match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),

@@ -64,6 +64,16 @@ impl Outcome {
         }
     }
 
+    /// Returns the outcome if the values of A or B are only lower bounds: a verdict remains if a higher value could not
+    /// change it.
+    #[must_use]
+    pub fn with_bounds(self, direction: Direction, (of_a, of_b): (bool, bool)) -> Self {
+        let (rises, falls) = (Self::of_change(true, direction), Self::of_change(false, direction));
+        let is_open = of_a && (self == rises || self == Self::Equivalent)
+            || of_b && (self == falls || self == Self::Equivalent);
+        if is_open { Self::Inconclusive } else { self }
+    }
+
     /// Returns the outcome of a value that rose or fell.
     pub(super) fn of_change(rises: bool, direction: Direction) -> Self {
         if rises == (direction == Direction::HigherIsBetter) { Self::Faster } else { Self::Slower }

@@ -195,6 +195,8 @@ fn run(id: &str, record: &Record) -> Fields {
         service_p99_us: service(99.0),
         response_p50_us: response(50.0),
         response_p99_us: response(99.0),
+        service_lower_bound_from: session_loop.and_then(|each| each.service_us.as_ref()?.lower_bound_from),
+        response_lower_bound_from: session_loop.and_then(|each| each.response_us.as_ref()?.lower_bound_from),
         // With a rate, only the response time includes the wait for a session.
         p99_us: response(99.0).or_else(|| service(99.0)),
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
@@ -231,7 +233,9 @@ fn latencies(
     kind: LatencyKind,
 ) -> impl Iterator<Item = (&'static str, Value)> {
     let stored = STATISTICS.iter().filter(|each| each.percent.is_some() || each.key == "mean");
-    stored.map(move |each| (each.column(kind), of.and_then(|of| each.of(of)).into()))
+    let bound = (Statistic::bound_column(kind), of.and_then(|of| of.lower_bound_from).into());
+    let values = stored.map(move |each| (each.column(kind), of.and_then(|of| each.of(of)).into()));
+    values.chain([bound])
 }
 
 fn both_latencies(

@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 8] = [
+pub(super) const STEPS: [Step; 9] = [
     sqlite_only(include_str!("../../../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../../../sql/store/0003_device_limit.sql")),
@@ -34,6 +34,11 @@ pub(super) const STEPS: [Step; 8] = [
     Step {
         sqlite: include_str!("../../../../sql/store/0008_p9999.sql"),
         postgresql: Some(include_str!("../../../../sql/store/0008_p9999.postgresql.sql")),
+        derives: false,
+    },
+    Step {
+        sqlite: include_str!("../../../../sql/store/0009_lower_bounds.sql"),
+        postgresql: Some(include_str!("../../../../sql/store/0009_lower_bounds.postgresql.sql")),
         derives: false,
     },
 ];

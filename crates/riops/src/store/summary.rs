@@ -59,6 +59,10 @@ columns! {
         pub response_p50_us: Option<f64>,
         /// Only with a rate.
         pub response_p99_us: Option<f64>,
+        /// Percentile from which on the service times are lower bounds.
+        pub service_lower_bound_from: Option<f64>,
+        /// The same of the response times.
+        pub response_lower_bound_from: Option<f64>,
         /// Response time with a rate, otherwise service time.
         pub p99_us: Option<f64>,
         /// Highest rate of the device in a statement that ran once, reads and writes; of those that took at least
@@ -73,6 +77,14 @@ columns! {
 }
 
 impl RunSummary {
+    /// Whether `p99_us` is only a lower bound.
+    #[must_use]
+    pub fn is_p99_bound(&self) -> bool {
+        let of_response = self.response_p99_us.and(self.response_lower_bound_from);
+        let of_service = self.service_lower_bound_from.filter(|_| self.response_p99_us.is_none());
+        of_response.or(of_service).is_some_and(|from| from <= 99.0)
+    }
+
     /// Returns whether riops can rely on the result. Use this instead of `valid`, which is false for imported
     /// runs.
     #[must_use]
@@ -119,6 +131,7 @@ columns! {
         pub service_p999_us: Option<f64>,
         pub service_p9999_us: Option<f64>,
         pub service_max_us: Option<f64>,
+        pub service_lower_bound_from: Option<f64>,
         pub response_mean_us: Option<f64>,
         pub response_p50_us: Option<f64>,
         pub response_p95_us: Option<f64>,
@@ -126,6 +139,7 @@ columns! {
         pub response_p999_us: Option<f64>,
         pub response_p9999_us: Option<f64>,
         pub response_max_us: Option<f64>,
+        pub response_lower_bound_from: Option<f64>,
         pub errors: u64,
         pub retries: u64,
         /// Share of updates that was executed, in percent; only with a mix.

@@ -60,6 +60,12 @@ pub fn duration_us(microseconds: f64) -> String {
     }
 }
 
+/// A value that may be only a lower bound: `≥ 459 ms`.
+#[must_use]
+pub fn bounded(value: String, is_bound: bool) -> String {
+    if is_bound { format!("≥ {value}") } else { value }
+}
+
 /// A factor with three significant digits: `1.51`, `23.2`, `117`.
 #[must_use]
 pub fn factor(ratio: f64) -> String {

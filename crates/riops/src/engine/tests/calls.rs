@@ -177,7 +177,10 @@ fn counts_each_report_once_in_its_interval() {
     let [reads, updates] = result.recorder.operations() else { panic!("two operations") };
     let rows = [reads, updates].map(|totals| totals.counters.get(Counter::Rows));
     assert_eq!((rows, counted(&result, Counter::Retries)), ([180, 60], 4));
-    assert_eq!((reads.service.count(), reads.service.max()), (18, Nanos(9_999_000)));
+    assert_eq!(
+        (reads.service.observed.count(), reads.service.observed.max()),
+        (18, Nanos(9_999_000))
+    );
     let acknowledged = &result.acknowledged[1];
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (60, 0));
     let sessions: Vec<_> = result.sessions.iter().map(SessionTally::transactions).collect();

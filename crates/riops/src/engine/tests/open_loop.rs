@@ -25,7 +25,7 @@ fn intended_starts_equal_rate_times_duration() {
         assert_eq!(acknowledged, 105 + started);
         let reads = &result.recorder.operations()[0];
         assert_eq!(
-            reads.response.as_ref().unwrap().count(),
+            reads.response.as_ref().unwrap().observed.count(),
             reads.counters.get(Counter::Transactions)
         );
         assert!(result.series.iter().all(|point| point.backlog.is_some()));
@@ -43,9 +43,10 @@ fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     let backlog: Vec<u64> = result.series.iter().map(|point| point.backlog.unwrap()).collect();
     assert!(backlog.is_sorted() && backlog.first() > Some(&0), "{backlog:?}");
     assert_eq!(starts.backlog_before, 0, "there was no warm-up");
-    assert_eq!(backlog.last(), Some(&starts.waiting));
+    // A session of the other worker may have claimed one at the very end.
+    assert!(backlog.last().unwrap().abs_diff(starts.waiting) <= 2, "{backlog:?} {starts:?}");
     let reads = &result.recorder.operations()[0];
-    assert!(reads.response.as_ref().unwrap().max() > reads.service.max());
+    assert!(reads.response.as_ref().unwrap().observed.max() > reads.service.observed.max());
 }
 
 #[test]

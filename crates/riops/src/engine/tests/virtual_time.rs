@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use riops_wire::backend;
 
 use super::super::opening::{self, SessionSetup};
-use super::super::schedule::{Arrivals, Gaps, Share};
+use super::super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::super::session::Session;
 use super::super::window::Window;
 use super::super::worker::{
     Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
-    Transport, WAKE, Worker, WorkerEvent, WorkerReport,
+    Transport, WAKE, Worker, WorkerEvent, WorkerReport, add_unclaimed,
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
-use crate::plan::Schedule;
+use crate::plan::{Quantity, Schedule};
 use crate::probe::cpu;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -76,7 +76,6 @@ pub(super) fn worker<C: Clock>(
         statements: Arc::new(Statements::new(setting.protocol, statements)),
         checks: std::iter::repeat_with(check).take(setting.checks).collect(),
     });
-    let share = Share { worker: 0, workers: 1, sessions: generators.len().try_into().unwrap() };
     let open = |(number, generator)| {
         let opened =
             opening::open_on_any_node(&setup, 0, false, target, &Interrupt::new()).unwrap();
@@ -96,22 +95,21 @@ pub(super) fn worker<C: Clock>(
     let random = || stream(1, Purpose::Arrivals, 0);
     let window = Arc::new(Window::new(setting.stop, None, setting.measure_start));
     let ring = (driver() == Driver::IoUring && !setting.is_poller_broken)
-        .then(|| Box::new(riops_ring::Ring::new(share.sessions).unwrap()));
+        .then(|| Box::new(riops_ring::Ring::new(sessions.len().try_into().unwrap()).unwrap()));
     let plan = Plan::default();
     let rules = Rules::of(&plan, false, Vec::new());
-    let arrivals = Arrivals::new(
-        setting.schedule,
-        share,
-        Nanos(0),
-        setting.measure_start,
-        Gaps::Own(random()),
-    );
+    let arrivals =
+        Arrivals::new(setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
     let connectors = Connectors::new(target, &Interrupt::new(), 1);
     let worker = Worker {
         clock,
         transport: Transport::new(poll, ring, sessions.len()),
-        starts: StartQueue::new(arrivals, sessions.len()),
+        starts: StartQueue::new(
+            arrivals.map(|arrivals| Arc::new(Unclaimed::new(arrivals))),
+            true,
+            sessions.len(),
+        ),
         retries: Retries::new(random()),
         interactive: Interactive::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(connectors, target.clone(), waker, &plan),
@@ -166,6 +164,7 @@ fn run_setting(setting: &Setting) -> Ran {
     let reads = |_| Box::new(Reads { number: 0, updates: true }) as Box<dyn Generator>;
     let generators = (0..setting.sessions).map(reads).collect();
     let (worker, received) = worker(&target, StepClock(Arc::default()), setting, generators);
+    let (unclaimed, window) = (worker.starts.unclaimed(), Arc::clone(&worker.window));
     let mut report = None;
     let cpu_start_s = cpu::thread_seconds();
     let allocations = allocation_counter::measure(|| report = Some(worker.run()));
@@ -175,7 +174,11 @@ fn run_setting(setting: &Setting) -> Ran {
         _ => None,
     });
     let sent = sent.collect();
-    Ran { report: report.unwrap(), allocations: allocations.count_total, cpu_s, sent }
+    let mut report = report.unwrap();
+    if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut report.starts) {
+        add_unclaimed(unclaimed, &window, (starts, &mut report.recorder));
+    }
+    Ran { report, allocations: allocations.count_total, cpu_s, sent }
 }
 
 fn counted(report: &WorkerReport) -> u64 {
@@ -222,10 +225,26 @@ fn response_time_starts_at_the_intended_start() {
     let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
     let reads = &report.recorder.operations()[0];
     let response = reads.response.as_ref().unwrap();
-    assert_eq!(response.count(), reads.counters.get(Counter::Transactions));
-    assert!(response.max() >= Nanos(170_000), "{:?}", response.max());
-    assert!(reads.service.max() < Nanos(50_000), "{:?}", reads.service.max());
+    assert_eq!(response.observed.count(), reads.counters.get(Counter::Transactions));
+    assert!(response.observed.max() >= Nanos(170_000), "{:?}", response.observed.max());
+    assert!(reads.service.observed.max() < Nanos(50_000), "{:?}", reads.service.observed.max());
     assert_eq!(report.starts.unwrap().intended, 200);
+}
+
+#[test]
+fn every_transaction_that_was_due_is_answered_in_flight_or_not_started() {
+    // 10,000 starts within a millisecond, of which about 300 are answered.
+    let (stop, schedule) = (Stop::DurationS(0.001), Schedule::Constant { per_s: 1e7 });
+    let (report, _) = run_worker(stop, 4, schedule);
+    let (starts, answered) = (report.starts.unwrap(), counted(&report));
+    assert_eq!(starts.intended, answered + report.drained + starts.waiting);
+    assert!(report.drained > 0 && starts.waiting > 9_000, "{starts:?}");
+    let (service, response) = report.recorder.latencies().unwrap();
+    // Half of them waited for half of the millisecond and longer. The service times of those in flight are known.
+    let p50 = response.unwrap().figure(Quantity::Percentile(50.0)).unwrap().unwrap();
+    assert!(p50.is_bound && (400.0..600.0).contains(&p50.value), "{p50:?}");
+    let service = service.figure(Quantity::Percentile(50.0)).unwrap().unwrap();
+    assert!(!service.is_bound && service.value < 50.0, "{service:?}");
 }
 
 #[test]

@@ -125,7 +125,11 @@ impl Counts {
         // might never end.
         let rows =
             if outcome.wrong { outcome.rows.max(flight.tx.expected_rows()) } else { outcome.rows };
+        let response = now.since(flight.intended);
         if !self.window.counts(flight.claimed, now, rows) {
+            if self.is_past_end(now) {
+                self.report.recorder.drained(operation, service, response);
+            }
             return self.uncounted(service, now);
         }
         if let Some(tally) = session.tallies.get_mut(operation) {
@@ -135,7 +139,6 @@ impl Counts {
             tally.busy = tally.busy.after(service);
         }
         self.counted(now);
-        let response = now.since(flight.intended);
         let measured = Measured {
             operation,
             node: session.node,
@@ -155,6 +158,11 @@ impl Counts {
             // Without a rate, response time equals service time.
             samples.record(u32::try_from(session.number).unwrap_or(u32::MAX), now, response);
         }
+    }
+
+    /// Whether a transaction that was due in the measurement has ended after it.
+    fn is_past_end(&self, now: Nanos) -> bool {
+        now >= self.window.planned_end()
     }
 
     /// Counts a transaction that succeeded outside of the measurement.
@@ -250,7 +258,12 @@ impl Counts {
         }
         // Failed transactions count toward a number of rows too. Otherwise a run in which every
         // transaction fails would never end.
-        if self.window.counts(flight.claimed, now, flight.tx.expected_rows()) {
+        let counts = self.window.counts(flight.claimed, now, flight.tx.expected_rows());
+        if counts || self.is_past_end(now) {
+            let (service, response) = (now.since(flight.started), now.since(flight.intended));
+            self.report.recorder.unfinished(operation, service, response);
+        }
+        if counts {
             let origin = EventSource::operation(operation);
             let retried = u64::from(flight.retries > 0);
             self.report.recorder.count(origin, [(lost, 1), (Counter::Retried, retried)]);
@@ -373,7 +386,7 @@ impl Counts {
             // The last interval ends with the measurement.
             report.recorder.set_backlog(backlog, self.busy_at_end);
         }
-        report.starts = starts.report(&self.window, end);
+        report.starts = starts.report(&self.window, end, &mut report.recorder);
         (report.findings, report.unchecked) = (checks.findings, checks.unchecked);
         report
     }

@@ -47,7 +47,7 @@ use riops_wire::frame::READ_BYTES_MAX;
 pub(super) use rules::Rules;
 pub(super) use sessions::Sessions;
 use starts::Next;
-pub(super) use starts::StartQueue;
+pub(super) use starts::{StartQueue, add_unclaimed};
 use transport::ALARM;
 pub(super) use transport::Transport;
 
@@ -336,7 +336,7 @@ impl<C: Clock> Worker<C> {
             if !session.has_next() {
                 return self.finish_when_idle(number, now);
             }
-            match self.starts.next(&self.window, &self.rules, now) {
+            match self.starts.next(session, &self.window, &self.rules, now) {
                 Next::Start { intended, claimed } => match session.begin(intended, now, claimed) {
                     Ok(Begun::Sent) => {}
                     Ok(Begun::NoMore) => return self.finish_when_idle(number, now),
@@ -345,13 +345,15 @@ impl<C: Clock> Worker<C> {
                     }
                     Err(error) => self.fail(number, error, now),
                 },
-                Next::Skip { is_measured } => {
+                Next::Skip { is_measured, waited } => {
                     let operation = session.skip();
                     if is_measured {
+                        self.counts.report.recorder.unstarted(waited);
                         self.counts.skipped(session, operation, now);
                     }
                 }
-                Next::Wait => return self.starts.park(number, session),
+                Next::Wait { until } => return self.starts.park(number, session, until),
+                Next::Parked => return,
                 Next::End => return self.finish_when_idle(number, now),
             }
         }
@@ -360,14 +362,13 @@ impl<C: Clock> Worker<C> {
     /// Assigns the due starts to the waiting sessions.
     fn start_due(&mut self, now: Nanos) {
         while let Some((number, due)) = self.starts.pop_due(now) {
-            let Some(session) = self.sessions.get_mut(number) else {
-                continue;
-            };
-            session.parked = false;
             // Read the clock again: the previous session's send took time.
             let now = self.clock.now();
-            self.resume(number, now);
-            if self.starts.due() != Some(due)
+            if let Some(session) = self.sessions.get_mut(number) {
+                session.parked = false;
+                self.resume(number, now);
+            }
+            if self.starts.is_begun()
                 && self.window.is_measured(now)
                 && let Some(lag) = &mut self.counts.report.recorder.start_lag
             {
@@ -420,11 +421,14 @@ impl<C: Clock> Worker<C> {
 
     /// Ends the sessions that wait for a start or a connection, after the end of the measurement.
     fn begin_drain(&mut self, now: Nanos) {
-        self.starts.end();
         for number in 0..self.sessions.len() {
-            match self.sessions.get(number).map(|session| session.activity) {
-                Some(Activity::Work) => self.resume(number, now),
-                Some(Activity::Connect) => self.end(number, now),
+            let Some(session) = self.sessions.get_mut(number) else {
+                continue;
+            };
+            session.parked = false;
+            match session.activity {
+                Activity::Work => self.resume(number, now),
+                Activity::Connect => self.end(number, now),
                 _ => {}
             }
         }

@@ -72,6 +72,13 @@ pub struct Starts {
 }
 
 impl Starts {
+    /// Adds a start that no session has begun.
+    pub(in crate::engine) fn add_waiting(&mut self, waited: Nanos) {
+        self.intended += 1;
+        self.waiting += 1;
+        self.oldest_wait = self.oldest_wait.max(waited);
+    }
+
     /// Adds the starts of another worker.
     pub(in crate::engine) fn merge(&mut self, other: Self) {
         self.intended += other.intended;

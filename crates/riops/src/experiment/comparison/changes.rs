@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conditions::conditions;
 use crate::figure::Summary;
 use crate::plan::Plan;
 use crate::record::Record;
@@ -16,7 +17,7 @@ use crate::units::format::percent;
 const WAIT_POINTS: f64 = 0.05;
 /// Value of a property that a run lacks.
 const ABSENT: &str = "none";
-/// A property with more values in a group than this, such as a random seed, says nothing about the group.
+/// Of more values of a property in a group than this, only their number and the first and the last one are shown.
 const VALUES_MAX: usize = 3;
 
 /// Properties whose values in an imported run mean nothing.
@@ -36,6 +37,8 @@ pub enum Topic {
     Version,
     /// Machine, device, network and address.
     Environment,
+    /// State of dataset and caches, maintenance, other load, and transactions that did not succeed.
+    Condition,
     /// Plans of the statements.
     AccessPath,
     /// Bottleneck of a stage.
@@ -54,6 +57,7 @@ impl Topic {
             Self::Setting => "setting",
             Self::Version => "version",
             Self::Environment => "environment",
+            Self::Condition => "condition",
             Self::AccessPath => "access path",
             Self::Bottleneck => "bottleneck",
             Self::WaitEvent => "wait event",
@@ -93,7 +97,9 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
         .filter(is_known)
         .filter_map(|key| {
             let (in_a, in_b) = (of_a.get(key).unwrap_or(&none), of_b.get(key).unwrap_or(&none));
-            let is_shown = in_a != in_b && in_a.len() <= VALUES_MAX && in_b.len() <= VALUES_MAX;
+            // A random seed says nothing about a group.
+            let is_random = key.1 == "seed" && in_a.len().max(in_b.len()) > 1;
+            let is_shown = in_a != in_b && !is_random;
             let text = |values: &BTreeSet<String>| {
                 let all = joined(values);
                 match key.0 {
@@ -109,7 +115,10 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             })
         })
         .collect();
+    let condition = |(name, a, b)| Change { topic: Topic::Condition, name, a, b };
+    changes.extend(conditions(a, b).into_iter().map(condition));
     changes.extend(wait_changes(a, b));
+    changes.sort_by_key(|change| change.topic);
     changes
 }
 
@@ -150,7 +159,12 @@ fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
 }
 
 fn joined(values: &BTreeSet<String>) -> String {
-    values.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    match (values.first(), values.last()) {
+        (Some(first), Some(last)) if values.len() > VALUES_MAX => {
+            format!("{} values, {first} to {last}", values.len())
+        }
+        _ => values.iter().map(String::as_str).collect::<Vec<_>>().join(" | "),
+    }
 }
 
 fn properties(record: &Record) -> Properties {
@@ -187,6 +201,7 @@ fn properties(record: &Record) -> Properties {
     add(Topic::Environment, "device", storage.and_then(|storage| storage.device.clone()));
     access_paths(record, &mut all);
     bottlenecks(record, &mut all);
+    judgments(record, &mut all);
     if record.imported.is_some() {
         all.retain(|(_, name), _| !UNKNOWN_OF_IMPORTED.contains(&name.as_str()));
     }
@@ -247,6 +262,23 @@ fn bottlenecks(record: &Record, all: &mut Properties) {
         let word = summary.bottleneck_word();
         if !word.is_empty() {
             all.insert((Topic::Bottleneck, summary.stage.name.clone()), word.to_owned());
+        }
+    }
+}
+
+/// Whether each stage was steady, and whether it achieved its rate.
+fn judgments(record: &Record, all: &mut Properties) {
+    for stage in &record.stages {
+        let is_steady = stage.session_loop.steadiness.map(|found| found.steady);
+        let steady = is_steady.map(|steady| ("steady", if steady { "yes" } else { "no" }));
+        let rate = stage.rate_verdict().map(|verdict| ("rate", verdict.as_str()));
+        for (name, value) in steady.into_iter().chain(rate) {
+            let of_stage = if record.stages.len() > 1 {
+                format!("{}: {name}", stage.name)
+            } else {
+                name.to_owned()
+            };
+            all.insert((Topic::Condition, of_stage), value.to_owned());
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::group::Blocks;
 use crate::figure::Figure;
-use crate::record::{CommandRecord, Record, StageRecord};
+use crate::record::{AtLeast, CommandRecord, Record, StageRecord};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// Maximum number of characters of a command.
@@ -65,6 +65,12 @@ pub struct FigureComparison {
     pub a: Option<f64>,
     /// The value of B.
     pub b: Option<f64>,
+    /// Whether the value of A, or that of one of its runs, is only a lower bound.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub a_at_least: bool,
+    /// The same for B.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub b_at_least: bool,
     /// B relative to A; absent unless both groups have several runs with this figure.
     pub effect: Option<Effect>,
 }
@@ -113,10 +119,15 @@ pub(super) fn stages(
             figures: judged
                 .by_ref()
                 .take(count)
-                .map(|(position, (candidate, effect))| FigureComparison {
-                    main: position == 0,
-                    effect,
-                    ..candidate.figure
+                .map(|(position, (candidate, effect))| {
+                    let figure = candidate.figure;
+                    let (direction, bounds) =
+                        (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
+                    let effect = effect.map(|effect| Effect {
+                        outcome: effect.outcome.with_bounds(direction, bounds),
+                        ..effect
+                    });
+                    FigureComparison { main: position == 0, effect, ..figure }
                 })
                 .collect(),
         })
@@ -208,13 +219,19 @@ fn of_stage(a: &[StageOf<'_>], b: &[StageOf<'_>], blocks: &Blocks) -> Vec<Candid
         .into_iter()
         .filter_map(|figure| {
             let (mean_a, mean_b) = (figure.of_all(a), figure.of_all(b));
+            let is_bound = |mean: Option<AtLeast>, runs: &[StageOf<'_>]| {
+                mean.is_some_and(|mean| mean.is_bound)
+                    || runs.iter().any(|(_, stage)| figure.is_bound(stage))
+            };
             (mean_a.is_some() || mean_b.is_some()).then(|| Candidate {
                 figure: FigureComparison {
                     name: name_of(figure, first, has_response),
                     figure,
                     main: false,
-                    a: mean_a,
-                    b: mean_b,
+                    a: mean_a.map(|mean| mean.value),
+                    b: mean_b.map(|mean| mean.value),
+                    a_at_least: is_bound(mean_a, a),
+                    b_at_least: is_bound(mean_b, b),
                     effect: None,
                 },
                 blocks: blocks.values(&values(a, figure), &values(b, figure)),

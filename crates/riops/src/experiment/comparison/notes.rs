@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::figures::counts_transactions;
 use super::model::Comparison;
 use crate::metrics::warm_up;
-use crate::record::{Record, Validity};
+use crate::record::{Record, StageRecord, Validity};
 use crate::stats::{Needed, Settings};
 use crate::units::format::{number_of, percent};
 
@@ -38,6 +38,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         }
     }
     notes.extend(build_notes(a, b));
+    notes.extend(missing_note(a, b));
     if comparison.is_of_single_runs() {
         let needed = Needed::at(Settings::default().alpha);
         notes.push(format!(
@@ -61,6 +62,29 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         );
     }
     notes
+}
+
+/// Difference of the shares of transactions that did not succeed from which on the figures are those of different work.
+const MISSING_DIFFERS: f64 = 0.01;
+
+/// Groups of which different shares of the transactions succeeded.
+fn missing_note(a: &[&Record], b: &[&Record]) -> Option<String> {
+    let mean = |runs: &[&Record]| {
+        let shares: Vec<f64> = runs
+            .iter()
+            .flat_map(|run| &run.stages)
+            .filter_map(StageRecord::missing_share)
+            .collect();
+        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    };
+    let (of_a, of_b) = (mean(a), mean(b));
+    ((of_a - of_b).abs() >= MISSING_DIFFERS).then(|| {
+        format!(
+            "{} of the transactions of A did not succeed, and {} of those of B: figures of the others compare different work",
+            percent(of_a),
+            percent(of_b)
+        )
+    })
 }
 
 /// Options of a build that cost speed: of compilers, and of the server.

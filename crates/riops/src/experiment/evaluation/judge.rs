@@ -87,7 +87,7 @@ impl Judge<'_> {
     ) -> Option<BTreeMap<u32, Block>> {
         let values = |group: &Group<'_>, block: Option<u32>| -> Option<Vec<f64>> {
             let runs = group.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
-            runs.map(|run| figure.of(run.record, slot.of(run.record)?)).collect()
+            runs.map(|run| figure.exact(run.record, slot.of(run.record)?)).collect()
         };
         if !self.in_blocks {
             let all = Block { a: values(a, None)?, b: values(b, None)? };

@@ -7,6 +7,7 @@ use crate::experiment::comparison::Change;
 use crate::experiment::search::rate::{self, RateResult};
 use crate::figure::{Estimate, Figure};
 use crate::stats::{Interval, Outcome, ScalingLaw};
+use crate::units::format::bounded;
 
 /// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -274,6 +275,14 @@ pub struct FigureView {
     /// Relative to the baseline; absent for the baseline itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_baseline: Option<Against>,
+}
+
+impl FigureView {
+    /// Returns the value as text, with its unit unless it is a rate.
+    #[must_use]
+    pub fn text(&self) -> String {
+        bounded(self.figure.text(self.estimate.value), self.estimate.at_least)
+    }
 }
 
 /// A figure relative to that of the baseline.

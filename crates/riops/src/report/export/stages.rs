@@ -3,8 +3,8 @@
 use super::error::ExportError;
 use super::row::Row;
 use super::table::{Column, csv_columns, csv_table};
-use crate::figure::STATISTICS;
 use crate::figure::{Bottleneck, Summary};
+use crate::figure::{STATISTICS, Statistic};
 use crate::plan::Driver;
 use crate::record::{LatencyKind, Record, Status, Validity};
 
@@ -67,6 +67,9 @@ fn counts<'a>() -> Vec<Column<Row<'a>>> {
         reconnects: of_loop(row, row.stage.session_loop.reconnects),
         late_transactions: row.stage.session_loop.late.map(|late| late.transactions),
         skipped_starts: row.stage.session_loop.schedule.as_ref().map(|schedule| schedule.skipped),
+        waiting_starts: row.stage.session_loop.schedule.as_ref().map(|schedule| schedule.waiting),
+        unanswered_transactions: unanswered(row),
+        longest_pause_s: row.stage.session_loop.longest_pause_s,
     }}
 }
 
@@ -84,6 +87,17 @@ fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
         let value = move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind).into();
         (each.column(kind), Box::new(value))
     }));
+    columns.push((
+        Statistic::bound_column(kind),
+        Box::new(move |row: &Row<'a>| {
+            let each = &row.stage.session_loop;
+            let summary = match kind {
+                LatencyKind::Service => each.service_us.as_ref(),
+                LatencyKind::Response => each.response_us.as_ref(),
+            };
+            summary.and_then(|summary| summary.lower_bound_from).into()
+        }),
+    ));
     columns
 }
 
@@ -99,6 +113,12 @@ fn details<'a>() -> Vec<Column<Row<'a>>> {
         steady: row.stage.session_loop.steadiness.map(|each| each.steady),
         bottleneck: bottleneck(row),
     }}
+}
+
+/// Transactions in flight at the end of the measurement.
+fn unanswered(row: &Row<'_>) -> Option<u64> {
+    let drained = &row.stage.session_loop.drained;
+    of_loop(row, drained.transactions + drained.lost)
 }
 
 /// `key=value`, separated by semicolons.

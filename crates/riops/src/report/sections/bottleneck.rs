@@ -1,9 +1,9 @@
 //! The bottleneck of a run, and the figures of machine, client and device.
 
 use crate::figure::{Bottleneck, DeviceLoad, Summary};
-use crate::record::{ClientLimit, DeviceUse};
+use crate::record::{ClientLimit, DeviceUse, Sampled};
 use crate::report::document::Document;
-use crate::report::sections::waits::named;
+use crate::report::sections::waits::{meaning, named};
 use crate::units::format::{duration_us, percent, rate};
 
 /// Wait events that are named as the bottleneck.
@@ -17,6 +17,9 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
     let text = match summary.bottleneck() {
         Bottleneck::Client => client_text(summary),
         Bottleneck::Locks => "locks: the sessions waited for each other".to_owned(),
+        Bottleneck::SharedCpu if summary.record.client.server_may_be_here => {
+            "CPU: all processors of this machine, on which the server may be, too".to_owned()
+        }
         Bottleneck::SharedCpu => {
             "CPU: all processors of this machine, shared by server and client".to_owned()
         }
@@ -26,8 +29,10 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
         ),
         Bottleneck::Waits => {
             let (share, events) = summary.server_waits().unwrap_or_default();
+            let meaning = events.first().and_then(|event| meaning(&event.event));
+            let meaning = meaning.map_or_else(String::new, |meaning| format!("; {meaning}"));
             let named = named(events, WAITS_MAX);
-            format!("waits of the server, {} of the session time: {named}", percent(share))
+            format!("waits of the server, {} of the session time: {named}{meaning}", percent(share))
         }
         Bottleneck::Device => full_device_text(summary),
         Bottleneck::BusyDevice => {
@@ -126,7 +131,12 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     if rest >= 0.01 {
         parts.push(format!("{name} {}", percent(rest)));
     }
-    document.line("machine", format!("{} of CPU busy: {}", percent(busy), parts.join(", ")));
+    let speeds = stage.probes.as_ref().map_or_else(Vec::new, Sampled::processor_speeds);
+    let lowest = speeds.iter().copied().min_by(f64::total_cmp).filter(|_| speeds.len() > 1);
+    let speed = lowest.map_or_else(String::new, |lowest| {
+        format!("; processor speed at least {} of the start", percent(lowest))
+    });
+    document.line("machine", format!("{} of CPU busy: {}{speed}", percent(busy), parts.join(", ")));
 }
 
 fn client(document: &mut Document, summary: &Summary<'_>) {

@@ -71,6 +71,10 @@ pub(in crate::report) fn schedule(document: &mut Document, stage: &StageRecord) 
                 duration_us(schedule.oldest_wait_us)
             ),
         };
+        let unanswered = match schedule.unanswered {
+            0 => String::new(),
+            unanswered => format!("; {} in flight at the end", count(unanswered)),
+        };
         let intended = count(schedule.intended);
         if schedule.backlog_at_start > 0 {
             let text = format!(
@@ -81,7 +85,10 @@ pub(in crate::report) fn schedule(document: &mut Document, stage: &StageRecord) 
         }
         document.line(
             "schedule",
-            format!("{} of {intended} intended starts{skipped}{waiting}", count(schedule.sent)),
+            format!(
+                "{} of {intended} intended starts{skipped}{unanswered}{waiting}",
+                count(schedule.sent)
+            ),
         );
         if let Some(lag) = &schedule.start_lag_us {
             let text = format!(
@@ -116,13 +123,44 @@ pub(in crate::report) fn drained(document: &mut Document, stage: &StageRecord) {
         let lost = number_of(drained.lost, "transaction");
         document.line("in flight", format!("{lost} at the end failed or did not finish"));
     }
-    let longest_us = stage.session_loop.service_us.as_ref().map_or(0.0, |latency| latency.max);
-    if drained.max_us > longest_us {
-        let finished = number_of(drained.transactions, "transaction");
-        let longest = duration_us(drained.max_us);
-        document.line(
-            "in flight",
-            format!("{finished} at the end, not counted; the longest took {longest}"),
-        );
+}
+
+/// The longest time without a successful transaction, error or not.
+pub(in crate::report) fn pause(document: &mut Document, stage: &StageRecord) {
+    if let Some(seconds) = stage.session_loop.longest_pause_s {
+        let longest = duration_us(seconds * 1e6);
+        document.line("pause", format!("at most {longest} without a successful transaction"));
     }
+}
+
+/// Why latencies are lower bounds: the transactions that did not succeed within the measurement.
+pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
+    let each = &stage.session_loop;
+    if each.latency_us().is_none_or(|latency| latency.lower_bound_from.is_none()) {
+        return;
+    }
+    let outcomes = each.outcomes.unwrap_or_default();
+    let (skipped, waiting) =
+        each.schedule.as_ref().map_or((0, 0), |schedule| (schedule.skipped, schedule.waiting));
+    let missing = [
+        (outcomes.failed, "failed"),
+        (outcomes.unknown, "with an unknown outcome"),
+        (skipped, "skipped"),
+        (each.drained.transactions + each.drained.lost, "in flight at the end"),
+        (waiting, "not started"),
+    ];
+    let found = missing.into_iter().filter(|(number, _)| *number > 0);
+    let texts: Vec<_> = found.map(|(number, what)| format!("{} {what}", count(number))).collect();
+    let longest = duration_us(each.drained.max_us);
+    let drained = match each.drained.transactions {
+        0 => String::new(),
+        _ => format!("; the longest of those in flight took {longest}"),
+    };
+    document.line(
+        "≥",
+        format!(
+            "a lower bound: transactions that did not succeed within the measurement ({}) may have taken longer{drained}",
+            texts.join(", ")
+        ),
+    );
 }

@@ -3,7 +3,7 @@
 use crate::record::{Record, StageRecord, Status};
 use crate::report::document::{Document, Tone};
 use crate::report::words::Words;
-use crate::units::format::rate;
+use crate::units::format::{duration_us, percent, rate};
 
 /// The rates at both ends of each stage that was not steady.
 pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, words: &dyn Words) {
@@ -27,14 +27,38 @@ pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, wo
     }
 }
 
+/// What changed in a stage that was not steady.
 fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
     let found = stage.session_loop.steadiness.filter(|found| !found.steady)?;
-    let (first, last, unit) = if words.traits().counts_transactions || stage.rows == 0 {
-        let (first, last) =
-            (found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s);
-        (first, last, "transactions/s")
+    let by_transactions = words.traits().counts_transactions || stage.rows == 0;
+    let (rows_each, unit) = if by_transactions {
+        (1.0, "transactions/s")
     } else {
-        (found.first_fifth_rows_per_s, found.last_fifth_rows_per_s, "rows/s")
+        (stage.rows as f64 / stage.transactions.max(1) as f64, "rows/s")
+    };
+    if let Some(shift) = found.shift {
+        let (inside, outside) = if shift.of_response {
+            (format!("response time {}", duration_us(shift.inside)), duration_us(shift.outside))
+        } else {
+            let of = |per_s: f64| rate(per_s * rows_each);
+            (format!("{} {unit}", of(shift.inside)), of(shift.outside))
+        };
+        let (from, to) = (shift.from_s, shift.to_s);
+        let when = match (from == 0.0, shift.is_at_end) {
+            (true, _) => format!("until {to:.1} s"),
+            (false, true) => format!("from {from:.1} s on"),
+            (false, false) => format!("from {from:.1} to {to:.1} s"),
+        };
+        return Some(format!("{inside} {when}, {outside} in the rest; the mean describes neither"));
+    }
+    if found.low_share > 0.0 {
+        let share = percent(found.low_share);
+        return Some(format!("less than half of the usual rate in {share} of the intervals"));
+    }
+    let (first, last) = if by_transactions {
+        (found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s)
+    } else {
+        (found.first_fifth_rows_per_s, found.last_fifth_rows_per_s)
     };
     Some(format!(
         "{} {unit} in the first fifth, {} in the last; the mean describes neither",
@@ -42,7 +66,6 @@ fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
         rate(last)
     ))
 }
-
 #[cfg(test)]
 mod tests {
     use crate::record::{Status, SteadinessRecord};
@@ -56,7 +79,7 @@ mod tests {
             first_fifth_rows_per_s: 34_000.0,
             last_fifth_rows_per_s: 287_500.0,
             truncated_share: 0.5,
-            steady: false,
+            ..SteadinessRecord::default()
         }
     }
 

@@ -22,6 +22,47 @@ pub(in crate::report) fn waits(document: &mut Document, summary: &Summary<'_>) {
     document.line("wait events", format!("{named} ({samples}, {cost} of one CPU)"));
 }
 
+/// What a wait event means (PostgreSQL documentation, "The Cumulative Statistics System", tables of wait events). Names
+/// that differ between versions are written as in the latest one.
+pub(in crate::report) fn meaning(event: &str) -> Option<&'static str> {
+    let meaning = match event {
+        "IPC:SyncRep" => "commits wait for a synchronous standby",
+        "IO:WalSync" | "IO:WALSync" => "commits wait until the WAL is on the device",
+        "IO:WalWrite" | "IO:WALWrite" => "the WAL is being written",
+        "LWLock:WALWrite" | "LWLock:WALWriteLock" => {
+            "commits wait for the write of the WAL by another session"
+        }
+        "LWLock:WALInsert" | "LWLock:wal_insert" => "changes wait for a place in the WAL",
+        "IO:DataFileRead" | "IO:AioIoCompletion" => {
+            "blocks are read that are not in shared buffers"
+        }
+        "IO:DataFileWrite" | "IO:DataFileFlush" => {
+            "sessions write blocks to make room in shared buffers"
+        }
+        "IO:DataFileExtend" => "tables grow",
+        "IO:BufFileRead" | "IO:BufFileWrite" => "temporary files: work_mem is too small",
+        "LWLock:BufferContent"
+        | "LWLock:buffer_content"
+        | "Buffer:BufferExclusive"
+        | "Buffer:BufferShared" => "sessions use the same blocks",
+        "IPC:BufferIo" | "IPC:BufferIO" | "LWLock:BufferIO" => {
+            "sessions wait for a block that another one reads"
+        }
+        "LWLock:BufferMapping" | "LWLock:buffer_mapping" => {
+            "blocks are exchanged in shared buffers"
+        }
+        "LWLock:LockManager" | "LWLock:lock_manager" => {
+            "more tables, indexes or partitions are locked than have a fast path"
+        }
+        "LWLock:ProcArray" | "LWLock:ProcArrayLock" => {
+            "sessions take snapshots or end transactions"
+        }
+        "Timeout:VacuumDelay" | "Timeout:VacuumCostDelay" => "VACUUM sleeps (vacuum_cost_delay)",
+        _ => return None,
+    };
+    Some(meaning)
+}
+
 /// The most frequent events with their shares.
 pub(in crate::report) fn named<'a>(
     waits: impl IntoIterator<Item = &'a WaitShare>,

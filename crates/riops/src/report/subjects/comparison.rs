@@ -6,7 +6,7 @@ use super::super::table::{Table, number, word};
 use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
 use crate::record::Record;
 use crate::stats::{Effect, Needed, Outcome, Settings};
-use crate::units::format::{number_of, percent};
+use crate::units::format::{bounded, number_of, percent};
 
 /// Returns the document of a comparison.
 #[must_use]
@@ -88,13 +88,15 @@ fn figures(title: &str, figures: &[FigureComparison]) -> Table {
         word("verdict"),
     ];
     let row = |figure: &FigureComparison| {
-        let value = |value: Option<f64>| value.map(|value| figure.figure.text(value)).into();
+        let value = |value: Option<f64>, is_bound: bool| {
+            value.map(|value| bounded(figure.figure.text(value), is_bound)).into()
+        };
         let effect = figure.effect.as_ref();
         let of_effect = |text: fn(&Effect) -> Option<String>| effect.and_then(text).into();
         vec![
             figure.name.clone().into(),
-            value(figure.a),
-            value(figure.b),
+            value(figure.a, figure.a_at_least),
+            value(figure.b, figure.b_at_least),
             relative(figure).into(),
             of_effect(|effect| effect.interval.map(change_interval)),
             of_effect(|effect| Some(p_text(effect.p_adjusted))),
@@ -111,7 +113,12 @@ fn relative(figure: &FigureComparison) -> Option<String> {
         (None, Some(a), Some(b)) if a > 0.0 => Some(b / a),
         _ => None,
     };
-    ratio.map(change_text)
+    let text = ratio.map(change_text)?;
+    match (figure.a_at_least, figure.b_at_least) {
+        (false, is_bound) => Some(bounded(text, is_bound)),
+        (true, false) => Some(format!("≤ {text}")),
+        (true, true) => None,
+    }
 }
 
 /// The conclusion: about the main figure, then about figures with another verdict.
@@ -125,11 +132,11 @@ fn verdict_lines(comparison: &Comparison) -> Vec<String> {
         let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
         return vec![format!("none: {}", needed.unwrap_or_default())];
     };
-    let mut lines = vec![conclusion(&main.name, found, comparison.effect)];
+    let mut lines = vec![conclusion(main, found, comparison.effect)];
     for (figure, other) in &judged {
         let is_news = matches!(other.outcome, Outcome::Faster | Outcome::Slower);
         if is_news && !figure.main && other.outcome != found.outcome {
-            lines.push(conclusion(&figure.name, other, comparison.effect));
+            lines.push(conclusion(figure, other, comparison.effect));
         }
     }
     lines
@@ -145,7 +152,14 @@ fn expected_text(runs: usize) -> String {
 }
 
 /// The verdict on a figure in a sentence.
-fn conclusion(name: &str, found: &Effect, relevant: f64) -> String {
+fn conclusion(figure: &FigureComparison, found: &Effect, relevant: f64) -> String {
+    let name = &figure.name;
+    let of = match (figure.a_at_least, figure.b_at_least) {
+        (true, true) => Some("A and B"),
+        (true, false) => Some("A"),
+        (false, true) => Some("B"),
+        (false, false) => None,
+    };
     let interval = found.interval.map(change_interval).unwrap_or_default();
     match found.outcome {
         Outcome::Faster | Outcome::Slower => {
@@ -155,9 +169,12 @@ fn conclusion(name: &str, found: &Effect, relevant: f64) -> String {
         Outcome::Equivalent => {
             format!("equivalent: {name} differs by less than {} ({interval})", percent(relevant))
         }
-        Outcome::Inconclusive => match (found.design.needed, found.runs_expected) {
-            (Some(needed), _) => format!("inconclusive: {needed}"),
-            (None, expected) => {
+        Outcome::Inconclusive => match (of, found.design.needed, found.runs_expected) {
+            (Some(of), ..) => format!(
+                "inconclusive: {name} of {of} is a lower bound, because transactions did not succeed"
+            ),
+            (None, Some(needed), _) => format!("inconclusive: {needed}"),
+            (None, None, expected) => {
                 let open = open_text(name, found.interval, Some(found.p_adjusted));
                 let expected = expected.map_or_else(String::new, |runs| {
                     format!("; a verdict probably needs {} runs of each", expected_text(runs))

@@ -12,7 +12,7 @@ use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
 use crate::stats::{ChangeSettings, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
-use crate::units::format::{count, number_of, rate, short_id, to_the_minute};
+use crate::units::format::{bounded, count, number_of, rate, short_id, to_the_minute};
 
 /// Returns the figures that can be selected for every series.
 pub fn history_figures() -> impl Iterator<Item = Figure> {
@@ -43,6 +43,9 @@ pub struct HistoryPoint {
     pub started_at: String,
     /// The value, in the unit of the figure.
     pub value: f64,
+    /// Whether the value is only a lower bound.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub at_least: bool,
     /// What makes the run other than a plain valid one, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<String>,
@@ -114,7 +117,7 @@ pub fn history(
     for stage in stages {
         by_run.entry(&stage.run_id).or_default().push(stage);
     }
-    let mut series: Vec<HistorySeries> = Vec::new();
+    let mut series: Vec<(Vec<String>, HistorySeries)> = Vec::new();
     for run in ordered {
         for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
             let figure = figure.unwrap_or_else(|| main_figure(run, stage));
@@ -122,29 +125,36 @@ pub fn history(
             let Some(value) = stored.filter(|&value| value > 0.0) else {
                 continue;
             };
-            let name = name_of(run, stage);
+            let (name, origin) = (name_of(run, stage), origin_of(run));
             let point = HistoryPoint {
                 run: run.id.clone(),
                 started_at: run.started_at.clone(),
                 value,
+                at_least: is_bound(figure, stage),
                 marks: run.marks.clone(),
             };
-            match series.iter_mut().find(|each| each.name == name && each.figure == figure) {
-                Some(known) => known.points.push(point),
-                None => series.push(HistorySeries {
-                    name,
-                    figure,
-                    points: vec![point],
-                    changes: Vec::new(),
-                }),
+            let is_same = |(known, each): &&mut (Vec<String>, HistorySeries)| {
+                *known == origin && each.name == name && each.figure == figure
+            };
+            if let Some((_, known)) = series.iter_mut().find(is_same) {
+                known.points.push(point);
+            } else {
+                let (points, changes) = (vec![point], Vec::new());
+                series.push((origin, HistorySeries { name, figure, points, changes }));
             }
         }
     }
+    let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
     for each in &mut series {
         each.changes = changes(each, effect);
     }
     series
+}
+
+fn is_bound(figure: Figure, stage: &StageSummary) -> bool {
+    let from = stage.figure("lower_bound_from");
+    figure.percent().zip(from).is_some_and(|(percent, from)| percent >= from)
 }
 
 /// What distinguishes the series: runs with other values here are not comparable.
@@ -159,6 +169,29 @@ fn name_of(run: &RunSummary, stage: &StageSummary) -> String {
     parts.extend(run.rate_per_s.map(|per_s| format!("rate {}/s", rate(per_s))));
     parts.push(number_of(stage.sessions.into(), "session"));
     parts.join(", ")
+}
+
+/// What else distinguishes the series: its name has it only where it differs.
+fn origin_of(run: &RunSummary) -> Vec<String> {
+    let parts = [&run.flavor, &run.client_host, &run.distribution];
+    parts.into_iter().map(|part| part.clone().unwrap_or_default()).collect()
+}
+
+/// Adds to the names of series with the same name where they come from.
+fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeries> {
+    let known: Vec<_> =
+        series.iter().map(|(origin, each)| (each.name.clone(), origin.clone())).collect();
+    let named = |(origin, mut each): (Vec<String>, HistorySeries)| {
+        let others = || known.iter().filter(|(name, _)| *name == each.name);
+        let differs = |(position, part): &(usize, &String)| {
+            !part.is_empty() && others().any(|(_, other)| other.get(*position) != Some(*part))
+        };
+        let parts: Vec<_> = origin.iter().enumerate().filter(differs).collect();
+        let parts: Vec<String> = parts.into_iter().map(|(_, part)| format!(", {part}")).collect();
+        each.name.extend(parts);
+        each
+    };
+    series.into_iter().map(named).collect()
 }
 
 fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
@@ -213,7 +246,8 @@ fn table(series: &HistorySeries) -> Table {
         vec![
             short_id(&point.run).into(),
             to_the_minute(&point.started_at).into(),
-            Cell::from(series.figure.text(point.value)).with_bar(point.value / largest),
+            Cell::from(bounded(series.figure.text(point.value), point.at_least))
+                .with_bar(point.value / largest),
             change.map(verdict).unwrap_or_default().into(),
             point.marks.clone().unwrap_or_default().into(),
         ]
@@ -327,6 +361,16 @@ mod tests {
             .collect();
         let expected = [("rows, 4 sessions".to_owned(), 11), ("rows, 8 sessions".to_owned(), 3)];
         assert_eq!(lengths, expected);
+        // Another machine is another series.
+        runs[1].client_host = Some("fast".to_owned());
+        let names: Vec<_> = history(&runs, &stages, None, 0.02)
+            .into_iter()
+            .map(|series| (series.name, series.points.len()))
+            .collect();
+        assert_eq!(
+            names[..2],
+            [("rows, 4 sessions".to_owned(), 10), ("rows, 4 sessions, fast".to_owned(), 1)]
+        );
     }
 
     #[test]

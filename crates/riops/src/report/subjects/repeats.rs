@@ -4,13 +4,14 @@ use crate::experiment::comparison::{FigureValues, group_figures};
 use crate::record::{Record, Status};
 use crate::report::document::{Document, Hint};
 use crate::report::form::Extras;
+use crate::report::latency::latency_named;
 use crate::report::render::fill::wrapped;
 use crate::report::setup::badge;
 use crate::report::subjects::run::threshold_text;
 use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
 use crate::stats::summary;
-use crate::units::format::{duration_us, number_of, rate, short_id};
+use crate::units::format::{number_of, rate, short_id};
 use crate::units::text::one_line;
 
 /// One of several runs in a line.
@@ -25,10 +26,9 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
         } else {
             format!("{} rows/s", rate(stage.throughput.rows_per_s))
         };
-        let p99 = stage
-            .session_loop
-            .latency_us()
-            .map_or_else(String::new, |latency| format!(", p99 {}", duration_us(latency.p99)));
+        let latency = stage.session_loop.latency_us();
+        let p99 = latency.and_then(|latency| latency_named(latency, "p99"));
+        let p99 = p99.map_or_else(String::new, |p99| format!(", p99 {p99}"));
         parts.push(format!("{name}{throughput}{p99}"));
     }
     let marks = record.marks().join(", ");
@@ -122,6 +122,7 @@ mod tests {
             stage: None,
             threshold: "tps>700".parse().unwrap(),
             found: Some(612.0),
+            at_least: false,
             held: false,
             ended_run: false,
         });

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::record::Validity;
+use crate::figure::Statistic;
+use crate::record::{LatencyKind, Validity};
 use crate::report::export::{ExportError, cell, csv_text};
 use crate::report::render::fill::fill;
 use crate::report::render::table::{table_columns, table_lines};
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::store::{RunSummary, Sort, StageSummary};
-use crate::units::format::{count, duration_us, rate, short_id, to_the_minute};
+use crate::units::format::{bounded, count, duration_us, rate, short_id, to_the_minute};
 use crate::units::text::{json, json_text};
 
 /// One line of the list: a run, or one of its stages.
@@ -69,9 +70,11 @@ fn entries(has_response: bool) -> [Entry; 20] {
         (word("valid"), true, |line| valid_text(line.run.validity()).into()),
         (number("rows/s"), false, |line| line.figure("rows_per_s", rate)),
         (number("tx/s"), false, |line| line.figure("transactions_per_s", rate)),
-        (number("response p99"), false, |line| line.figure("response_p99_us", duration_us)),
+        (number("response p99"), false, |line| {
+            line.p99("response_p99_us", Statistic::bound_column(LatencyKind::Response))
+        }),
         (number(if has_response { "service p99" } else { "p99" }), false, |line| {
-            line.figure("service_p99_us", duration_us)
+            line.p99("service_p99_us", Statistic::bound_column(LatencyKind::Service))
         }),
         (number("MB/s"), false, |line| line.figure("device_mb_s", rate)),
         (number("batch"), true, |line| {
@@ -104,6 +107,11 @@ impl RunLine<'_> {
     /// A column of the stage, or of the run.
     fn number(&self, column: &str) -> Option<f64> {
         self.stage.map_or_else(|| self.run.number(column), |stage| stage.figure(column))
+    }
+
+    fn p99(&self, column: &str, bound_column: &str) -> Cell {
+        let is_bound = self.number(bound_column).is_some_and(|from| from <= 99.0);
+        self.number(column).map(|us| bounded(duration_us(us), is_bound)).into()
     }
 
     fn figure(&self, column: &str, text: fn(f64) -> String) -> Cell {
@@ -320,6 +328,7 @@ mod tests {
             stage: None,
             threshold: "tps>700".parse().unwrap(),
             found: Some(612.0),
+            at_least: false,
             held: false,
             ended_run: false,
         });

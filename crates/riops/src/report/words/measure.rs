@@ -1,7 +1,7 @@
 //! The main result of a run of session loops: throughput and latency of a single stage, or a table of the stages.
 
 use crate::figure::Summary;
-use crate::record::{LatencySummary, Record, StageRecord, Throughput};
+use crate::record::{Record, StageRecord, Throughput};
 use crate::report::document::{Document, Headline};
 use crate::report::imported::reported_latency;
 use crate::report::latency::{latency_cell, latency_text};
@@ -130,10 +130,10 @@ impl Row<'_> {
     }
 
     /// A latency of the response time with a rate, otherwise of the service time.
-    fn latency(&self, is_response: bool, pick: fn(&LatencySummary) -> f64) -> Cell {
+    fn latency(&self, is_response: bool, key: &str) -> Cell {
         let each = &self.summary.stage.session_loop;
         let found = if is_response { &each.response_us } else { &each.service_us };
-        latency_cell(found.as_ref(), pick)
+        latency_cell(found.as_ref(), key)
     }
 }
 
@@ -181,16 +181,22 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
                 let per_s = row.summary.stage.throughput.rows_per_s;
                 Cell::from(rate(per_s)).with_bar(per_s / row.most_per_s)
             }),
-            (number("response p50"), |row| row.latency(true, |latency| latency.p50)),
-            (number("response p99"), |row| row.latency(true, |latency| latency.p99)),
-            (number("p50"), |row| {
-                if row.has_response { "".into() } else { row.latency(false, |latency| latency.p50) }
-            }),
-            (number("p99"), |row| {
-                if row.has_response { "".into() } else { row.latency(false, |latency| latency.p99) }
-            }),
+            (number("response p50"), |row| row.latency(true, "p50")),
+            (number("response p99"), |row| row.latency(true, "p99")),
+            (
+                number("p50"),
+                |row| {
+                    if row.has_response { "".into() } else { row.latency(false, "p50") }
+                },
+            ),
+            (
+                number("p99"),
+                |row| {
+                    if row.has_response { "".into() } else { row.latency(false, "p99") }
+                },
+            ),
             (number("service p99"), |row| {
-                if row.has_response { row.latency(false, |latency| latency.p99) } else { "".into() }
+                if row.has_response { row.latency(false, "p99") } else { "".into() }
             }),
             (word("bottleneck"), |row| row.summary.bottleneck_word().into()),
         ],

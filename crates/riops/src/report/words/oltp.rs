@@ -5,11 +5,12 @@ use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
 use crate::record::{Point, Record, StageRecord};
 use crate::report::document::{Document, Hint};
 use crate::report::interval::asides;
+use crate::report::latency::latency_named;
 use crate::report::sysbench::{latency, percentile_name, sysbench_interval};
 use crate::report::words::common::keys_text;
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
-use crate::units::format::{count, duration_us, number_of, percent, rate};
+use crate::units::format::{bounded, count, duration_us, number_of, percent, rate};
 
 /// Lost time is reported from this share of the session time on.
 const LOST_SHARE: f64 = 0.05;
@@ -72,15 +73,16 @@ impl Words for OltpRun {
             let has_response = stage.session_loop.response_us.is_some();
             let percentile = stage.session_loop.percentile_us.map_or_else(String::new, |us| {
                 let name = percentile_name(summary.record.plan.percentile);
-                format!(" · {name} {}", duration_us(us))
+                let is_bound = latency.is_bound(Some(summary.record.plan.percentile));
+                format!(" · {name} {}", bounded(duration_us(us), is_bound))
             });
             lines.push((
                 if has_response { "response time" } else { "latency" }.to_owned(),
                 format!(
                     "min {} · avg {} · max {}{percentile} · sum {sum:.3} s",
                     duration_us(latency.min),
-                    duration_us(latency.mean),
-                    duration_us(latency.max),
+                    latency_named(latency, "mean").unwrap_or_default(),
+                    latency_named(latency, "max").unwrap_or_default(),
                 ),
             ));
         }

@@ -2,6 +2,7 @@
 
 mod client;
 mod io;
+mod latencies;
 mod mix;
 mod neighbors;
 mod nodes;

@@ -2,9 +2,7 @@
 
 use crate::engine::StageResult;
 use crate::metrics::{CommandTotals, Counter, Counters};
-use crate::record::{
-    CommandRecord, DatabaseUse, Histogram, HistogramError, OperationRecord, Outcomes,
-};
+use crate::record::{CommandRecord, DatabaseUse, HistogramError, OperationRecord, Outcomes};
 use crate::workload::ScriptCommand;
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
@@ -74,9 +72,12 @@ pub(super) fn operations(
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
                 skipped: totals.counters.get(Counter::Skipped),
-                response_us: totals.response.as_ref().and_then(Histogram::summary),
-                service_us: totals.service.summary(),
-                histogram: Some(totals.service.stored()?),
+                response_us: match &totals.response {
+                    Some(response) => response.summary()?,
+                    None => None,
+                },
+                service_us: totals.service.summary()?,
+                histogram: Some(totals.service.observed.stored()?),
             })
         })
         .collect()

@@ -2,13 +2,14 @@
 
 use super::client::{ClientUse, client_cpu};
 use super::io;
+use super::latencies::{latencies, steadiness_of};
 use super::mix::mix_of;
 use super::nodes::{imbalance_of, nodes};
 use super::operations::{blocks_per_transaction, commands, operations, outcomes};
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{Counter, Counters, steadiness_of};
+use crate::metrics::{Counter, Counters};
 use crate::plan::{Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
@@ -28,8 +29,8 @@ pub(in crate::run) fn stage(
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
     let statements = counters.get(Counter::Statements);
-    let latencies = result.recorder.latencies()?;
-    let (service, response) = &latencies;
+    let (service, response) = result.recorder.latencies()?;
+    let latencies = latencies(&service, response.as_ref(), plan)?;
     let seconds = result.seconds;
     let throughput = throughput(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
@@ -56,7 +57,7 @@ pub(in crate::run) fn stage(
         transactions,
         sessions: result.sessions.len(),
         stalls: result.recorder.poll_stalls.summary(),
-        latency: response.summary().or_else(|| service.summary()),
+        latency: latencies.latency_us().cloned(),
         shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
@@ -64,7 +65,7 @@ pub(in crate::run) fn stage(
     Ok(StageRecord {
         name: result.name.clone(),
         kind: if traits.has_server_loop { "server_loop" } else { "loop" }.to_owned(),
-        database_s: Some(service.total_s()),
+        database_s: Some(service.observed.total_s()),
         seconds,
         // A stage may have fewer sessions than the maximum of the plan.
         sessions: u32::try_from(result.sessions.len()).unwrap_or(plan.sessions),
@@ -74,7 +75,7 @@ pub(in crate::run) fn stage(
         throughput,
         io: io::io(&usage, work, storage),
         client_cpu,
-        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes, &latencies))?,
+        session_loop: session_loop(result, &usage, plan, (&traits, row_bytes), latencies)?,
         ..with_counters(usage, caches, client)
     })
 }
@@ -83,7 +84,8 @@ fn session_loop(
     result: StageResult,
     usage: &MachineUse,
     plan: &Plan,
-    (traits, row_bytes, (service, response)): (&Traits, Option<u64>, &(Histogram, Histogram)),
+    (traits, row_bytes): (&Traits, Option<u64>),
+    latencies: LoopRecord,
 ) -> Result<LoopRecord, HistogramError> {
     let recorder = &result.recorder;
     let counters = recorder.counters();
@@ -100,11 +102,6 @@ fn session_loop(
         update_batch: traits.update_batch,
         method: traits.method.map(str::to_owned),
         row_bytes,
-        reported_latency: None,
-        service_us: service.summary(),
-        response_us: response.summary(),
-        histogram: Some(service.stored()?),
-        response_histogram: (response.count() > 0).then(|| response.stored()).transpose()?,
         outcomes: Some(outcomes),
         retries,
         retried: counters.get(Counter::Retried),
@@ -113,11 +110,7 @@ fn session_loop(
         reconnects: counters.get(Counter::Reconnects),
         queries: Queries::from(&counters),
         attempt_us: (retries > 0).then(|| recorder.attempts.summary()).flatten(),
-        percentile_us: [response, service]
-            .into_iter()
-            .find(|histogram| histogram.count() > 0)
-            .filter(|_| plan.percentile > 0.0)
-            .and_then(|histogram| histogram.percentile_us(plan.percentile)),
+        longest_pause_s: recorder.gaps.longest_s().filter(|_| !traits.has_server_loop),
         execution_s: (!traits.has_server_loop).then(|| execution(&result.sessions)),
         lock_waits: lock_waits(usage),
         imbalance: imbalance_of(&nodes),
@@ -131,7 +124,7 @@ fn session_loop(
         server_clock_step_s: Some(result.clock_step_s).filter(|&step_s| step_s != 0.0),
         connect_us: recorder.connects.summary(),
         mix: traits.mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
-        steadiness: steadiness_of(&result.series),
+        steadiness: steadiness_of(&result, traits),
         operations,
         commands: commands(&result)?,
         errors: recorder.errors().entries().to_vec(),
@@ -143,6 +136,7 @@ fn session_loop(
         samples: result.samples,
         latency_heatmap: result.heatmap.map(Into::into),
         series: result.series,
+        ..latencies
     })
 }
 
@@ -176,6 +170,7 @@ fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
         sent: starts.intended.saturating_sub(starts.waiting + skipped),
         skipped,
         waiting: starts.waiting,
+        unanswered: result.drained + result.drained_lost,
         oldest_wait_us: starts.oldest_wait.as_micros(),
         backlog_at_start: starts.backlog_before,
         lag_max_us: Some(result.recorder.lag_max.as_micros()),

@@ -94,6 +94,7 @@ mod tests {
             workers: 1,
             driver: None,
             shares_machine_with_server: true,
+            server_may_be_here: false,
         };
         let stage = with_counters(usage, None, &client);
         assert_eq!(stage.neighbors.unwrap().cpu_share, Some(0.25));

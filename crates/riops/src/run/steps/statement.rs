@@ -91,7 +91,7 @@ impl Open {
         let processes = local_data.map(|_| process).into_iter().collect();
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = Probe::machine(local_data)
-            .with_server(active.environment.local().map(|local| local.process))
+            .with_server(active.environment.place())
             .with_devices(&devices)
             .with_database(database)
             .with_sampler(&mut self.sampler)

@@ -6,22 +6,14 @@ mod thresholds;
 mod warnings;
 
 use crate::engine::{SessionError, StageResult};
-use crate::plan::{Plan, Stop};
-use crate::record::{
-    Check, HistogramError, RateVerdict, Record, StageRecord, Status, Warning, WarningKind,
-};
+use crate::record::{Check, HistogramError, Record, StageRecord, Status, Warning, WarningKind};
 use crate::run::parts::{Ending, Measured, MeasuredStatement, Part};
 use crate::run::results;
-use crate::units;
 use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
-use reasons::unlike_planned;
+use reasons::{of_loop, strict_reasons, unlike_planned};
 use thresholds::thresholds_of;
 use warnings::warnings;
-
-/// A step of the server's clock by more than this share of the measurement changes the rate of a server-side
-/// loop by more than repeated runs differ.
-const CLOCK_STEP_SHARE: f64 = 0.01;
 
 /// Adds the measured parts to a record without results, and judges them.
 ///
@@ -91,30 +83,7 @@ impl Judge<'_> {
             self.record.failure.get_or_insert(stage_failure);
         }
         let traits = plan.work.traits();
-        if let (true, Stop::Rows(rows)) = (traits.is_exact, plan.stop)
-            && stage.rows < rows
-        {
-            let (loaded, planned) = (units::count(stage.rows), units::count(rows));
-            add(format!("{loaded} of {planned} rows were loaded"));
-        }
-        if let (ended @ 1.., Some(first)) =
-            (stage.session_loop.ended_sessions.len(), stage.session_loop.ended_sessions.first())
-        {
-            add(format!(
-                "an error ended {ended} of the sessions, the first with: {}",
-                first.message
-            ));
-        }
-        let without_success = stage.transactions == 0;
-        let accepts_none = traits.allows_no_transactions;
-        let has_lost_connections = stage.session_loop.reconnects > 0;
-        let is_down = !without_success || has_lost_connections && !accepts_none;
-        if stage.ended_in_an_outage() && is_down {
-            add("the server was not available at the end of the measurement".to_owned());
-        }
-        if without_success && !accepts_none {
-            add("no transaction ended within the measurement".to_owned());
-        }
+        of_loop(&stage, plan, wrong_replies).into_iter().for_each(&mut add);
         let mut changed = path_reasons(&accesses);
         let scans = stage.database.as_ref().map_or(&[][..], |database| &database.scans);
         changed.extend(contradictions(&accesses, scans));
@@ -124,16 +93,6 @@ impl Judge<'_> {
             self.record.verdict.warnings.extend(changed.into_iter().map(warning));
         } else {
             changed.into_iter().for_each(&mut add);
-        }
-        if let Some(reason) = clock_step(&stage) {
-            add(reason);
-        }
-        if wrong_replies > 0 {
-            let what = traits.wrong_replies.unwrap_or("fewer or more rows than requested");
-            add(format!("{wrong_replies} replies had {what}"));
-        }
-        for reason in unlike_planned(&stage, &traits) {
-            add(reason);
         }
         self.add_warnings(&stage, name.as_ref());
         self.record.accesses.extend(accesses);
@@ -203,35 +162,6 @@ impl Judge<'_> {
     }
 }
 
-/// Returns what makes a stage invalid under `--strict`.
-fn strict_reasons(stage: &StageRecord, plan: &Plan, warnings: &[Warning]) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if let Some(cpu) = stage.client_cpu.as_ref().filter(|cpu| cpu.limited) {
-        let limits: Vec<_> = cpu.limits.iter().map(|limit| limit.text()).collect();
-        reasons.push(format!("the client was the bottleneck: {}", limits.join("; ")));
-    }
-    if stage.rate_verdict() == Some(RateVerdict::NotReached) {
-        reasons.push(format!("the rate was not reached: {}", stage.rate_text(plan.schedule)));
-    }
-    let disturbances = warnings.iter().filter(|warning| warning.kind.is_disturbance());
-    reasons.extend(disturbances.map(|warning| format!("disturbed: {}", warning.text)));
-    reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()
-}
-
-/// Returns the reason of the verdict if the server's clock was set during a server-side loop, by enough to
-/// change the rate.
-fn clock_step(stage: &StageRecord) -> Option<String> {
-    let step_s = stage.session_loop.server_clock_step_s?;
-    let direction = if step_s > 0.0 { "forward" } else { "back" };
-    (step_s.abs() > CLOCK_STEP_SHARE * stage.seconds).then(|| {
-        format!(
-            "the clock of the server was set {direction} by {:.3} s during the measurement: the loop in the server did not measure {:.3} s",
-            step_s.abs(),
-            stage.seconds
-        )
-    })
-}
-
 /// Returns how a stage ended, and the reason if it did not end as planned.
 fn ending(result: &StageResult) -> (Status, Option<String>) {
     let failure = result.failure.as_ref().map(ToString::to_string);
@@ -244,25 +174,4 @@ fn ending(result: &StageResult) -> (Status, Option<String>) {
         _ => Status::Interrupted,
     };
     (status, failure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_of_the_servers_clock_makes_the_run_invalid_if_it_changes_the_rate() {
-        let with_step = |step_s: f64| {
-            let mut stage = StageRecord { seconds: 60.0, ..StageRecord::default() };
-            stage.session_loop.server_clock_step_s = Some(step_s);
-            clock_step(&stage)
-        };
-        assert_eq!((with_step(0.5), with_step(-0.5)), (None, None));
-        assert_eq!(
-            with_step(-15.0).unwrap(),
-            "the clock of the server was set back by 15.000 s during the measurement: the loop in the server did not measure 60.000 s"
-        );
-        assert!(with_step(15.0).unwrap().contains("set forward by 15.000 s"));
-        assert_eq!(clock_step(&StageRecord::default()), None);
-    }
 }

@@ -1,7 +1,90 @@
-//! Reasons for an invalid run that follow from the record of a stage.
+//! Why a run is not valid, as far as it follows from the record of a stage; `accesses` has the reasons of access paths.
 
-use crate::plan::Traits;
-use crate::record::StageRecord;
+use crate::plan::{Plan, Stop, Traits};
+use crate::record::{RateVerdict, StageRecord, Warning};
+use crate::units;
+
+/// A step of the server's clock by more than this share of the measurement changes the rate of a server-side
+/// loop by more than repeated runs differ.
+const CLOCK_STEP_SHARE: f64 = 0.01;
+
+/// Returns why the result of a session loop is not valid.
+pub(super) fn of_loop(stage: &StageRecord, plan: &Plan, wrong_replies: u64) -> Vec<String> {
+    let traits = plan.work.traits();
+    let wrong_replies = (wrong_replies > 0).then(|| {
+        let what = traits.wrong_replies.unwrap_or("fewer or more rows than requested");
+        format!("{wrong_replies} replies had {what}")
+    });
+    let found = [missing_rows(stage, plan, &traits), ended_sessions(stage)];
+    let later = [clock_step(stage), wrong_replies];
+    let found = found.into_iter().flatten().chain(without_success(stage, &traits));
+    found.chain(later.into_iter().flatten()).chain(unlike_planned(stage, &traits)).collect()
+}
+
+fn missing_rows(stage: &StageRecord, plan: &Plan, traits: &Traits) -> Option<String> {
+    let Stop::Rows(planned) = plan.stop else {
+        return None;
+    };
+    let (loaded, planned_text) = (units::count(stage.rows), units::count(planned));
+    (traits.is_exact && stage.rows < planned)
+        .then(|| format!("{loaded} of {planned_text} rows were loaded"))
+}
+
+fn ended_sessions(stage: &StageRecord) -> Option<String> {
+    let ended = &stage.session_loop.ended_sessions;
+    let (count, first) = (ended.len(), &ended.first()?.message);
+    Some(format!("an error ended {count} of the sessions, the first with: {first}"))
+}
+
+/// Returns that the server was not available at the end, and that no transaction ended.
+fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item = String> {
+    let is_without = stage.transactions == 0;
+    let accepts_none = traits.allows_no_transactions;
+    let has_lost_connections = stage.session_loop.reconnects > 0;
+    let is_down = !is_without || has_lost_connections && !accepts_none;
+    let found = [
+        (stage.ended_in_an_outage() && is_down)
+            .then_some("the server was not available at the end of the measurement"),
+        (is_without && !accepts_none).then_some("no transaction ended within the measurement"),
+    ];
+    found.into_iter().flatten().map(str::to_owned)
+}
+
+/// Returns what makes a stage invalid under `--strict`.
+pub(super) fn strict_reasons(
+    stage: &StageRecord,
+    plan: &Plan,
+    warnings: &[Warning],
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(cpu) = stage.client_cpu.as_ref().filter(|cpu| cpu.limited) {
+        let limits: Vec<_> = cpu.limits.iter().map(|limit| limit.text()).collect();
+        reasons.push(format!("the client was the bottleneck: {}", limits.join("; ")));
+    }
+    let rate = match stage.rate_verdict() {
+        Some(RateVerdict::NotReached) => Some("the rate was not reached"),
+        Some(RateVerdict::Growing) => Some("the response time grew"),
+        _ => None,
+    };
+    reasons.extend(rate.map(|what| format!("{what}: {}", stage.rate_text(plan.schedule))));
+    let disturbances = warnings.iter().filter(|warning| warning.kind.is_disturbance());
+    reasons.extend(disturbances.map(|warning| format!("disturbed: {}", warning.text)));
+    reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()
+}
+
+/// Returns the reason of the verdict if the server's clock was set during a server-side loop, by enough to
+/// change the rate.
+fn clock_step(stage: &StageRecord) -> Option<String> {
+    let step_s = stage.session_loop.server_clock_step_s?;
+    let direction = if step_s > 0.0 { "forward" } else { "back" };
+    (step_s.abs() > CLOCK_STEP_SHARE * stage.seconds).then(|| {
+        format!(
+            "the clock of the server was set {direction} by {:.3} s during the measurement: the loop in the server did not measure {:.3} s",
+            step_s.abs(),
+            stage.seconds
+        )
+    })
+}
 
 /// Returns why the stage is not the one that the plan asked for.
 pub(super) fn unlike_planned(stage: &StageRecord, traits: &Traits) -> Vec<String> {
@@ -31,6 +114,22 @@ mod tests {
     use super::*;
     use crate::plan::{Caches, CbcRun, RowsRun, Spec as _};
     use crate::record::{CacheState, LoopRecord, MixRecord};
+
+    #[test]
+    fn a_step_of_the_servers_clock_makes_the_run_invalid_if_it_changes_the_rate() {
+        let with_step = |step_s: f64| {
+            let mut stage = StageRecord { seconds: 60.0, ..StageRecord::default() };
+            stage.session_loop.server_clock_step_s = Some(step_s);
+            clock_step(&stage)
+        };
+        assert_eq!((with_step(0.5), with_step(-0.5)), (None, None));
+        assert_eq!(
+            with_step(-15.0).unwrap(),
+            "the clock of the server was set back by 15.000 s during the measurement: the loop in the server did not measure 60.000 s"
+        );
+        assert!(with_step(15.0).unwrap().contains("set forward by 15.000 s"));
+        assert_eq!(clock_step(&StageRecord::default()), None);
+    }
 
     fn stage(reached: bool, executed_percent: f64, chance_points: f64) -> StageRecord {
         let mix = MixRecord {

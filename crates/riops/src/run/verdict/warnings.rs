@@ -12,8 +12,12 @@ use crate::units::percent;
 const FOREIGN_SHARE: f64 = 0.05;
 /// Smallest device traffic that matters, in MB per second: less is log files and journals.
 const FOREIGN_MB_S: f64 = 5.0;
-/// From this share of the measurement on, an outage changes the rate by as much as other differences that matter.
-const OUTAGE_SHARE: f64 = 0.05;
+/// A processor with less than this share of its initial speed is slow.
+const SLOW_SPEED: f64 = 0.9;
+/// Share of the intervals with a slow processor that changes the mean by as much as other differences that matter.
+const SLOW_SHARE: f64 = 0.2;
+/// One or two intervals may be slow by chance.
+const SLOW_INTERVALS_MIN: usize = 3;
 /// From this share of the latency at the same percentile on, stalls of the poll loop are part of it.
 const STALL_SHARE: f64 = 0.1;
 
@@ -24,6 +28,7 @@ pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
         (WarningKind::Stalls, stalls(stage, plan)),
         (WarningKind::ForeignCpu, foreign_cpu(stage)),
         (WarningKind::StolenCpu, stolen_cpu(stage)),
+        (WarningKind::SlowProcessor, slow_processor(stage)),
         (WarningKind::ForeignSessions, foreign_sessions(stage)),
         (WarningKind::ForeignIo, foreign_io(stage)),
     ];
@@ -31,16 +36,15 @@ pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
     found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
 }
 
-/// The longest time without success, compared with the measurement.
+/// The longest time without success, with or without an error.
 fn outage(stage: &StageRecord) -> Option<String> {
-    let seconds = stage.longest_outage_s()?;
-    let share = seconds / stage.seconds.max(f64::MIN_POSITIVE);
-    (share >= OUTAGE_SHARE).then(|| {
-        format!(
-            "no transaction succeeded for {seconds:.2} s, {} of the measurement, after errors: the rate is lower by as much",
-            percent(share)
-        )
-    })
+    let seconds = stage.long_pause_s()?;
+    let share = percent(seconds / stage.seconds.max(f64::MIN_POSITIVE));
+    let is_after_errors = stage.longest_outage_s().is_some_and(|outage| outage >= seconds);
+    let cause = if is_after_errors { "after errors" } else { "without an error" };
+    Some(format!(
+        "no transaction succeeded for {seconds:.2} s, {share} of the measurement, {cause}: the rate is lower by as much"
+    ))
 }
 
 /// Stalls of the poll loop, compared with the latency that is shown beside them.
@@ -87,6 +91,21 @@ fn stolen_cpu(stage: &StageRecord) -> Option<String> {
     (share >= FOREIGN_SHARE).then(|| {
         format!(
             "the hypervisor withheld {} of the CPU of this machine (steal time)",
+            percent(share)
+        )
+    })
+}
+
+/// The speed of the processor, compared with that of the first interval, which has the same load.
+fn slow_processor(stage: &StageRecord) -> Option<String> {
+    let speeds = stage.probes.as_ref()?.processor_speeds();
+    let slow: Vec<f64> = speeds.iter().copied().filter(|speed| *speed < SLOW_SPEED).collect();
+    let share = slow.len() as f64 / speeds.len().max(1) as f64;
+    let mean = slow.iter().sum::<f64>() / slow.len().max(1) as f64;
+    (slow.len() >= SLOW_INTERVALS_MIN && share >= SLOW_SHARE).then(|| {
+        format!(
+            "the processor was at {} of its initial speed in {} of the intervals: its frequency, heat, or a neighbor on the same core",
+            percent(mean),
             percent(share)
         )
     })
@@ -187,12 +206,12 @@ mod tests {
     fn an_outage_is_compared_with_the_measurement() {
         let with_outage = |seconds: f64| {
             warnings_with(move |stage| {
-                stage.seconds = 8.0;
+                (stage.seconds, stage.transactions) = (8.0, 8_000);
                 stage.session_loop.errors =
                     vec![ErrorEntry { without_success_s: Some(seconds), ..ErrorEntry::default() }];
             })
         };
-        assert_eq!(with_outage(0.3), []);
+        assert_eq!(with_outage(0.05), []);
         let found = with_outage(5.0);
         assert_eq!(found[0].0, WarningKind::Outage);
         assert!(found[0].1.contains("5.00 s, 62% of the measurement"), "{}", found[0].1);

@@ -220,6 +220,7 @@ mod tests {
             run: number.to_string(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             value,
+            at_least: false,
             marks: None,
         });
         HistorySeries {

@@ -11,7 +11,7 @@ use crate::plan::WorkPlan;
 use crate::record::LiveRun;
 use crate::report::{Badge, badge};
 use crate::store::RunSummary;
-use crate::units::format::{duration_us, rate, short_id, to_the_minute};
+use crate::units::format::{bounded, duration_us, rate, short_id, to_the_minute};
 
 /// The values of `list.html`.
 #[derive(Serialize)]
@@ -90,7 +90,10 @@ const COLUMNS: [(&str, &str, bool, bool, Write); 13] = [
     ("tx/s", "transactions_per_s", true, true, |run| {
         run.transactions_per_s.map(rate).unwrap_or_default()
     }),
-    ("p99", "p99_us", true, true, |run| run.p99_us.map(duration_us).unwrap_or_default()),
+    ("p99", "p99_us", true, true, |run| {
+        let text = |us| bounded(duration_us(us), run.is_p99_bound());
+        run.p99_us.map(text).unwrap_or_default()
+    }),
     ("MB/s", "device_mb_s", true, false, |run| run.device_mb_s.map(rate).unwrap_or_default()),
     ("sessions", "sessions", true, true, |run| run.sessions.to_string()),
     ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate).unwrap_or_default()),

@@ -79,7 +79,7 @@ pub(super) fn verdict_text(against: &Against) -> Option<&'static str> {
 /// A figure with its interval: `75,012 (73,900 to 76,100)`.
 pub(super) fn with_interval(found: &FigureView) -> String {
     let text = |value| found.figure.text(value);
-    let value = text(found.estimate.value);
+    let value = found.text();
     match found.estimate.interval {
         Some(interval) => format!("{value} ({} to {})", text(interval.low), text(interval.high)),
         None => value,

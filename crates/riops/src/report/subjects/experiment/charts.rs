@@ -271,7 +271,12 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
                     low: found.low * 100.0,
                     high: (found.high * 100.0).min(100.0),
                 });
-                Some(Estimate { value: share.value * 100.0, interval, runs: Vec::new() })
+                Some(Estimate {
+                    value: share.value * 100.0,
+                    interval,
+                    runs: Vec::new(),
+                    at_least: false,
+                })
             };
             let label = if label.is_empty() { name.to_owned() } else { format!("{name}, {label}") };
             let style = if across.is_numeric { PointStyle::Line } else { PointStyle::Bars };

@@ -236,6 +236,7 @@ pub(super) fn with_failures() -> Study {
                     stage: None,
                     threshold: "p99<1ms".parse().unwrap(),
                     found: Some(1_100.0),
+                    at_least: false,
                     held: block == 1,
                     ended_run: false,
                 };
@@ -308,6 +309,7 @@ fn load_run(study: &Study, task: Task) -> Record {
         stage: None,
         threshold: plan.thresholds[0].clone(),
         found: Some(p99_us),
+        at_least: false,
         held: plan.thresholds[0].is_met_by(p99_us),
         ended_run: false,
     }];
@@ -317,16 +319,19 @@ fn load_run(study: &Study, task: Task) -> Record {
             (each.service_us.clone(), each.histogram.clone());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
         let (intended, waiting) = ((rate * 10.0) as u64, ((rate - per_s).max(0.0) * 10.0) as u64);
+        let answered = intended - waiting;
         each.schedule = Some(ScheduleRecord {
             lag_max_us: None,
             intended,
             sent: intended - waiting,
             skipped: 0,
             waiting,
+            unanswered: 0,
             oldest_wait_us: 0.0,
             backlog_at_start: 0,
             start_lag_us: None,
         });
+        record.stages[0].transactions = answered;
     }
     record.stages[0].sessions = plan.sessions;
     record.plan = plan;

@@ -85,11 +85,7 @@ fn best(view: &StudyView) -> Option<String> {
     let value = if main.figure.is_percentile() {
         format!("{name} {}", with_interval(main))
     } else {
-        with_interval(main).replacen(
-            &main.figure.text(main.estimate.value),
-            &format!("{} {name}", main.figure.text(main.estimate.value)),
-            1,
-        )
+        with_interval(main).replacen(&main.text(), &format!("{} {name}", main.text()), 1)
     };
     Some(format!("{}: {value}", cell.name))
 }

@@ -1,6 +1,6 @@
 //! The tables of what limits the cells: bottlenecks, origins of the blocks, load of the nodes.
 
-use crate::experiment::evaluation::{CellView, StageView, StudyView};
+use crate::experiment::evaluation::{CellView, FigureView, StageView, StudyView};
 use crate::figure::{Estimate, Figure};
 use crate::report::subjects::experiment::cells::{setting_cells, setting_columns};
 use crate::report::table::{Cell, Table, number, word};
@@ -86,9 +86,7 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
         let mut row = setting_cells(view, cell);
         let sources = stage.sources.as_ref().filter(|_| has_sources);
         let origin = |share: Option<&Estimate>| Cell::share(share.map(|share| share.value));
-        let figure = |figure: Figure| -> Cell {
-            stage.figure(figure).map(|found| figure.text(found.estimate.value)).into()
-        };
+        let figure = |figure: Figure| -> Cell { stage.figure(figure).map(FigureView::text).into() };
         row.extend([
             origin(sources.map(|each| &each.buffers)),
             origin(sources.and_then(|each| each.page_cache.as_ref())),

@@ -186,7 +186,7 @@ fn of_best(view: &StudyView) -> Option<Headline> {
     let detail: Vec<String> = interval.into_iter().chain(scaling).collect();
     Some(Headline {
         label: format!("Best: {}", cell.name),
-        value: text(main.estimate.value),
+        value: main.text(),
         unit: main.figure.heading().to_owned(),
         detail: detail.join(" · "),
     })

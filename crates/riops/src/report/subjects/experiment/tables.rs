@@ -79,7 +79,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     let of = move |figure: Figure| -> Of<'static> {
         Box::new(move |_, cell: &CellView| {
             let found = cell.group.figure(stage, figure)?;
-            Some(figure.text(found.estimate.value).into())
+            Some(found.text().into())
         })
     };
     let most = view

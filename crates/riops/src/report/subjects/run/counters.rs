@@ -77,11 +77,11 @@ pub(super) fn operations(record: &Record) -> Option<Table> {
             (number("transactions"), |of| count(of.item.transactions).into()),
             (number("rows"), |of| count(of.item.rows).into()),
             (number("failed"), |of| count(of.item.failed + of.item.unknown).into()),
-            (number("p50"), |of| latency_cell(of.item.latency_us(), |each| each.p50)),
-            (number("p90"), |of| latency_cell(of.item.latency_us(), |each| each.p90)),
-            (number("p99"), |of| latency_cell(of.item.latency_us(), |each| each.p99)),
-            (number("p99.9"), |of| latency_cell(of.item.latency_us(), |each| each.p999)),
-            (number("max"), |of| latency_cell(of.item.latency_us(), |each| each.max)),
+            (number("p50"), |of| latency_cell(of.item.latency_us(), "p50")),
+            (number("p90"), |of| latency_cell(of.item.latency_us(), "p90")),
+            (number("p99"), |of| latency_cell(of.item.latency_us(), "p99")),
+            (number("p99.9"), |of| latency_cell(of.item.latency_us(), "p999")),
+            (number("max"), |of| latency_cell(of.item.latency_us(), "max")),
         ],
     )
     .filled()
@@ -137,12 +137,8 @@ pub(super) fn nodes(record: &Record) -> Option<Table> {
             (number("sessions"), |of| count(of.item.sessions).into()),
             (number("tx/s"), |of| rate(of.item.transactions_per_s).into()),
             (number("share"), |of| Cell::share(Some(of.item.share)).with_bar(of.item.share)),
-            (number("service p50"), |of| {
-                latency_cell(of.item.service_us.as_ref(), |each| each.p50)
-            }),
-            (number("service p99"), |of| {
-                latency_cell(of.item.service_us.as_ref(), |each| each.p99)
-            }),
+            (number("service p50"), |of| latency_cell(of.item.service_us.as_ref(), "p50")),
+            (number("service p99"), |of| latency_cell(of.item.service_us.as_ref(), "p99")),
             (number("errors"), |of| count(of.item.errors).into()),
             (number("retries"), |of| count(of.item.retries).into()),
             (number("reconnects"), |of| count(of.item.reconnects).into()),

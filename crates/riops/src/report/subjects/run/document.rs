@@ -8,11 +8,11 @@ use crate::record::{RateVerdict, Record, Status, ThresholdRecord, Validity};
 use crate::report::document::{Document, Tone};
 use crate::report::form::{Extras, Form, FormError};
 use crate::report::imported::{not_verified, started};
-use crate::report::latency::latency_text;
+use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
 use crate::report::sections::bottleneck::{bottleneck, resources};
 use crate::report::sections::condition::condition;
-use crate::report::sections::failures::{drained, failures, late, schedule};
+use crate::report::sections::failures::{drained, failures, late, missing, pause, schedule};
 use crate::report::sections::mix::{few_transactions, mix};
 use crate::report::sections::nodes::nodes;
 use crate::report::sections::proof::proof;
@@ -22,7 +22,7 @@ use crate::report::sections::waits::waits;
 use crate::report::sections::window::window;
 use crate::report::words::next::Commands;
 use crate::report::words::{self, Words};
-use crate::units::format::{duration_us, rate};
+use crate::units::format::{bounded, duration_us, rate};
 
 /// Text for people; the default.
 pub(in crate::report) struct Text;
@@ -136,12 +136,17 @@ pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
                 format!("reached, but the client started transactions late: {achieved}")
             }
             Some(RateVerdict::Incomplete) => format!("target rate not reached: {achieved}"),
+            Some(RateVerdict::Growing) => {
+                format!("NOT sustained: the response time grows at {achieved}")
+            }
             Some(RateVerdict::NotReached) => format!("NOT reached: {achieved}"),
         };
         let name = if stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
         let text = format!("{name}{text}");
         match stage.rate_verdict() {
-            Some(RateVerdict::NotReached) => document.toned("rate", text, Tone::Bad),
+            Some(RateVerdict::NotReached | RateVerdict::Growing) => {
+                document.toned("rate", text, Tone::Bad);
+            }
             _ => document.line("rate", text),
         }
     }
@@ -175,21 +180,24 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
 #[must_use]
 pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
     let has_rate = record.plan.schedule != Schedule::Closed;
+    let latency = |us| bounded(duration_us(us), found.at_least);
     let figure = match (found.found, found.threshold.metric) {
         (None, _) => "no value".to_owned(),
         (Some(us), Metric::Time(TimeKind::Service, _)) if has_rate => {
-            format!("service time {}", duration_us(us))
+            format!("service time {}", latency(us))
         }
-        (Some(us), Metric::Time(..)) if has_rate => {
-            format!("response time {}", duration_us(us))
-        }
-        (Some(us), Metric::Time(..)) => duration_us(us),
+        (Some(us), Metric::Time(..)) if has_rate => format!("response time {}", latency(us)),
+        (Some(us), Metric::Time(..)) => latency(us),
         (Some(number), Metric::RowsPerS | Metric::TransactionsPerS | Metric::ErrorPercent) => {
             rate(number)
         }
         (Some(number), _) => format!("{number:.0}"),
     };
-    let verdict = if found.held { "met" } else { "BREACHED" };
+    let verdict = match found.held {
+        true => "met",
+        false if found.is_undecided() => "UNDECIDED",
+        false => "BREACHED",
+    };
     let ended = if found.ended_run { "; ended the run" } else { "" };
     let stage = found.stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
     format!("{verdict}: {stage}{} (measured {figure}{ended})", found.threshold)
@@ -203,6 +211,8 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     words.contention(document, summary);
     late(document, stage);
     drained(document, stage);
+    missing(document, stage);
+    pause(document, stage);
     window(document, summary);
     sources(document, stage);
     if stage.transactions > 0 {
@@ -226,7 +236,8 @@ fn operations(document: &mut Document, summary: &Summary<'_>) {
             let label = if position == 0 { "operations" } else { "" };
             let mut text = format!("{}: {kind}{}", operation.name, latency_text(latency));
             if let Some(service) = service.filter(|_| response.is_some()) {
-                text = format!("{text}; service p99 {}", duration_us(service.p99));
+                let p99 = latency_named(service, "p99").unwrap_or_default();
+                text = format!("{text}; service p99 {p99}");
             }
             document.line(label, &text);
         }

@@ -6,11 +6,12 @@ use super::view::{Group, RunView, Tile};
 use crate::figure::{Statistic, Summary};
 use crate::record::Record;
 use crate::report::document::{Document, facts};
+use crate::report::latency::statistic_text;
 use crate::report::sections::bottleneck::bottleneck;
 use crate::report::setup::{badge, cpu_text, main_settings};
 use crate::report::table::{Entry, Table, word};
 use crate::report::words::{self, Words};
-use crate::units::format::{bytes_text, duration_us};
+use crate::units::format::bytes_text;
 
 /// Returns the first screen of a run; its sections are added by the caller.
 pub(super) fn view(record: &Record, id: &str, number: Option<usize>) -> RunView {
@@ -57,7 +58,7 @@ fn tiles(record: &Record) -> Vec<Tile> {
     let kind = if each.response_us.is_some() { "response " } else { "" };
     let shown = Statistic::percentiles().filter(|each| each.percent != Some(95.0));
     let tile = |each: &Statistic| {
-        let value = duration_us(each.of(latency)?);
+        let value = statistic_text(each, latency)?;
         Some(Tile { label: format!("{kind}{}", each.name), value })
     };
     shown.filter_map(tile).collect()

@@ -4,10 +4,11 @@ use super::hero::title;
 use crate::figure::{Statistic, Summary, device};
 use crate::record::{LatencySummary, Record, Validity};
 use crate::report::document::Findings;
+use crate::report::latency::{latency_cell, statistic_text};
 use crate::report::setup::{badge, cpu_text};
 use crate::report::table::{Cell, Column, Entry, Table, number, word};
 use crate::report::words;
-use crate::units::format::{duration_us, number_of, percent, rate, short_id, to_the_minute};
+use crate::units::format::{number_of, percent, rate, short_id, to_the_minute};
 
 /// With more runs, a page has a row for each instead of a separate part.
 const WHOLE_MAX: usize = 8;
@@ -38,7 +39,7 @@ fn list(records: &[Record]) -> Table {
             badge(record.validity(), record.status.as_str(), &marks).text.into()
         }),
         (number("result"), |record| result(record).into()),
-        (number("p99"), |record| latency(record).map(|latency| duration_us(latency.p99)).into()),
+        (number("p99"), |record| latency_cell(latency(record), "p99")),
     ];
     Table::of("runs", records, columns)
 }
@@ -177,7 +178,7 @@ fn figures(records: &[Record]) -> Table {
         }
     };
     for each in Statistic::percentiles().filter(|each| !NOT_SHOWN.contains(&each.key)) {
-        let value = |record| Some(duration_us(each.of(latency(record)?)?));
+        let value = |record| statistic_text(each, latency(record)?);
         row(each.name, records.iter().map(value).collect());
     }
     for (name, of) in FIGURES {

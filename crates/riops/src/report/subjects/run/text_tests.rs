@@ -49,6 +49,7 @@ fn text_of_a_rows_run_with_a_rate_and_a_backlog() {
             sent: 12_000,
             skipped: 0,
             waiting: 8_000,
+            unanswered: 0,
             oldest_wait_us: 4_100_000.0,
             start_lag_us: of.service_us.clone(),
         });
@@ -143,6 +144,7 @@ fn with_a_rate_a_threshold_names_the_time_that_it_limits() {
         stage: None,
         threshold: threshold.parse().unwrap(),
         found: Some(2_850_000.0),
+        at_least: false,
         held: false,
         ended_run: false,
     };

@@ -1,7 +1,7 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
 use crate::experiment::Level;
-use crate::experiment::evaluation::{CellView, LevelView, SaturationView, StudyView};
+use crate::experiment::evaluation::{CellView, FigureView, LevelView, SaturationView, StudyView};
 use crate::figure::Figure;
 use crate::report::subjects::experiment::cells::{
     figure_title, interval, missed, reach, runs_text,
@@ -69,9 +69,7 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
     let first = levels.first().and_then(|level| each_session(view, level));
     let row = |level: &&LevelView| {
         let of = |figure: Figure| level.group.figure(stage, figure);
-        let text = |figure: Figure| -> Cell {
-            of(figure).map(|found| figure.text(found.estimate.value)).into()
-        };
+        let text = |figure: Figure| -> Cell { of(figure).map(FigureView::text).into() };
         let each = each_session(view, level);
         let found = cell.saturation.as_ref();
         let is_sustained = match level.level {

@@ -71,7 +71,7 @@ fn saturation_text(
     if of.best == of.saturation {
         text.push_str(", the highest throughput that was measured");
     } else if let Some(best) = closed_loop(view, cell, of.best) {
-        let best = best.figure.text(best.estimate.value);
+        let best = best.text();
         // Writing to a String cannot fail.
         let _ = write!(text, ", at least 95% of the highest: {best} TPS at {} sessions", of.best);
     }

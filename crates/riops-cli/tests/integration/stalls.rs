@@ -1,0 +1,55 @@
+//! Stalls without an error, caused by another session: they are named, and the transactions that wait are in the percentiles.
+
+use serde_json::Value;
+
+use crate::crash::kill;
+use crate::fixture::{CommandOutput, database, until};
+
+#[test]
+fn a_lock_of_another_session_is_a_pause_without_an_error() {
+    let database = database("stalls_closed");
+    database.riops("prepare point --rows 1000").expect(0);
+    let line = "run point -c 2 --duration 1h --warmup 0 --interval 100ms --output json";
+    let child = until(&mut database.command(line), " s  ");
+    let mut session = database.connect();
+    session.execute("begin; lock table riops.test_table; select pg_sleep(1); commit").unwrap();
+    kill(child.id(), "-INT");
+    let record = CommandOutput::from(child.wait_with_output().unwrap()).expect(130).json();
+    let stage = &record["stages"][0];
+    assert_eq!(stage["errors"], Value::Array(Vec::new()));
+    assert!(stage["longest_pause_s"].as_f64() > Some(0.9), "{}", stage["longest_pause_s"]);
+    let warnings = record["verdict"]["warnings"].as_array().unwrap();
+    let outage = warnings.iter().find(|warning| warning["kind"] == "outage").unwrap();
+    assert!(outage["text"].as_str().unwrap().contains("without an error"), "{outage}");
+}
+
+#[test]
+fn transactions_that_wait_at_the_end_of_a_rate_are_lower_bounds_of_the_percentiles() {
+    let database = database("stalls_open");
+    database.riops("prepare point --rows 1000").expect(0);
+    let line = "run point -c 2 -j 2 --rate 500 --duration 4s --warmup 0 --interval 100ms \
+                --threshold p99<1us --threshold max<3000s --output json";
+    let child = until(&mut database.command(line), " s  ");
+    // Until after the end of the measurement.
+    let hold = "begin; lock table riops.test_table; select pg_sleep(5); commit";
+    database.connect().execute(hold).unwrap();
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
+    let record = ran.expect(99).json();
+    let stage = &record["stages"][0];
+    let schedule = &stage["schedule"];
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let missing = number(&schedule["waiting"]) + number(&schedule["unanswered"]);
+    assert_eq!(number(&schedule["intended"]), 2_000);
+    assert_eq!(number(&stage["transactions"]) + missing, 2_000, "{schedule}");
+    assert!(missing > 0, "{schedule}");
+    let response = &stage["response_us"];
+    assert!(response["lower_bound_from"].is_number(), "{response}");
+    let thresholds = record["thresholds"].as_array().unwrap();
+    // The longest one may take more than an hour.
+    let of_max = (&thresholds[1]["held"], &thresholds[1]["at_least"]);
+    assert_eq!(of_max, (&false.into(), &true.into()));
+    assert_eq!(thresholds[0]["held"], false);
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("max ≥ ") && text.contains("UNDECIDED: max<3000s"), "{text}");
+    assert!(text.contains("rate         NOT reached"), "{text}");
+}
