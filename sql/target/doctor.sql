@@ -7,7 +7,7 @@ select name, setting, coalesce(unit, ''), source
                 'log_statement', 'log_min_duration_statement', 'data_checksums',
                 'debug_assertions', 'archive_mode', 'default_transaction_read_only',
                 'statement_timeout', 'idle_in_transaction_session_timeout', 'lock_timeout',
-                'shared_preload_libraries', 'default_transaction_isolation', 'huge_pages',
+                'shared_preload_libraries', 'default_transaction_isolation', 'huge_pages', 'huge_pages_status',
                 'random_page_cost', 'effective_io_concurrency', 'wal_compression',
                 'synchronous_standby_names')
  order by name

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::plan::Stop;
 use crate::record::{AtLeast, NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
-use crate::stats::{Direction, Interval, summary};
+use crate::stats::{Direction, Interval, mean_intervals, summary};
 use crate::units::{duration_us, rate};
 
 /// The unit of the values of a figure.
@@ -276,7 +276,7 @@ impl Figure {
         let values: Option<Vec<f64>> =
             runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
         let at_least = runs.iter().any(|(_, stage)| self.is_bound(stage));
-        let estimate = Estimate { at_least, ..Estimate::of(&values?)? };
+        let estimate = Estimate { at_least, ..Estimate::geometric(&values?)? };
         if self.is_percentile() && runs.len() > 1 {
             return Some(estimate.around(self.of_all(runs)?));
         }
@@ -287,7 +287,8 @@ impl Figure {
 /// A figure estimated from several runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The mean of the runs; a percentile is that of the merged histograms.
+    /// The mean of the runs: of figures the geometric one, as in comparisons. A percentile is that of the merged
+    /// histograms.
     pub value: f64,
     /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -306,6 +307,23 @@ impl Estimate {
         let found = summary(values)?;
         let (value, runs) = (found.mean, values.to_vec());
         Some(Self { value, interval: found.interval, runs, at_least: false })
+    }
+
+    /// Returns the geometric mean of several runs with its interval; the arithmetic one if a value is zero.
+    #[must_use]
+    pub fn geometric(values: &[f64]) -> Option<Self> {
+        let logs: Option<Vec<f64>> =
+            values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect();
+        let Some(logs) = logs.filter(|logs| logs.len() > 1) else {
+            return Self::of(values);
+        };
+        let arithmetic = Self::of(values)?;
+        let value = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let interval = mean_intervals(&[logs]).pop().flatten();
+        let interval = interval
+            .filter(|_| arithmetic.interval.is_some())
+            .map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() });
+        Some(Self { value, interval, ..arithmetic })
     }
 
     /// The estimate with the percentile of the merged histograms. The interval is that of the mean of the runs,

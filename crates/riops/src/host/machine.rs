@@ -29,6 +29,9 @@ impl MachineFacts {
             memory_bytes: memory_bytes(),
             cpu_model: cpu_model(&cpuinfo),
             cpu_governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            transparent_huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled")
+                .and_then(|text| selected(&text)),
             cgroup_cpus: cgroup.cpus(),
             cgroup_memory_bytes: cgroup.memory_bytes(),
             virtualization: virtualization(&cpuinfo),
@@ -39,6 +42,12 @@ impl MachineFacts {
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Returns the choice in brackets: `madvise` of `always [madvise] never`.
+fn selected(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
 }
 
 /// Returns the number of processors available to this process; 1 if unknown.

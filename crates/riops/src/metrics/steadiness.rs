@@ -19,6 +19,7 @@
 
 use super::slots::Slot;
 use crate::record::{Shift, SteadinessRecord};
+use crate::stats::median;
 
 /// Minimum number of intervals: a fifth then has two.
 const INTERVALS_MIN: usize = 10;
@@ -196,14 +197,6 @@ fn response_shift(intervals: &[Slot]) -> Option<Part> {
     let (middle, most) = (median(&means), OUTLIER * deviation(&means));
     let clipped: Vec<f64> = means.iter().map(|&each| each.min(middle + most)).collect();
     part(&clipped, RESPONSE_SHIFT, 0.0)
-}
-
-/// Returns the median of the values; 0 without any.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |position: usize| sorted.get(position).copied().unwrap_or(0.0);
-    f64::midpoint(at(sorted.len() / 2), at(sorted.len().saturating_sub(1) / 2))
 }
 
 /// Returns the standard deviation of most values: their median absolute deviation, times its factor for normal noise

@@ -22,6 +22,12 @@ pub struct MachineFacts {
     /// Frequency governor: `performance`, `powersave`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
+    /// Clock of the kernel: a slow one makes every reading of the time expensive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_source: Option<String>,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transparent_huge_pages: Option<String>,
     /// CPU limit of the cgroup, in processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_cpus: Option<f64>,

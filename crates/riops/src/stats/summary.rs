@@ -23,14 +23,20 @@ pub struct Summary {
     pub interval: Option<Interval>,
 }
 
+/// Returns the median; 0 without values.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |position: usize| sorted.get(position).copied().unwrap_or(0.0);
+    f64::midpoint(at(sorted.len() / 2), at(sorted.len().saturating_sub(1) / 2))
+}
+
 /// Summarizes values; `None` without values.
 #[must_use]
 pub fn summary(values: &[f64]) -> Option<Summary> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    let upper = *sorted.get(n / 2)?;
-    let lower = *sorted.get((n - 1) / 2)?;
+    let n = values.len();
+    values.first()?;
     let (mean, squares) = moments(values);
     let degrees = n as f64 - 1.0;
     let stdev = (n > 1).then(|| (squares / degrees).sqrt());
@@ -41,7 +47,7 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     });
     Some(Summary {
         n,
-        median: f64::midpoint(lower, upper),
+        median: median(values),
         mean,
         stdev_share: stdev.filter(|_| mean != 0.0).map(|stdev| stdev / mean.abs()),
         interval,

@@ -193,6 +193,9 @@ fn properties(record: &Record) -> Properties {
     add(Topic::Environment, "kernel", Some(machine.kernel.clone()));
     add(Topic::Environment, "CPU", machine.cpu_model.clone());
     add(Topic::Environment, "CPU governor", machine.cpu_governor.clone());
+    add(Topic::Environment, "clock source", machine.clock_source.clone());
+    let huge_pages = machine.transparent_huge_pages.clone();
+    add(Topic::Environment, "transparent huge pages", huge_pages);
     add(Topic::Environment, "processors", Some(machine.cpus.to_string()));
     add(Topic::Environment, "CPU quota", machine.cgroup_cpus.map(|cpus| cpus.to_string()));
     add(Topic::Environment, "memory in bytes", Some(machine.memory_bytes.to_string()));

@@ -38,7 +38,7 @@ pub(in crate::report) fn few_transactions(document: &mut Document, record: &Reco
         document.toned(
             label,
             format!(
-                "{}{number} are too few for percentiles (fewer than {TRANSACTIONS_MIN})",
+                "{}{number} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})",
                 of_stage(record, stage)
             ),
             Tone::Warn,
@@ -85,7 +85,7 @@ mod tests {
         let text = run_text(&with(&[(0.0, 24)]), "no", usize::MAX);
         assert!(text.contains("executed 0.0%\n"), "{text}");
         assert!(text.contains("too short for this mix: 24 transactions\n"), "{text}");
-        let line = "percentiles  24 transactions are too few for percentiles (fewer than 100)\n";
+        let line = "percentiles  24 transactions are too few for percentiles, and to judge whether the rate was steady (fewer than 100)\n";
         assert!(text.contains(line), "{text}");
         assert!(!run_text(&example_record(), "no", usize::MAX).contains("configured"));
     }

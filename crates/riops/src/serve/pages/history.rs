@@ -258,7 +258,7 @@ mod tests {
     fn a_single_run_has_no_chart() {
         let view = view(0, &series(&[5.0], Vec::new()));
         assert!(
-            view.chart.is_none() && view.summary.contains("at least 6 runs"),
+            view.chart.is_none() && view.summary.contains("at least 12 runs"),
             "{}",
             view.summary
         );

@@ -143,6 +143,9 @@ fn machine(record: &Record) -> Option<Group> {
         document.known("kernel", machine.kernel.clone());
         document.known("virtual", machine.virtualization.clone().unwrap_or_default());
         document.known("governor", machine.cpu_governor.clone().unwrap_or_default());
+        document.known("clock source", machine.clock_source.clone().unwrap_or_default());
+        let huge_pages = machine.transparent_huge_pages.clone().unwrap_or_default();
+        document.known("transparent huge pages", huge_pages);
         document.known("client", format!("riops {}{driver}; {shared}", client.riops_version));
     })
 }
