@@ -16,7 +16,7 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
     }
     let text = match summary.bottleneck() {
         Bottleneck::Client => client_text(summary),
-        Bottleneck::Locks => "locks: the sessions waited for each other".to_owned(),
+        Bottleneck::Locks => "locks: the sessions waited for each other, or for other sessions".to_owned(),
         Bottleneck::SharedCpu if summary.record.client.server_may_be_here => {
             "CPU: all processors of this machine, on which the server may be, too".to_owned()
         }
@@ -127,7 +127,11 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
     let stolen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
-    let name = if stage.neighbors.is_some() { "kernel" } else { "others" };
+    let name = match &stage.neighbors {
+        Some(_) if summary.record.client.server_may_be_here => "server or kernel",
+        Some(_) => "kernel",
+        None => "others",
+    };
     if rest >= 0.01 {
         parts.push(format!("{name} {}", percent(rest)));
     }
