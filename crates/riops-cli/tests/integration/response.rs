@@ -6,13 +6,14 @@ use crate::fixture::database;
 fn a_run_with_a_rate_shows_labeled_response_times_everywhere() {
     let database = database("rated");
     database.riops("prepare rows --rows 1000").expect(0);
-    let closed = "run rows -c 2 --duration 500ms --warmup 0 --interval 250ms --batch 10";
+    // Enough for a p99, at a rate for half a second.
+    let closed = "run rows -c 2 --transactions 2500 --warmup 0 --interval 250ms --batch 10";
     let plain = database.riops(&format!("{closed} --print-histogram")).expect(0);
     assert!(plain.stdout.contains("latency in µs, histogram"), "{}", plain.stdout);
     assert!(!plain.stdout.contains("response") && !plain.stderr.contains("response"));
     let list = database.riops("runs list").expect(0).stdout;
     assert!(list.contains(" p99 ") && !list.contains("response"), "{list}");
-    let open = format!("{closed} --rate 200");
+    let open = format!("{closed} --rate 5000");
     let rated = database.riops(&format!("{open} --print-histogram --percentile 97.5")).expect(0);
     for label in
         ["response time in µs (from the intended start)", "service time in µs (from the send)"]

@@ -8,6 +8,8 @@ const OUTAGE_S_MIN: f64 = 1.0;
 /// From this share of the measurement on, a time without success changes the result by as much as other differences that
 /// matter.
 const PAUSE_SHARE: f64 = 0.01;
+/// A shorter time without success may be that of one time slice of another process, in seconds.
+const PAUSE_S_MIN: f64 = 0.1;
 /// A time without success that is this much longer than the usual one, or than the median service time, is none of those
 /// that occur by chance.
 const PAUSE_FACTOR: f64 = 10.0;
@@ -23,7 +25,7 @@ impl StageRecord {
         let seconds = longest.into_iter().chain(self.longest_outage_s()).max_by(f64::total_cmp)?;
         let between_s = self.seconds / self.transactions.max(1) as f64;
         let service_s = self.session_loop.service_us.as_ref().map_or(0.0, |us| us.p50 / 1e6);
-        let is_long = seconds >= PAUSE_FACTOR * between_s.max(service_s);
+        let is_long = seconds >= PAUSE_S_MIN.max(PAUSE_FACTOR * between_s.max(service_s));
         Some(seconds).filter(|_| is_long && seconds >= PAUSE_SHARE * self.seconds)
     }
 

@@ -252,6 +252,22 @@ mod tests {
     }
 
     #[test]
+    fn lower_bounds_keep_only_the_verdicts_that_they_cannot_change() {
+        let latency = Direction::LowerIsBetter;
+        let with = |outcome: Outcome, of| outcome.with_bounds(latency, of);
+        assert_eq!(with(Outcome::Slower, (false, true)), Outcome::Slower);
+        assert_eq!(with(Outcome::Faster, (true, false)), Outcome::Faster);
+        for (outcome, of) in [
+            (Outcome::Faster, (false, true)),
+            (Outcome::Slower, (true, false)),
+            (Outcome::Equivalent, (false, true)),
+            (Outcome::Slower, (true, true)),
+        ] {
+            assert_eq!(with(outcome, of), Outcome::Inconclusive, "{outcome:?} {of:?}");
+        }
+    }
+
+    #[test]
     fn noise_is_inconclusive() {
         let noise = throughput(&[1.10, 0.93, 1.08, 0.96, 1.01, 0.92]);
         assert_eq!(noise.outcome, Outcome::Inconclusive);

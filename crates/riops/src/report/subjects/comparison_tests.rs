@@ -67,6 +67,33 @@ fn interleaved(factor: f64) -> (Vec<Record>, Vec<Record>) {
 }
 
 #[test]
+fn a_lower_bound_keeps_only_a_verdict_that_a_higher_value_could_not_change() {
+    let (mut a, mut b) = interleaved(1.1);
+    let p99 = |a: &[Record], b: &[Record]| {
+        let found = compared(a, b);
+        let outcome = |figure| {
+            let found = found.figures().find(|each| each.figure == figure).unwrap();
+            found.effect.as_ref().unwrap().outcome
+        };
+        ((outcome(Figure::P50Us), outcome(Figure::P99Us)), shown(&found))
+    };
+    let bound = |record: &mut Record| {
+        let each = &mut record.stages[0].session_loop;
+        each.service_us.as_mut().unwrap().lower_bound_from = Some(99.0);
+    };
+    // The latency of B is lower, and that of A may be higher than it seems.
+    bound(&mut a[2]);
+    let (outcomes, text) = p99(&a, &b);
+    assert_eq!(outcomes, (Outcome::Faster, Outcome::Faster));
+    assert!(text.contains("≥ 995 µs") && text.contains("≤ -9."), "{text}");
+    // With that of B, nothing is known.
+    bound(&mut b[5]);
+    let (outcomes, text) = p99(&a, &b);
+    assert_eq!(outcomes, (Outcome::Faster, Outcome::Inconclusive));
+    assert_eq!(text.matches('≥').count(), 4, "{text}");
+}
+
+#[test]
 fn two_single_runs_have_no_verdict() {
     let found = compared(&[run(1, 100.0, 500)], &[run(2, 200.0, 250)]);
     assert!(found.is_of_single_runs() && !found.is_slower());
