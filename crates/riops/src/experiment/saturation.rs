@@ -264,15 +264,10 @@ mod tests {
             stage.throughput.transactions_per_s = per_s.min(capacity_per_s);
             stage.transactions = intended - waiting;
             stage.session_loop.schedule = Some(ScheduleRecord {
-                lag_max_us: None,
                 intended,
                 sent: intended - waiting,
-                skipped: 0,
                 waiting,
-                unanswered: 0,
-                oldest_wait_us: 0.0,
-                backlog_at_start: 0,
-                start_lag_us: None,
+                ..ScheduleRecord::default()
             });
         }
         record

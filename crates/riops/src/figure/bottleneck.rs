@@ -296,15 +296,10 @@ mod tests {
                 idle(record);
                 let intended = 12_000;
                 record.stages[0].session_loop.schedule = Some(ScheduleRecord {
-                    lag_max_us: None,
                     intended,
                     sent: intended - waiting,
-                    skipped: 0,
                     waiting,
-                    unanswered: 0,
-                    oldest_wait_us: 0.0,
-                    backlog_at_start: 0,
-                    start_lag_us: None,
+                    ..ScheduleRecord::default()
                 });
             })
         };

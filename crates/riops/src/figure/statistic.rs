@@ -133,11 +133,7 @@ impl Statistic {
     /// Returns the value of a kind of latencies of a stage, as it was measured or as another tool reported it.
     #[must_use]
     pub fn of_loop(&self, each: &LoopRecord, kind: LatencyKind) -> Option<f64> {
-        let summary = match kind {
-            LatencyKind::Service => each.service_us.as_ref(),
-            LatencyKind::Response => each.response_us.as_ref(),
-        };
-        if let Some(summary) = summary {
+        if let Some(summary) = each.summary_us(kind) {
             return self.of(summary);
         }
         let reported = each.reported_latency.as_ref().filter(|each| each.kind == kind)?;

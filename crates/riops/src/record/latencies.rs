@@ -127,10 +127,12 @@ impl Latencies {
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be merged.
     pub fn summary(&self) -> Result<Option<LatencySummary>, HistogramError> {
         let all = WithBounds::of(self)?;
-        let Some(of_mean) = all.of_mean().and_then(Histogram::summary) else {
+        let of_mean = all.of_mean().and_then(Histogram::summary);
+        let Some((of_mean, observed)) = of_mean.zip(self.observed.summary()) else {
             return Ok(None);
         };
-        let whole = (of_mean.min, of_mean.mean, of_mean.stdev);
+        // A start may have waited for less than any transaction takes.
+        let whole = (observed.min, of_mean.mean, of_mean.stdev);
         let percentile = |percent| Some(all.percentile(percent)?.value);
         let mut summary = LatencySummary::new(self.observed.count(), whole, percentile);
         if let Some(summary) = &mut summary {
@@ -227,6 +229,11 @@ mod tests {
         let summary = stalled.summary().unwrap().unwrap();
         assert_eq!((summary.lower_bound_from, summary.count), (Some(99.9), 118_900));
         assert!(summary.p999 / 1e3 > 450.0 && summary.max / 1e3 >= 540.0, "{summary:?}");
+        assert_eq!(stalled.observed.summary().unwrap().min, summary.min);
+        stalled.unfinished(Nanos(1));
+        (0..5_000).for_each(|_| stalled.unfinished(Nanos(1)));
+        let summary = stalled.summary().unwrap().unwrap();
+        assert_eq!((summary.min, summary.is_bound(None)), (1_000.0, true));
     }
 
     #[test]

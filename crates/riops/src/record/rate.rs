@@ -114,15 +114,12 @@ mod tests {
         let mut stage = StageRecord::default();
         let intended = 10_000;
         stage.session_loop.schedule = Some(ScheduleRecord {
-            lag_max_us: None,
             intended,
             sent: intended - waiting - skipped,
             skipped,
             waiting,
-            unanswered: 0,
-            oldest_wait_us: 0.0,
-            backlog_at_start: 0,
             start_lag_us: Some(latency(delay_us)),
+            ..ScheduleRecord::default()
         });
         let attempted = intended - waiting - skipped;
         stage.transactions = attempted - failed;

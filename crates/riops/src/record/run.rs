@@ -108,7 +108,8 @@ impl Record {
         let kinds = || self.verdict.warnings.iter().map(|warning| warning.kind);
         let is_other = |kind: WarningKind| !kind.is_disturbance() && kind != WarningKind::Outage;
         let marks = [
-            ("breached", self.thresholds.iter().any(|found| !found.held)),
+            ("breached", self.thresholds.iter().any(|found| !found.held && !found.is_undecided())),
+            ("undecided", self.thresholds.iter().any(ThresholdRecord::is_undecided)),
             ("disturbed", self.is_disturbed()),
             // The rate of a failed run ends with its failure.
             ("not steady", !is_failed && loops.clone().any(unsteady)),

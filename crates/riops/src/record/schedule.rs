@@ -16,7 +16,7 @@ pub struct LateRecord {
 }
 
 /// Intended and actual starts of transactions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRecord {
     /// Intended starts within the measurement.
     pub intended: u64,

@@ -8,7 +8,7 @@ use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
 use super::database::LockWaits;
 use super::heatmap::HeatmapRecord;
 use super::histogram::StoredHistogram;
-use super::imported::ReportedLatency;
+use super::imported::{LatencyKind, ReportedLatency};
 use super::latencies::Latencies;
 use super::latency::LatencySummary;
 use super::mix::MixRecord;
@@ -172,6 +172,15 @@ impl LoopRecord {
     #[must_use]
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())
+    }
+
+    /// Returns the service or the response times.
+    #[must_use]
+    pub fn summary_us(&self, kind: LatencyKind) -> Option<&LatencySummary> {
+        match kind {
+            LatencyKind::Service => self.service_us.as_ref(),
+            LatencyKind::Response => self.response_us.as_ref(),
+        }
     }
 
     /// Returns the number of errors.

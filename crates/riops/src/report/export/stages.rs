@@ -90,11 +90,7 @@ fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
     columns.push((
         Statistic::bound_column(kind),
         Box::new(move |row: &Row<'a>| {
-            let each = &row.stage.session_loop;
-            let summary = match kind {
-                LatencyKind::Service => each.service_us.as_ref(),
-                LatencyKind::Response => each.response_us.as_ref(),
-            };
+            let summary = row.stage.session_loop.summary_us(kind);
             summary.and_then(|summary| summary.lower_bound_from).into()
         }),
     ));

@@ -321,15 +321,10 @@ fn load_run(study: &Study, task: Task) -> Record {
         let (intended, waiting) = ((rate * 10.0) as u64, ((rate - per_s).max(0.0) * 10.0) as u64);
         let answered = intended - waiting;
         each.schedule = Some(ScheduleRecord {
-            lag_max_us: None,
             intended,
             sent: intended - waiting,
-            skipped: 0,
             waiting,
-            unanswered: 0,
-            oldest_wait_us: 0.0,
-            backlog_at_start: 0,
-            start_lag_us: None,
+            ..ScheduleRecord::default()
         });
         record.stages[0].transactions = answered;
     }

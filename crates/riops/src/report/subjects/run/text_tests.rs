@@ -43,15 +43,12 @@ fn text_of_a_rows_run_with_a_rate_and_a_backlog() {
     let mut record = with_loop(example_record(), |of| {
         of.response_us = of.service_us.clone();
         of.schedule = Some(ScheduleRecord {
-            lag_max_us: None,
-            backlog_at_start: 0,
             intended: 20_000,
             sent: 12_000,
-            skipped: 0,
             waiting: 8_000,
-            unanswered: 0,
             oldest_wait_us: 4_100_000.0,
             start_lag_us: of.service_us.clone(),
+            ..ScheduleRecord::default()
         });
     });
     record.plan.schedule = Schedule::Poisson { per_s: 2_000.0 };
