@@ -8,8 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
-    Driver, ErrorPolicy, LatencyLimit, OnError, Plan, Protocol, Schedule, Spread, Stop, Threshold,
-    WorkPlan,
+    Driver, ErrorPolicy, LatencyLimit, OnError, Plan, PlanError, Protocol, RateStep, Schedule,
+    Spread, Stop, Threshold, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
@@ -138,13 +138,16 @@ impl RunOptions {
 
     /// The same with the options of session loops.
     pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
-        let plan = self.common(work, drive.stop())?;
+        let poisson = drive.poisson.is_some_and(|on| on.0);
+        let schedule = match drive.rate.clone() {
+            None => Schedule::Closed,
+            Some(GivenRate::Constant(per_s)) if poisson => Schedule::Poisson { per_s },
+            Some(GivenRate::Constant(per_s)) => Schedule::Constant { per_s },
+            Some(GivenRate::Profile(steps)) => Schedule::Profile { steps, poisson },
+        };
+        let plan = self.common(work, drive.stop(&schedule))?;
         Ok(Plan {
-            schedule: match drive.rate {
-                None => Schedule::Closed,
-                Some(per_s) if drive.poisson.is_some_and(|on| on.0) => Schedule::Poisson { per_s },
-                Some(per_s) => Schedule::Constant { per_s },
-            },
+            schedule,
             // 0 means never, as in sysbench.
             reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
             errors: ErrorPolicy {
@@ -280,9 +283,10 @@ pub(crate) struct LoopOptions {
     /// With --transactions or --total-rows: stop after this time at the latest
     #[arg(long, value_name = "TIME")]
     max_duration: Option<Span>,
-    /// Start N transactions per second, over all sessions (open loop)
-    #[arg(long, value_name = "N", value_parser = parse_rate)]
-    rate: Option<f64>,
+    /// Start N transactions per second, over all sessions (open loop); or a profile of steps and ramps, which sets the
+    /// duration: 500:30s,100..5000:2m
+    #[arg(long, value_name = "N|PROFILE", value_parser = parse_rate)]
+    rate: Option<GivenRate>,
     /// With --rate: exponentially distributed intervals between starts [default: off]
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
     poisson: Option<Switch>,
@@ -331,13 +335,15 @@ impl LoopOptions {
         self.duration.filter(|duration| !duration.has_unit).map(|duration| duration.span)
     }
 
-    fn stop(&self) -> Stop {
+    /// When the measurement stops. The profile of a rate has a duration of its own.
+    fn stop(&self, schedule: &Schedule) -> Stop {
+        let default_s = schedule.profile_s().unwrap_or_else(default_duration_s);
         match (self.duration, self.transactions, self.total_rows) {
             (_, Some(count), _) => Stop::Transactions(count.0),
             (_, _, Some(count)) => Stop::Rows(count.0),
-            (duration, _, _) => Stop::DurationS(
-                duration.map_or_else(default_duration_s, |given| seconds(given.span)),
-            ),
+            (duration, _, _) => {
+                Stop::DurationS(duration.map_or(default_s, |given| seconds(given.span)))
+            }
         }
     }
 }
@@ -409,10 +415,24 @@ impl GraphOptions {
     }
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
+/// The value of --rate.
+#[derive(Debug, Clone)]
+enum GivenRate {
+    Constant(f64),
+    Profile(Vec<RateStep>),
+}
+
+fn parse_rate(text: &str) -> Result<GivenRate, String> {
+    if text.contains(':') {
+        let steps = text.split(',').map(str::parse).collect::<Result<_, PlanError>>();
+        return steps.map(GivenRate::Profile).map_err(|error| error.to_string());
+    }
     text.replace('_', "")
         .parse()
         .ok()
         .filter(|rate: &f64| *rate > 0.0 && rate.is_finite())
-        .ok_or_else(|| "not a rate above 0 (examples: 1000, 2.5, 1e4)".to_owned())
+        .map(GivenRate::Constant)
+        .ok_or_else(|| {
+            "not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()
+        })
 }

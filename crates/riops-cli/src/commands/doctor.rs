@@ -12,7 +12,7 @@ use riops::record::MachineFacts;
 use riops::report::{self, Document};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
-use riops::server::{Connection, ConnectionError, Feature, Pooler, local_server};
+use riops::server::{Connection, ConnectionError, Feature, Pooler, shares_files};
 use riops::units::BLOCK_BYTES;
 use riops::units::text::json_text;
 use riops::workload::rows::NAME;
@@ -51,8 +51,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let mut connection = Connection::open(conninfo, ui.interrupt)?;
     Target::warn_if_unencrypted(&connection, ui);
     let pooler = Pooler::detect(&mut connection, conninfo, ui.interrupt)?;
-    let is_local =
-        pooler.is_none() && conninfo.is_local() && local_server(&mut connection)?.is_some();
+    let is_local = pooler.is_none() && conninfo.is_local() && shares_files(&mut connection)?;
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
     if connection.dialect().has(Feature::Catalogs) {
@@ -132,8 +131,7 @@ fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, Target)> {
     let target = Target::open(&options.target, ui)?;
     let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
     let pooler = Pooler::detect(&mut connection, &target.conninfo, ui.interrupt)?;
-    let is_local =
-        pooler.is_none() && target.conninfo.is_local() && local_server(&mut connection)?.is_some();
+    let is_local = pooler.is_none() && target.conninfo.is_local() && shares_files(&mut connection)?;
     let data = ServerFacts::read(&mut connection)?.data_directory.filter(|_| is_local);
     let Some(data) = data else {
         let text = "the server's data directory is not on this machine, or its path is not visible to this user: run riops doctor --disk on the server's machine, or select a directory on its device with --disk-dir";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::error::DatasetError;
 use super::lock::OnWait;
 use crate::host::machine;
-use crate::server::{Connection, ConnectionError, local_server};
+use crate::server::{Connection, ConnectionError, shares_files};
 use crate::workload::fill;
 use crate::workload::tables::Footprint;
 
@@ -40,7 +40,7 @@ impl Place {
         let path = columns.next().flatten().map(PathBuf::from);
         let mut bytes = || columns.next().flatten().and_then(|text| text.parse().ok()).unwrap_or(0);
         let (log_bytes, replaced_bytes) = (bytes(), bytes());
-        let is_local = may_be_local && local_server(connection)?.is_some();
+        let is_local = may_be_local && shares_files(connection)?;
         let free = path.filter(|_| is_local).and_then(|path| {
             let free_bytes = machine::free_bytes(&path)?;
             Some((path, free_bytes))

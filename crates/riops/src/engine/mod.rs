@@ -127,6 +127,7 @@ mod observer;
 mod once;
 mod opening;
 mod queue;
+mod rate;
 mod result;
 mod schedule;
 mod server_clock;

@@ -11,6 +11,7 @@ use rand_distr::Exp1;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use riops_script::random::Random;
 
+use super::rate::Rate;
 use crate::plan::Schedule;
 use crate::units::Nanos;
 
@@ -92,6 +93,9 @@ impl Claims {
 /// Intended start times of a stage, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Arrivals {
+    rate: Rate,
+    /// Start of the measurement.
+    anchor: Nanos,
     source: Source,
     next: Nanos,
     taken: u64,
@@ -99,19 +103,26 @@ pub(super) struct Arrivals {
 
 #[derive(Debug, Clone)]
 enum Source {
-    /// Start `k` is at `anchor + k / rate`, so rounding errors do not accumulate. Before the measurement starts, `k` is
-    /// negative.
-    Constant { per_s: f64, anchor: Nanos, first_number: i64 },
+    /// Start `k` is when `k` starts have taken place, so rounding errors do not accumulate. Before the measurement starts,
+    /// `k` is negative.
+    Even { first_number: i64 },
     Poisson {
-        /// Mean time between two starts, in nanoseconds.
-        mean: f64,
-        rng: Gaps,
+        walk: Walk,
         /// Copy of the same random stream, advanced to the current time to count the due starts.
-        ahead: Gaps,
+        ahead: Walk,
         ahead_next: Nanos,
         /// Number of starts that were due at the last call.
         due: u64,
     },
+}
+
+/// A Poisson process with the rate 1: at any other rate, its points are those at which as many starts have taken place
+/// (Cinlar, "Introduction to Stochastic Processes", 1975, section 4.7).
+#[derive(Debug, Clone)]
+struct Walk {
+    gaps: Gaps,
+    /// Number of starts since the start of the measurement; negative before it.
+    at: f64,
 }
 
 /// The random stream of the times between starts.
@@ -123,32 +134,31 @@ pub(super) enum Gaps {
 }
 
 impl Arrivals {
-    /// Creates the arrivals from `start` on. At a constant rate, one start falls on `anchor`, where the measurement
+    /// Creates the arrivals from `start` on. Without random intervals, one start falls on `anchor`, where the measurement
     /// starts. Returns `None` for the closed loop, which has no intended starts.
     #[must_use]
     pub(super) fn new(
-        schedule: Schedule,
+        schedule: &Schedule,
         start: Nanos,
         anchor: Nanos,
-        mut rng: Gaps,
+        gaps: Gaps,
     ) -> Option<Self> {
-        let (source, next) = match schedule {
-            Schedule::Closed => return None,
-            Schedule::Constant { per_s } => {
-                let before = (anchor.since(start).0 as f64 * per_s / 1e9).floor();
-                #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
-                let first_number = -(before as i64);
-                let source = Source::Constant { per_s, anchor, first_number };
-                (source, constant(per_s, anchor, first_number))
-            }
-            Schedule::Poisson { per_s } => {
-                let mean = 1e9 / per_s;
-                let next = start.after(distance(mean, &mut rng));
-                let ahead = rng.clone();
-                (Source::Poisson { mean, rng, ahead, ahead_next: next, due: 0 }, next)
-            }
+        let rate = Rate::of(schedule)?;
+        let at = rate.starts_by(-anchor.since(start).as_seconds());
+        let source = if schedule.is_poisson() {
+            let walk = Walk { gaps, at };
+            Source::Poisson { ahead: walk.clone(), walk, ahead_next: Nanos(0), due: 0 }
+        } else {
+            #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
+            let first_number = at.ceil() as i64;
+            Source::Even { first_number }
         };
-        Some(Self { source, next, taken: 0 })
+        let mut arrivals = Self { rate, anchor, source, next: Nanos(0), taken: 0 };
+        arrivals.next = arrivals.following();
+        if let Source::Poisson { walk, ahead, ahead_next, .. } = &mut arrivals.source {
+            (*ahead, *ahead_next) = (walk.clone(), arrivals.next);
+        }
+        Some(arrivals)
     }
 
     /// Returns the next intended start. It is in the past if no session was free to take it.
@@ -159,35 +169,38 @@ impl Arrivals {
 
     /// Takes the next intended start and returns it.
     pub(super) fn take(&mut self) -> Nanos {
-        let taken_at = self.next;
         self.taken += 1;
-        self.next = match &mut self.source {
-            Source::Constant { per_s, anchor, first_number } => {
-                constant(*per_s, *anchor, self.taken.cast_signed() + *first_number)
-            }
-            Source::Poisson { mean, rng, .. } => taken_at.after(distance(*mean, rng)),
+        let following = self.following();
+        std::mem::replace(&mut self.next, following)
+    }
+
+    /// Returns the start after the taken ones.
+    fn following(&mut self) -> Nanos {
+        let starts = match &mut self.source {
+            Source::Even { first_number } => (self.taken.cast_signed() + *first_number) as f64,
+            Source::Poisson { walk, .. } => walk.step(&self.rate),
         };
-        taken_at
+        time_of(&self.rate, self.anchor, starts)
     }
 
     /// Returns the number of starts that are due at `now` and have not been taken. `now` must not decrease between calls.
     pub(super) fn backlog(&mut self, now: Nanos) -> u64 {
         let due = match &mut self.source {
-            Source::Constant { per_s, anchor, first_number } => {
-                let since_anchor = if now >= *anchor {
-                    now.since(*anchor).0 as f64
+            Source::Even { first_number } => {
+                let since_anchor = if now >= self.anchor {
+                    now.since(self.anchor).0 as f64
                 } else {
-                    -(anchor.since(now).0 as f64)
+                    -(self.anchor.since(now).0 as f64)
                 };
                 // Number of the last due start. Adds half a nanosecond because start times are rounded to nanoseconds.
                 #[expect(clippy::cast_possible_truncation, reason = "a number of starts")]
-                let last = ((since_anchor + 0.5) * *per_s / 1e9).floor() as i64;
+                let last = self.rate.starts_by((since_anchor + 0.5) / 1e9).floor() as i64;
                 u64::try_from(last - *first_number + 1).unwrap_or(0)
             }
-            Source::Poisson { mean, ahead, ahead_next, due, .. } => {
+            Source::Poisson { ahead, ahead_next, due, .. } => {
                 while *ahead_next <= now {
                     *due += 1;
-                    *ahead_next = ahead_next.after(distance(*mean, ahead));
+                    *ahead_next = time_of(&self.rate, self.anchor, ahead.step(&self.rate));
                 }
                 *due
             }
@@ -196,33 +209,31 @@ impl Arrivals {
     }
 }
 
-/// Returns the time of a start at a constant rate.
-fn constant(per_s: f64, anchor: Nanos, number: i64) -> Nanos {
+/// Returns the time by which this number of starts has taken place since `anchor`; it is before that if negative.
+fn time_of(rate: &Rate, anchor: Nanos, starts: f64) -> Nanos {
+    let since_s = rate.time_of(starts);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "nanoseconds of a positive rate"
+        reason = "saturates, and is not negative"
     )]
-    let offset = Nanos((number.unsigned_abs() as f64 * 1e9 / per_s).round() as u64);
-    if number >= 0 { anchor.after(offset) } else { anchor.since(offset) }
+    let offset = Nanos((since_s.abs() * 1e9).round() as u64);
+    if since_s >= 0.0 { anchor.after(offset) } else { anchor.since(offset) }
 }
 
-/// Returns a random, exponentially distributed time to the next start of a Poisson process.
-fn distance(mean: f64, rng: &mut Gaps) -> Nanos {
-    let rng = match rng {
-        Gaps::Own(rng) => rng,
-        Gaps::Pgbench(random) => {
-            let microseconds = random.poisson_gap_us(mean / 1e3);
-            return Nanos(u64::try_from(microseconds).unwrap_or(0) * 1_000);
-        }
-    };
-    let factor: f64 = rng.sample(Exp1);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "nanoseconds, not negative"
-    )]
-    Nanos((mean * factor).round() as u64)
+impl Walk {
+    /// Returns the number of starts at the next point.
+    fn step(&mut self, rate: &Rate) -> f64 {
+        self.at += match &mut self.gaps {
+            Gaps::Own(rng) => rng.sample(Exp1),
+            // Whole microseconds at a constant rate.
+            Gaps::Pgbench(random) => {
+                let mean_us = rate.time_of(1.0) * 1e6;
+                random.poisson_gap_us(mean_us) as f64 / mean_us
+            }
+        };
+        self.at
+    }
 }
 
 #[cfg(test)]
@@ -234,7 +245,7 @@ mod tests {
 
     fn arrivals(schedule: Schedule, anchor: Nanos) -> Arrivals {
         let rng = stream(7, Purpose::Arrivals, 0);
-        Arrivals::new(schedule, START, anchor, Gaps::Own(rng)).unwrap()
+        Arrivals::new(&schedule, START, anchor, Gaps::Own(rng)).unwrap()
     }
 
     /// Returns the starts before `end`, in order.
@@ -253,7 +264,7 @@ mod tests {
     #[test]
     fn closed_loop_has_no_arrivals() {
         let rng = stream(7, Purpose::Arrivals, 0);
-        assert!(Arrivals::new(Schedule::Closed, START, START, Gaps::Own(rng)).is_none());
+        assert!(Arrivals::new(&Schedule::Closed, START, START, Gaps::Own(rng)).is_none());
     }
 
     #[test]
@@ -302,7 +313,7 @@ mod tests {
     fn backlog_equals_due_starts_minus_taken_ones() {
         for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
             let anchor = START.after(Nanos(500_000_000));
-            let mut arrivals = arrivals(schedule, anchor);
+            let mut arrivals = arrivals(schedule.clone(), anchor);
             let mut reference = arrivals.clone();
             for step in 1..50u64 {
                 let now = START.after(Nanos(step * 37_000_000));

@@ -62,7 +62,7 @@ impl StageRun<'_> {
         let start = shared.clock.now().after(head_start.into());
         let measure_start = start.after(plan.warmup().into());
         let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
-        let window = Arc::new(window.with_schedule(plan.schedule));
+        let window = Arc::new(window.with_schedule(&plan.schedule));
         let unclaimed = starts(shared, start, measure_start);
         for handle in &handles {
             let (window, unclaimed) = (Arc::clone(&window), unclaimed.clone());
@@ -128,7 +128,7 @@ fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unc
         Some([starts, _]) => Gaps::Pgbench(Random::new(*starts)),
         None => Gaps::Own(stream(plan.seed, Purpose::Arrivals, 0)),
     };
-    let arrivals = Arrivals::new(plan.schedule, start, measure_start, gaps)?;
+    let arrivals = Arrivals::new(&plan.schedule, start, measure_start, gaps)?;
     Some(Arc::new(Unclaimed::new(arrivals)))
 }
 

@@ -16,10 +16,11 @@ use super::worker::{
     Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
     Transport, WAKE, Worker, WorkerEvent, WorkerReport,
 };
-use crate::metrics::{Commands, IntervalPart, Recorder, Samples};
-use crate::plan::{Driver, Schedule};
+use crate::metrics::{Commands, IntervalPart, Recorder, Samples, Steps};
+use crate::plan::{Driver, Plan, Schedule};
 use crate::record::HistogramError;
 use crate::server::ConnectionError;
+use crate::units::{Nanos, Span};
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Work};
@@ -169,8 +170,19 @@ fn recorder(shared: &Shared) -> Result<Recorder, HistogramError> {
     let open_loop = shared.plan.schedule != Schedule::Closed;
     let mut recorder = Recorder::new(shared.operations, open_loop)?;
     recorder.count_nodes(shared.nodes.max_nodes())?;
+    recorder.steps = Steps::new(step_ends(&shared.plan))?;
     recorder.commands = Commands::new(shared.commands);
     Ok(recorder)
+}
+
+/// Returns when the steps of the profile of the rate end, since the start of the measurement.
+fn step_ends(plan: &Plan) -> Vec<Nanos> {
+    let steps = plan.schedule.steps();
+    let ends_s = steps.iter().scan(0.0, |end_s, step| {
+        *end_s += step.seconds;
+        Some(*end_s)
+    });
+    ends_s.map(|end_s| Span::of_seconds(end_s).0.into()).collect()
 }
 
 /// Runs the body of a thread with a part of the sessions, and sends its report or its error to the main thread.

@@ -67,7 +67,7 @@ impl Window {
 
     /// Sets the schedule of the starts. `n` evenly spaced starts take `n / rate`; without the interval after the last one,
     /// the achieved rate would be above the requested one.
-    pub(super) fn with_schedule(self, schedule: Schedule) -> Self {
+    pub(super) fn with_schedule(self, schedule: &Schedule) -> Self {
         match (self.stop, schedule) {
             (Stop::Transactions(count), Schedule::Constant { per_s }) => {
                 let length = Duration::try_from_secs_f64(count as f64 / per_s).unwrap_or_default();
@@ -279,11 +279,11 @@ mod tests {
 
     #[test]
     fn the_interval_after_the_last_start_of_a_rate_belongs_to_the_measurement() {
-        let paced = |count, schedule| {
+        let paced = |count, schedule: &Schedule| {
             Window::new(Stop::Transactions(count), None, START).with_schedule(schedule)
         };
         let constant = Schedule::Constant { per_s: 2e6 };
-        let window = paced(2, constant);
+        let window = paced(2, &constant);
         assert_eq!(window.permit(START), Permission::Start { claimed: true });
         // Interrupted before the second start.
         assert_eq!(window.measured_end(Nanos(1_100)), Nanos(1_100));
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(window.measured_end(Nanos(1_600)), Nanos(2_000));
         assert_eq!(window.measured_end(Nanos(2_300)), Nanos(2_300));
         for schedule in [Schedule::Closed, Schedule::Poisson { per_s: 2e6 }] {
-            let window = paced(1, schedule);
+            let window = paced(1, &schedule);
             assert_eq!(window.permit(START), Permission::Start { claimed: true });
             assert_eq!(window.measured_end(Nanos(1_100)), Nanos(1_100));
         }

@@ -10,7 +10,7 @@ use crate::host::Interrupt;
 use crate::probe::device::{Device, DeviceCounters};
 use crate::probe::locations::Locations;
 use crate::probe::topology::Topology;
-use crate::server::{Connection, ConnectionError, Feature, local_server};
+use crate::server::{Connection, ConnectionError, Feature, shares_files};
 
 /// A device is idle if it is busy for at most this share of the time …
 const BUSY_SHARE_MAX: f64 = 0.05;
@@ -195,7 +195,7 @@ impl<'a> Source<'a> {
 
 /// Returns the disks with the data and the WAL of a server on this machine.
 fn devices(connection: &mut Connection, is_local: bool) -> Result<Option<Device>, ConnectionError> {
-    if !is_local || local_server(connection)?.is_none() {
+    if !is_local || !shares_files(connection)? {
         return Ok(None);
     }
     let data = match connection.query_value("show data_directory") {

@@ -296,7 +296,7 @@ fn a_sysbench_that_crashed_leaves_nothing_to_the_next_run() {
     let imports = texts(&[("given", &text)]);
     let record = &imports.records[0];
     assert_eq!((rates(&imports.records), record.status), (vec![(2, 100, 100)], Status::Done));
-    assert_eq!((record.plan.schedule, series(record)), (Schedule::Closed, Vec::new()));
+    assert_eq!((record.plan.schedule.clone(), series(record)), (Schedule::Closed, Vec::new()));
     let expected = "given, line 1: a run of sysbench without a report was not imported";
     assert_eq!(imports.notices, [expected]);
     let imports = texts(&[("given", &format!("{crashed}{text}"))]);

@@ -16,6 +16,7 @@ mod recorder;
 mod samples;
 mod slots;
 mod steadiness;
+mod steps;
 mod timeline;
 mod warm_up;
 
@@ -32,5 +33,6 @@ pub use recorder::Recorder;
 pub use samples::Samples;
 pub use slots::{Slot, Slots};
 pub use steadiness::steadiness;
+pub use steps::{Fate, StepTotals, Steps};
 pub use timeline::{TimeSeries, Timeline};
 pub use warm_up::{WarmUp, warm_up};

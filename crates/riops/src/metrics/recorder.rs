@@ -9,6 +9,7 @@ use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
 use super::samples::Samples;
 use super::slots::Slots;
+use super::steps::{Fate, Steps};
 use crate::record::{Histogram, HistogramError, Latencies};
 use crate::units::Nanos;
 
@@ -51,6 +52,8 @@ pub struct Recorder {
     pub lag_max: Nanos,
     /// For how long the starts waited that no session took.
     unstarted: Histogram,
+    /// The steps of the profile of a rate.
+    pub steps: Steps,
     /// Sampled transactions, if requested.
     pub samples: Option<Samples>,
     /// Commands of scripts.
@@ -89,6 +92,7 @@ impl Recorder {
             slots: Slots::default(),
             lag_max: Nanos(0),
             unstarted: Histogram::for_interval()?,
+            steps: Steps::default(),
             samples: None,
             commands: Commands::default(),
         })
@@ -110,6 +114,7 @@ impl Recorder {
     pub fn begin(&mut self, start: Nanos) {
         self.gaps.begin(start);
         self.slots.begin(start);
+        self.steps.begin(start);
         self.nodes.iter_mut().for_each(|node| node.gaps.begin(start));
     }
 
@@ -201,6 +206,7 @@ impl Recorder {
         if let (Some(total), Some(interval)) = (&mut totals.response, &mut self.interval.response) {
             total.observed.record(response);
             interval.record(response);
+            self.steps.add(Fate::Answered, response, now);
             self.lag_max = self.lag_max.max(Nanos(response.0.saturating_sub(service.0)));
         }
     }
@@ -232,22 +238,28 @@ impl Recorder {
         }
     }
 
-    /// Adds the latencies of a transaction that succeeded after the end of the measurement.
-    pub fn drained(&mut self, operation: usize, service: Nanos, response: Nanos) {
+    /// Adds the service and the response time of a transaction that did not succeed within the measurement until `now`.
+    pub fn unsuccessful(
+        &mut self,
+        fate: Fate,
+        operation: usize,
+        (service, response): (Nanos, Nanos),
+        now: Nanos,
+    ) {
+        self.steps.add(fate, response, now);
         if let Some(totals) = self.operations.get_mut(operation) {
-            totals.each(service, response, Latencies::drained);
+            let is_drained = fate == Fate::Drained;
+            totals.each(
+                service,
+                response,
+                if is_drained { Latencies::drained } else { Latencies::unfinished },
+            );
         }
     }
 
-    /// Adds the lower bounds of the latencies of a transaction that did not succeed.
-    pub fn unfinished(&mut self, operation: usize, service: Nanos, response: Nanos) {
-        if let Some(totals) = self.operations.get_mut(operation) {
-            totals.each(service, response, Latencies::unfinished);
-        }
-    }
-
-    /// Adds the time for which a start waited that no session took.
-    pub fn unstarted(&mut self, waited: Nanos) {
+    /// Adds the time for which a start had waited at `now` that no session took.
+    pub fn unstarted(&mut self, fate: Fate, waited: Nanos, now: Nanos) {
+        self.steps.add(fate, waited, now);
         self.unstarted.record(waited);
     }
 
@@ -303,6 +315,7 @@ impl Recorder {
         self.connects.merge(&other.connects)?;
         self.lag_max = self.lag_max.max(other.lag_max);
         self.unstarted.merge(&other.unstarted)?;
+        self.steps.merge(&other.steps)?;
         self.poll_stalls.merge(&other.poll_stalls)?;
         if let (Some(mine), Some(theirs)) = (&mut self.start_lag, &other.start_lag) {
             mine.merge(theirs)?;

@@ -15,6 +15,7 @@ pub mod pgio;
 pub mod ping;
 pub mod point;
 mod policy;
+mod profile;
 pub mod rows;
 mod run;
 pub mod script;
@@ -36,6 +37,7 @@ pub use policy::{
     Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
     Schedule, Stop, Trust,
 };
+pub use profile::RateStep;
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::names::names;
+use super::profile::{RateStep, length_s, mean_per_s};
 
 /// Maximum number of sessions: far more than a server accepts without a pooler.
 pub const SESSIONS_MAX: u32 = 10_000;
@@ -21,7 +22,7 @@ pub enum Stop {
 }
 
 /// The intended start times of transactions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// Closed loop: a transaction starts when the previous one has ended.
@@ -37,25 +38,56 @@ pub enum Schedule {
         /// Average transactions per second, greater than 0.
         per_s: f64,
     },
+    /// Open loop with a rate that changes during the measurement.
+    Profile {
+        /// The steps, one after the other. The warm-up has the rate at the start of the first one.
+        steps: Vec<RateStep>,
+        /// Whether the starts are those of a Poisson process.
+        #[serde(default, skip_serializing_if = "crate::units::is_default")]
+        poisson: bool,
+    },
 }
 
 impl Schedule {
-    /// Returns the transactions per second, or `None` for a closed loop.
+    /// Returns the transactions per second, on average, or `None` for a closed loop.
     #[must_use]
-    pub fn per_s(self) -> Option<f64> {
+    pub fn per_s(&self) -> Option<f64> {
         match self {
             Self::Closed => None,
-            Self::Constant { per_s } | Self::Poisson { per_s } => Some(per_s),
+            Self::Constant { per_s } | Self::Poisson { per_s } => Some(*per_s),
+            Self::Profile { steps, .. } => Some(mean_per_s(steps)),
         }
+    }
+
+    /// Returns the steps of a profile; none of other schedules.
+    #[must_use]
+    pub fn steps(&self) -> &[RateStep] {
+        match self {
+            Self::Profile { steps, .. } => steps,
+            Self::Closed | Self::Constant { .. } | Self::Poisson { .. } => &[],
+        }
+    }
+
+    /// Returns the length of the profile, in seconds; `None` without one.
+    #[must_use]
+    pub fn profile_s(&self) -> Option<f64> {
+        Some(length_s(self.steps())).filter(|_| !self.steps().is_empty())
+    }
+
+    /// Returns whether the intervals between starts are random.
+    #[must_use]
+    pub fn is_poisson(&self) -> bool {
+        matches!(self, Self::Poisson { .. } | Self::Profile { poisson: true, .. })
     }
 
     /// Returns the name of the variant in JSON.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Closed => "closed",
             Self::Constant { .. } => "constant",
             Self::Poisson { .. } => "poisson",
+            Self::Profile { .. } => "profile",
         }
     }
 }

@@ -414,7 +414,7 @@ impl Spec for RowsRun {
         let client_only = [
             ("--rebalance", common.rebalance),
             ("--graph", common.keep_samples),
-            ("--rate", common.schedule != Schedule::Closed),
+            ("--rate", *common.schedule != Schedule::Closed),
             ("--latency-limit", common.latency_limit.is_some()),
             ("--pipeline", common.pipeline > 1),
             ("--reconnect", common.reconnect_every.is_some()),

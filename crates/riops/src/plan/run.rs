@@ -10,6 +10,7 @@ use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
+use super::profile;
 use super::rows::RowsRun;
 use super::spec::Common;
 use super::spread::Spread;
@@ -22,7 +23,7 @@ pub const SERIES_POINTS_MAX: usize = 100_000;
 /// Maximum number of transactions in flight on one session: a limit of the protocol crate.
 const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
 /// Maximum rate, in transactions per second: more than any client can start.
-const RATE_MAX: f64 = 1e7;
+pub(super) const RATE_MAX: f64 = 1e7;
 /// Maximum duration of a run: 30 days.
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
 /// One hour, the maximum of an interval and of a latency limit.
@@ -269,7 +270,7 @@ impl Plan {
     fn common(&self) -> Common<'_> {
         Common {
             protocol: self.protocol,
-            schedule: self.schedule,
+            schedule: &self.schedule,
             stop: self.stop,
             max_duration_s: self.max_duration_s,
             pipeline: self.pipeline,
@@ -329,7 +330,23 @@ impl Plan {
                 "--rate must be greater than 0 and at most {RATE_MAX}, not {per_s}"
             ));
         }
+        self.validate_profile()?;
         self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
+    }
+
+    /// The profile of a rate is as long as the measurement.
+    fn validate_profile(&self) -> Result<(), PlanError> {
+        profile::validate(self.schedule.steps())?;
+        let Some(length_s) = self.schedule.profile_s() else {
+            return Ok(());
+        };
+        if self.stop == Stop::DurationS(length_s) {
+            return Ok(());
+        }
+        let length = Span::of_seconds(length_s);
+        refuse(format!(
+            "the steps of --rate take {length}, which is the duration of the measurement: omit any other"
+        ))
     }
 
     fn validate_times(&self) -> Result<(), PlanError> {

@@ -14,7 +14,7 @@ use super::threshold::Part;
 #[expect(missing_docs, reason = "fields of the plan under the same names")]
 pub struct Common<'a> {
     pub protocol: Protocol,
-    pub schedule: Schedule,
+    pub schedule: &'a Schedule,
     pub stop: Stop,
     pub max_duration_s: Option<f64>,
     pub pipeline: u32,
@@ -33,7 +33,7 @@ impl Common<'_> {
     /// Fails if an option is set that applies only to workloads that repeat a transaction.
     pub(super) fn refuse_repetition_options(&self, workload: &str) -> Result<(), PlanError> {
         let set = [
-            ("--rate", self.schedule != Schedule::Closed),
+            ("--rate", *self.schedule != Schedule::Closed),
             ("--warmup", self.warmup_s != 0.0),
             ("--max-duration", self.max_duration_s.is_some()),
             ("--pipeline", self.pipeline != 1),

@@ -88,19 +88,11 @@ impl Place {
     }
 }
 
-/// Names of the processes of servers, of poolers, and of what connects to containers. If the place of the server is unknown,
-/// they may be those of the server, and are no neighbors.
-const OF_SERVERS: [&str; 9] = [
-    "docker-proxy",
-    "haproxy",
-    "odyssey",
-    "pgbouncer",
-    "pgcat",
-    "postgres",
-    "rootlessport",
-    "yb-master",
-    "yb-tserver",
-];
+/// Names of the processes of servers. If the place of the server is unknown, they may be its own, and are no neighbors.
+const SERVERS: [&str; 3] = ["postgres", "yb-master", "yb-tserver"];
+/// Names of poolers, and of what connects to containers: unless the server is elsewhere, the sessions may use them.
+const PROXIES: [&str; 6] =
+    ["docker-proxy", "haproxy", "odyssey", "pgbouncer", "pgcat", "rootlessport"];
 
 /// The group of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +141,12 @@ impl ProcessTable {
 
     fn group(&self, id: i32, client: i32, server: Place) -> Group {
         let name = self.processes.get(&id).map_or("", |process| &process.name);
-        if server == Place::Unknown && OF_SERVERS.contains(&name) {
+        let is_of_server = match server {
+            Place::Here(_) => PROXIES.contains(&name),
+            Place::Elsewhere => false,
+            Place::Unknown => PROXIES.contains(&name) || SERVERS.contains(&name),
+        };
+        if is_of_server {
             return Group::Unknown;
         }
         let mut current = id;

@@ -39,6 +39,7 @@ mod session_loop;
 mod stage;
 mod statement;
 mod steadiness;
+mod step;
 mod target;
 
 pub use access::{AccessRecord, StorageRequests, moment_text};
@@ -83,6 +84,7 @@ pub use session_loop::{EndedSessionRecord, LoopRecord};
 pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
 pub use steadiness::{Shift, SteadinessRecord};
+pub use step::StepRecord;
 pub use target::{DatasetRecord, TargetRecord};
 
 /// Version of the record format.

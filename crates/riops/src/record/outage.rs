@@ -26,6 +26,9 @@ impl StageRecord {
         let between_s = self.seconds / self.transactions.max(1) as f64;
         let service_s = self.session_loop.service_us.as_ref().map_or(0.0, |us| us.p50 / 1e6);
         let is_long = seconds >= PAUSE_S_MIN.max(PAUSE_FACTOR * between_s.max(service_s));
+        // With a rate, a transaction that was due in the first half waits for at least half of it.
+        let waited_us = self.session_loop.response_us.as_ref().map_or(f64::INFINITY, |of| of.max);
+        let is_long = is_long && waited_us >= seconds * 1e6 / 2.0;
         Some(seconds).filter(|_| is_long && seconds >= PAUSE_SHARE * self.seconds)
     }
 

@@ -1,8 +1,10 @@
 //! Whether a requested rate was achieved.
 
 use super::stage::StageRecord;
+use super::step::StepRecord;
 use crate::plan::Schedule;
-use crate::units::{count, percent};
+use crate::units::format::requested_rate;
+use crate::units::percent;
 
 /// From this share of missing transactions on, the rate was not reached.
 const MISSING_SHARE_MAX: f64 = 0.01;
@@ -43,7 +45,10 @@ impl StageRecord {
     pub fn rate_verdict(&self) -> Option<RateVerdict> {
         let schedule = self.session_loop.schedule.as_ref()?;
         let grows = self.session_loop.steadiness.and_then(|found| found.shift);
-        Some(if self.missing_share().is_some_and(|share| share > MISSING_SHARE_MAX) {
+        // A rate with a profile is reached if it is in each step.
+        let steps = self.session_loop.steps.iter().filter_map(StepRecord::missing_share);
+        let missing = steps.chain(self.missing_share()).fold(0.0, f64::max);
+        Some(if missing > MISSING_SHARE_MAX {
             RateVerdict::NotReached
         } else if schedule.waiting + schedule.skipped + self.failed() > 0 || self.starts_late() {
             RateVerdict::Incomplete
@@ -78,11 +83,16 @@ impl StageRecord {
 
     /// Returns the achieved and the requested rate: `3,161 of 20,000 transactions/s (16%)`.
     #[must_use]
-    pub fn rate_text(&self, schedule: Schedule) -> String {
+    pub fn rate_text(&self, schedule: &Schedule) -> String {
         let (achieved, per_s) =
             (self.throughput.transactions_per_s, schedule.per_s().unwrap_or_default());
         let share = achieved / per_s.max(f64::MIN_POSITIVE);
-        format!("{} of {} transactions/s ({})", number(achieved), number(per_s), percent(share))
+        format!(
+            "{} of {} transactions/s ({})",
+            requested_rate(achieved),
+            requested_rate(per_s),
+            percent(share)
+        )
     }
 
     /// Whether the client started the transactions too late.
@@ -92,16 +102,6 @@ impl StageRecord {
         let response = self.session_loop.response_us.as_ref().map_or(0.0, |latency| latency.p50);
         delay.is_some_and(|delay| delay.p99 > DELAY_US_MIN.max(DELAY_SHARE_MAX * response))
     }
-}
-
-/// A rate as a whole number from 100 on, else with the decimals that it needs.
-fn number(per_s: f64) -> String {
-    if per_s >= 100.0 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
-        return count(per_s.round() as u64);
-    }
-    let text = format!("{per_s:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -139,6 +139,26 @@ mod tests {
         assert_eq!(verdict(stage(0, 0, 0, 3_100.0)), RateVerdict::Incomplete);
         assert_eq!(verdict(stage(60, 30, 11, 10.0)), RateVerdict::NotReached);
         assert_eq!(StageRecord::default().rate_verdict(), None);
+    }
+
+    #[test]
+    fn a_profile_is_reached_if_each_of_its_steps_is() {
+        let mut stage = stage(50, 0, 0, 10.0);
+        assert_eq!(stage.rate_verdict(), Some(RateVerdict::Incomplete));
+        // Half of a percent of all, but half of those of a step.
+        let step = |due: u64, answered: u64| StepRecord {
+            step: "100:1s".parse().unwrap(),
+            start_s: 0.0,
+            due,
+            answered,
+            failed: 0,
+            skipped: 0,
+            unanswered: 0,
+            not_started: due - answered,
+            response_us: None,
+        };
+        stage.session_loop.steps = vec![step(9_900, 9_900), step(100, 50)];
+        assert_eq!(stage.rate_verdict(), Some(RateVerdict::NotReached));
     }
 
     #[test]

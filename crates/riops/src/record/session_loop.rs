@@ -18,6 +18,7 @@ use super::schedule::{LateRecord, ScheduleRecord};
 use super::series::Point;
 use super::session::{Execution, Fairness, SessionRecord};
 use super::steadiness::SteadinessRecord;
+use super::step::StepRecord;
 
 /// A session that an error has ended, with `--on-error end-session`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +128,9 @@ pub struct LoopRecord {
     /// Intended and actual starts; only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRecord>,
+    /// The steps of the profile of the rate, if it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRecord>,
     /// Transactions of the warm-up that were in flight when the measurement started; only for a run by count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_in_flight: Option<WarmupRecord>,

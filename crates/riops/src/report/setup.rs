@@ -3,7 +3,7 @@
 use super::document::{Badge, Tone};
 use super::paths::CheckedPath;
 use crate::figure::Summary;
-use crate::plan::{Protocol, Schedule, Spread, Stop};
+use crate::plan::{Protocol, Spread, Stop};
 use crate::record::{Record, Validity};
 use crate::units::format::{count, rate};
 
@@ -71,14 +71,20 @@ impl<'a> Summary<'a> {
     pub fn drive(&self) -> Option<String> {
         let plan = &self.record.plan;
         let mut parts = Vec::new();
-        match plan.schedule {
-            Schedule::Closed => {}
-            Schedule::Constant { per_s } => {
-                parts.push(format!("constant rate of {} transactions/s", rate(per_s)));
-            }
-            Schedule::Poisson { per_s } => {
-                parts.push(format!("Poisson rate of {} transactions/s", rate(per_s)));
-            }
+        if let Some(per_s) = plan.schedule.per_s() {
+            let kind = if plan.schedule.is_poisson() { "Poisson" } else { "constant" };
+            let steps = plan.schedule.steps();
+            parts.push(if steps.is_empty() {
+                format!("{kind} rate of {} transactions/s", rate(per_s))
+            } else {
+                let steps: Vec<_> = steps.iter().map(ToString::to_string).collect();
+                let poisson = if kind == "Poisson" { "Poisson " } else { "" };
+                format!(
+                    "{poisson}rate of {}: {} transactions/s on average",
+                    steps.join(", "),
+                    rate(per_s)
+                )
+            });
         }
         if plan.protocol != Protocol::Prepared {
             parts.push(format!("{} protocol", plan.protocol.as_str()));

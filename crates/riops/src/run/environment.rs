@@ -22,8 +22,10 @@ pub(super) struct Environment {
     client: MachineFacts,
     driver: Driver,
     pooler: Option<Pooler>,
-    /// The server if it runs on this machine.
+    /// Where the server runs.
     place: Place,
+    /// Whether its files and the processes of the sessions can be observed.
+    shares_files: bool,
 }
 
 impl Environment {
@@ -55,18 +57,16 @@ impl Environment {
                 "warning: the server has no setting plan_cache_mode: it may plan a prepared statement again for each execution",
             );
         }
-        // A pooler shares its connections with other clients.
-        let local = match pooler {
-            None if server.conninfo.is_local() => local_server(control)?,
-            _ => None,
-        };
+        let local = local_server(control)?;
         let place = match local {
             Some(local) => Place::Here(local.process),
             None if server.conninfo.is_local() => Place::Unknown,
             None => Place::Elsewhere,
         };
+        // A pooler shares its connections with other clients.
+        let shares_files = pooler.is_none() && local.is_some_and(|server| !server.is_contained);
         let driver = driver(plan, control, observer)?;
-        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, place })
+        Ok(Self { facts, client: MachineFacts::read(), driver, pooler, place, shares_files })
     }
 
     /// Whether the transactions of one session may run on different server connections.
@@ -76,12 +76,12 @@ impl Environment {
 
     /// Returns the data directory of the server if it is on this machine.
     pub(super) fn local_data(&self) -> Option<&Path> {
-        self.facts.data_directory.as_deref().filter(|_| self.is_local())
+        self.facts.data_directory.as_deref().filter(|_| self.shares_files)
     }
 
-    /// Returns whether the server is on this machine.
-    pub(super) fn is_local(&self) -> bool {
-        matches!(self.place, Place::Here(_))
+    /// Returns whether the processes of the sessions can be observed on this machine.
+    pub(super) fn shares_files(&self) -> bool {
+        self.shares_files
     }
 
     /// Returns where the server is.
@@ -148,7 +148,7 @@ impl Environment {
             machine: self.client.clone(),
             workers: plan.workers,
             driver: Some(self.driver),
-            shares_machine_with_server: self.is_local(),
+            shares_machine_with_server: matches!(self.place, Place::Here(_)),
             server_may_be_here: self.place == Place::Unknown,
         }
     }

@@ -242,7 +242,7 @@ impl ActiveRun<'_> {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let is_local = self.environment.is_local();
+        let is_local = self.environment.shares_files();
         match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),

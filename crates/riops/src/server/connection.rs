@@ -16,7 +16,7 @@ use super::dialect::Dialect;
 use super::search_path::SearchPath;
 use super::silence::Silence;
 use super::socket::second_stream;
-use super::stream::{NearEnd, Place, Stream, is_wait};
+use super::stream::{Place, Stream, is_wait};
 use crate::host::Interrupt;
 
 /// Maximum number of rows of a result: settings, plans, registry entries.
@@ -150,10 +150,6 @@ impl Connection {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
-    }
-
-    pub(super) fn near_end(&self) -> std::io::Result<NearEnd> {
-        self.stream.near_end()
     }
 
     pub(super) fn note_plain(&mut self, reason: &str) {

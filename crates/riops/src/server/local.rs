@@ -1,31 +1,29 @@
 //! Whether the server runs on this machine.
 //!
-//! An address says little: a tunnel (`ssh -L`, `kubectl port-forward`) is at a loopback address of this
-//! machine, and the server behind it at a loopback address of another one. So the two ends of the connection
-//! must be the same, and the process of the session must be visible.
+//! An address does not say it: a tunnel (`ssh -L`, `kubectl port-forward`) is at a loopback address of this machine, and a
+//! container has an address of its own. So the process of the session must be visible: with its id, as it is in its own PID
+//! namespace, and with the age that the server reports. Source: proc(5), `NSpid` in /proc/PID/status.
 
 use std::fs;
-use std::net::{IpAddr, UdpSocket};
+use std::path::Path;
 
 use super::connection::{Connection, ConnectionError};
-use super::stream::NearEnd;
+
+/// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
+const TICKS_PER_S: f64 = 100.0;
+/// By how many seconds the server may report a lower age than the kernel: it counts from the end of the connection's
+/// setup, which takes long on a loaded machine.
+const AGE_LOWER_S: f64 = 5.0;
+/// By how many seconds it may report a higher one: the kernel has a resolution of 10 ms.
+const AGE_HIGHER_S: f64 = 0.1;
 
 /// A server on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalServer {
     /// The first process of the server, the parent of its sessions.
     pub process: i32,
-}
-
-/// The same connection as the server sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FarEnd {
-    /// Address and port of the client; `None` for a Unix socket.
-    client: Option<(IpAddr, u16)>,
-    /// Address of the server; `None` for a Unix socket.
-    server: Option<IpAddr>,
-    /// Process of the session.
-    process: i32,
+    /// Whether it has its own PID namespace, as in a container: its process ids and paths are not those of this machine.
+    pub is_contained: bool,
 }
 
 /// Returns the server of this connection if it runs on this machine.
@@ -33,100 +31,115 @@ struct FarEnd {
 /// # Errors
 /// [`ConnectionError`] if the connection fails.
 pub fn local_server(connection: &mut Connection) -> Result<Option<LocalServer>, ConnectionError> {
-    let Ok(near) = connection.near_end() else {
-        return Ok(None);
-    };
-    let sql = "select host(inet_client_addr()), inet_client_port(), host(inet_server_addr()), pg_backend_pid()";
+    let sql = "select pid, extract(epoch from clock_timestamp() - backend_start)
+                 from pg_stat_activity where pid = pg_backend_pid()";
     let row = match connection.query(sql) {
         Ok(rows) => rows.into_iter().next().unwrap_or_default(),
         Err(ConnectionError::Server(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let stat = |process: i32| fs::read_to_string(format!("/proc/{process}/stat")).ok();
-    Ok(far_end(&row).filter(|far| far.server.is_none_or(is_own_address)).and_then(|far| {
-        let process = parent_of_backend(&stat(far.process)?)?;
-        is_same(near, far, process).then_some(LocalServer { process })
-    }))
+    let [Some(process), Some(age_s)] = row.as_slice() else {
+        return Ok(None);
+    };
+    let session = process.parse().ok().zip(age_s.parse().ok());
+    Ok(session.and_then(|session| find(Path::new("/proc"), session)))
 }
 
-fn far_end(row: &[Option<String>]) -> Option<FarEnd> {
-    let [client, port, server, process] = row else {
-        return None;
+/// Returns whether the paths and the process ids of the server are those of this machine.
+///
+/// # Errors
+/// [`ConnectionError`] if the connection fails.
+pub fn shares_files(connection: &mut Connection) -> Result<bool, ConnectionError> {
+    Ok(local_server(connection)?.is_some_and(|server| !server.is_contained))
+}
+
+/// Finds the session with this id in its namespace and this age in seconds.
+fn find(proc: &Path, (process, age_s): (i32, f64)) -> Option<LocalServer> {
+    let read = |file: &str| fs::read_to_string(proc.join(file)).ok();
+    let uptime_s: f64 = read("uptime")?.split(' ').next()?.parse().ok()?;
+    let server = |id: i32| {
+        let backend = Backend::parse(&read(&format!("{id}/stat"))?)?;
+        let younger_s = uptime_s - backend.started_s - age_s;
+        (-AGE_HIGHER_S..=AGE_LOWER_S).contains(&younger_s).then_some(())?;
+        let ids = namespace_ids(&read(&format!("{id}/status"))?)?;
+        let is_contained = ids.len() > 1;
+        (ids.last() == Some(&process))
+            .then_some(LocalServer { process: backend.parent, is_contained })
     };
-    let address = |text: &Option<String>| text.as_ref().map(|text| text.parse::<IpAddr>());
-    let client = address(client).transpose().ok()?;
-    Some(FarEnd {
-        client: match client {
-            Some(client) => Some((client, port.as_ref()?.parse().ok()?)),
-            None => None,
-        },
-        server: address(server).transpose().ok()?,
-        process: process.as_ref()?.parse().ok()?,
+    // Mostly, it has the same id here, and no other process needs to be read.
+    server(process).or_else(|| {
+        let ids = fs::read_dir(proc).ok()?.flatten();
+        ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find_map(server)
     })
 }
 
-/// Returns whether both ends are those of one connection. `listener` is the first process of the server.
-fn is_same(near: NearEnd, far: FarEnd, listener: i32) -> bool {
-    match (near, far.client) {
-        (NearEnd::Tcp(own), Some((address, port))) => {
-            own.ip().to_canonical() == address.to_canonical() && own.port() == port
-        }
-        (NearEnd::Unix(peer), None) => peer.is_none_or(|peer| peer == listener),
-        _ => false,
+/// A process of a PostgreSQL server.
+struct Backend {
+    parent: i32,
+    /// Time from the start of the machine to that of the process.
+    started_s: f64,
+}
+
+impl Backend {
+    /// Parses /proc/PID/stat; `None` for a process of another program.
+    fn parse(stat: &str) -> Option<Self> {
+        let (before, after) = stat.rsplit_once(") ")?;
+        let (_, name) = before.split_once('(')?;
+        let is_server = ["postgres", "postmaster"].iter().any(|server| name.contains(server));
+        let mut fields = after.split(' ').skip(1);
+        let parent = fields.next()?.parse().ok().filter(|_| is_server)?;
+        let started: f64 = fields.nth(17)?.parse().ok()?;
+        Some(Self { parent, started_s: started / TICKS_PER_S })
     }
 }
 
-/// Only addresses of this machine can be bound.
-fn is_own_address(address: IpAddr) -> bool {
-    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
-}
-
-/// Returns the parent of a process with this /proc/PID/stat if it is a PostgreSQL server. In another PID
-/// namespace, the process with this id is another program, or none.
-fn parent_of_backend(stat: &str) -> Option<i32> {
-    let (before, after) = stat.rsplit_once(") ")?;
-    let (_, name) = before.split_once('(')?;
-    let is_server = ["postgres", "postmaster"].iter().any(|server| name.contains(server));
-    after.split(' ').nth(1)?.parse().ok().filter(|_| is_server)
+/// Returns the ids of a process in its namespaces, the innermost last.
+fn namespace_ids(status: &str) -> Option<Vec<i32>> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().map(|id| id.parse().ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LISTENER: i32 = 100;
-
-    fn far(row: [Option<&str>; 4]) -> FarEnd {
-        far_end(&row.map(|value| value.map(str::to_owned))).unwrap()
+    /// A machine that has been up for 1,000 s.
+    fn machine(processes: &[(i32, &str, i32, u32, &str)]) -> tempfile::TempDir {
+        let proc = tempfile::tempdir().unwrap();
+        fs::write(proc.path().join("uptime"), "1000.00 1234.56\n").unwrap();
+        for (id, name, parent, started_s, ids) in processes {
+            let folder = proc.path().join(id.to_string());
+            fs::create_dir(&folder).unwrap();
+            let ticks = started_s * 100;
+            let stat = format!(
+                "{id} ({name}) S {parent} 7 7 0 -1 4194560 900 0 0 0 250 50 100 0 20 0 1 0 {ticks} 1 2\n"
+            );
+            fs::write(folder.join("stat"), stat).unwrap();
+            fs::write(folder.join("status"), format!("Name:\t{name}\nNSpid:\t{ids}\n")).unwrap();
+        }
+        proc
     }
 
     #[test]
-    fn both_ends_of_a_tcp_connection_must_have_the_same_address_and_port() {
-        let far = far([Some("127.0.0.1"), Some("40001"), Some("127.0.0.1"), Some("101")]);
-        let near = |text: &str| NearEnd::Tcp(text.parse().unwrap());
-        assert!(is_same(near("127.0.0.1:40001"), far, LISTENER));
-        assert!(is_same(near("[::ffff:127.0.0.1]:40001"), far, LISTENER));
-        // A tunnel: the server sees the socket of the program at its other end.
-        assert!(!is_same(near("127.0.0.1:40002"), far, LISTENER));
-        assert!(!is_same(near("10.0.0.7:40001"), far, LISTENER));
-        assert!(!is_same(NearEnd::Unix(Some(LISTENER)), far, LISTENER));
+    fn the_process_of_the_session_has_its_id_and_its_age() {
+        let proc = machine(&[(101, "postgres", 100, 990, "101")]);
+        let found = |process, age_s| find(proc.path(), (process, age_s));
+        let server = LocalServer { process: 100, is_contained: false };
+        assert_eq!(found(101, 10.0), Some(server));
+        // The server counts the age from the end of the setup of the connection.
+        assert_eq!(found(101, 7.0), Some(server));
+        // Behind a tunnel, a server on another machine has a session with the same id.
+        assert_eq!((found(101, 1.0), found(101, 60.0), found(102, 10.0)), (None, None, None));
+        assert_eq!(find(machine(&[(101, "nginx", 100, 990, "101")]).path(), (101, 10.0)), None);
     }
 
     #[test]
-    fn the_listener_of_a_unix_socket_must_be_the_parent_of_the_session() {
-        let far = far([None, None, None, Some("101")]);
-        assert!(is_same(NearEnd::Unix(Some(LISTENER)), far, LISTENER));
-        assert!(is_same(NearEnd::Unix(None), far, LISTENER));
-        // A pooler or a forwarded socket.
-        assert!(!is_same(NearEnd::Unix(Some(7)), far, LISTENER));
-    }
-
-    #[test]
-    fn the_process_of_the_session_must_be_a_postgresql_server() {
-        assert_eq!(parent_of_backend("101 (postgres) S 100 101 101 0"), Some(LISTENER));
-        assert_eq!(parent_of_backend("101 (nginx) S 100 101 101 0"), None);
-        assert_eq!(parent_of_backend(""), None);
-        assert!(is_own_address(IpAddr::from([127, 0, 0, 1])));
-        assert!(!is_own_address(IpAddr::from([192, 0, 2, 1])));
+    fn the_process_of_a_container_is_found_by_its_id_there() {
+        let contained = (4_101, "postgres", 4_100, 990, "4101\t57");
+        // Other processes with that id, here and in another container.
+        let others = [(57, "kworker", 2, 0, "57"), (5_101, "postgres", 5_100, 900, "5101\t57")];
+        let proc = machine(&[contained, others[0], others[1]]);
+        let server = LocalServer { process: 4_100, is_contained: true };
+        assert_eq!(find(proc.path(), (57, 10.0)), Some(server));
     }
 }

@@ -29,7 +29,7 @@ pub mod tls;
 pub use connection::{Connection, ConnectionError};
 pub use conninfo::ConnInfo;
 pub use dialect::{Dialect, Feature};
-pub use local::{LocalServer, local_server};
+pub use local::{LocalServer, local_server, shares_files};
 pub use nodes::Nodes;
 pub use pooler::Pooler;
 pub use search_path::PINNED;

@@ -35,14 +35,6 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// The client's end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NearEnd {
-    Tcp(SocketAddr),
-    /// The process that listens at the other end of a Unix socket, if it is visible.
-    Unix(Option<i32>),
-}
-
 /// A socket to a server.
 #[derive(Debug)]
 pub struct Stream {
@@ -169,17 +161,6 @@ impl Stream {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
-    }
-
-    /// Returns this machine's end of the connection.
-    pub(super) fn near_end(&self) -> io::Result<NearEnd> {
-        Ok(match &self.socket {
-            Socket::Tcp(stream) => NearEnd::Tcp(stream.local_addr()?),
-            Socket::Unix(stream) => {
-                let peer = sockopt::socket_peercred(stream).ok();
-                NearEnd::Unix(peer.map(|peer| peer.pid.as_raw_nonzero().get()))
-            }
-        })
     }
 
     /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for

@@ -9,6 +9,17 @@ pub fn percent(share: f64) -> String {
     if percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
 }
 
+/// Formats a requested rate as a whole number from 100 on, else with the decimals that it needs.
+#[must_use]
+pub fn requested_rate(per_s: f64) -> String {
+    if per_s >= 100.0 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
+        return count(per_s.round() as u64);
+    }
+    let text = format!("{per_s:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Formats `1234567` as `1,234,567`.
 #[must_use]
 pub fn count(number: u64) -> String {

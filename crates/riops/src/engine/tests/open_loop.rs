@@ -1,6 +1,7 @@
 //! Runs with a rate: intended starts, backlog, late and skipped transactions, thresholds.
 
 use super::*;
+use crate::metrics::Fate;
 use crate::plan::LatencyLimit;
 use crate::plan::Schedule;
 
@@ -30,6 +31,34 @@ fn intended_starts_equal_rate_times_duration() {
         );
         assert!(result.series.iter().all(|point| point.backlog.is_some()));
     }
+}
+
+#[test]
+fn each_step_of_a_profile_accounts_for_the_transactions_that_were_due_in_it() {
+    let profile = |steps: [&str; 3], poisson| {
+        let steps = steps.map(|step| step.parse().unwrap()).to_vec();
+        let schedule = Schedule::Profile { steps, poisson };
+        let mut plan = Plan { schedule, ..plan(Stop::DurationS(0.3), 3, 2) };
+        plan.warmup_s = 0.05;
+        let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
+        let steps = result.recorder.steps.totals();
+        let fates = [Fate::Answered, Fate::Drained, Fate::NotStarted];
+        let counts: Vec<_> = steps.iter().map(|step| fates.map(|fate| step.count(fate))).collect();
+        let sum = |fate: usize| counts.iter().map(|step| step[fate]).sum::<u64>();
+        let starts = result.starts.unwrap();
+        assert_eq!((sum(2), sum(1) <= result.drained), (starts.waiting, true));
+        for (step, counts) in steps.iter().zip(&counts) {
+            assert_eq!(step.response.observed.count(), counts[0]);
+        }
+        assert_eq!(counts.iter().flatten().sum::<u64>(), starts.intended);
+        counts.iter().map(|step| step.iter().sum()).collect::<Vec<u64>>()
+    };
+    // The ramp exceeds the capacity of the server. What was due in it is counted there, whenever it is answered.
+    let steps = ["500:100ms", "4e6..0:100ms", "1000:100ms"];
+    assert_eq!(profile(steps, false), [50, 200_000, 100]);
+    assert_eq!(profile(["0..1000:100ms", "0:100ms", "100:100ms"], false), [50, 0, 10]);
+    let random = profile(steps, true);
+    assert!((198_000..=202_000).contains(&random[1]), "{random:?}");
 }
 
 #[test]

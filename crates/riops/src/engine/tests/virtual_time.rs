@@ -99,7 +99,7 @@ pub(super) fn worker<C: Clock>(
     let plan = Plan::default();
     let rules = Rules::of(&plan, false, Vec::new());
     let arrivals =
-        Arrivals::new(setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
+        Arrivals::new(&setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
     let connectors = Connectors::new(target, &Interrupt::new(), 1);
     let worker = Worker {
@@ -196,6 +196,7 @@ fn in_steady_state_a_transaction_allocates_nothing() {
     ] {
         let allocations = |count| {
             let stop = Stop::Transactions(count);
+            let schedule = schedule.clone();
             let setting = Setting { stop, sessions: 4, schedule, protocol, ..Setting::default() };
             let ran = run_setting(&setting);
             assert_eq!((counted(&ran.report), ran.report.wrong_replies), (count, 0));

@@ -16,7 +16,7 @@ use super::checks::PlanChecks;
 use super::intervals::Intervals;
 use super::report::{ENDED_MAX, WorkerReport};
 use super::starts::StartQueue;
-use crate::metrics::{Counter, EventSource, Failure, Measured};
+use crate::metrics::{Counter, EventSource, Failure, Fate, Measured};
 use crate::probe::cpu;
 use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
@@ -128,7 +128,8 @@ impl Counts {
         let response = now.since(flight.intended);
         if !self.window.counts(flight.claimed, now, rows) {
             if self.is_past_end(now) {
-                self.report.recorder.drained(operation, service, response);
+                let times = (service, response);
+                self.report.recorder.unsuccessful(Fate::Drained, operation, times, now);
             }
             return self.uncounted(service, now);
         }
@@ -260,8 +261,9 @@ impl Counts {
         // transaction fails would never end.
         let counts = self.window.counts(flight.claimed, now, flight.tx.expected_rows());
         if counts || self.is_past_end(now) {
-            let (service, response) = (now.since(flight.started), now.since(flight.intended));
-            self.report.recorder.unfinished(operation, service, response);
+            let times = (now.since(flight.started), now.since(flight.intended));
+            let fate = if counts { Fate::Failed } else { Fate::Lost };
+            self.report.recorder.unsuccessful(fate, operation, times, now);
         }
         if counts {
             let origin = EventSource::operation(operation);

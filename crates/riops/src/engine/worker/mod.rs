@@ -33,6 +33,7 @@ use super::findings::{Moment, merge};
 use super::opening::Reopened;
 use super::session::{Activity, Ended, Flushed, Session, SessionError};
 use super::window::Window;
+use crate::metrics::Fate;
 use crate::units::Nanos;
 pub(super) use checks::PlanChecks;
 pub(super) use counts::Counts;
@@ -348,7 +349,7 @@ impl<C: Clock> Worker<C> {
                 Next::Skip { is_measured, waited } => {
                     let operation = session.skip();
                     if is_measured {
-                        self.counts.report.recorder.unstarted(waited);
+                        self.counts.report.recorder.unstarted(Fate::Skipped, waited, now);
                         self.counts.skipped(session, operation, now);
                     }
                 }

@@ -9,7 +9,7 @@ use super::super::session::Session;
 use super::super::window::{Permission, Window};
 use super::report::Starts;
 use super::rules::Rules;
-use crate::metrics::Recorder;
+use crate::metrics::{Fate, Recorder};
 use crate::units::Nanos;
 
 /// What a session with a free slot does next.
@@ -193,6 +193,6 @@ fn add_waiting(
 ) {
     for start in waiting.filter(|start| *start >= window.measure_start()) {
         starts.add_waiting(end.since(start));
-        recorder.unstarted(end.since(start));
+        recorder.unstarted(Fate::NotStarted, end.since(start), end);
     }
 }

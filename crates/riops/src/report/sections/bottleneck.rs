@@ -129,6 +129,7 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     part("stolen", stolen.filter(|&share| share >= 0.001));
     let name = match &stage.neighbors {
         Some(_) if summary.record.client.server_may_be_here => "server or kernel",
+        Some(_) if summary.record.target.pooler.is_some() => "pooler or kernel",
         Some(_) => "kernel",
         None => "others",
     };

@@ -9,12 +9,12 @@ use super::operations::{blocks_per_transaction, commands, operations, outcomes};
 use super::sessions::{execution, fairness, session_details};
 use super::stage::{throughput, with_counters};
 use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{Counter, Counters};
+use crate::metrics::{Counter, Counters, Fate};
 use crate::plan::{Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
     ClientRecord, DrainedRecord, Histogram, HistogramError, LateRecord, LockWaits, LoopRecord,
-    Queries, ScheduleRecord, StageRecord, WarmupRecord,
+    Queries, ScheduleRecord, StageRecord, StepRecord, WarmupRecord,
 };
 use crate::run::parts::Measured;
 
@@ -117,6 +117,7 @@ fn session_loop(
         nodes,
         late: late(plan, &counters),
         schedule: schedule(&result),
+        steps: steps(&result, plan)?,
         warmup_in_flight: (result.warmup_in_flight.transactions > 0).then(|| WarmupRecord {
             transactions: result.warmup_in_flight.transactions,
             occupied_s: result.warmup_in_flight.occupied.as_seconds(),
@@ -160,6 +161,32 @@ fn drained(result: &StageResult) -> DrainedRecord {
         max_us: result.drained_max.as_micros(),
         lost: result.drained_lost,
     }
+}
+
+/// The steps of the profile of the rate, if it has one.
+fn steps(result: &StageResult, plan: &Plan) -> Result<Vec<StepRecord>, HistogramError> {
+    let mut start_s = 0.0;
+    let steps = plan.schedule.steps().iter().zip(result.recorder.steps.totals());
+    steps
+        .map(|(&step, totals)| {
+            let counts = [Fate::Answered, Fate::Failed, Fate::Skipped, Fate::NotStarted];
+            let [answered, failed, skipped, not_started] = counts.map(|fate| totals.count(fate));
+            let unanswered = totals.count(Fate::Drained) + totals.count(Fate::Lost);
+            let record = StepRecord {
+                step,
+                start_s,
+                due: answered + failed + skipped + unanswered + not_started,
+                answered,
+                failed,
+                skipped,
+                unanswered,
+                not_started,
+                response_us: totals.response.summary()?,
+            };
+            start_s += step.seconds;
+            Ok(record)
+        })
+        .collect()
 }
 
 fn schedule(result: &StageResult) -> Option<ScheduleRecord> {

@@ -66,7 +66,7 @@ pub(super) fn strict_reasons(
         Some(RateVerdict::Growing) => Some("the response time grew"),
         _ => None,
     };
-    reasons.extend(rate.map(|what| format!("{what}: {}", stage.rate_text(plan.schedule))));
+    reasons.extend(rate.map(|what| format!("{what}: {}", stage.rate_text(&plan.schedule))));
     let disturbances = warnings.iter().filter(|warning| warning.kind.is_disturbance());
     reasons.extend(disturbances.map(|warning| format!("disturbed: {}", warning.text)));
     reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()

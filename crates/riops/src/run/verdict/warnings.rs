@@ -215,6 +215,17 @@ mod tests {
         let found = with_outage(5.0);
         assert_eq!(found[0].0, WarningKind::Outage);
         assert!(found[0].1.contains("5.00 s, 62% of the measurement"), "{}", found[0].1);
+        // With a rate, nothing was due in a pause after which no transaction is late.
+        let paused = |response_us: f64| {
+            warnings_with(move |stage| {
+                (stage.seconds, stage.transactions) = (8.0, 8_000);
+                stage.session_loop.longest_pause_s = Some(5.0);
+                let response = LatencySummary::for_test(response_us, response_us);
+                stage.session_loop.response_us = Some(response);
+            })
+        };
+        assert_eq!(paused(1_600.0), []);
+        assert_eq!(paused(4_999_000.0)[0].0, WarningKind::Outage);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::figure::{DeviceLoad, Summary};
 use crate::record::{
     Check, DatabaseUse, ErrorEntry, NodeRecord, OperationRecord, Record, SessionOperation,
-    SessionRecord, StageRecord, WaitShare,
+    SessionRecord, StageRecord, StepRecord, WaitShare,
 };
 use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Entry, Table, number, word};
@@ -61,6 +61,46 @@ pub(super) fn errors(record: &Record) -> Option<Table> {
         ],
     )
     .filled()
+}
+
+/// The steps of the profile of a rate.
+pub(super) fn steps(record: &Record) -> Option<Table> {
+    fn missing(of: &Of<'_, &StepRecord>) -> Cell {
+        let counts = [
+            (of.item.failed, "failed"),
+            (of.item.skipped, "skipped"),
+            (of.item.unanswered, "in flight at the end"),
+            (of.item.not_started, "not started"),
+        ];
+        let parts = counts.into_iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<_> =
+            parts.map(|(number, what)| format!("{} {what}", count(number))).collect();
+        parts.join(", ").into()
+    }
+    let steps: Vec<Of<'_, &StepRecord>> = each(record, |stage| &stage.session_loop.steps);
+    Table::of(
+        "steps of the rate",
+        steps,
+        [
+            (word("stage"), Of::stage_name),
+            (number("from"), |of| format!("{:.1} s", of.item.start_s).into()),
+            (word("transactions"), |of| of.item.step.to_string().into()),
+            (number("due"), |of| count(of.item.due).into()),
+            (number("succeeded"), |of| {
+                Cell::share(of.item.missing_share().map(|missing| 1.0 - missing))
+            }),
+            (word("missing"), missing),
+            (number("p50"), |of| latency_cell(of.item.response_us.as_ref(), "p50")),
+            (number("p99"), |of| latency_cell(of.item.response_us.as_ref(), "p99")),
+            (number("max"), |of| latency_cell(of.item.response_us.as_ref(), "max")),
+        ],
+    )
+    .filled()
+    .map(|table| {
+        table.with_note(
+            "response times of the transactions that were due in the step; the steadiness of a rate that changes is not judged",
+        )
+    })
 }
 
 /// Kinds of transactions, if there are several.

@@ -1,7 +1,7 @@
 //! The document of a run: the result with its latency, bottleneck and validity, then the details, then where the record
 //! is stored and what to try next.
 
-use super::access_paths;
+use super::{access_paths, counters};
 use crate::figure::Summary;
 use crate::plan::{Metric, Schedule, TimeKind};
 use crate::record::{RateVerdict, Record, Status, ThresholdRecord, Validity};
@@ -62,6 +62,10 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     }
     judgment(&mut document, record, words);
     document.gap();
+    if let Some(steps) = counters::steps(record) {
+        document.table(steps);
+        document.gap();
+    }
     what(&mut document, record, words);
     access_paths::lines(&mut document, &summary, words);
     words.details(&mut document, record);
@@ -127,7 +131,7 @@ pub(super) fn names(document: &mut Document, record: &Record) {
 pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
     for summary in stages {
         let stage = summary.stage;
-        let achieved = stage.rate_text(summary.record.plan.schedule);
+        let achieved = stage.rate_text(&summary.record.plan.schedule);
         let text = match stage.rate_verdict() {
             None => continue,
             Some(RateVerdict::Reached) if stages.len() > 1 => continue,

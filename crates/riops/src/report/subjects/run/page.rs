@@ -77,6 +77,7 @@ pub fn markdown(records: &[Record], comparison: Option<&Findings>) -> String {
         let mut results = Document::default();
         words::of(&record.plan.work).results(&mut results, record);
         let tables = access_paths::paths(record).into_iter().chain(results.tables().cloned());
+        let tables = tables.chain(counters::steps(record));
         for found in tables.chain(counters::errors(record)) {
             table(&mut text, &found);
         }
@@ -169,7 +170,10 @@ fn results(record: &Record, id: &str) -> Section {
         results.tables().for_each(|table| document.table(table.clone()));
         words.details(document, record);
     });
-    section.with_tables(counters::operations(record)).with_tables(counters::checks(record))
+    section
+        .with_tables(counters::steps(record))
+        .with_tables(counters::operations(record))
+        .with_tables(counters::checks(record))
 }
 
 fn over_time(record: &Record, id: &str) -> Section {
