@@ -9,10 +9,16 @@ select a.application_name = current_setting('application_name'),
        count(*)
   from pg_stat_get_activity(null) as a
  where a.pid <> pg_backend_pid()
-   and a.backend_type in ('client backend', 'parallel worker', 'autovacuum worker')
+   -- The server's own processes serve all sessions.
+   and a.backend_type not in ('archiver', 'autovacuum launcher', 'background writer', 'checkpointer', 'io worker',
+                              'logical replication launcher', 'logger', 'slotsync worker', 'startup', 'walreceiver',
+                              'walsummarizer', 'walwriter')
    and case when a.application_name = current_setting('application_name')
             then a.state = 'active' or a.state like 'idle in transaction%'
-            -- A session that sleeps, or waits for its client or for a lock, takes nothing from others.
-            else (a.state = 'active' or a.backend_type = 'autovacuum worker')
-                 and coalesce(a.wait_event_type, '') not in ('Timeout', 'Client', 'Lock') end
+            -- A session that sleeps, or waits for its client or for a lock, takes nothing from others. A standby receives
+            -- the changes of this run, a base backup does not.
+            else case when a.backend_type in ('client backend', 'parallel worker') then a.state = 'active'
+                      when a.backend_type = 'walsender' then a.query not like 'START_REPLICATION%'
+                      else true end
+                 and coalesce(a.wait_event_type, '') not in ('Activity', 'Client', 'Extension', 'Lock', 'Timeout') end
  group by 1, 2, 3

@@ -1,7 +1,8 @@
 //! Conclusions drawn from a stage: its bottleneck, and the shares of machine and device behind it.
 
 use crate::record::{
-    ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, WaitShare,
+    ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, THROTTLED_SHARE,
+    WaitShare,
 };
 
 /// From this share on, a resource counts as fully used.
@@ -27,6 +28,8 @@ pub enum Bottleneck {
     Client,
     /// Locks that the sessions held.
     Locks,
+    /// The CPU quota of the server, or the processors that it may use.
+    ServerCpu,
     /// The processors that server and client share, and that they used.
     SharedCpu,
     /// The same processors. Other processes used a part of them.
@@ -97,8 +100,10 @@ impl<'a> Summary<'a> {
         };
         if cpu.is_some_and(is_client) {
             Bottleneck::Client
-        } else if waiting(self.lock_share()) {
+        } else if waiting(self.stage.lock_share()) {
             Bottleneck::Locks
+        } else if self.is_server_throttled() || full(self.server_cpus_share()) {
+            Bottleneck::ServerCpu
         } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
         {
             Bottleneck::Device
@@ -106,7 +111,7 @@ impl<'a> Summary<'a> {
             Bottleneck::SharedCpu
         } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
             Bottleneck::Rate
-        } else if self.lock_share().is_some_and(|share| share >= DOMINANT_SHARE) {
+        } else if self.stage.lock_share().is_some_and(|share| share >= DOMINANT_SHARE) {
             Bottleneck::Locks
         } else if self.server_waits().is_some_and(|(share, events)| {
             let most = events.first().map_or(0.0, |event| event.share);
@@ -157,6 +162,7 @@ impl<'a> Summary<'a> {
         match self.bottleneck() {
             Bottleneck::Client => "client",
             Bottleneck::Locks => "locks",
+            Bottleneck::ServerCpu => "CPU of the server",
             Bottleneck::SharedCpu => "CPU",
             Bottleneck::ForeignCpu => "CPU, used by others",
             Bottleneck::Waits => "waits",
@@ -212,14 +218,6 @@ impl<'a> Summary<'a> {
             .collect()
     }
 
-    /// Share of the session time spent waiting for locks, 0 to 1, if it was sampled.
-    #[must_use]
-    pub fn lock_share(&self) -> Option<f64> {
-        let waits = self.stage.session_loop.lock_waits?;
-        let samples = waits.samples as f64 * f64::from(self.stage.sessions);
-        (samples > 0.0).then(|| waits.waiting as f64 / samples)
-    }
-
     /// Share of all processors of the client's machine that riops used, 0 to 1.
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
@@ -230,13 +228,27 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn foreign_machine_share(&self) -> Option<f64> {
         let neighbors = self.stage.neighbors.as_ref()?;
-        Some(neighbors.cpu_share? + neighbors.steal_share.unwrap_or_default())
+        Some(neighbors.all_cpu_share()? + neighbors.steal_share.unwrap_or_default())
     }
 
     /// Share of all processors of the client's machine that the server used, 0 to 1.
     #[must_use]
     pub fn server_machine_share(&self) -> Option<f64> {
         self.machine_share(self.stage.server_cpu_s?)
+    }
+
+    /// Whether the CPU quota of the server was exhausted.
+    #[must_use]
+    pub fn is_server_throttled(&self) -> bool {
+        self.stage.server_throttled_share.is_some_and(|share| share >= THROTTLED_SHARE)
+    }
+
+    /// Share of the processors that the server may use and used, 0 to 1; `None` if it may use all of the machine.
+    #[must_use]
+    pub fn server_cpus_share(&self) -> Option<f64> {
+        let allowed = self.record.target.limits.as_ref()?.cpus as f64;
+        let machine = self.record.client.machine.counted_cpus() as f64;
+        (allowed < machine).then(|| Some(self.server_machine_share()? * machine / allowed))?
     }
 
     fn machine_share(&self, cpu_s: f64) -> Option<f64> {
@@ -273,7 +285,7 @@ pub fn device(stage: &StageRecord) -> Option<&DeviceUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ClientLimit, DiskRate, Sampled, ScheduleRecord};
+    use crate::record::{ClientLimit, DiskRate, Sampled, ScheduleRecord, ServerLimits};
     use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -422,6 +434,27 @@ mod tests {
             record.target.disk_limit = Some(limit.clone());
         });
         assert_eq!(found, Bottleneck::Device);
+    }
+
+    #[test]
+    fn a_server_with_a_part_of_the_processors_is_limited_by_them() {
+        let limits =
+            |cpus: usize| ServerLimits { cpus, cgroup_cpus: None, cgroup_memory_bytes: None };
+        let found = |cpus: usize, server_cpu_s: f64, throttled: Option<f64>| {
+            bottleneck_with(move |record| {
+                record.client.machine.machine_cpus = Some(4);
+                record.target.limits = Some(limits(cpus));
+                let stage = &mut record.stages[0];
+                stage.machine_busy_share = Some(0.5);
+                stage.server_cpu_s = Some(server_cpu_s * stage.counters_s.unwrap_or(stage.seconds));
+                stage.server_throttled_share = throttled;
+            })
+        };
+        assert_eq!(found(2, 1.9, None), Bottleneck::ServerCpu);
+        assert_eq!(found(2, 1.7, None), Bottleneck::Waiting);
+        assert_eq!(found(4, 1.9, None), Bottleneck::Waiting);
+        assert_eq!(found(4, 1.9, Some(0.09)), Bottleneck::Waiting);
+        assert_eq!(found(4, 1.9, Some(0.1)), Bottleneck::ServerCpu);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The control groups of this process: limits of CPU and memory, and throttling.
+//! The control groups of a process: limits of CPU and memory, and throttling.
 //!
 //! A limit of any group above applies as well, so all of them are read. Source: Linux kernel,
 //! Documentation/admin-guide/cgroup-v2.rst; for version 1, Documentation/scheduler/sched-bwc.rst.
@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories of the control groups of this process, from the innermost to the root.
+/// Directories of the control groups of a process, from the innermost to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cgroup {
     /// Of version 2.
@@ -30,12 +30,22 @@ impl Cgroup {
     /// Finds the groups of this process.
     #[must_use]
     pub fn own() -> Self {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        Self::of(&groups, Path::new("/sys/fs/cgroup"))
+        Self::read("self")
+    }
+
+    /// Finds the groups of another process.
+    #[must_use]
+    pub fn of(process: i32) -> Self {
+        Self::read(&process.to_string())
+    }
+
+    fn read(process: &str) -> Self {
+        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+        Self::parse(&groups, Path::new("/sys/fs/cgroup"))
     }
 
     /// `groups` has the format of /proc/PID/cgroup; `mount` is the mount point of the hierarchies.
-    fn of(groups: &str, mount: &Path) -> Self {
+    fn parse(groups: &str, mount: &Path) -> Self {
         let mut found = Self::default();
         for line in groups.lines() {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -155,14 +165,14 @@ mod tests {
         write("pod/container/cpu.max", "max 100000\n");
         write("pod/container/memory.max", "max\n");
         write("pod/memory.max", "1048576\n");
-        let group = Cgroup::of("0::/pod/container\n", mount.path());
+        let group = Cgroup::parse("0::/pod/container\n", mount.path());
         assert_eq!((group.cpus(), group.memory_bytes()), (Some(2.0), Some(1 << 20)));
         let before = group.throttling().unwrap();
         write("pod/cpu.stat", "nr_periods 150\nnr_throttled 60\n");
         assert_eq!(group.throttling().unwrap().share_since(before), Some(0.4));
         assert_eq!(before.share_since(before), None);
         // The limits of another group do not apply.
-        assert_eq!(Cgroup::of("0::/other\n", mount.path()).cpus(), None);
+        assert_eq!(Cgroup::parse("0::/other\n", mount.path()).cpus(), None);
     }
 
     #[test]
@@ -177,7 +187,7 @@ mod tests {
         write("cpu/docker/cpu.cfs_period_us", "100000\n");
         write("cpu/docker/cpu.stat", "nr_periods 10\nnr_throttled 5\nthrottled_time 7\n");
         write("memory/docker/memory.limit_in_bytes", "9223372036854771712\n");
-        let group = Cgroup::of("4:cpu,cpuacct:/docker\n3:memory:/docker\n", mount.path());
+        let group = Cgroup::parse("4:cpu,cpuacct:/docker\n3:memory:/docker\n", mount.path());
         assert_eq!((group.cpus(), group.memory_bytes()), (Some(0.5), None));
         assert_eq!(group.throttling(), Some(Throttling { periods: 10, throttled: 5 }));
     }

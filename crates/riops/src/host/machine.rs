@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::cgroup::Cgroup;
-use crate::record::MachineFacts;
+use crate::record::{MachineFacts, ServerLimits};
 
 impl MachineFacts {
     /// Reads the facts from the operating system.
@@ -37,6 +37,31 @@ impl MachineFacts {
             virtualization: virtualization(&cpuinfo),
         }
     }
+}
+
+impl ServerLimits {
+    /// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
+    #[must_use]
+    pub fn read(process: i32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let cgroup = Cgroup::of(process);
+        Some(Self {
+            cpus: allowed_cpus(&status)?,
+            cgroup_cpus: cgroup.cpus(),
+            cgroup_memory_bytes: cgroup.memory_bytes(),
+        })
+    }
+}
+
+/// Returns the number of processors in the line `Cpus_allowed_list:	0-3,8` of /proc/PID/status.
+fn allowed_cpus(status: &str) -> Option<usize> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        Some(last.checked_sub(first)? + 1)
+    };
+    list.trim().split(',').map(count).sum()
 }
 
 fn read(path: &str) -> Option<String> {
@@ -156,6 +181,14 @@ mod tests {
         let stat = "cpu  3 0 1 9\ncpu0 1 0 0 3\ncpu1 1 0 1 3\ncpu11 1 0 0 3\nintr 7\n";
         assert_eq!(machine_cpus(stat), Some(3));
         assert_eq!(machine_cpus("cpu  3 0 1 9\n"), None);
+    }
+
+    #[test]
+    fn counts_the_processors_that_a_process_may_use() {
+        let allowed = |list: &str| allowed_cpus(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!([allowed("0-3,8"), allowed("5"), allowed("3-1")], [Some(5), Some(1), None]);
+        let process = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(ServerLimits::read(process).unwrap().cgroup_cpus, Cgroup::own().cpus());
     }
 
     #[test]

@@ -192,6 +192,7 @@ fn target(server: FoundServer) -> TargetRecord {
         encryption: None,
         pooler: None,
         storage: None,
+        limits: None,
         disk_limit: None,
         devices: Vec::new(),
         settings: BTreeMap::new(),

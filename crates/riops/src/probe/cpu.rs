@@ -58,6 +58,22 @@ pub struct MachineCpu {
     /// Part of `busy` in which the hypervisor ran something else.
     steal: u64,
     total: u64,
+    /// In user mode, including nice.
+    user: u64,
+    /// Idle, waiting for I/O, or withheld. The kernel measures it, while it samples the busy ticks: work at the frequency of
+    /// the clock is counted too often.
+    free: u64,
+    /// Number of processors.
+    cpus: u32,
+}
+
+/// What the processors of a machine did, in seconds over all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct CpuTime {
+    /// In user mode, as sampled.
+    pub(super) user_s: f64,
+    /// Of processes and the kernel, as measured.
+    pub(super) busy_s: f64,
 }
 
 impl MachineCpu {
@@ -69,7 +85,7 @@ impl MachineCpu {
 
     /// Parses the line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is
     /// already included in user time.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
             .split_whitespace()
@@ -80,7 +96,28 @@ impl MachineCpu {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        Some(Self { busy, steal, total: busy + idle + iowait })
+        let numbered = |line: &&str| {
+            line.strip_prefix("cpu")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let cpus = text.lines().filter(numbered).count();
+        Some(Self {
+            busy,
+            steal,
+            total: busy + idle + iowait,
+            user: user + nice,
+            free: idle + iowait + steal,
+            cpus: u32::try_from(cpus).ok()?,
+        })
+    }
+
+    /// Returns what the processors did in the `seconds` since `earlier`.
+    pub(super) fn time_since(self, earlier: Self, seconds: f64) -> CpuTime {
+        let in_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
+        CpuTime {
+            user_s: in_s(self.user, earlier.user),
+            busy_s: seconds * f64::from(self.cpus) - in_s(self.free, earlier.free),
+        }
     }
 
     /// Returns the share of all processors that was busy since `earlier`, 0 to 1; `None` if too few ticks
@@ -133,6 +170,15 @@ mod tests {
         let later = MachineCpu::parse("cpu  100 0 0 60 0 0 0 40 0 0\n").unwrap();
         assert_eq!(later.busy_share_since(earlier), Some(0.7));
         assert_eq!(later.steal_share_since(earlier), Some(0.2));
+    }
+
+    #[test]
+    fn the_busy_time_is_what_was_not_free() {
+        let earlier = MachineCpu::parse("cpu  0 0 0 0 0 0 0 0\ncpu0 1\ncpu1 1\n").unwrap();
+        // Of 2 s on two processors, 2.5 s were idle; the work at each tick looks like more.
+        let later = MachineCpu::parse("cpu  150 50 90 200 30 0 0 20\ncpu0 1\ncpu1 1\n").unwrap();
+        let found = later.time_since(earlier, 2.0);
+        assert_eq!((found.user_s, found.busy_s), (2.0, 1.5));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use super::async_io::{AsyncIo, workers};
 use super::scans::{self, Scans};
 use crate::record::{
-    Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, RowVersions, Sizes, TableBlocks, Wal,
+    Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, OldestSnapshot, RowVersions, Sizes,
+    TableBlocks, Wal,
 };
 use crate::server::{Connection, ConnectionError};
 
@@ -21,6 +22,7 @@ const IO: &str = include_str!("../../../../sql/probe/io.sql");
 const IO_17: &str = include_str!("../../../../sql/probe/io_17.sql");
 pub(super) const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
 const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
+const OLDEST_SNAPSHOT: &str = include_str!("../../../../sql/probe/oldest_snapshot.sql");
 const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
 const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
 
@@ -92,7 +94,7 @@ impl ClientIo {
 }
 
 /// All counters at one point in time.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Sample {
     at: Option<Instant>,
     blocks: Option<TableBlocks>,
@@ -102,7 +104,11 @@ struct Sample {
     wal: Option<Wal>,
     checkpoints: Option<Checkpoints>,
     rows: Option<(RowVersions, Sizes)>,
+    snapshot: Option<Snapshot>,
 }
+
+/// Number of transactions so far, and since the oldest snapshot, with its holder.
+type Snapshot = (u64, u64, String);
 
 /// Reads the counters over a connection that has no other user during the stage.
 #[derive(Debug)]
@@ -318,6 +324,7 @@ impl<'a> DatabaseProbe<'a> {
                 bytes,
             }),
             database: self.numbers(DATABASE).map(DatabaseCounters::of),
+            snapshot: self.snapshot(),
             client_io: io.map(ClientIo::of),
             checkpoints: self.numbers(self.checkpoints).map(
                 |[timed, requested, buffers_written]| Checkpoints {
@@ -334,6 +341,15 @@ impl<'a> DatabaseProbe<'a> {
                     )
                 },
             ),
+        }
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        match self.connection.query(OLDEST_SNAPSHOT).ok()?.into_iter().next()?.as_slice() {
+            [Some(transactions), Some(since), Some(holder)] => {
+                Some((transactions.parse().ok()?, since.parse().ok()?, holder.clone()))
+            }
+            _ => None,
         }
     }
 
@@ -425,6 +441,12 @@ impl<'a> DatabaseProbe<'a> {
             }),
             sizes_before: rows.map(|((_, from), _)| from),
             sizes_after: rows.map(|(_, (_, to))| to),
+            oldest_snapshot: opened.snapshot.as_ref().zip(closed.snapshot.as_ref()).map(
+                |(from, to)| {
+                    let (transactions, holder) = (to.1, to.2.clone());
+                    OldestSnapshot { transactions, of_stage: to.0.saturating_sub(from.0), holder }
+                },
+            ),
             blocks_per_read: self.blocks_per_read,
             scans: match &self.scans {
                 Some([Some(from), Some(to)]) => scans::between(from, to),

@@ -12,6 +12,7 @@ mod fio;
 mod identity;
 pub mod locations;
 pub mod memory;
+mod network;
 pub mod process;
 pub mod processes;
 mod profile;
@@ -31,7 +32,7 @@ use jiff::Timestamp;
 use crate::host::cgroup::{Cgroup, Throttling};
 
 use crate::record::{
-    DatabaseUse, DeviceUse, DiskUse, Memory, NodeUse, Pressure, ReadBytes, Sampled,
+    DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure, ReadBytes, Sampled,
 };
 use async_io::AsyncIo;
 use cpu::MachineCpu;
@@ -39,6 +40,7 @@ use database::DatabaseProbe;
 use device::{Device, DeviceCounters};
 use locations::{Devices, Role};
 use memory::PressureTotals;
+use network::NetworkTotals;
 use process::ProcessesIo;
 pub use processes::Place;
 use processes::{ProcessTable, ProcessesUse};
@@ -57,12 +59,14 @@ struct Sample {
     /// In the order of the disks.
     disks: Vec<Option<DeviceCounters>>,
     pressure: Option<PressureTotals>,
+    network: Option<NetworkTotals>,
     processes_io: Option<ProcessesIo>,
     io_workers_io: Option<ProcessesIo>,
     /// CPU seconds of the watched processes.
     processes_cpu_s: Option<f64>,
     threads: Option<Threads>,
     throttling: Option<Throttling>,
+    server_throttling: Option<Throttling>,
 }
 
 /// Reads the counters at the start and at the end of a measurement.
@@ -79,6 +83,8 @@ pub struct Probe<'a> {
     processes_known: bool,
     server: Place,
     cgroup: Cgroup,
+    /// That of a server on this machine.
+    server_cgroup: Cgroup,
     /// Whether the processes of this machine are read.
     reads_processes: bool,
     /// Processes of this machine at the start and at the end.
@@ -106,6 +112,8 @@ pub struct MachineUse {
     pub threads: Option<ThreadsUse>,
     /// Share of the periods of the CPU quota in which riops's control group had to wait, 0 to 1.
     pub throttled_share: Option<f64>,
+    /// The same for the control group of a server on this machine.
+    pub server_throttled_share: Option<f64>,
     /// The server and its neighbors on this machine.
     pub processes: Option<ProcessesUse>,
     /// Device of the measured tables, for a local server.
@@ -116,6 +124,8 @@ pub struct MachineUse {
     pub memory: Option<Memory>,
     /// Share of the time in which tasks on this machine had to wait.
     pub pressure: Option<Pressure>,
+    /// Traffic of the network of this machine.
+    pub network: Option<NetworkUse>,
     /// Bytes read by the backend processes of the sessions, if they run on this machine and are
     /// accessible.
     pub session_reads: Option<ReadBytes>,
@@ -148,6 +158,7 @@ impl<'a> Probe<'a> {
             processes_known: false,
             server: Place::Elsewhere,
             cgroup: Cgroup::own(),
+            server_cgroup: Cgroup::default(),
             reads_processes: true,
             tables: (None, None),
             io_workers: Vec::new(),
@@ -176,7 +187,8 @@ impl<'a> Probe<'a> {
     /// Sets where the server is, to tell its load from that of its neighbors.
     #[must_use]
     pub fn with_server(self, server: Place) -> Self {
-        Self { server, ..self }
+        let server_cgroup = server.first_process().map(Cgroup::of).unwrap_or_default();
+        Self { server, server_cgroup, ..self }
     }
 
     /// Adds the counters of the cluster's nodes.
@@ -305,8 +317,10 @@ impl<'a> Probe<'a> {
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             pressure: PressureTotals::read(),
+            network: NetworkTotals::read(),
             threads: Threads::read(),
             throttling: self.cgroup.throttling(),
+            server_throttling: self.server_cgroup.throttling(),
         }
     }
 
@@ -354,6 +368,9 @@ impl<'a> Probe<'a> {
         let bytes = |pick: fn(&Sample) -> Option<&ProcessesIo>| {
             pick(end).zip(pick(start)).and_then(|(end, start)| end.since(start))
         };
+        let throttled = |pick: fn(&Sample) -> Option<Throttling>| {
+            pick(start).zip(pick(end)).and_then(|(start, end)| end.share_since(start))
+        };
         MachineUse {
             seconds,
             started_at: Some(start.time),
@@ -371,10 +388,8 @@ impl<'a> Probe<'a> {
                 .as_ref()
                 .zip(end.threads.as_ref())
                 .map(|(start, end)| end.since(start, seconds)),
-            throttled_share: start
-                .throttling
-                .zip(end.throttling)
-                .and_then(|(start, end)| end.share_since(start)),
+            throttled_share: throttled(|sample| sample.throttling),
+            server_throttled_share: throttled(|sample| sample.server_throttling),
             processes: self.processes_use(),
             device: device(),
             disks: self.disk_usage(start, end, seconds),
@@ -383,6 +398,7 @@ impl<'a> Probe<'a> {
                 .pressure
                 .zip(end.pressure)
                 .map(|(start, end)| end.share_since(start, seconds)),
+            network: start.network.zip(end.network).map(|(start, end)| end.since(start, seconds)),
             session_reads: bytes(|sample| sample.processes_io.as_ref()),
             async_io: self.database.as_ref().and_then(DatabaseProbe::async_io),
             io_worker_reads: bytes(|sample| sample.io_workers_io.as_ref()),

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
+use super::cpu::MachineCpu;
+
 /// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
 const TICKS_PER_S: f64 = 100.0;
 /// Maximum number of processes to read. Beyond it, nothing is reported: a part would be misleading.
@@ -26,6 +28,8 @@ struct Process {
     parent: i32,
     started_ticks: u64,
     cpu_s: f64,
+    /// Part of it in user mode.
+    user_s: f64,
     /// Part of it that children had used, which have exited.
     reaped_s: f64,
     io: Option<IoBytes>,
@@ -42,6 +46,7 @@ struct IoBytes {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProcessTable {
     at: Instant,
+    machine: Option<MachineCpu>,
     processes: BTreeMap<i32, Process>,
 }
 
@@ -55,6 +60,8 @@ pub struct ProcessesUse {
     pub server_cpu_s: Option<f64>,
     /// CPU seconds of the neighbors.
     pub neighbors_cpu_s: f64,
+    /// CPU seconds in user mode that no visible process explains, of other containers or hidden ones.
+    pub unseen_cpu_s: Option<f64>,
     /// Neighbors by name with the number of CPUs that they used, the busiest first.
     pub neighbors: Vec<(String, f64)>,
     /// Bytes that server and riops read from devices, if all of them can be observed.
@@ -80,7 +87,8 @@ pub enum Place {
 }
 
 impl Place {
-    fn first_process(self) -> Option<i32> {
+    /// Returns the first process of a server on this machine.
+    pub(crate) fn first_process(self) -> Option<i32> {
         match self {
             Self::Here(process) => Some(process),
             Self::Elsewhere | Self::Unknown => None,
@@ -136,7 +144,8 @@ impl ProcessTable {
                 return None;
             }
         }
-        (!table.is_empty()).then_some(Self { at: Instant::now(), processes: table })
+        let (at, machine) = (Instant::now(), MachineCpu::read());
+        (!table.is_empty()).then_some(Self { at, machine, processes: table })
     }
 
     fn group(&self, id: i32, client: i32, server: Place) -> Group {
@@ -210,12 +219,23 @@ impl ProcessTable {
             seconds,
             server_cpu_s,
             neighbors_cpu_s,
+            unseen_cpu_s: self.unseen_cpu_s(earlier, seconds),
             neighbors: self.busiest(earlier, (client, server), seconds),
             own_read_bytes: own.map(|io| io.read),
             own_written_bytes: own.map(|io| io.written),
             neighbors_read_bytes: others.map(|io| io.read),
             neighbors_written_bytes: others.map(|io| io.written),
         })
+    }
+
+    /// Returns the CPU time in user mode that no visible process explains.
+    fn unseen_cpu_s(&self, earlier: &Self, seconds: f64) -> Option<f64> {
+        let machine = self.machine?.time_since(earlier.machine?, seconds);
+        let sum =
+            |table: &Self, of: fn(&Process) -> f64| table.processes.values().map(of).sum::<f64>();
+        let seen = |of: fn(&Process) -> f64| sum(self, of) - sum(earlier, of);
+        let user_s = machine.user_s - seen(|process| process.user_s);
+        Some(user_s.min(machine.busy_s - seen(|process| process.cpu_s)).max(0.0))
     }
 
     /// Returns the process with this id if it is the same one; process ids are reused.
@@ -286,12 +306,15 @@ fn parse_stat(text: &str) -> Option<Process> {
     let (_, name) = start.split_once('(')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let (own, reaped) = (number(14)? + number(15)?, number(16)? + number(17)?);
+    let [user, system, reaped_user, reaped_system] =
+        [number(14)?, number(15)?, number(16)?, number(17)?];
+    let (own, reaped) = (user + system, reaped_user + reaped_system);
     Some(Process {
         name: name.to_owned(),
         parent: fields.get(1)?.parse().ok()?,
         started_ticks: number(22)?,
         cpu_s: (own + reaped) as f64 / TICKS_PER_S,
+        user_s: (user + reaped_user) as f64 / TICKS_PER_S,
         reaped_s: reaped as f64 / TICKS_PER_S,
         io: None,
     })
@@ -326,12 +349,14 @@ mod tests {
                     parent,
                     started_ticks: 7,
                     cpu_s,
+                    user_s: cpu_s,
                     reaped_s: 0.0,
                     io,
                 },
             )
         };
-        ProcessTable { at: Instant::now(), processes: of.iter().map(process).collect() }
+        let processes = of.iter().map(process).collect();
+        ProcessTable { at: Instant::now(), machine: None, processes }
     }
 
     #[test]
@@ -359,6 +384,26 @@ mod tests {
         // It may be the server, behind a pooler.
         let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 9.5));
+    }
+
+    #[test]
+    fn user_time_that_no_process_explains_is_that_of_invisible_ones() {
+        let machine = |ticks: &str| MachineCpu::parse(&format!("cpu  {ticks}\ncpu0 1\ncpu1 1\n"));
+        let mut before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0)]);
+        before.machine = machine("0 0 0 0 0 0 0 0");
+        let mut after = later(&before, 10);
+        (
+            after.processes.get_mut(&200).unwrap().cpu_s,
+            after.processes.get_mut(&200).unwrap().user_s,
+        ) = (5.0, 4.0);
+        // 8 s in user mode, of which 3 s are those of `make`.
+        after.machine = machine("800 0 200 1000 0 0 0 0");
+        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert_eq!(found.unseen_cpu_s, Some(5.0));
+        // Only 5 s were not idle: the others were counted too often.
+        after.machine = machine("800 0 200 1500 0 0 0 0");
+        let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
+        assert_eq!(found.unseen_cpu_s, Some(1.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::record::{LockWaits, OtherSessions, WaitShare};
+use crate::record::{Blocker, LockWaits, OtherSessions, WaitShare};
 
 /// Interval between two samples.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -38,6 +38,8 @@ pub(super) struct Profile {
     events: BTreeMap<String, u64>,
     /// Samples of each other application.
     others: BTreeMap<String, u64>,
+    /// Sessions that waited for the locks of each application: its name, its state, and whether it is the run.
+    blockers: BTreeMap<(String, String, bool), u64>,
 }
 
 impl Profile {
@@ -48,10 +50,10 @@ impl Profile {
     }
 
     /// Counts a sample of `sessions` sessions: rows of whether the backends belong to the run, their
-    /// application, their wait event, and their number.
-    pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) {
+    /// application, their wait event, and their number. Returns whether any of the run waits for a lock.
+    pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) -> bool {
         self.samples += 1;
-        let mut seen = 0;
+        let (mut seen, mut waits_for_lock) = (0, false);
         for row in rows {
             let [own, Some(application), Some(event), Some(number)] = row.as_slice() else {
                 continue;
@@ -59,6 +61,7 @@ impl Profile {
             let number: u64 = number.parse().unwrap_or(0);
             if own.as_deref() == Some("t") {
                 seen += number;
+                waits_for_lock |= event.starts_with("Lock:");
                 *self.events.entry(event.clone()).or_default() += number;
             } else {
                 *self.others.entry(application.clone()).or_default() += number;
@@ -66,6 +69,35 @@ impl Profile {
         }
         *self.events.entry(IDLE.to_owned()).or_default() +=
             u64::from(sessions).saturating_sub(seen);
+        waits_for_lock
+    }
+
+    /// Counts who holds the locks for which sessions wait: rows of whether it is the run, the application, its state, and the
+    /// number of sessions that wait for it.
+    pub(super) fn add_blockers(&mut self, rows: &[Vec<Option<String>>]) {
+        for row in rows {
+            if let [own, Some(name), Some(state), Some(number)] = row.as_slice() {
+                let blocker = (name.clone(), state.clone(), own.as_deref() == Some("t"));
+                *self.blockers.entry(blocker).or_default() += number.parse().unwrap_or(0);
+            }
+        }
+    }
+
+    /// Returns who held the locks, the most frequent first.
+    pub(super) fn blockers(&self) -> Vec<Blocker> {
+        let all = self.blockers.values().sum::<u64>().max(1) as f64;
+        let mut blockers: Vec<Blocker> = self
+            .blockers
+            .iter()
+            .map(|((name, state, is_own), &count)| Blocker {
+                name: name.clone(),
+                state: state.clone(),
+                is_own: *is_own,
+                share: count as f64 / all,
+            })
+            .collect();
+        blockers.sort_by(|a, b| b.share.total_cmp(&a.share));
+        blockers
     }
 
     pub(super) fn samples(&self) -> u64 {
@@ -150,6 +182,23 @@ mod tests {
         let others = profile.others();
         assert_eq!((others[0].name.as_str(), others[0].active), ("pgbench", 1.5));
         assert_eq!((others[1].name.as_str(), others[1].active), ("autovacuum", 0.5));
+    }
+
+    #[test]
+    fn who_holds_the_locks_is_counted_by_the_sessions_that_wait() {
+        let mut profile = Profile::default();
+        assert!(profile.add_sessions(4, &[row("t", "riops", "Lock:tuple", 2)]));
+        profile.add_blockers(&[
+            row("f", "psql", "idle in transaction", 3),
+            row("t", "riops", "active", 1),
+        ]);
+        assert!(!profile.add_sessions(4, &[row("f", "psql", "Lock:tuple", 1)]));
+        let found: Vec<_> = profile
+            .blockers()
+            .into_iter()
+            .map(|each| (each.name, each.is_own, each.share))
+            .collect();
+        assert_eq!(found, [("psql".to_owned(), false, 0.75), ("riops".to_owned(), true, 0.25)]);
     }
 
     #[test]

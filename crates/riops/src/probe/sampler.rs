@@ -27,6 +27,8 @@ const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
 /// The same for all sessions of a run.
 const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../../../sql/probe/sessions.sql");
+/// Sessions that hold the locks for which sessions of the run wait.
+const BLOCKERS: &str = include_str!("../../../../sql/probe/blockers.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
 /// taken for the reply to the next query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -284,6 +286,7 @@ impl SamplerThread {
         }
         sampled.waits = profile.waits();
         sampled.others = profile.others();
+        sampled.blockers = profile.blockers();
         sampled.lock_waits = profile.lock_waits();
         sampled.looks = profile.samples();
         sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
@@ -400,8 +403,11 @@ impl SamplerThread {
                 }
             }
             Watched::Sessions(sessions) => {
-                if let Some(rows) = server.query("execute riops_sessions") {
-                    profile.add_sessions(sessions, &rows);
+                if let Some(rows) = server.query("execute riops_sessions")
+                    && profile.add_sessions(sessions, &rows)
+                    && let Some(rows) = server.query(BLOCKERS)
+                {
+                    profile.add_blockers(&rows);
                 }
             }
         }

@@ -79,8 +79,14 @@ pub enum WarningKind {
     SlowProcessor,
     /// Other sessions of the server were active.
     ForeignSessions,
+    /// The sessions waited for locks of other sessions.
+    ForeignLocks,
     /// Other processes used the device.
     ForeignIo,
+    /// A snapshot kept row versions.
+    OldSnapshot,
+    /// Segments of TCP were lost.
+    Network,
     /// Others used the dataset.
     SharedDataset,
     /// No transaction succeeded for a part of the measurement.
@@ -93,13 +99,16 @@ pub enum WarningKind {
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Stalls,
         Self::ForeignCpu,
         Self::StolenCpu,
         Self::SlowProcessor,
         Self::ForeignSessions,
+        Self::ForeignLocks,
         Self::ForeignIo,
+        Self::OldSnapshot,
+        Self::Network,
         Self::SharedDataset,
         Self::Outage,
         Self::PlanChange,
@@ -115,7 +124,10 @@ impl WarningKind {
             Self::StolenCpu => "stolen_cpu",
             Self::SlowProcessor => "slow_processor",
             Self::ForeignSessions => "foreign_sessions",
+            Self::ForeignLocks => "foreign_locks",
             Self::ForeignIo => "foreign_io",
+            Self::OldSnapshot => "old_snapshot",
+            Self::Network => "network",
             Self::SharedDataset => "shared_dataset",
             Self::Outage => "outage",
             Self::PlanChange => "plan_change",

@@ -71,6 +71,9 @@ pub struct ClientCpu {
     pub limited: bool,
 }
 
+/// From this share of the periods on, a CPU quota limits whom it is for.
+pub(crate) const THROTTLED_SHARE: f64 = 0.1;
+
 /// From this share of the time on, waiting for a processor delays every transaction by as much.
 const RUN_QUEUE_SHARE: f64 = 0.1;
 

@@ -152,6 +152,9 @@ pub struct DatabaseUse {
     /// Sizes of the dataset after the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_after: Option<Sizes>,
+    /// The oldest snapshot after the stage, which keeps row versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_snapshot: Option<OldestSnapshot>,
     /// Blocks accessed by one read transaction, measured after the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
@@ -159,6 +162,17 @@ pub struct DatabaseUse {
     /// compared with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<TableScans>,
+}
+
+/// The oldest snapshot of a server: VACUUM removes no row version that it may see.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OldestSnapshot {
+    /// Number of transactions that have started since.
+    pub transactions: u64,
+    /// Number of transactions that have started during the stage.
+    pub of_stage: u64,
+    /// Who holds it: the application with its state, a replication slot, a prepared transaction.
+    pub holder: String,
 }
 
 /// Scans of a table during a stage.

@@ -70,6 +70,21 @@ pub struct Pressure {
     pub io_share: f64,
 }
 
+/// Traffic of the client's network interfaces except loopback, and segments of TCP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkUse {
+    /// MB (10^6 bytes) received per second.
+    pub received_mb_s: f64,
+    /// MB sent per second.
+    pub sent_mb_s: f64,
+    /// Packets with errors and dropped ones, in both directions.
+    pub errors: u64,
+    /// Segments sent.
+    pub segments: u64,
+    /// Segments among them that were sent again.
+    pub retransmitted: u64,
+}
+
 /// Bytes that processes read and wrote, from /proc/PID/io.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadBytes {

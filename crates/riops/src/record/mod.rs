@@ -44,14 +44,15 @@ mod target;
 
 pub use access::{AccessRecord, StorageRequests, moment_text};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
+pub(crate) use client::THROTTLED_SHARE;
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord, Role};
 pub use command::CommandRecord;
 pub use condition::{ConditionRecord, FreshCondition};
 pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, UnknownOutcomes, WarmupRecord};
 pub use database::{
-    CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, RowVersions,
-    Sizes, TableBlocks, TableScans, Wal,
+    CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, OldestSnapshot,
+    RowVersions, Sizes, TableBlocks, TableScans, Wal,
 };
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use flavor::Flavor;
@@ -69,11 +70,11 @@ pub use live::{
     LIVE_POINTS_MAX, LIVE_VERSION, LiveEvent, LivePhase, LivePoint, LiveRun, LiveStage, LiveStart,
     LiveTotals,
 };
-pub use machine::{MachineFacts, Memory, Pressure, ReadBytes};
+pub use machine::{MachineFacts, Memory, NetworkUse, Pressure, ReadBytes};
 pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};
 pub use operation::{Effects, OperationRecord, TableEffects};
-pub use probes::{OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};
+pub use probes::{Blocker, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};
 pub use rate::RateVerdict;
 pub use run::{Record, Status};
 pub use samples::{SamplePoint, SampleSet};
@@ -85,7 +86,7 @@ pub use stage::{StageRecord, Throughput, counters_cover};
 pub use statement::{StatementBuffers, StatementPlan, StatementRecord, VacuumRates};
 pub use steadiness::{Shift, SteadinessRecord};
 pub use step::StepRecord;
-pub use target::{DatasetRecord, TargetRecord};
+pub use target::{DatasetRecord, ServerLimits, TargetRecord};
 
 /// Version of the record format.
 pub const SCHEMA: u32 = 1;

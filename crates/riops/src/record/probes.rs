@@ -117,6 +117,19 @@ pub struct OtherSessions {
     pub active: f64,
 }
 
+/// Sessions of one application that held locks for which the sessions of a loop waited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// `application_name`, or the kind of the process.
+    pub name: String,
+    /// State as in `pg_stat_activity`: `active`, `idle in transaction`, …
+    pub state: String,
+    /// Whether they are sessions of the run.
+    pub is_own: bool,
+    /// Share of the waits for locks, 0 to 1.
+    pub share: f64,
+}
+
 /// The counters of a stage over time, and the wait events of the server process or of the sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
@@ -127,6 +140,9 @@ pub struct Sampled {
     /// Other active sessions of the server, the most active first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherSessions>,
+    /// Sessions that held the locks for which the sessions of a loop waited, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
     /// Number of samples of the wait events.
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::client::ClientCpu;
 use super::database::{CacheState, DatabaseUse};
 use super::io::IoRecord;
-use super::machine::{Memory, Pressure, ReadBytes};
+use super::machine::{Memory, NetworkUse, Pressure, ReadBytes};
 use super::neighbors::Neighbors;
 use super::probes::Sampled;
 use super::session_loop::LoopRecord;
@@ -91,9 +91,15 @@ pub struct StageRecord {
     /// CPU seconds of all processes of the server, if it is on the client's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
+    /// Share of the periods of the CPU quota in which the cgroup of the server had to wait, 0 to 1; absent without a quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_throttled_share: Option<f64>,
     /// Load that neither riops nor the server caused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbors: Option<Neighbors>,
+    /// Traffic of the client's network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
     /// Busy share of all processors of the client's machine, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
@@ -107,6 +113,16 @@ pub struct StageRecord {
     /// Counters over time, and the wait events of the server process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,
+}
+
+impl StageRecord {
+    /// Returns the share of the session time spent waiting for locks, 0 to 1, if it was sampled.
+    #[must_use]
+    pub fn lock_share(&self) -> Option<f64> {
+        let waits = self.session_loop.lock_waits?;
+        let samples = waits.samples as f64 * f64::from(self.sessions);
+        (samples > 0.0).then(|| waits.waiting as f64 / samples)
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub struct TargetRecord {
     /// Connection pooler or proxy between riops and the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pooler: Option<String>,
+    /// What the operating system permits the server, if it is on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ServerLimits>,
     /// File system and device of the measured tables, if the server is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
@@ -51,6 +54,19 @@ pub struct TargetRecord {
     /// The dataset; absent if the workload needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<DatasetRecord>,
+}
+
+/// What the operating system permits the processes of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerLimits {
+    /// Processors on which they may run (affinity, cpuset).
+    pub cpus: usize,
+    /// CPU quota of the cgroup, in processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_cpus: Option<f64>,
+    /// Memory limit of the cgroup, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_memory_bytes: Option<u64>,
 }
 
 /// The dataset of a run.

@@ -110,6 +110,8 @@ fn stage() -> StageRecord {
             limited: false,
         }),
         machine_busy_share: Some(0.99),
+        server_throttled_share: None,
+        network: None,
         server_cpu_s: Some(19.4),
         neighbors: Some(Neighbors { cpu_share: Some(0.004), ..Neighbors::default() }),
     }
@@ -283,6 +285,7 @@ pub(crate) fn example_record() -> Record {
         failure: None,
         imported: None,
         target: TargetRecord {
+            limits: None,
             disk_limit: None,
             devices: Vec::new(),
             flavor: Flavor::default(),

@@ -10,7 +10,7 @@ use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::Locations;
-use crate::record::{ClientRecord, DatasetRecord, MachineFacts, TargetRecord};
+use crate::record::{ClientRecord, DatasetRecord, MachineFacts, ServerLimits, TargetRecord};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Pooler, Server, local_server};
@@ -176,6 +176,7 @@ impl Environment {
             embedded: server.embedded,
             encryption: control.encryption(),
             pooler: self.pooler.as_ref().map(ToString::to_string),
+            limits: self.place.first_process().and_then(ServerLimits::read),
             disk_limit,
             devices: disks,
             storage,

@@ -200,6 +200,13 @@ fn properties(record: &Record) -> Properties {
     add(Topic::Environment, "CPU quota", machine.cgroup_cpus.map(|cpus| cpus.to_string()));
     add(Topic::Environment, "memory in bytes", Some(machine.memory_bytes.to_string()));
     add(Topic::Environment, "virtualization", machine.virtualization.clone());
+    if let Some(limits) = &target.limits {
+        let (quota, memory) = (limits.cgroup_cpus, limits.cgroup_memory_bytes);
+        add(Topic::Environment, "processors of the server", Some(limits.cpus.to_string()));
+        add(Topic::Environment, "CPU quota of the server", quota.map(|cpus| cpus.to_string()));
+        let memory = memory.map(|bytes| bytes.to_string());
+        add(Topic::Environment, "memory limit of the server in bytes", memory);
+    }
     let storage = target.storage.as_ref();
     add(Topic::Environment, "device", storage.and_then(|storage| storage.device.clone()));
     access_paths(record, &mut all);

@@ -44,7 +44,7 @@ const CONDITIONS: [Condition; 13] = [
         Some((checkpoints.timed + checkpoints.requested) as f64)
     }),
     number("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
-    share("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.cpu_share),
+    share("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
     share("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
     Condition {
         name: "CPU time of a fixed piece of work (processor speed)",

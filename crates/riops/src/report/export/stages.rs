@@ -177,6 +177,7 @@ fn bottleneck(row: &Row<'_>) -> Option<&'static str> {
     (summary.has_bottleneck() && is_whole).then(|| match summary.bottleneck() {
         Bottleneck::Client => "client",
         Bottleneck::Locks => "locks",
+        Bottleneck::ServerCpu => "server_cpu",
         Bottleneck::SharedCpu => "cpu",
         Bottleneck::ForeignCpu => "cpu_used_by_others",
         Bottleneck::Waits => "waits",

@@ -1,10 +1,10 @@
 //! The bottleneck of a run, and the figures of machine, client and device.
 
 use crate::figure::{Bottleneck, DeviceLoad, Summary};
-use crate::record::{ClientLimit, DeviceUse, Sampled};
+use crate::record::{Blocker, ClientLimit, DeviceUse, Sampled};
 use crate::report::document::Document;
 use crate::report::sections::waits::{meaning, named};
-use crate::units::format::{duration_us, percent, rate};
+use crate::units::format::{count, duration_us, number_of, percent, rate};
 
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
@@ -16,7 +16,8 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
     }
     let text = match summary.bottleneck() {
         Bottleneck::Client => client_text(summary),
-        Bottleneck::Locks => "locks: the sessions waited for each other, or for other sessions".to_owned(),
+        Bottleneck::Locks => format!("locks: the sessions waited for {}", blockers(summary)),
+        Bottleneck::ServerCpu => server_cpu_text(summary),
         Bottleneck::SharedCpu if summary.record.client.server_may_be_here => {
             "CPU: all processors of this machine, on which the server may be, too".to_owned()
         }
@@ -45,6 +46,40 @@ pub(in crate::report) fn bottleneck(document: &mut Document, summary: &Summary<'
     document.line("bottleneck", &text);
 }
 
+/// Who held the locks for which the sessions waited.
+fn blockers(summary: &Summary<'_>) -> String {
+    let found = summary.stage.probes.as_ref().map_or(&[][..], |probes| &probes.blockers);
+    let (own, others): (Vec<_>, Vec<_>) = found.iter().partition(|blocker| blocker.is_own);
+    let share = |of: &[&Blocker]| of.iter().map(|blocker| blocker.share).sum::<f64>();
+    let named: Vec<_> = others
+        .iter()
+        .map(|each| format!("{} ({}) {}", each.name, each.state, percent(each.share)))
+        .collect();
+    match (share(&own), named.as_slice()) {
+        (_, []) if found.is_empty() => "each other, or for other sessions".to_owned(),
+        (_, []) => "each other".to_owned(),
+        (0.0, _) => format!("other sessions: {}", named.join(", ")),
+        (share, _) => {
+            format!("each other {}, and for other sessions: {}", percent(share), named.join(", "))
+        }
+    }
+}
+
+/// Which limit of the server's processors was reached.
+fn server_cpu_text(summary: &Summary<'_>) -> String {
+    let Some(limits) = &summary.record.target.limits else {
+        return "CPU of the server".to_owned();
+    };
+    if summary.is_server_throttled() {
+        let quota =
+            limits.cgroup_cpus.map_or_else(String::new, |cpus| format!(" of {cpus:.2} processors"));
+        let share = percent(summary.stage.server_throttled_share.unwrap_or_default());
+        return format!("CPU: the server's quota{quota} was exhausted in {share} of the periods");
+    }
+    let (cpus, machine) = (limits.cpus, summary.record.client.machine.counted_cpus());
+    format!("CPU: the processors that the server may use, {cpus} of {machine}")
+}
+
 /// The device with the highest load.
 fn full_device_text(summary: &Summary<'_>) -> String {
     let devices = summary.devices();
@@ -71,7 +106,13 @@ fn client_text(summary: &Summary<'_>) -> String {
 /// What machine, client and device did meanwhile.
 pub(in crate::report) fn resources(document: &mut Document, summary: &Summary<'_>) {
     machine(document, summary);
+    if let Some(share) = summary.stage.server_throttled_share.filter(|&share| share > 0.0) {
+        let text =
+            format!("CPU quota of its cgroup exhausted in {} of the periods", percent(share));
+        document.line("server", text);
+    }
     client(document, summary);
+    network(document, summary);
     devices(document, summary);
 }
 
@@ -125,6 +166,8 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
     part("client", summary.client_machine_share());
     part("server", summary.server_machine_share());
     part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
+    let unseen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.unseen_cpu_share);
+    part("processes that are not visible", unseen.filter(|&share| share >= 0.01));
     let stolen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
     let name = match &stage.neighbors {
@@ -169,6 +212,27 @@ fn client(document: &mut Document, summary: &Summary<'_>) {
         let (p99, max) = (duration_us(stalls.p99), duration_us(stalls.max));
         document.line("", format!("poll-loop stalls p99 {p99} · max {max}"));
     }
+}
+
+/// The traffic of the network, if the server is elsewhere or segments were lost.
+fn network(document: &mut Document, summary: &Summary<'_>) {
+    let is_shared = summary.record.client.shares_machine_with_server;
+    let Some(used) =
+        summary.stage.network.filter(|used| !is_shared || used.errors + used.retransmitted > 0)
+    else {
+        return;
+    };
+    let mut text = format!(
+        "{:.1} MB/s received, {:.1} MB/s sent, {} of {} sent again",
+        used.received_mb_s,
+        used.sent_mb_s,
+        count(used.retransmitted),
+        number_of(used.segments, "TCP segment")
+    );
+    if used.errors > 0 {
+        text = format!("{text}, {} with errors or dropped", number_of(used.errors, "packet"));
+    }
+    document.line("network", text);
 }
 
 #[cfg(test)]
@@ -226,6 +290,27 @@ mod tests {
         // Records of earlier releases do not have the number of all processors.
         (record.client.machine.cpus, record.client.machine.machine_cpus) = (4, None);
         assert_eq!(line(&record), text);
+    }
+
+    #[test]
+    fn the_sessions_that_hold_the_locks_are_named() {
+        let text = |blockers: &[(&str, bool, f64)]| {
+            let mut record = example_record();
+            let blocker = |&(name, is_own, share): &(&str, bool, f64)| Blocker {
+                name: name.to_owned(),
+                state: "active".to_owned(),
+                is_own,
+                share,
+            };
+            let blockers = blockers.iter().map(blocker).collect();
+            record.stages[0].probes = Some(Sampled { blockers, ..Sampled::default() });
+            super::blockers(&Summary::of(&record).unwrap())
+        };
+        assert_eq!(text(&[]), "each other, or for other sessions");
+        assert_eq!(text(&[("riops", true, 1.0)]), "each other");
+        assert_eq!(text(&[("psql", false, 1.0)]), "other sessions: psql (active) 100%");
+        let both = text(&[("riops", true, 0.25), ("psql", false, 0.75)]);
+        assert_eq!(both, "each other 25%, and for other sessions: psql (active) 75%");
     }
 
     #[test]

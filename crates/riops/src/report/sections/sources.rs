@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::record::{DatabaseCounters, IoRecord, StageRecord};
 use crate::report::document::Document;
+use crate::units::BLOCK_BYTES;
 use crate::units::format::{bytes_text, count, number_of, percent, rate};
 
 /// Dead row versions are reported from this share of the updates on.
@@ -39,6 +40,7 @@ pub(in crate::report) fn sources(document: &mut Document, stage: &StageRecord) {
     if let Some(text) = database(stage) {
         document.line("database", &text);
     }
+    checkpoints(document, stage);
     dead_rows(document, stage);
 }
 
@@ -112,11 +114,22 @@ fn database(stage: &StageRecord) -> Option<String> {
         let bytes = bytes_text(since(|each| each.temp_bytes));
         let _ = write!(text, ", {} ({bytes})", number_of(files, "temporary file"));
     }
-    let checkpoints = counted.checkpoints.map_or(0, |found| found.timed + found.requested);
-    if checkpoints > 0 {
-        let _ = write!(text, ", {}", number_of(checkpoints, "checkpoint"));
-    }
     Some(format!("{text}; of all sessions, including warm-up and drain"))
+}
+
+/// The checkpoints of the server during a stage, including warm-up and drain.
+fn checkpoints(document: &mut Document, stage: &StageRecord) {
+    let found = stage.database.as_ref().and_then(|database| database.checkpoints);
+    let Some(found) = found.filter(|found| found.timed + found.requested > 0) else {
+        return;
+    };
+    let requested = match found.requested {
+        0 => String::new(),
+        requested => format!(", {} of them requested", count(requested)),
+    };
+    let number = count(found.timed + found.requested);
+    let written = bytes_text(found.buffers_written * BLOCK_BYTES);
+    document.line("checkpoints", format!("{number}{requested}; {written} written"));
 }
 
 fn dead_rows(document: &mut Document, stage: &StageRecord) {
@@ -184,11 +197,22 @@ mod tests {
             ..DatabaseUse::default()
         };
         stage.database = Some(counted.clone());
-        let expected = "10,000 block accesses (20.0 per commit, 99% hits), WAL 2.1 MB/s, 2 temporary files (4.2 MB), 1 checkpoint; of all sessions, including warm-up and drain";
+        let expected = "10,000 block accesses (20.0 per commit, 99% hits), WAL 2.1 MB/s, 2 temporary files (4.2 MB); of all sessions, including warm-up and drain";
         assert_eq!(database(&stage).as_deref(), Some(expected));
         let blocks = Some(crate::record::TableBlocks::default());
         stage.database = Some(DatabaseUse { blocks, ..counted });
         assert_eq!(database(&stage), None);
+    }
+
+    #[test]
+    fn checkpoints_are_shown_with_what_they_wrote() {
+        let mut stage = example_record().stages.remove(0);
+        let found = Checkpoints { timed: 1, requested: 2, buffers_written: 128_000 };
+        stage.database.get_or_insert_default().checkpoints = Some(found);
+        let mut document = Document::default();
+        checkpoints(&mut document, &stage);
+        let text = crate::report::document_text(&document, 120);
+        assert!(text.contains("checkpoints  3, 2 of them requested; 1.05 GB written"), "{text}");
     }
 
     #[test]

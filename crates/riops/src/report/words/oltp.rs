@@ -249,7 +249,7 @@ fn attempts(document: &mut Document, summary: &Summary<'_>) {
 /// The cost of locks.
 fn locks(document: &mut Document, summary: &Summary<'_>) {
     let stage: &StageRecord = summary.stage;
-    if let Some((share, waits)) = summary.lock_share().zip(stage.session_loop.lock_waits)
+    if let Some((share, waits)) = stage.lock_share().zip(stage.session_loop.lock_waits)
         && share >= LOST_SHARE
     {
         document.line(

@@ -2,14 +2,12 @@
 
 use crate::plan::Plan;
 use crate::probe::MachineUse;
-use crate::record::{ClientCpu, ClientLimit, LatencySummary, counters_cover};
+use crate::record::{ClientCpu, ClientLimit, LatencySummary, THROTTLED_SHARE, counters_cover};
 
 /// From this share of one processor on, a thread has no idle time left.
 const BUSY_SHARE: f64 = 0.9;
 /// In a shorter measurement, a few time slices of another thread are a large share.
 const RUN_QUEUE_S_MIN: f64 = 0.5;
-/// From this share of the periods on, a CPU quota limits the client.
-const THROTTLED_SHARE: f64 = 0.1;
 /// From this share of the median latency on, replies mostly wait for the poll loop.
 const STALL_SHARE: f64 = 0.5;
 
@@ -61,10 +59,13 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
     let waits_for_processor = client.seconds >= RUN_QUEUE_S_MIN && cpu.is_contended();
     // The server waits for the processors as well.
     let shares_wait = client.shares_processors && (machine_is_full || waits_for_processor);
+    // The same quota, which the server exhausts as well.
+    let of_server = client.usage.server_throttled_share;
+    let shares_quota = of_server.is_some() && of_server >= cpu.throttled_share;
     let found = [
         (ClientLimit::Worker, cpu.share_of_client >= BUSY_SHARE),
         (ClientLimit::Machine, machine_is_full && !client.shares_processors),
-        (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE)),
+        (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE) && !shares_quota),
         (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
         (ClientLimit::RunQueue, !shares_wait && waits_for_processor),
         (ClientLimit::PollLoop, !shares_wait && replies_wait(client, plan)),
@@ -132,6 +133,10 @@ mod tests {
         assert_eq!(machine, [ClientLimit::Machine]);
         let quota = limits_with(|usage, _, _| usage.throttled_share = Some(0.4));
         assert_eq!(quota, [ClientLimit::Quota]);
+        let quota = limits_with(|usage, _, _| {
+            (usage.throttled_share, usage.server_throttled_share) = (Some(0.4), Some(0.4));
+        });
+        assert_eq!(quota, []);
         // Only sessions that reconnect on purpose depend on the connectors.
         let connectors = limits_with(|_, _, plan| plan.reconnect_every = Some(1));
         assert_eq!(connectors, [ClientLimit::Connectors]);

@@ -27,12 +27,13 @@ pub(super) fn with_counters(
     client: &ClientRecord,
 ) -> StageRecord {
     let is_local = client.shares_machine_with_server;
-    let neighbors = neighbors(&usage, client.machine.counted_cpus());
+    let neighbors = neighbors(&usage, client.machine.counted_cpus(), client.server_may_be_here);
     let MachineUse {
         started_at,
         machine_busy_share,
         memory,
         pressure,
+        network,
         session_reads,
         io_worker_reads,
         database,
@@ -43,6 +44,7 @@ pub(super) fn with_counters(
         client_cpu_s: _,
         device: _,
         threads: _,
+        server_throttled_share,
         throttled_share: _,
         steal_share: _,
         disks: _,
@@ -58,6 +60,8 @@ pub(super) fn with_counters(
         memory: memory.filter(|_| is_local),
         pressure: pressure.filter(|_| is_local),
         server_cpu_s: processes.and_then(|processes| processes.server_cpu_s),
+        server_throttled_share,
+        network,
         neighbors,
         machine_busy_share,
         process_io: session_reads,

@@ -5,11 +5,23 @@
 use crate::plan::Plan;
 use crate::record::{StageRecord, Warning, WarningKind};
 use crate::run::results::loops_are_shared;
+use crate::units::format::{count, rate};
 use crate::units::percent;
 
 /// Smallest share of other load that matters. It changes a result that depends on the same resource by about
 /// as much, which is the smallest difference that users of benchmarks act on.
 const FOREIGN_SHARE: f64 = 0.05;
+/// Fewer active sessions do not matter, however few of the run are active.
+const FOREIGN_SESSIONS_MIN: f64 = 0.05;
+/// Smallest number of requests per second that matters: a tenth of what one disk with heads serves is less.
+const FOREIGN_REQUESTS_PER_S: f64 = 20.0;
+/// A snapshot that is older than the stage by this factor was held for all of it. Fewer transactions leave few row versions.
+const OLD_SNAPSHOT_SHARE: f64 = 0.5;
+const OLD_SNAPSHOT_TRANSACTIONS_MIN: u64 = 1_000;
+/// Share of the TCP segments that are sent again from which on it matters: each delays a transaction by 200 ms or more, which
+/// changes a p99.
+const RETRANSMITTED_SHARE: f64 = 0.002;
+const RETRANSMITTED_MIN: u64 = 10;
 /// Smallest device traffic that matters, in MB per second: less is log files and journals.
 const FOREIGN_MB_S: f64 = 5.0;
 /// A processor with less than this share of its initial speed is slow.
@@ -30,7 +42,10 @@ pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
         (WarningKind::StolenCpu, stolen_cpu(stage)),
         (WarningKind::SlowProcessor, slow_processor(stage)),
         (WarningKind::ForeignSessions, foreign_sessions(stage)),
+        (WarningKind::ForeignLocks, foreign_locks(stage)),
         (WarningKind::ForeignIo, foreign_io(stage)),
+        (WarningKind::OldSnapshot, old_snapshot(stage)),
+        (WarningKind::Network, network(stage)),
     ];
     let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
     found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
@@ -70,14 +85,17 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
 
 fn foreign_cpu(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
-    let share = neighbors.cpu_share?;
+    let share = neighbors.all_cpu_share()?;
     (share >= FOREIGN_SHARE).then(|| {
-        let names: Vec<_> = neighbors
-            .processes
-            .iter()
-            .take(3)
-            .map(|process| format!("{} {:.2} CPUs", process.name, process.cpus))
-            .collect();
+        let unseen = neighbors.unseen_cpu_share.filter(|&share| share >= FOREIGN_SHARE);
+        let names = neighbors.processes.iter().take(3);
+        let names = names.map(|process| format!("{} {:.2} CPUs", process.name, process.cpus));
+        let names: Vec<_> =
+            names
+                .chain(unseen.map(|share| {
+                    format!("{} by processes that are not visible here", percent(share))
+                }))
+                .collect();
         format!(
             "other processes used {} of the CPU of this machine: {}",
             percent(share),
@@ -115,7 +133,10 @@ fn slow_processor(stage: &StageRecord) -> Option<String> {
 fn foreign_sessions(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
     let active = neighbors.sessions.iter().map(|each| each.active).sum::<f64>();
-    (active >= FOREIGN_SHARE * f64::from(stage.sessions.max(1))).then(|| {
+    let waits = stage.probes.as_ref().map_or(&[][..], |probes| &probes.waits);
+    let idle = waits.iter().filter(|wait| wait.event == "idle").map(|wait| wait.share).sum::<f64>();
+    let own_active = (1.0 - idle) * f64::from(stage.sessions.max(1));
+    (active >= FOREIGN_SESSIONS_MIN.max(FOREIGN_SHARE * own_active)).then(|| {
         let names: Vec<_> = neighbors
             .sessions
             .iter()
@@ -129,6 +150,50 @@ fn foreign_sessions(stage: &StageRecord) -> Option<String> {
     })
 }
 
+/// A snapshot that was held during the whole stage, so that no VACUUM could remove row versions of its updates.
+fn old_snapshot(stage: &StageRecord) -> Option<String> {
+    let database = stage.database.as_ref()?;
+    let oldest = database.oldest_snapshot.as_ref()?;
+    let is_old = oldest.transactions as f64 >= OLD_SNAPSHOT_SHARE * oldest.of_stage as f64;
+    let has_updates = database.row_versions.is_some_and(|versions| versions.updated > 0);
+    (is_old && has_updates && oldest.of_stage >= OLD_SNAPSHOT_TRANSACTIONS_MIN).then(|| {
+        format!(
+            "VACUUM can remove no row version of the last {} transactions: {} has a snapshot of that age",
+            count(oldest.transactions),
+            oldest.holder
+        )
+    })
+}
+
+/// Segments that TCP had to send again.
+fn network(stage: &StageRecord) -> Option<String> {
+    let used = stage.network?;
+    let share = used.retransmitted as f64 / used.segments.max(1) as f64;
+    (used.retransmitted >= RETRANSMITTED_MIN && share >= RETRANSMITTED_SHARE).then(|| {
+        format!(
+            "{} of the TCP segments of this machine were sent again: each delays a transaction by 200 ms or more",
+            percent(share)
+        )
+    })
+}
+
+/// Locks of other sessions for which those of the run waited.
+fn foreign_locks(stage: &StageRecord) -> Option<String> {
+    let waiting = stage.lock_share()?;
+    let blockers = &stage.probes.as_ref()?.blockers;
+    let others = || blockers.iter().filter(|blocker| !blocker.is_own);
+    let share = waiting * others().map(|blocker| blocker.share).sum::<f64>();
+    (share >= FOREIGN_SHARE).then(|| {
+        let names: Vec<_> =
+            others().take(3).map(|each| format!("{} ({})", each.name, each.state)).collect();
+        format!(
+            "the sessions waited {} of their time for locks of other sessions: {}",
+            percent(share),
+            names.join(", ")
+        )
+    })
+}
+
 /// Traffic of other processes on the device of the server's data.
 fn foreign_io(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
@@ -136,23 +201,37 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
     let (read, write) = (neighbors.device_read_mb_s, neighbors.device_write_mb_s);
     let foreign = read.unwrap_or(0.0) + write.unwrap_or(0.0);
     let all = device.read_mb_s + device.write_mb_s;
-    (foreign >= FOREIGN_MB_S && foreign >= FOREIGN_SHARE * all).then(|| {
+    let bytes = (foreign >= FOREIGN_MB_S && foreign >= FOREIGN_SHARE * all).then(|| {
         format!(
-            "other processes caused {} of the traffic of {}: {:.1} MB/s read, {:.1} MB/s written",
+            "{} of the traffic of {}: {:.1} MB/s read, {:.1} MB/s written",
             percent(foreign / all),
             device.name,
             read.unwrap_or(0.0),
             write.unwrap_or(0.0)
         )
-    })
+    });
+    let requests = || {
+        let foreign = neighbors.device_reads_per_s?;
+        let share = foreign / device.reads_per_s.max(f64::MIN_POSITIVE);
+        (foreign >= FOREIGN_REQUESTS_PER_S && share >= FOREIGN_SHARE).then(|| {
+            format!(
+                "{} of the reads of {}: {} per second",
+                percent(share),
+                device.name,
+                rate(foreign)
+            )
+        })
+    };
+    Some(format!("other processes caused {}", bytes.or_else(requests)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{
-        ClientCpu, DeviceUse, ErrorEntry, IoRecord, LatencySummary, NeighborProcess, Neighbors,
-        OtherSessions,
+        Blocker, ClientCpu, DatabaseUse, DeviceUse, ErrorEntry, IoRecord, LatencySummary,
+        LockWaits, NeighborProcess, Neighbors, NetworkUse, OldestSnapshot, OtherSessions,
+        RowVersions, Sampled, WaitShare,
     };
 
     fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
@@ -192,14 +271,83 @@ mod tests {
             neighbors.processes = vec![NeighborProcess { name: "stress".to_owned(), cpus: 0.96 }];
             neighbors.sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.8 }];
             neighbors.device_read_mb_s = Some(50.0);
+            stage.session_loop.lock_waits = Some(LockWaits { samples: 100, waiting: 400 });
+            let blocker = |name: &str, is_own: bool, share: f64| Blocker {
+                name: name.to_owned(),
+                state: "idle in transaction".to_owned(),
+                is_own,
+                share,
+            };
+            let blockers = vec![blocker("riops", true, 0.4), blocker("psql", false, 0.6)];
+            stage.probes = Some(Sampled { blockers, ..Sampled::default() });
         });
         let lines: Vec<_> = found.iter().map(|(kind, text)| format!("{kind:?}: {text}")).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         ForeignCpu: other processes used 48% of the CPU of this machine: stress 0.96 CPUs
         StolenCpu: the hypervisor withheld 6.0% of the CPU of this machine (steal time)
         ForeignSessions: 0.80 other sessions of the server were active on average: pgbench 0.80
+        ForeignLocks: the sessions waited 30% of their time for locks of other sessions: psql (idle in transaction)
         ForeignIo: other processes caused 50% of the traffic of vda: 50.0 MB/s read, 0.0 MB/s written
         ");
+    }
+
+    #[test]
+    fn requests_for_small_blocks_matter_with_few_bytes() {
+        let found = |reads_per_s: f64| {
+            warnings_with(move |stage| {
+                let device = stage.io.as_mut().unwrap().device.as_mut().unwrap();
+                device.reads_per_s = 4_000.0;
+                stage.neighbors.as_mut().unwrap().device_reads_per_s = Some(reads_per_s);
+            })
+        };
+        assert_eq!(found(150.0), []);
+        let text = "other processes caused 25% of the reads of vda: 1,000 per second".to_owned();
+        assert_eq!(found(1_000.0), [(WarningKind::ForeignIo, text)]);
+    }
+
+    #[test]
+    fn other_sessions_are_compared_with_the_active_ones() {
+        let found = |idle: f64| {
+            warnings_with(move |stage| {
+                let sessions = vec![OtherSessions { name: "pgbench".to_owned(), active: 0.3 }];
+                stage.neighbors.as_mut().unwrap().sessions = sessions;
+                let waits = vec![WaitShare { event: "idle".to_owned(), share: idle }];
+                stage.probes = Some(Sampled { waits, ..Sampled::default() });
+            })
+        };
+        // Of 8 sessions.
+        assert_eq!(found(0.0), []);
+        assert_eq!(found(0.5)[0].0, WarningKind::ForeignSessions);
+    }
+
+    #[test]
+    fn a_snapshot_that_is_as_old_as_the_stage_keeps_its_row_versions() {
+        let found = |transactions: u64| {
+            warnings_with(move |stage| {
+                let holder = "psql (idle in transaction)".to_owned();
+                let oldest = OldestSnapshot { transactions, of_stage: 50_000, holder };
+                let row_versions = Some(RowVersions { updated: 50_000, ..RowVersions::default() });
+                let oldest_snapshot = Some(oldest);
+                stage.database =
+                    Some(DatabaseUse { row_versions, oldest_snapshot, ..DatabaseUse::default() });
+            })
+        };
+        assert_eq!(found(20_000), []);
+        let text = "VACUUM can remove no row version of the last 51,000 transactions: psql (idle in transaction) has a snapshot of that age".to_owned();
+        assert_eq!(found(51_000), [(WarningKind::OldSnapshot, text)]);
+    }
+
+    #[test]
+    fn segments_that_are_sent_again_matter_from_a_share_on() {
+        let found = |retransmitted: u64| {
+            warnings_with(move |stage| {
+                let segments = 100_000;
+                stage.network =
+                    Some(NetworkUse { segments, retransmitted, ..NetworkUse::default() });
+            })
+        };
+        assert_eq!(found(199), []);
+        assert_eq!(found(200)[0].0, WarningKind::Network);
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! Traffic of the network interfaces, and segments that TCP had to send again.
+//!
+//! Source: proc(5), /proc/net/dev and /proc/net/snmp. Both are those of the network namespace of riops.
+
+use std::fs;
+
+use crate::record::NetworkUse;
+
+/// Totals since the start of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct NetworkTotals {
+    received_bytes: u64,
+    sent_bytes: u64,
+    errors: u64,
+    segments: u64,
+    retransmitted: u64,
+}
+
+impl NetworkTotals {
+    pub(super) fn read() -> Option<Self> {
+        let read = |file: &str| fs::read_to_string(format!("/proc/self/net/{file}")).ok();
+        Self::parse(&read("dev")?, &read("snmp")?)
+    }
+
+    /// The loopback interface is no network.
+    fn parse(dev: &str, snmp: &str) -> Option<Self> {
+        let mut totals = Self::default();
+        for line in dev.lines().skip(2) {
+            let (name, numbers) = line.split_once(':')?;
+            let numbers: Vec<u64> =
+                numbers.split_whitespace().map_while(|number| number.parse().ok()).collect();
+            // Of what was received and sent: bytes, packets, errors, drops.
+            let [received, _, in_errors, in_drops, .., sent, _, out_errors, out_drops, _, _, _, _] =
+                *numbers
+            else {
+                return None;
+            };
+            if name.trim() != "lo" {
+                totals.received_bytes += received;
+                totals.sent_bytes += sent;
+                totals.errors += in_errors + in_drops + out_errors + out_drops;
+            }
+        }
+        let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+        let (names, values) = (tcp.next()?, tcp.next()?);
+        let value = |wanted: &str| {
+            let mut both = names.split_whitespace().zip(values.split_whitespace());
+            both.find(|(name, _)| *name == wanted)?.1.parse::<u64>().ok()
+        };
+        totals.segments = value("OutSegs")?;
+        totals.retransmitted = value("RetransSegs")?;
+        Some(totals)
+    }
+
+    pub(super) fn since(self, earlier: Self, seconds: f64) -> NetworkUse {
+        let mb_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e6 / seconds;
+        NetworkUse {
+            received_mb_s: mb_s(self.received_bytes, earlier.received_bytes),
+            sent_mb_s: mb_s(self.sent_bytes, earlier.sent_bytes),
+            errors: self.errors.saturating_sub(earlier.errors),
+            segments: self.segments.saturating_sub(earlier.segments),
+            retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_up_the_interfaces_except_loopback() {
+        let dev = |eth_bytes: u64| {
+            format!(
+                "Inter-|   Receive\n face |bytes\n    lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n\
+                 eth0: {eth_bytes} 10 1 2 0 0 0 0 500 7 3 4 0 0 0 0\neth1: 5 1 0 0 0 0 0 0 6 1 0 0 0 0 0 0\n"
+            )
+        };
+        let snmp = |sent: u64, again: u64| {
+            format!(
+                "Ip: Forwarding\nIp: 1\nTcp: MaxConn OutSegs RetransSegs\nTcp: -1 {sent} {again}\n"
+            )
+        };
+        let first = NetworkTotals::parse(&dev(1_000), &snmp(100, 1)).unwrap();
+        assert_eq!((first.received_bytes, first.sent_bytes, first.errors), (1_005, 506, 10));
+        let use_ = NetworkTotals::parse(&dev(2_001_000), &snmp(150, 4)).unwrap().since(first, 2.0);
+        assert_eq!((use_.received_mb_s, use_.sent_mb_s, use_.errors), (1.0, 0.0, 0));
+        assert_eq!((use_.segments, use_.retransmitted), (50, 3));
+        assert!(NetworkTotals::read().is_some());
+    }
+}
