@@ -58,6 +58,17 @@ pub struct DeviceLoad<'a> {
     pub roles: &'a [String],
     /// Load as a share of its measured maximum; absent if that was not measured.
     pub load: Option<f64>,
+    /// Synchronizations of the WAL per second, if it is on this device, and as a share of their measured maximum.
+    pub wal_syncs: Option<(f64, Option<f64>)>,
+}
+
+impl DeviceLoad<'_> {
+    /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.
+    #[must_use]
+    pub fn highest_load(&self) -> f64 {
+        let syncs = self.wal_syncs.and_then(|(_, load)| load).unwrap_or_default();
+        self.load.unwrap_or_default().max(syncs)
+    }
 }
 
 /// A stage of a record, with the conclusions drawn from it.
@@ -104,8 +115,7 @@ impl<'a> Summary<'a> {
             Bottleneck::Locks
         } else if self.is_server_throttled() || full(self.server_cpus_share()) {
             Bottleneck::ServerCpu
-        } else if devices.iter().any(|device| device.load.is_some_and(|load| load >= DEVICE_SHARE))
-        {
+        } else if devices.iter().any(|device| device.highest_load() >= DEVICE_SHARE) {
             Bottleneck::Device
         } else if cpu_is_full && (shared || client.server_may_be_here) && !is_foreign {
             Bottleneck::SharedCpu
@@ -144,11 +154,7 @@ impl<'a> Summary<'a> {
     /// time, 0 to 1, and the events.
     #[must_use]
     pub fn server_waits(&self) -> Option<(f64, Vec<&'a WaitShare>)> {
-        let elsewhere = ["CPU", "idle"];
-        let of_server = |wait: &&WaitShare| {
-            !elsewhere.contains(&wait.event.as_str())
-                && !["Lock:", "Client:"].iter().any(|class| wait.event.starts_with(class))
-        };
+        let of_server = |wait: &&WaitShare| wait.is_of_server() && !wait.event.starts_with("Lock:");
         let events: Vec<_> = self.waits()?.iter().filter(of_server).collect();
         Some((events.iter().map(|wait| wait.share).sum(), events))
     }
@@ -194,26 +200,29 @@ impl<'a> Summary<'a> {
             return Vec::new();
         };
         let target = &self.record.target;
-        let load = |usage: &DeviceUse, limit: Option<&DiskLimit>| {
-            limit.filter(|limit| limit.device == usage.name).map(|limit| device_load(usage, limit))
+        let syncs_per_s = self.stage.database.as_ref().and_then(|counted| counted.wal_syncs_per_s);
+        let device = |usage: &'a DeviceUse, roles: &'a [String], limit: Option<&DiskLimit>| {
+            let limit = limit.filter(|limit| limit.device == usage.name);
+            let has_wal = roles.iter().any(|role| role == "wal");
+            let most = limit.and_then(|limit| Some(limit.synchronized_write?.requests_per_s));
+            DeviceLoad {
+                usage,
+                roles,
+                load: limit.map(|limit| device_load(usage, limit)),
+                wal_syncs: syncs_per_s
+                    .filter(|_| has_wal)
+                    .map(|per_s| (per_s, most.map(|most| per_s / most.max(f64::MIN_POSITIVE)))),
+            }
         };
         if io.devices.is_empty() {
-            let of_data = io.device.iter();
             let limit = target.disk_limit.as_ref();
-            return of_data
-                .map(|usage| DeviceLoad { usage, roles: &[], load: load(usage, limit) })
-                .collect();
+            return io.device.iter().map(|usage| device(usage, &[], limit)).collect();
         }
         io.devices
             .iter()
             .map(|disk| {
                 let known = target.devices.iter().find(|known| known.name == disk.usage.name);
-                let limit = known.and_then(|known| known.disk_limit.as_ref());
-                DeviceLoad {
-                    usage: &disk.usage,
-                    roles: &disk.roles,
-                    load: load(&disk.usage, limit),
-                }
+                device(&disk.usage, &disk.roles, known.and_then(|known| known.disk_limit.as_ref()))
             })
             .collect()
     }
@@ -411,6 +420,7 @@ mod tests {
             sequential_write: rate(1_000.0, 1_000.0),
             random_read: rate(100_000.0, 800.0),
             random_write: rate(50_000.0, 400.0),
+            synchronized_write: None,
         };
         let found = |reads_per_s: f64, limit: Option<DiskLimit>| {
             bottleneck_with(move |record| {

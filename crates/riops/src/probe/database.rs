@@ -22,6 +22,8 @@ const IO: &str = include_str!("../../../../sql/probe/io.sql");
 const IO_17: &str = include_str!("../../../../sql/probe/io_17.sql");
 pub(super) const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
 const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
+const WAL_SYNCS: &str = include_str!("../../../../sql/probe/wal_syncs.sql");
+const WAL_SYNCS_18: &str = include_str!("../../../../sql/probe/wal_syncs_18.sql");
 const OLDEST_SNAPSHOT: &str = include_str!("../../../../sql/probe/oldest_snapshot.sql");
 const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
 const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
@@ -101,6 +103,7 @@ struct Sample {
     database: Option<DatabaseCounters>,
     client_io: Option<ClientIo>,
     log_position: Option<u64>,
+    wal_syncs: Option<u64>,
     wal: Option<Wal>,
     checkpoints: Option<Checkpoints>,
     rows: Option<(RowVersions, Sizes)>,
@@ -122,6 +125,8 @@ pub struct DatabaseProbe<'a> {
     io: Option<&'static str>,
     async_io: Option<AsyncIo>,
     has_wal: bool,
+    /// The query for the synchronizations of WAL files.
+    wal_syncs: Option<&'static str>,
     /// Whether a session can flush its pending statistics on request.
     can_flush: bool,
     checkpoints: &'static str,
@@ -150,10 +155,18 @@ impl<'a> DatabaseProbe<'a> {
         let counts_bytes = "select 1 from pg_attribute where attname = 'read_bytes'
                              and attrelid = to_regclass('pg_catalog.pg_stat_io')";
         let counts_bytes = connection.query_value(counts_bytes)?.is_some();
+        let in_wal = "select 1 from pg_attribute where attname = 'wal_sync'
+                       and attrelid = to_regclass('pg_catalog.pg_stat_wal')";
+        let in_wal = connection.query_value(in_wal)?.is_some();
         Ok(Self {
             io: has_io.then_some(if counts_bytes { IO } else { IO_17 }),
             async_io: AsyncIo::read(connection)?,
             has_wal,
+            wal_syncs: match (in_wal, counts_bytes) {
+                (true, _) => Some(WAL_SYNCS),
+                (false, true) => Some(WAL_SYNCS_18),
+                (false, false) => None,
+            },
             can_flush: connection
                 .query_value("select to_regproc('pg_stat_force_next_flush') is not null")?
                 .as_deref()
@@ -309,8 +322,9 @@ impl<'a> DatabaseProbe<'a> {
         );
         let at = Some(Instant::now());
         let log_position = self.numbers(LOG_POSITION).map(|[bytes]| bytes);
+        let wal_syncs = self.wal_syncs.and_then(|sql| self.numbers(sql)).map(|[syncs]| syncs);
         if !all {
-            return Sample { at, blocks, log_position, ..Sample::default() };
+            return Sample { at, blocks, log_position, wal_syncs, ..Sample::default() };
         }
         let wal = if self.has_wal { self.numbers(WAL) } else { None };
         let io = self.io.and_then(|sql| self.numbers(sql));
@@ -318,6 +332,7 @@ impl<'a> DatabaseProbe<'a> {
             at,
             blocks,
             log_position,
+            wal_syncs,
             wal: wal.map(|[records, full_page_images, bytes]| Wal {
                 records,
                 full_page_images,
@@ -399,11 +414,11 @@ impl<'a> DatabaseProbe<'a> {
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
         let blocks = |from: &Sample, to: &Sample| Some(to.blocks?.since(from.blocks?));
-        let wal_bytes_per_s = || {
+        let per_s = |pick: fn(&Sample) -> Option<u64>| {
             let (from, to) = (&self.started, &self.ended);
             let seconds = to.at?.checked_duration_since(from.at?)?.as_secs_f64();
-            let bytes = to.log_position?.checked_sub(from.log_position?)?;
-            (seconds > 0.0).then(|| bytes as f64 / seconds)
+            let change = pick(to)?.checked_sub(pick(from)?)?;
+            (seconds > 0.0).then(|| change as f64 / seconds)
         };
         let rows = opened.rows.zip(closed.rows);
         DatabaseUse {
@@ -426,7 +441,8 @@ impl<'a> DatabaseProbe<'a> {
                 full_page_images: to.full_page_images.saturating_sub(from.full_page_images),
                 bytes: to.bytes.saturating_sub(from.bytes),
             }),
-            wal_bytes_per_s: wal_bytes_per_s(),
+            wal_bytes_per_s: per_s(|sample| sample.log_position),
+            wal_syncs_per_s: per_s(|sample| sample.wal_syncs),
             checkpoints: opened.checkpoints.zip(closed.checkpoints).map(|(from, to)| Checkpoints {
                 timed: to.timed.saturating_sub(from.timed),
                 requested: to.requested.saturating_sub(from.requested),

@@ -56,19 +56,29 @@ pub fn measure(
     fio.file = scratch.file();
     report(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, volume.name()));
     // Blocks that were never written are not read from the device.
-    fio.run(Job { name: "filling the file", kind: "write", threads: 1, seconds: None })?;
+    fio.run(Job {
+        name: "filling the file",
+        kind: "write",
+        threads: 1,
+        seconds: None,
+        synchronizes: false,
+    })?;
     let most_jobs = u32::try_from(cpus()).unwrap_or(u32::MAX);
     let mut rates = Vec::new();
     for (name, kind) in JOBS {
         rates.push(highest(most_jobs, seconds, |threads, seconds| {
             let jobs = if threads == 1 { "1 job".to_owned() } else { format!("{threads} jobs") };
             report(&format!("{name} for {seconds} s with {jobs}"));
-            fio.run(Job { name, kind, threads, seconds: Some(seconds) })
+            fio.run(Job { name, kind, threads, seconds: Some(seconds), synchronizes: false })
         })?);
     }
     let [sequential_write, sequential_read, random_read, random_write] = *rates.as_slice() else {
         return Err(DiskError::Failed { job: "all", reason: "a result is missing".to_owned() });
     };
+    let name = "synchronized write";
+    report(&format!("{name} for {seconds} s with 1 job"));
+    let job = Job { name, kind: "write", threads: 1, seconds: Some(seconds), synchronizes: true };
+    let synchronized_write = fio.run(job)?;
     Ok(DiskLimit {
         device: volume.name(),
         identity: topology.identity(&volume),
@@ -80,6 +90,7 @@ pub fn measure(
         sequential_write,
         random_read,
         random_write,
+        synchronized_write: Some(synchronized_write),
     })
 }
 

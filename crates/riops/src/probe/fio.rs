@@ -97,6 +97,8 @@ pub(super) struct Job {
     pub(super) threads: u32,
     /// Length in seconds; once over the file if absent.
     pub(super) seconds: Option<f64>,
+    /// Whether each write is one database block that is synchronized before the next one, as a server writes its WAL.
+    pub(super) synchronizes: bool,
 }
 
 /// A child process that is killed on drop.
@@ -154,18 +156,25 @@ impl Fio<'_> {
         let text =
             text_limited(&output, OUTPUT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
         let side = if job.kind.ends_with("write") { "write" } else { "read" };
+        let side = if job.synchronizes { "sync" } else { side };
         let rate = parse(&text, side).map(|rate| DiskRate { jobs: Some(job.threads), ..rate });
         rate.ok_or_else(|| failed("its output contains no results".to_owned()))
     }
 
     fn arguments(&self, job: Job) -> Vec<String> {
         let random = job.kind.starts_with("rand");
-        let (bytes, depth) =
-            if random { (BLOCK_BYTES, RANDOM_DEPTH) } else { (SEQUENTIAL_BYTES, SEQUENTIAL_DEPTH) };
-        let engine = if cfg!(target_os = "linux") { "libaio" } else { "posixaio" };
+        let (bytes, depth) = match (job.synchronizes, random) {
+            (true, _) => (BLOCK_BYTES, 1),
+            (false, true) => (BLOCK_BYTES, RANDOM_DEPTH),
+            (false, false) => (SEQUENTIAL_BYTES, SEQUENTIAL_DEPTH),
+        };
+        let engine = match (job.synchronizes, cfg!(target_os = "linux")) {
+            (true, _) => "psync",
+            (false, true) => "libaio",
+            (false, false) => "posixaio",
+        };
         let mut arguments: Vec<String> = [
             "--name=riops",
-            "--direct=1",
             "--output-format=json",
             "--thread=1",
             // One result for all threads.
@@ -186,6 +195,11 @@ impl Fio<'_> {
             format!("--bs={bytes}"),
             format!("--iodepth={depth}"),
         ]);
+        if job.synchronizes {
+            arguments.push("--fdatasync=1".to_owned());
+        } else {
+            arguments.push("--direct=1".to_owned());
+        }
         if !random {
             arguments.push(format!("--offset_increment={part_bytes}"));
         }
@@ -211,13 +225,17 @@ fn first_line(stderr: Option<impl Read + Send + 'static>) -> JoinHandle<String> 
     })
 }
 
-/// Parses the results for reads or writes of the first group of jobs.
+/// Parses the results for reads or writes of the first group of jobs; for synchronized writes, the latency is that of the
+/// synchronization.
 fn parse(text: &str, side: &str) -> Option<DiskRate> {
     // Warnings may precede the document.
     let document: Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
-    let figures = document.get("jobs")?.get(0)?.get(side)?;
+    let job = document.get("jobs")?.get(0)?;
+    let is_sync = side == "sync";
+    let figures = job.get(if is_sync { "write" } else { side })?;
     let number = |name: &str| figures.get(name)?.as_f64();
-    let p99_ns = || figures.get("clat_ns")?.get("percentile")?.get("99.000000")?.as_f64();
+    let latency = || job.get(side)?.get(if is_sync { "lat_ns" } else { "clat_ns" });
+    let p99_ns = || latency()?.get("percentile")?.get("99.000000")?.as_f64();
     Some(DiskRate {
         mb_s: number("bw_bytes")? / 1e6,
         requests_per_s: number("iops")?,
@@ -232,7 +250,13 @@ mod tests {
 
     use super::*;
 
-    const JOB: Job = Job { name: "random read", kind: "randread", threads: 3, seconds: Some(1.0) };
+    const JOB: Job = Job {
+        name: "random read",
+        kind: "randread",
+        threads: 3,
+        seconds: Some(1.0),
+        synchronizes: false,
+    };
 
     /// Creates a program in the folder and runs the job with it.
     fn run_script(folder: &std::path::Path, script: &str) -> Result<DiskRate, DiskError> {
@@ -253,6 +277,10 @@ mod tests {
         assert_eq!((rate.mb_s, rate.requests_per_s, rate.p99_us), (250.0, 238.4, Some(9502.72)));
         assert_eq!(parse(text, "write").unwrap().p99_us, None);
         assert_eq!(parse("fio: file not found", "read"), None);
+        let text = r#"{"jobs": [{"write": {"bw_bytes": 8192000, "iops": 1000, "clat_ns": {}},
+             "sync": {"lat_ns": {"percentile": {"99.000000": 2500000}}}}]}"#;
+        let rate = parse(text, "sync").unwrap();
+        assert_eq!((rate.requests_per_s, rate.p99_us), (1000.0, Some(2500.0)));
     }
 
     #[test]
@@ -288,6 +316,10 @@ mod tests {
         assert!(sequential.contains("--numjobs=3 "), "{sequential}");
         assert!(sequential.contains(&format!("--size={part} ")), "{sequential}");
         assert!(sequential.contains(&format!("--offset_increment={part} ")), "{sequential}");
+        let sync = Job { kind: "write", threads: 1, synchronizes: true, ..JOB };
+        let sync = fio.arguments(sync).join(" ");
+        assert!(sync.contains("--bs=8192 --iodepth=1 --fdatasync=1"), "{sync}");
+        assert!(sequential.contains("--direct=1") && !sync.contains("--direct"), "{sync}");
         let random = fio.arguments(JOB).join(" ");
         assert!(random.contains(&format!("--size={} ", 64 << 20)), "{random}");
         assert!(!random.contains("offset_increment"), "{random}");

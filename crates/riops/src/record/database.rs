@@ -140,6 +140,9 @@ pub struct DatabaseUse {
     /// Write-ahead log in bytes per second of the measurement, from WAL positions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_bytes_per_s: Option<f64>,
+    /// Synchronizations of WAL files per second of the measurement; PostgreSQL 14 or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_syncs_per_s: Option<f64>,
     /// Checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Checkpoints>,

@@ -103,7 +103,7 @@ pub struct DiskLimit {
     pub tool: String,
     /// Size of the test file, in bytes.
     pub file_bytes: u64,
-    /// Length of each of the four measurements, in seconds.
+    /// Length of each measurement, in seconds.
     pub seconds: f64,
     /// Sequential reads of 1 MiB, 16 in flight per job.
     pub sequential_read: DiskRate,
@@ -113,4 +113,8 @@ pub struct DiskLimit {
     pub random_read: DiskRate,
     /// Random writes of one database block, 64 in flight per job.
     pub random_write: DiskRate,
+    /// Writes of one database block, each of which is synchronized (fdatasync) before the next one; absent in records of
+    /// earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronized_write: Option<DiskRate>,
 }

@@ -64,12 +64,26 @@ impl Sampled {
         works().filter(|work| *work > 0.0).map(|work| first / work).collect()
     }
 
+    /// Returns the share of the session time in which sessions waited for anything but their client, 0 to 1.
+    #[must_use]
+    pub fn server_wait_share(&self) -> f64 {
+        self.waits.iter().filter(|wait| wait.is_of_server()).map(|wait| wait.share).sum()
+    }
+
     /// Returns the mean CPU time of the fixed piece of work, in microseconds.
     #[must_use]
     pub fn processor_work_us(&self) -> Option<f64> {
         let works: Vec<f64> =
             self.points.iter().filter_map(|point| point.processor_work_us).collect();
         (!works.is_empty()).then(|| works.iter().sum::<f64>() / works.len() as f64)
+    }
+}
+
+impl WaitShare {
+    /// Whether a process of the server waits for something else than its client.
+    #[must_use]
+    pub fn is_of_server(&self) -> bool {
+        !["CPU", "idle"].contains(&self.event.as_str()) && !self.event.starts_with("Client:")
     }
 }
 

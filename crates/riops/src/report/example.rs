@@ -428,6 +428,7 @@ pub(crate) fn example_cbc() -> Record {
         sequential_write: rate(500.0),
         random_read: rate(160.0),
         random_write: rate(150.0),
+        synchronized_write: None,
     });
     let mut select = StageRecord { name: "t03-select-max-no-explain -c 2".to_owned(), ..stage() };
     select.probes.clone_from(&cbc_step(Step::SelectC1, 10.0, [5.0, 1.0, 0.0]).probes);

@@ -83,11 +83,16 @@ fn server_cpu_text(summary: &Summary<'_>) -> String {
 /// The device with the highest load.
 fn full_device_text(summary: &Summary<'_>) -> String {
     let devices = summary.devices();
-    let load = |device: &DeviceLoad<'_>| device.load.unwrap_or_default();
-    let fullest = devices.iter().max_by(|a, b| load(a).total_cmp(&load(b)));
+    let fullest = devices.iter().max_by(|a, b| a.highest_load().total_cmp(&b.highest_load()));
     fullest.map_or_else(String::new, |device| {
         let (name, roles) = (&device.usage.name, device.roles.join(", "));
-        format!("the device {name} ({roles}): at {} of its measured maximum", percent(load(device)))
+        let load = device.highest_load();
+        let of = if device.load.is_some_and(|requests| requests >= load) {
+            ""
+        } else {
+            " of synchronized writes (fdatasync)"
+        };
+        format!("the device {name} ({roles}): at {} of its measured maximum{of}", percent(load))
     })
 }
 
@@ -132,7 +137,14 @@ fn device_text(device: &DeviceLoad<'_>) -> String {
     let load = device
         .load
         .map_or_else(String::new, |load| format!(", {} of its measured maximum", percent(load)));
-    format!("{}{roles} {}{load}", device.usage.name, activity(device.usage))
+    let syncs = device.wal_syncs.filter(|(per_s, _)| *per_s >= 1.0);
+    let syncs = syncs.map_or_else(String::new, |(per_s, share)| {
+        let share = share.map_or_else(String::new, |share| {
+            format!(" ({} of their measured maximum)", percent(share))
+        });
+        format!(", {} WAL synchronizations/s{share}", rate(per_s))
+    });
+    format!("{}{roles} {}{load}{syncs}", device.usage.name, activity(device.usage))
 }
 
 fn activity(device: &DeviceUse) -> String {
@@ -214,12 +226,10 @@ fn client(document: &mut Document, summary: &Summary<'_>) {
     }
 }
 
-/// The traffic of the network, if the server is elsewhere or segments were lost.
+/// The traffic of the network, if the server is elsewhere.
 fn network(document: &mut Document, summary: &Summary<'_>) {
     let is_shared = summary.record.client.shares_machine_with_server;
-    let Some(used) =
-        summary.stage.network.filter(|used| !is_shared || used.errors + used.retransmitted > 0)
-    else {
+    let Some(used) = summary.stage.network.filter(|_| !is_shared) else {
         return;
     };
     let mut text = format!(

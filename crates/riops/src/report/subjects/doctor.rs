@@ -148,7 +148,10 @@ pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
         ("random", "read", &found.random_read, "8 kB, queue depth 64"),
         ("", "write", &found.random_write, "8 kB, queue depth 64"),
     ];
-    for (label, side, rate_of, how) in lines {
+    let synchronized = found.synchronized_write.as_ref();
+    let synchronized =
+        synchronized.map(|rate| ("sync", "write", rate, "8 kB, fdatasync after each, p99 of it"));
+    for (label, side, rate_of, how) in lines.into_iter().chain(synchronized) {
         let p99 =
             rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
         let jobs = rate_of

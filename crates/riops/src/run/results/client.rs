@@ -8,6 +8,8 @@ use crate::record::{ClientCpu, ClientLimit, LatencySummary, THROTTLED_SHARE, cou
 const BUSY_SHARE: f64 = 0.9;
 /// In a shorter measurement, a few time slices of another thread are a large share.
 const RUN_QUEUE_S_MIN: f64 = 0.5;
+/// From this share of the session time on, the sessions mostly waited for the server.
+const WAITING_SHARE: f64 = 0.5;
 /// From this share of the median latency on, replies mostly wait for the poll loop.
 const STALL_SHARE: f64 = 0.5;
 
@@ -73,11 +75,17 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
     found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
 
-/// Whether the stalls of the poll loop are most of the median latency.
+/// Whether the stalls of the poll loop are most of the median latency. It says nothing if the sessions waited for the server
+/// most of the time, as in a few transactions that took long.
 fn replies_wait(client: &ClientUse<'_>, plan: &Plan) -> bool {
     let sessions = u32::try_from(client.sessions).unwrap_or(u32::MAX);
     let latencies = client.stalls.as_ref().zip(client.latency.as_ref());
     loops_are_shared(sessions, plan, client.workers_s.len())
+        && !client
+            .usage
+            .sampled
+            .as_ref()
+            .is_some_and(|sampled| sampled.server_wait_share() >= WAITING_SHARE)
         && latencies.is_some_and(|(stalls, latency)| stalls.p50 >= STALL_SHARE * latency.p50)
 }
 
@@ -91,6 +99,7 @@ pub(in crate::run) fn loops_are_shared(sessions: u32, plan: &Plan, workers: usiz
 mod tests {
     use super::*;
     use crate::probe::threads::ThreadsUse;
+    use crate::record::{Sampled, WaitShare};
 
     fn latency(us: f64) -> LatencySummary {
         LatencySummary::for_test(us, us)
@@ -145,6 +154,13 @@ mod tests {
         assert_eq!(run_queue, [ClientLimit::RunQueue]);
         let poll_loop = limits_with(|_, client, _| client.stalls = Some(latency(300.0)));
         assert_eq!(poll_loop, [ClientLimit::PollLoop]);
+        let waiting = limits_with(|usage, client, _| {
+            client.stalls = Some(latency(300.0));
+            let waits = [("Lock:relation", 0.59), ("idle", 0.41)];
+            let waits = waits.map(|(event, share)| WaitShare { event: event.to_owned(), share });
+            usage.sampled = Some(Sampled { waits: waits.to_vec(), ..Sampled::default() });
+        });
+        assert_eq!(waiting, []);
     }
 
     #[test]
