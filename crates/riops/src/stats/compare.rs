@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::blocks::{Block, Incomparable, Sample, Unit};
 use super::design::{Design, design};
-use super::interval::log_interval;
+use super::interval::{LogIntervals, log_intervals};
 use super::permutation::{Significance, test};
 
 /// Settings of a comparison.
@@ -114,8 +114,8 @@ pub struct Effect {
 /// Compares B with A in each figure: a direction, and the values of the runs. All figures have the same order of
 /// blocks and runs.
 ///
-/// A figure is equivalent if the interval is within the smallest relevant difference, on a logarithmic scale.
-/// Otherwise it is faster or slower if its adjusted p-value is at most `alpha` and the interval excludes a ratio
+/// A figure is equivalent if a cautious interval is within the smallest relevant difference, on a logarithmic scale, and as
+/// many blocks were measured as a difference needs. Otherwise it is faster or slower if its adjusted p-value is at most `alpha` and the interval excludes a ratio
 /// of 1. The probability of at least one false difference among all figures is at most `alpha`.
 #[must_use]
 pub fn compare(
@@ -133,6 +133,32 @@ pub fn compare(
         Ok(of_figure(&sample, *direction, significance, settings))
     };
     samples.into_iter().zip(figures).map(&mut effect).collect()
+}
+
+/// Returns what can be said of the best of `groups` groups that were compared with A, and whose comparison alone has this
+/// outcome: the interval that covers the ratios of all of them with probability `1 - alpha`, and the outcome if that interval
+/// allows it. The best one is the one that chance favors most (Šidák, "Rectangular confidence regions for the means of
+/// multivariate normal distributions", JASA 62, 1967).
+#[must_use]
+pub fn of_best(
+    outcome: Outcome,
+    blocks: &[Block],
+    groups: usize,
+    settings: &Settings,
+) -> (Option<Interval>, Outcome) {
+    let alpha = 1.0 - (1.0 - settings.alpha).powf(1.0 / groups.max(1) as f64);
+    let seed = settings.seed.wrapping_add(1);
+    let intervals = sample(blocks, settings)
+        .ok()
+        .and_then(|of| log_intervals(&of, alpha, settings.resamples, seed));
+    let relevant = settings.effect.ln_1p();
+    let is_allowed = intervals.is_some_and(|LogIntervals { covering, cautious }| match outcome {
+        Outcome::Equivalent => -relevant < cautious.0 && cautious.1 < relevant,
+        _ => covering.0 > 0.0 || covering.1 < 0.0,
+    });
+    let interval =
+        intervals.map(|of| Interval { low: of.covering.0.exp(), high: of.covering.1.exp() });
+    (interval, if is_allowed { outcome } else { Outcome::Inconclusive })
 }
 
 /// Returns the runs in their blocks. If these are too few to show any difference, but the same runs without blocks
@@ -169,11 +195,16 @@ fn of_figure(
     let difference = sample.estimate(&observed).difference;
     // A different stream of random numbers than that of the permutations.
     let seed = settings.seed.wrapping_add(1);
-    let logs = log_interval(sample, settings.alpha, settings.resamples, seed);
+    let intervals = log_intervals(sample, settings.alpha, settings.resamples, seed);
+    let logs = intervals.map(|intervals| intervals.covering);
     let relevant = settings.effect.ln_1p();
     let design = design_of(sample, settings);
+    let is_equivalent = intervals.is_some_and(|intervals| {
+        let (low, high) = intervals.cautious;
+        design.needed.is_none() && -relevant < low && high < relevant
+    });
     let outcome = match logs {
-        Some((low, high)) if -relevant < low && high < relevant => Outcome::Equivalent,
+        _ if is_equivalent => Outcome::Equivalent,
         Some((low, high))
             if significance.p_adjusted <= settings.alpha && (low > 0.0 || high < 0.0) =>
         {

@@ -11,31 +11,56 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::blocks::{Group, Sample, ZERO};
 
-/// Returns the interval of the log ratio that covers it with probability `1 - alpha`; `None` if the variation
-/// cannot be estimated.
-pub(super) fn log_interval(
+/// Intervals of a log ratio.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LogIntervals {
+    /// Covers it with probability `1 - alpha`.
+    pub(super) covering: (f64, f64),
+    /// Each limit is beyond it with a probability of at most about `alpha`, also with skewed differences: the symmetric and
+    /// the equal-tailed interval with half of `alpha`. With skewed differences, the values that are seldom and far away may
+    /// all be missing; the others then vary little, and the covering interval is too short on that side.
+    pub(super) cautious: (f64, f64),
+}
+
+/// Returns the intervals of the log ratio; `None` if the variation cannot be estimated.
+pub(super) fn log_intervals(
     sample: &Sample,
     alpha: f64,
     resamples: u32,
     seed: u64,
-) -> Option<(f64, f64)> {
+) -> Option<LogIntervals> {
     let groups = sample.groups()?;
     let (center, error) = studentized(&groups, || 1.0);
     if error <= ZERO {
-        return Some((center, center));
+        return Some(LogIntervals { covering: (center, center), cautious: (center, center) });
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut deviations: Vec<f64> = (0..resamples)
         .map(|_| {
             let (mean, error) = studentized(&groups, || weight(&mut rng));
-            (mean - center).abs() / error
+            (mean - center) / error
         })
         .collect();
     deviations.sort_by(f64::total_cmp);
+    let least = quantile(&deviations, alpha / 4.0)?;
+    let most = quantile(&deviations, 1.0 - alpha / 4.0)?;
+    deviations.iter_mut().for_each(|deviation| *deviation = deviation.abs());
+    deviations.sort_by(f64::total_cmp);
+    let factor = quantile(&deviations, 1.0 - alpha)?;
+    let wide = quantile(&deviations, 1.0 - alpha / 2.0)?;
+    Some(LogIntervals {
+        covering: (center - factor * error, center + factor * error),
+        cautious: (center - most.max(wide) * error, center + (-least).max(wide) * error),
+    })
+}
+
+/// Returns the value below which this share of the sorted values is, rounded away from the median.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let position = share * (sorted.len() as f64 + 1.0);
+    let position = if share < 0.5 { position.floor() } else { position.ceil() };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position")]
-    let position = ((1.0 - alpha) * (f64::from(resamples) + 1.0)).ceil() as usize;
-    let factor = deviations.get(position.saturating_sub(1)).or(deviations.last())?;
-    Some((center - factor * error, center + factor * error))
+    let position = (position as usize).clamp(1, sorted.len().max(1));
+    sorted.get(position - 1).copied()
 }
 
 /// Returns the weighted estimate and its standard error.
@@ -88,7 +113,7 @@ mod tests {
     fn equal_ratios_have_an_interval_without_length() {
         let block = Block { a: vec![100.0], b: vec![110.0] };
         let sample = Sample::new(&vec![block; 6]).unwrap();
-        let (low, high) = log_interval(&sample, 0.05, 999, 1).unwrap();
+        let (low, high) = log_intervals(&sample, 0.05, 999, 1).unwrap().covering;
         assert!((low - 1.1_f64.ln()).abs() < 1e-9 && (high - low).abs() < 1e-9, "{low} {high}");
     }
 
@@ -96,6 +121,6 @@ mod tests {
     fn two_blocks_of_one_pair_have_no_interval() {
         let block = Block { a: vec![100.0], b: vec![110.0] };
         let sample = Sample::new(&vec![block; 2]).unwrap();
-        assert_eq!(log_interval(&sample, 0.05, 999, 1), None);
+        assert_eq!(log_intervals(&sample, 0.05, 999, 1), None);
     }
 }

@@ -22,7 +22,7 @@ mod summary;
 pub use autocorrelation::{autocorrelation, effective_sample_size};
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
-pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare};
+pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
 pub use design::{Design, Needed};
 pub use percentile::{BEYOND_MIN, percentile_shown};
 pub use scaling::{

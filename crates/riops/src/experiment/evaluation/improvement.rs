@@ -68,13 +68,18 @@ fn row(
     if a == 0.0 && b == 0.0 {
         return None;
     }
+    let is_best = view
+        .best
+        .and_then(|best| view.cells.get(best))
+        .is_some_and(|best| std::ptr::eq(&best.group, other));
+    let of_all = view.best_against.as_ref().filter(|_| is_best && figure == view.main);
     Some(ImprovementRow {
         figure,
         from: a,
         to: b,
         // The same ratio as in the other tables: that of the geometric means in blocks.
         text: change(figure, a, to.against_baseline.as_ref().map_or(b, |found| a * found.ratio)),
-        against: to.against_baseline.clone(),
+        against: of_all.or(to.against_baseline.as_ref()).cloned(),
     })
 }
 

@@ -25,7 +25,7 @@ use super::comparison::{Change, Topic, changes, marked};
 use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::figure::Figure;
 use crate::record::{Record, StageRecord};
-use crate::stats::{Direction, Settings};
+use crate::stats::{Direction, Settings, of_best};
 use effects::effects;
 use groups::{Group, Run, Slot};
 use improvement::improvement;
@@ -88,6 +88,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         stages: slots.iter().filter_map(|slot| slot.name.clone()).collect(),
         baseline: None,
         best: None,
+        best_against: None,
         cells: cells.collect(),
         effects: Vec::new(),
         improvement: None,
@@ -139,7 +140,23 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
         }
     }
     view.best = best(view);
+    view.best_against = best_against(view, groups, &judge);
     view.effects = effects(experiment, groups, &judge, (view.main_stage, view.main));
+}
+
+/// The main figure of the best cell relative to the baseline, as the best of all compared cells.
+fn best_against(view: &StudyView, groups: &[Group<'_>], judge: &Judge<'_>) -> Option<Against> {
+    let best = view.best?;
+    let cell = &view.cells.get(best)?.group;
+    let alone = view.main_of(cell)?.against_baseline.clone()?;
+    let (base, group) = (groups.get(view.baseline?)?, groups.get(best)?);
+    let blocks = judge.blocks(view.main, judge.slots.get(view.main_stage)?, base, group)?;
+    let compared = |cell: &&CellView| {
+        view.main_of(&cell.group).is_some_and(|main| main.against_baseline.is_some())
+    };
+    let cells = view.cells.iter().filter(compared).count();
+    let (interval, outcome) = of_best(alone.outcome?, &blocks, cells, &judge.settings);
+    Some(Against { interval, outcome: Some(outcome), ..alone })
 }
 
 /// The cell with the best main figure among those that meet all thresholds; `None` with fewer than two cells.

@@ -56,6 +56,9 @@ pub struct StudyView {
     /// Index of the cell with the best main figure among those that meet all thresholds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<usize>,
+    /// The main figure of this cell relative to the baseline, as the best of all cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_against: Option<Against>,
     /// The cells, the last axis varying fastest.
     pub cells: Vec<CellView>,
     /// The effect of each axis, if there are several.

@@ -175,7 +175,7 @@ fn of_best(view: &StudyView) -> Option<Headline> {
         .estimate
         .interval
         .map(|found| format!("95% interval {} to {}", text(found.low), text(found.high)));
-    let against = main.against_baseline.as_ref();
+    let against = view.best_against.as_ref();
     let scaling = against.and_then(|against| match against.outcome? {
         Outcome::Faster | Outcome::Slower => {
             Some(format!("{}x the baseline", factor(against.ratio)))
