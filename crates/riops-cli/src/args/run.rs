@@ -283,8 +283,7 @@ pub(crate) struct LoopOptions {
     /// With --transactions or --total-rows: stop after this time at the latest
     #[arg(long, value_name = "TIME")]
     max_duration: Option<Span>,
-    /// Start N transactions per second, over all sessions (open loop); or a profile of steps and ramps, which sets the
-    /// duration: 500:30s,100..5000:2m
+    /// Start N transactions per second, over all sessions (open loop), or as in a profile: 500:30s,100..5000:2m
     #[arg(long, value_name = "N|PROFILE", value_parser = parse_rate)]
     rate: Option<GivenRate>,
     /// With --rate: exponentially distributed intervals between starts [default: off]

@@ -1,7 +1,6 @@
 //! The statistics of a latency, each with one entry: columns, metrics and texts take them from here.
 
 use crate::record::{LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency};
-use crate::stats::percentile_shown;
 
 /// Reads a value of an interval.
 type OfPoint = fn(&Point) -> Option<f64>;
@@ -121,12 +120,17 @@ impl Statistic {
         self.percent.map(|percent| ((percent * 1e3).round() / 1e5).to_string())
     }
 
-    /// Returns the value in a summary; `None` for a percentile with fewer than ten values beyond it.
+    /// Returns the value in a summary, however few values are beyond it.
+    pub(super) fn of_any(&self, summary: &LatencySummary) -> Option<f64> {
+        (self.summary)(summary)
+    }
+
+    /// Returns the value in a summary; `None` for a percentile with fewer than ten effective values beyond it.
     #[must_use]
     pub fn of(&self, summary: &LatencySummary) -> Option<f64> {
         let is_extreme = |percent: &f64| *percent == 100.0;
         let percent = self.percent.filter(|percent| !is_extreme(percent));
-        let is_shown = percent.is_none_or(|of| percentile_shown(summary.count, of, 1.0));
+        let is_shown = percent.is_none_or(|of| summary.is_shown(of));
         (self.summary)(summary).filter(|_| is_shown)
     }
 

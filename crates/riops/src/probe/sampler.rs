@@ -173,6 +173,7 @@ impl Sampler {
             on_point: self.on_point.clone(),
             start: Instant::now(),
             workers: WorkerCpu::default(),
+            work_us: f64::INFINITY,
             own_before_s: 0.0,
             stopped,
         };
@@ -221,6 +222,9 @@ struct SamplerThread {
     on_point: Option<OnPoint>,
     start: Instant,
     workers: WorkerCpu,
+    /// Shortest CPU time of the fixed piece of work in the interval: another thread on the same core, such as one of the
+    /// server, makes single readings longer.
+    work_us: f64,
     /// CPU time of the connection's backend before sampling, minus the client-side cost of the first
     /// sample, in seconds.
     own_before_s: f64,
@@ -268,6 +272,7 @@ impl SamplerThread {
                 let asked = Instant::now();
                 self.sample_waits(&mut profile);
                 fastest = fastest.min(asked.elapsed());
+                self.work_us = self.work_us.min(speed::work_us());
                 sample_due = Instant::now() + profile::pause_after(fastest);
             }
             if Instant::now() >= due {
@@ -309,7 +314,7 @@ impl SamplerThread {
             server_cpu_s: None,
             log_position: None,
             checkpoints: None,
-            work_us: speed::work_us(),
+            work_us: std::mem::replace(&mut self.work_us, f64::INFINITY).min(speed::work_us()),
         };
         let Some(server) = &mut self.server else {
             return counters;

@@ -22,3 +22,72 @@ pub struct HeatmapSlot {
     /// Number of latencies in this class and the following ones.
     pub counts: Vec<u64>,
 }
+
+impl HeatmapRecord {
+    /// Returns by which factor the number of latencies beyond `us` varies more from slot to slot than that of independent
+    /// ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not 64. The
+    /// factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
+    /// have a Poisson distribution, whose variance is its mean. `beyond` is the number of latencies beyond `us`.
+    #[must_use]
+    pub fn dispersion(&self, us: f64, beyond: f64) -> f64 {
+        let per_decade = f64::from(self.classes_per_decade);
+        #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]
+        let class = (us.max(f64::MIN_POSITIVE).log10() * per_decade).floor() as i32;
+        let of = |slot: &HeatmapSlot, is_counted: &dyn Fn(i32) -> bool| {
+            let counts = (slot.first_class..).zip(&slot.counts);
+            counts
+                .filter(|(each, _)| is_counted(*each))
+                .map(|(_, count)| *count as f64)
+                .sum::<f64>()
+        };
+        let above: Vec<f64> =
+            self.slots.iter().map(|slot| of(slot, &|each| each > class)).collect();
+        let within: Vec<f64> =
+            self.slots.iter().map(|slot| of(slot, &|each| each == class)).collect();
+        let (all_above, all_within) = (above.iter().sum::<f64>(), within.iter().sum::<f64>());
+        // Of the class of the value, this share is beyond it.
+        let share = ((beyond - all_above) / all_within.max(1.0)).clamp(0.0, 1.0);
+        let counts = above.iter().zip(&within).map(|(above, within)| above + share * within);
+        let slots = self.slots.len() as f64;
+        let mean = (all_above + share * all_within) / slots.max(1.0);
+        if slots < 2.0 || mean <= 0.0 {
+            return 1.0;
+        }
+        let squares: f64 = counts.map(|count| (count - mean).powi(2)).sum();
+        // Which ones of the class are beyond the value is left to chance.
+        let chance = share * (1.0 - share) * all_within / slots;
+        ((squares / (slots - 1.0) + chance) / mean).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minute with 10,000 latencies of 100 µs in each second, of which `slow` take 1 s.
+    fn heatmap(slow: impl Fn(u64) -> u64) -> HeatmapRecord {
+        let slot = |second: u64| {
+            let mut counts = vec![0; 41];
+            (counts[0], counts[40]) = (10_000 - slow(second), slow(second));
+            HeatmapSlot { first_class: 20, counts }
+        };
+        HeatmapRecord { slot_s: 1.0, classes_per_decade: 10, slots: (0..60).map(slot).collect() }
+    }
+
+    #[test]
+    fn a_stall_of_many_sessions_is_one_event() {
+        let stalls = heatmap(|second| if second % 15 == 7 { 64 } else { 0 });
+        let effective = 256.0 / stalls.dispersion(1e5, 256.0);
+        assert!((3.5..4.5).contains(&effective), "{effective}");
+        // As many of them, two or six in each second.
+        let spread = heatmap(|second| if second % 2 == 0 { 2 } else { 6 });
+        assert!(spread.dispersion(1e5, 240.0) < 1.1);
+    }
+
+    #[test]
+    fn latencies_of_one_class_are_independent_of_the_rate() {
+        let constant = heatmap(|_| 0);
+        assert_eq!(constant.dispersion(105.0, 600.0), 1.0);
+        assert_eq!(HeatmapRecord { slots: Vec::new(), ..constant }.dispersion(105.0, 6.0), 1.0);
+    }
+}

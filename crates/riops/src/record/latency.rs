@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::heatmap::HeatmapRecord;
 use crate::stats::percentile_shown;
 
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
@@ -34,6 +35,21 @@ pub struct LatencySummary {
     /// succeed may have taken longer. Absent if all values are exact; 100 is the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower_bound_from: Option<f64>,
+    /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
+    /// those of a few stalls. Absent if only their number matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_to: Option<f64>,
+}
+
+/// The 95% interval of a percentile within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PercentileInterval {
+    /// The percentile, in percent.
+    pub percent: f64,
+    /// Lower limit, in microseconds.
+    pub low_us: f64,
+    /// Upper limit, in microseconds.
+    pub high_us: f64,
 }
 
 impl LatencySummary {
@@ -61,7 +77,37 @@ impl LatencySummary {
             p9999: percentile(99.99).filter(|_| percentile_shown(count, 99.99, 1.0)),
             max: percentile(100.0)?,
             lower_bound_from: None,
+            shown_to: None,
         })
+    }
+
+    /// Notes which percentiles have ten effective values beyond them, if the latencies are not independent over time.
+    pub fn limit_percentiles(&mut self, heatmap: &HeatmapRecord) {
+        let is_shown = |&(percent, us): &(f64, f64)| {
+            let beyond = self.count as f64 * (1.0 - percent / 100.0);
+            percentile_shown(self.count, percent, 1.0 / heatmap.dispersion(us, beyond))
+        };
+        let values = [
+            (50.0, self.p50),
+            (90.0, self.p90),
+            (95.0, self.p95),
+            (99.0, self.p99),
+            (99.9, self.p999),
+        ];
+        let values = values.into_iter().chain(self.p9999.map(|us| (99.99, us)));
+        let by_number = |&(percent, _): &(f64, f64)| percentile_shown(self.count, percent, 1.0);
+        let mut shown = values.filter(by_number).map(|value| (value.0, is_shown(&value)));
+        let mut last = 0.0;
+        self.shown_to = shown.find_map(|(percent, is_shown)| {
+            let before = std::mem::replace(&mut last, percent);
+            (!is_shown).then_some(before)
+        });
+    }
+
+    /// Whether a percentile has ten effective values beyond it.
+    #[must_use]
+    pub fn is_shown(&self, percent: f64) -> bool {
+        percentile_shown(self.count, percent, 1.0) && self.shown_to.is_none_or(|to| percent <= to)
     }
 
     /// Whether a percentile, or the mean without one, is only a lower bound.

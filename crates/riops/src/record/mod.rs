@@ -63,7 +63,7 @@ pub use imported::{
 };
 pub use io::{IoRecord, Sources};
 pub use latencies::{AtLeast, Latencies};
-pub use latency::LatencySummary;
+pub use latency::{LatencySummary, PercentileInterval};
 #[cfg(test)]
 pub(crate) use live::example_live_run;
 pub use live::{

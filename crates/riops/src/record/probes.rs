@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::database::LockWaits;
+use crate::stats::median;
 
 /// All counters over one interval. Values that were not measured are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,11 +57,12 @@ pub struct ProbePoint {
 }
 
 impl Sampled {
-    /// Returns the speed of the processor in each interval, relative to the first one; empty if it was not measured.
+    /// Returns the speed of the processor in each interval, relative to the median of the first three; empty if it was not
+    /// measured.
     #[must_use]
     pub fn processor_speeds(&self) -> Vec<f64> {
         let works = || self.points.iter().filter_map(|point| point.processor_work_us);
-        let first = works().next().unwrap_or_default();
+        let first = median(&works().take(3).collect::<Vec<f64>>());
         works().filter(|work| *work > 0.0).map(|work| first / work).collect()
     }
 

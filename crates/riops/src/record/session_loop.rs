@@ -10,7 +10,7 @@ use super::heatmap::HeatmapRecord;
 use super::histogram::StoredHistogram;
 use super::imported::{LatencyKind, ReportedLatency};
 use super::latencies::Latencies;
-use super::latency::LatencySummary;
+use super::latency::{LatencySummary, PercentileInterval};
 use super::mix::MixRecord;
 use super::operation::OperationRecord;
 use super::samples::SampleSet;
@@ -106,6 +106,9 @@ pub struct LoopRecord {
     /// service time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
+    /// The interval of the p99, or of a lower percentile with fewer transactions, of the same times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentile_interval: Option<PercentileInterval>,
     /// Longest time without a successful transaction, in seconds; absent below 10 ms and with a loop in the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,

@@ -1,12 +1,12 @@
 //! The main result of a run of session loops: throughput and latency of a single stage, or a table of the stages.
 
-use crate::figure::Summary;
-use crate::record::{Record, StageRecord, Throughput};
+use crate::figure::{Statistic, Summary};
+use crate::record::{LoopRecord, Record, StageRecord, Throughput};
 use crate::report::document::{Document, Headline};
 use crate::report::imported::reported_latency;
 use crate::report::latency::{latency_cell, latency_text};
 use crate::report::table::{ABSENT, Cell, Table, number, word};
-use crate::units::format::{count, number_of, percent, rate};
+use crate::units::format::{count, duration_us, number_of, percent, rate};
 
 /// The unit of a rate of transactions.
 pub(in crate::report) const TRANSACTIONS: &str = "transactions/s";
@@ -104,14 +104,32 @@ impl Measure {
             (Some(service), Some(response)) => {
                 let text = format!("{} (from the intended start)", latency_text(response));
                 document.line("response", text);
+                interval(document, each);
                 document.line("service", format!("{} (from the send)", latency_text(service)));
             }
-            (Some(service), None) => document.line("latency", latency_text(service)),
+            (Some(service), None) => {
+                document.line("latency", latency_text(service));
+                interval(document, each);
+            }
             // Another tool may measure only the response time.
             (None, Some(response)) => document.line("response", latency_text(response)),
             (None, None) => {}
         }
         reported_latency(document, summary.stage);
+    }
+}
+
+/// How exactly the run shows a percentile.
+fn interval(document: &mut Document, each: &LoopRecord) {
+    let Some(found) = &each.percentile_interval else {
+        return;
+    };
+    if let Some(statistic) = Statistic::percentile(found.percent) {
+        let (low, high) = (duration_us(found.low_us), duration_us(found.high_us));
+        document.line(
+            "",
+            format!("{} from {low} to {high} (95% interval within the run)", statistic.name),
+        );
     }
 }
 

@@ -3,16 +3,35 @@
 use crate::engine::StageResult;
 use crate::metrics::{Counter, Slot, steadiness};
 use crate::plan::{Plan, Quantity, Traits};
-use crate::record::{HistogramError, Latencies, LoopRecord, SteadinessRecord};
+use crate::record::{
+    HeatmapRecord, Histogram, HistogramError, Latencies, LatencySummary, LoopRecord,
+    PercentileInterval, SteadinessRecord,
+};
 
-/// Returns the part of the record with the service times, and with the response times of a run with a rate.
+/// The percentiles of which one has an interval: the first one that is shown.
+const WITH_INTERVAL: [f64; 3] = [99.0, 95.0, 50.0];
+/// With fewer time slots, it is not known how the number of slow transactions varies.
+const SLOTS_MIN: usize = 10;
+/// Quantile of the normal distribution for an interval of 95%.
+const NORMAL_95: f64 = 1.96;
+
+/// Returns the part of the record with the service times, and with the response times of a run with a rate. The heatmap
+/// is that of the response times then.
 pub(super) fn latencies(
     service: &Latencies,
     response: Option<&Latencies>,
+    heatmap: Option<HeatmapRecord>,
     plan: &Plan,
 ) -> Result<LoopRecord, HistogramError> {
-    let service_us = service.summary()?;
-    let response_us = response.map(Latencies::summary).transpose()?.flatten();
+    let mut service_us = service.summary()?;
+    let mut response_us = response.map(Latencies::summary).transpose()?.flatten();
+    let main = response_us.as_mut().or(service_us.as_mut());
+    let mut percentile_interval = None;
+    if let Some((heatmap, summary)) = heatmap.as_ref().zip(main) {
+        summary.limit_percentiles(heatmap);
+        let observed = &response.unwrap_or(service).observed;
+        percentile_interval = interval(observed, summary, heatmap);
+    }
     // Without a success within the measurement, the response times have no values.
     let response = response.filter(|_| response_us.is_some());
     let of_users = response.unwrap_or(service);
@@ -24,9 +43,31 @@ pub(super) fn latencies(
         histogram: Some(service.observed.stored()?),
         response_histogram: response.map(|of| of.observed.stored()).transpose()?,
         unfinished_histogram: (bounds.count() > 0).then(|| bounds.stored()).transpose()?,
+        latency_heatmap: heatmap,
+        percentile_interval,
         percentile_us: percentile.filter(|_| plan.percentile > 0.0).map(|found| found.value),
         ..LoopRecord::default()
     })
+}
+
+/// Returns the interval of a percentile: its share is known as exactly as the number of effective latencies beyond it, and
+/// its limits are the percentiles at the limits of the share (Woodruff, "Confidence intervals for medians and other position
+/// measures", JASA 47, 1952). It is that of this run; other runs differ by more.
+fn interval(
+    observed: &Histogram,
+    summary: &LatencySummary,
+    heatmap: &HeatmapRecord,
+) -> Option<PercentileInterval> {
+    let is_exact = |percent: &f64| summary.is_shown(*percent) && !summary.is_bound(Some(*percent));
+    let percent = WITH_INTERVAL.into_iter().find(is_exact)?;
+    if heatmap.slots.len() < SLOTS_MIN {
+        return None;
+    }
+    let (share, count) = (percent / 100.0, observed.count() as f64);
+    let dispersion = heatmap.dispersion(observed.percentile_us(percent)?, count * (1.0 - share));
+    let error = NORMAL_95 * (share * (1.0 - share) * dispersion / count).sqrt();
+    let at = |share: f64| observed.percentile_us(share.clamp(0.0, 1.0) * 100.0);
+    Some(PercentileInterval { percent, low_us: at(share - error)?, high_us: at(share + error)? })
 }
 
 /// Returns how steady the rate was or, with a requested rate, the response time; `None` if the requested rate changes.

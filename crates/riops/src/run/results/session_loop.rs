@@ -23,14 +23,15 @@ pub(in crate::run) fn stage(
     plan: &Plan,
     client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
-    let Measured { work, result, usage, caches, row_bytes } = measured;
+    let Measured { work, mut result, usage, caches, row_bytes } = measured;
+    let heatmap = result.heatmap.take().map(Into::into);
     let traits = work.traits();
     let counters = result.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
     let statements = counters.get(Counter::Statements);
     let (service, response) = result.recorder.latencies()?;
-    let latencies = latencies(&service, response.as_ref(), plan)?;
+    let latencies = latencies(&service, response.as_ref(), heatmap, plan)?;
     let seconds = result.seconds;
     let throughput = throughput(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
@@ -135,7 +136,6 @@ fn session_loop(
         session_details: session_details(&result),
         ended_sessions: result.ended_sessions,
         samples: result.samples,
-        latency_heatmap: result.heatmap.map(Into::into),
         series: result.series,
         ..latencies
     })

@@ -13,7 +13,7 @@ use crate::units::percent;
 const FOREIGN_SHARE: f64 = 0.05;
 /// Fewer active sessions do not matter, however few of the run are active.
 const FOREIGN_SESSIONS_MIN: f64 = 0.05;
-/// Smallest number of requests per second that matters: a tenth of what one disk with heads serves is less.
+/// Smallest number of requests per second that matters on a device that is busy: a tenth of what a disk with heads serves.
 const FOREIGN_REQUESTS_PER_S: f64 = 20.0;
 /// A snapshot that is older than the stage by this factor was held for all of it. Fewer transactions leave few row versions.
 const OLD_SNAPSHOT_SHARE: f64 = 0.5;
@@ -213,7 +213,8 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
     let requests = || {
         let foreign = neighbors.device_reads_per_s?;
         let share = foreign / device.reads_per_s.max(f64::MIN_POSITIVE);
-        (foreign >= FOREIGN_REQUESTS_PER_S && share >= FOREIGN_SHARE).then(|| {
+        let is_busy = device.busy_share >= FOREIGN_SHARE;
+        (is_busy && foreign >= FOREIGN_REQUESTS_PER_S && share >= FOREIGN_SHARE).then(|| {
             format!(
                 "{} of the reads of {}: {} per second",
                 percent(share),
@@ -296,7 +297,7 @@ mod tests {
         let found = |reads_per_s: f64| {
             warnings_with(move |stage| {
                 let device = stage.io.as_mut().unwrap().device.as_mut().unwrap();
-                device.reads_per_s = 4_000.0;
+                (device.reads_per_s, device.busy_share) = (4_000.0, 0.4);
                 stage.neighbors.as_mut().unwrap().device_reads_per_s = Some(reads_per_s);
             })
         };
