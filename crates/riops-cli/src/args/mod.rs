@@ -389,7 +389,7 @@ pub(crate) struct Doctor {
     /// With --client: number of worker threads [default: number of cores]
     #[arg(short = 'j', long, value_name = "N", requires = "client")]
     pub(crate) workers: Option<u32>,
-    /// Duration of the measurement with --client [default: 3s], or of each of the four tests of --disk, which first find the best number of fio jobs in steps of at most 5s [default: 5s]
+    /// Duration of the measurement with --client [default: 3s], or of each of the five tests of --disk, of which four first find the best number of fio jobs in steps of at most 5s [default: 5s]
     #[arg(short = 't', long, visible_alias = "time", value_name = "TIME")]
     pub(crate) duration: Option<Span>,
     /// With --disk: directory on the device to test [default: the parent directory of a local server's data]

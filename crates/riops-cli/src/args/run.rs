@@ -334,7 +334,7 @@ impl LoopOptions {
         self.duration.filter(|duration| !duration.has_unit).map(|duration| duration.span)
     }
 
-    /// When the measurement stops. The profile of a rate has a duration of its own.
+    /// When the measurement stops. The profile of a rate is as long as the measurement.
     fn stop(&self, schedule: &Schedule) -> Stop {
         let default_s = schedule.profile_s().unwrap_or_else(default_duration_s);
         match (self.duration, self.transactions, self.total_rows) {

@@ -37,15 +37,20 @@ const ORIGINALS: [(&str, &str); 4] = [
     ("ysql-bench --help", "docs/from-ysql-bench.md"),
 ];
 
-/// Returns the kinds of warnings that docs/reading-results.md does not explain.
-pub(crate) fn unexplained_warnings() -> Vec<String> {
+/// Returns the warnings, bottlenecks and verdicts on rates that docs/reading-results.md does not explain.
+pub(crate) fn unexplained_verdicts() -> Vec<String> {
+    use riops::figure::Bottleneck;
+    use riops::record::{ClientLimit, RateVerdict, WarningKind};
     let file = "docs/reading-results.md";
     let text = read(file).unwrap_or_default();
-    riops::record::WarningKind::ALL
-        .iter()
-        .map(|kind| format!("| `{}` |", kind.as_str()))
+    let keys = WarningKind::ALL.iter().map(|kind| kind.as_str());
+    let keys = keys.chain(Bottleneck::ALL.iter().map(|found| found.as_str()));
+    let keys = keys.chain(RateVerdict::ALL.iter().map(|verdict| verdict.as_str()));
+    let rows = keys.map(|key| format!("\n| `{key}` |"));
+    let limits = ClientLimit::ALL.iter();
+    rows.chain(limits.map(|limit| format!("| `client` | the client: {} |", limit.text())))
         .filter(|row| !text.contains(row))
-        .map(|row| format!("{file}:1: the table of warnings has no row {row}"))
+        .map(|row| format!("{file}:1: no table has the row {row}"))
         .collect()
 }
 

@@ -87,8 +87,8 @@ fn reference_documents_every_option() {
 }
 
 #[test]
-fn reading_results_explains_every_warning() {
-    report("warnings not explained", &documents::unexplained_warnings());
+fn reading_results_explains_every_verdict() {
+    report("verdicts not explained", &documents::unexplained_verdicts());
 }
 
 #[test]

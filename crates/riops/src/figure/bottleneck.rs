@@ -62,6 +62,41 @@ pub struct DeviceLoad<'a> {
     pub wal_syncs: Option<(f64, Option<f64>)>,
 }
 
+impl Bottleneck {
+    /// All of them, the most specific first.
+    pub const ALL: [Self; 11] = [
+        Self::Client,
+        Self::Locks,
+        Self::ServerCpu,
+        Self::Device,
+        Self::SharedCpu,
+        Self::Rate,
+        Self::Waits,
+        Self::ForeignCpu,
+        Self::BusyDevice,
+        Self::Waiting,
+        Self::ServerOrNetwork,
+    ];
+
+    /// Returns the spelling in exports, which is stable across releases.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Locks => "locks",
+            Self::ServerCpu => "server_cpu",
+            Self::Device => "device",
+            Self::SharedCpu => "cpu",
+            Self::Rate => "requested_rate",
+            Self::Waits => "waits",
+            Self::ForeignCpu => "cpu_used_by_others",
+            Self::BusyDevice => "device_unknown_maximum",
+            Self::Waiting => "none_found",
+            Self::ServerOrNetwork => "server_or_network",
+        }
+    }
+}
+
 impl DeviceLoad<'_> {
     /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.
     #[must_use]

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
-use super::run::RATE_MAX;
 use crate::units::{Span, format::requested_rate};
 
+/// Maximum rate, in transactions per second: more than any client can start.
+pub(super) const RATE_MAX: f64 = 1e7;
 /// Maximum number of steps: the latencies of each are recorded separately by each worker, in about 350 kB.
 const STEPS_MAX: usize = 50;
 

@@ -10,7 +10,7 @@ use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
-use super::profile;
+use super::profile::{self, RATE_MAX};
 use super::rows::RowsRun;
 use super::spec::Common;
 use super::spread::Spread;
@@ -22,8 +22,6 @@ use crate::units::Span;
 pub const SERIES_POINTS_MAX: usize = 100_000;
 /// Maximum number of transactions in flight on one session: a limit of the protocol crate.
 const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
-/// Maximum rate, in transactions per second: more than any client can start.
-pub(super) const RATE_MAX: f64 = 1e7;
 /// Maximum duration of a run: 30 days.
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
 /// One hour, the maximum of an interval and of a latency limit.

@@ -104,6 +104,16 @@ pub enum ClientLimit {
 }
 
 impl ClientLimit {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Worker,
+        Self::Machine,
+        Self::Quota,
+        Self::Connectors,
+        Self::RunQueue,
+        Self::PollLoop,
+    ];
+
     /// Whether it is the machine of the client, which other processes use as well.
     #[must_use]
     pub fn is_of_machine(self) -> bool {

@@ -23,6 +23,11 @@ pub struct HeatmapSlot {
     pub counts: Vec<u64>,
 }
 
+/// With fewer slots, it is not known how numbers vary over time.
+const SLOTS_MIN: f64 = 5.0;
+/// A factor within this many standard errors of 1 is that of independent latencies.
+const CHANCE_ERRORS: f64 = 3.0;
+
 impl HeatmapRecord {
     /// Returns by which factor the number of latencies beyond `us` varies more from slot to slot than that of independent
     /// ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not 64. The
@@ -50,13 +55,16 @@ impl HeatmapRecord {
         let counts = above.iter().zip(&within).map(|(above, within)| above + share * within);
         let slots = self.slots.len() as f64;
         let mean = (all_above + share * all_within) / slots.max(1.0);
-        if slots < 2.0 || mean <= 0.0 {
+        if slots < SLOTS_MIN || mean <= 0.0 {
             return 1.0;
         }
         let squares: f64 = counts.map(|count| (count - mean).powi(2)).sum();
         // Which ones of the class are beyond the value is left to chance.
         let chance = share * (1.0 - share) * all_within / slots;
-        ((squares / (slots - 1.0) + chance) / mean).max(1.0)
+        let factor = (squares / (slots - 1.0) + chance) / mean;
+        // That of independent ones has a chi-squared distribution.
+        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (slots - 1.0)).sqrt();
+        if factor > by_chance { factor } else { 1.0 }
     }
 }
 
@@ -81,7 +89,7 @@ mod tests {
         assert!((3.5..4.5).contains(&effective), "{effective}");
         // As many of them, two or six in each second.
         let spread = heatmap(|second| if second % 2 == 0 { 2 } else { 6 });
-        assert!(spread.dispersion(1e5, 240.0) < 1.1);
+        assert_eq!(spread.dispersion(1e5, 240.0), 1.0);
     }
 
     #[test]

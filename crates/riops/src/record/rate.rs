@@ -27,6 +27,9 @@ pub enum RateVerdict {
 }
 
 impl RateVerdict {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Reached, Self::Growing, Self::Incomplete, Self::NotReached];
+
     /// Returns the name in comparisons.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! Whether the server runs on this machine.
 //!
 //! An address does not say it: a tunnel (`ssh -L`, `kubectl port-forward`) is at a loopback address of this machine, and a
-//! container has an address of its own. So the process of the session must be visible: with its id, as it is in its own PID
+//! container has another address. So the process of the session must be visible: with its id, as it is in its own PID
 //! namespace, and with the age that the server reports. Source: proc(5), `NSpid` in /proc/PID/status.
 
 use std::fs;

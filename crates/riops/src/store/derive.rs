@@ -158,6 +158,9 @@ fn run(id: &str, record: &Record) -> Fields {
     let latency = |statistic: &Statistic, kind| statistic.of_loop(session_loop?, kind);
     let service = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Service);
     let response = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Response);
+    // Also if its p99 has too few values to be shown.
+    let mean = Statistic::named("mean");
+    let has_response = mean.is_some_and(|mean| latency(mean, LatencyKind::Response).is_some());
     let traits = record.plan.work.traits();
     let (target, client, verdict) = (&record.target, &record.client, &record.verdict);
     let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
@@ -198,7 +201,7 @@ fn run(id: &str, record: &Record) -> Fields {
         service_lower_bound_from: session_loop.and_then(|each| each.service_us.as_ref()?.lower_bound_from),
         response_lower_bound_from: session_loop.and_then(|each| each.response_us.as_ref()?.lower_bound_from),
         // With a rate, only the response time includes the wait for a session.
-        p99_us: response(99.0).or_else(|| service(99.0)),
+        p99_us: if has_response { response(99.0) } else { service(99.0) },
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
         retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>(),
         record_error: None::<String>;

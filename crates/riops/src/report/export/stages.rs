@@ -3,7 +3,7 @@
 use super::error::ExportError;
 use super::row::Row;
 use super::table::{Column, csv_columns, csv_table};
-use crate::figure::{Bottleneck, Summary};
+use crate::figure::Summary;
 use crate::figure::{STATISTICS, Statistic};
 use crate::plan::Driver;
 use crate::record::{LatencyKind, Record, Status, Validity};
@@ -174,17 +174,5 @@ fn of_loop(row: &Row<'_>, value: u64) -> Option<u64> {
 fn bottleneck(row: &Row<'_>) -> Option<&'static str> {
     let summary = Summary { record: row.record, stage: row.stage };
     let is_whole = row.record.status != Status::Failed;
-    (summary.has_bottleneck() && is_whole).then(|| match summary.bottleneck() {
-        Bottleneck::Client => "client",
-        Bottleneck::Locks => "locks",
-        Bottleneck::ServerCpu => "server_cpu",
-        Bottleneck::SharedCpu => "cpu",
-        Bottleneck::ForeignCpu => "cpu_used_by_others",
-        Bottleneck::Waits => "waits",
-        Bottleneck::Device => "device",
-        Bottleneck::BusyDevice => "device_unknown_maximum",
-        Bottleneck::Rate => "requested_rate",
-        Bottleneck::Waiting => "none_found",
-        Bottleneck::ServerOrNetwork => "server_or_network",
-    })
+    (summary.has_bottleneck() && is_whole).then(|| summary.bottleneck().as_str())
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
 use crate::report::document::Document;
+use crate::report::latency::latency_named;
 use crate::units::format::{duration_us, number_of, percent, rate};
 
 /// A shorter time without a successful transaction is not reported.
@@ -43,8 +44,8 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
         percent(node.share),
     ];
     if let Some(latency) = &node.service_us {
-        parts.push(format!("{label}p50 {}", duration_us(latency.p50)));
-        parts.push(format!("{label}p99 {}", duration_us(latency.p99)));
+        let named = |key| Some(format!("{label}{key} {}", latency_named(latency, key)?));
+        parts.extend(["p50", "p99"].into_iter().filter_map(named));
     }
     if node.down {
         parts.push("DOWN at the end".to_owned());
