@@ -21,6 +21,42 @@ fn a_lock_of_another_session_is_a_pause_without_an_error() {
     let warnings = record["verdict"]["warnings"].as_array().unwrap();
     let outage = warnings.iter().find(|warning| warning["kind"] == "outage").unwrap();
     assert!(outage["text"].as_str().unwrap().contains("without an error"), "{outage}");
+    // Who held the lock, found through pg_blocking_pids.
+    let blocker = &stage["probes"]["blockers"][0];
+    assert_eq!((&blocker["is_own"], &blocker["state"]), (&false.into(), &"active".into()));
+    let text = database.riops("runs show last").expect(0).stdout;
+    let name = blocker["name"].as_str().unwrap();
+    let expected = format!("for locks of other sessions: {name} (active)");
+    assert!(text.contains(&expected), "{expected}: {text}");
+}
+
+#[test]
+fn each_step_of_a_profile_has_an_account_of_its_transactions() {
+    let database = database("profile");
+    database.riops("prepare point --rows 1000").expect(0);
+    let line = "run point -c 2 -j 2 --rate 200:500ms,0..400:500ms,0:200ms,300:200ms --warmup 0";
+    let record = database.riops(&format!("{line} --output json")).expect(0).json();
+    let steps = record["stages"][0]["steps"].as_array().unwrap();
+    let numbers = |field: &str| -> Vec<u64> {
+        steps.iter().map(|step| step[field].as_u64().unwrap_or(0)).collect()
+    };
+    assert_eq!(numbers("due"), [100, 100, 0, 60]);
+    let fields = ["answered", "failed", "skipped", "unanswered", "not_started"];
+    for (position, due) in numbers("due").into_iter().enumerate() {
+        let sum: u64 = fields.iter().map(|field| numbers(field)[position]).sum();
+        assert_eq!(sum, due, "{}", steps[position]);
+    }
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("0 to 400/s for 500ms"), "{text}");
+    assert!(!text.contains("no transaction succeeded for"), "nothing was due: {text}");
+    for (rate, error) in [
+        ("200:1s -t 5", "the steps of --rate take 1s"),
+        ("200:1s,x", "\"x\" is no step of a profile"),
+        ("0:1s", "--rate must be greater than 0"),
+    ] {
+        let refused = database.riops(&format!("run point --rate {rate}")).expect(2);
+        assert!(refused.stderr.contains(error), "{}", refused.stderr);
+    }
 }
 
 #[test]

@@ -38,32 +38,47 @@ impl HeatmapRecord {
         let per_decade = f64::from(self.classes_per_decade);
         #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]
         let class = (us.max(f64::MIN_POSITIVE).log10() * per_decade).floor() as i32;
-        let of = |slot: &HeatmapSlot, is_counted: &dyn Fn(i32) -> bool| {
+        let count = |slot: &HeatmapSlot, is_counted: &dyn Fn(i32) -> bool| {
             let counts = (slot.first_class..).zip(&slot.counts);
             counts
                 .filter(|(each, _)| is_counted(*each))
                 .map(|(_, count)| *count as f64)
                 .sum::<f64>()
         };
-        let above: Vec<f64> =
-            self.slots.iter().map(|slot| of(slot, &|each| each > class)).collect();
-        let within: Vec<f64> =
-            self.slots.iter().map(|slot| of(slot, &|each| each == class)).collect();
-        let (all_above, all_within) = (above.iter().sum::<f64>(), within.iter().sum::<f64>());
+        // Of each slot: all latencies, those above the class of the value, and those in it.
+        let slots: Vec<[f64; 3]> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                [
+                    count(slot, &|_| true),
+                    count(slot, &|of| of > class),
+                    count(slot, &|of| of == class),
+                ]
+            })
+            .collect();
+        let sum = |at: usize| slots.iter().filter_map(|slot| slot.get(at)).sum::<f64>();
+        let (all, above, within) = (sum(0), sum(1), sum(2));
         // Of the class of the value, this share is beyond it.
-        let share = ((beyond - all_above) / all_within.max(1.0)).clamp(0.0, 1.0);
-        let counts = above.iter().zip(&within).map(|(above, within)| above + share * within);
-        let slots = self.slots.len() as f64;
-        let mean = (all_above + share * all_within) / slots.max(1.0);
-        if slots < SLOTS_MIN || mean <= 0.0 {
+        let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
+        let (number, found) = (slots.len() as f64, above + share * within);
+        if number < SLOTS_MIN || found <= 0.0 {
             return 1.0;
         }
-        let squares: f64 = counts.map(|count| (count - mean).powi(2)).sum();
-        // Which ones of the class are beyond the value is left to chance.
-        let chance = share * (1.0 - share) * all_within / slots;
-        let factor = (squares / (slots - 1.0) + chance) / mean;
+        let factor = |expected: &dyn Fn(f64) -> f64| {
+            let deviation = |[all, above, within]: &[f64; 3]| {
+                let expected = expected(*all);
+                let squared = (above + share * within - expected).powi(2);
+                // Which ones of the class are beyond the value is left to chance.
+                let chance = share * (1.0 - share) * within;
+                if expected > 0.0 { (squared + chance) / expected } else { 0.0 }
+            };
+            slots.iter().map(deviation).sum::<f64>() / (number - 1.0)
+        };
+        // The same number in each second, or the same share of the transactions, whose rate may change.
+        let factor = factor(&|_| found / number).min(factor(&|of| of * found / all));
         // That of independent ones has a chi-squared distribution.
-        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (slots - 1.0)).sqrt();
+        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (number - 1.0)).sqrt();
         if factor > by_chance { factor } else { 1.0 }
     }
 }
@@ -90,6 +105,15 @@ mod tests {
         // As many of them, two or six in each second.
         let spread = heatmap(|second| if second % 2 == 0 { 2 } else { 6 });
         assert_eq!(spread.dispersion(1e5, 240.0), 1.0);
+    }
+
+    #[test]
+    fn a_rate_that_changes_is_no_event() {
+        // Nothing in half of the time.
+        let mut half = heatmap(|_| 4);
+        half.slots.iter_mut().take(30).for_each(|slot| slot.counts.clear());
+        assert_eq!(half.dispersion(1e5, 120.0), 1.0);
+        assert_eq!(half.dispersion(105.0, 150_000.0), 1.0);
     }
 
     #[test]
