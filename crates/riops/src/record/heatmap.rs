@@ -24,7 +24,7 @@ pub struct HeatmapSlot {
 }
 
 /// With fewer slots, it is not known how numbers vary over time.
-const SLOTS_MIN: f64 = 5.0;
+pub(crate) const SLOTS_MIN: usize = 10;
 /// A factor within this many standard errors of 1 is that of independent latencies.
 const CHANCE_ERRORS: f64 = 3.0;
 
@@ -62,7 +62,7 @@ impl HeatmapRecord {
         // Of the class of the value, this share is beyond it.
         let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
         let (number, found) = (slots.len() as f64, above + share * within);
-        if number < SLOTS_MIN || found <= 0.0 {
+        if slots.len() < SLOTS_MIN || found <= 0.0 {
             return 1.0;
         }
         let factor = |expected: &dyn Fn(f64) -> f64| {

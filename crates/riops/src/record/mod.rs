@@ -56,6 +56,7 @@ pub use database::{
 };
 pub use device::{DeviceUse, Disk, DiskLimit, DiskRate, DiskUse, Storage};
 pub use flavor::Flavor;
+pub(crate) use heatmap::SLOTS_MIN;
 pub use heatmap::{HeatmapRecord, HeatmapSlot};
 pub use histogram::{Histogram, HistogramError, LATENCIES_MAX, StoredHistogram};
 pub use imported::{

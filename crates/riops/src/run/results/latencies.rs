@@ -5,13 +5,11 @@ use crate::metrics::{Counter, Slot, steadiness};
 use crate::plan::{Plan, Quantity, Traits};
 use crate::record::{
     HeatmapRecord, Histogram, HistogramError, Latencies, LatencySummary, LoopRecord,
-    PercentileInterval, SteadinessRecord,
+    PercentileInterval, SLOTS_MIN, SteadinessRecord,
 };
 
 /// The percentiles of which one has an interval: the first one that is shown.
 const WITH_INTERVAL: [f64; 3] = [99.0, 95.0, 50.0];
-/// With fewer time slots, it is not known how the number of slow transactions varies.
-const SLOTS_MIN: usize = 10;
 /// Quantile of the normal distribution for an interval of 95%.
 const NORMAL_95: f64 = 1.96;
 
