@@ -138,8 +138,10 @@ impl<'a> Summary<'a> {
         let waiting = |share: Option<f64>| share.is_some_and(|share| share >= WAITING_SHARE);
         // On the machine of the server, workers that wait for a processor show that the server waits as well.
         let cpu = stage.client_cpu.as_ref();
-        let cpu_is_full =
-            full(stage.machine_busy_share) || cpu.is_some_and(ClientCpu::is_contended);
+        // Unless the sessions wait for something else most of the time.
+        let sessions_wait = waiting(self.server_waits().map(|(share, _)| share));
+        let cpu_is_full = full(stage.machine_busy_share)
+            || cpu.is_some_and(ClientCpu::is_contended) && !sessions_wait;
         let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
         let is_client = |cpu: &ClientCpu| {
             cpu.limited && !(is_foreign && cpu.limits.iter().all(|limit| limit.is_of_machine()))
@@ -432,6 +434,14 @@ mod tests {
             })
         };
         assert_eq!(contended(true), Bottleneck::SharedCpu);
+        // The sessions wait for the WAL most of the time, and now and then for a processor.
+        let commits = bottleneck_with(|record| {
+            let stage = &mut record.stages[0];
+            stage.machine_busy_share = Some(0.85);
+            stage.client_cpu.as_mut().unwrap().run_queue_share = Some(0.38);
+            wait(record, &[("LWLock:WALWrite", 0.63), ("idle", 0.37)]);
+        });
+        assert_eq!(commits, Bottleneck::Waits);
         // On a separate machine, riops is the bottleneck, which its record says.
         assert_eq!(contended(false), Bottleneck::ServerOrNetwork);
     }
