@@ -3,6 +3,8 @@
 prepare riops_sessions as
 select a.application_name = current_setting('application_name'),
        case when a.backend_type = 'autovacuum worker' then 'autovacuum'
+            when a.backend_type = 'walsender' and a.query like 'START_REPLICATION%'
+            then 'replication to ' || coalesce(nullif(a.application_name, ''), 'a standby')
             else coalesce(nullif(a.application_name, ''), a.backend_type) end,
        case when a.state like 'idle in transaction%' then 'idle in transaction'
             else coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') end,
@@ -15,10 +17,7 @@ select a.application_name = current_setting('application_name'),
                               'walsummarizer', 'walwriter')
    and case when a.application_name = current_setting('application_name')
             then a.state = 'active' or a.state like 'idle in transaction%'
-            -- A session that sleeps, or waits for its client or for a lock, takes nothing from others. A standby receives
-            -- the changes of this run, a base backup does not.
-            else case when a.backend_type in ('client backend', 'parallel worker') then a.state = 'active'
-                      when a.backend_type = 'walsender' then a.query not like 'START_REPLICATION%'
-                      else true end
+            -- A session that sleeps, or waits for its client or for a lock, takes nothing from others.
+            else (a.state = 'active' or a.backend_type not in ('client backend', 'parallel worker'))
                  and coalesce(a.wait_event_type, '') not in ('Activity', 'Client', 'Extension', 'Lock', 'Timeout') end
  group by 1, 2, 3

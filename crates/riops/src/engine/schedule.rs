@@ -243,13 +243,13 @@ mod tests {
 
     const START: Nanos = Nanos(1_000_000_000);
 
-    fn arrivals(schedule: Schedule, anchor: Nanos) -> Arrivals {
+    fn arrivals(schedule: &Schedule, anchor: Nanos) -> Arrivals {
         let rng = stream(7, Purpose::Arrivals, 0);
-        Arrivals::new(&schedule, START, anchor, Gaps::Own(rng)).unwrap()
+        Arrivals::new(schedule, START, anchor, Gaps::Own(rng)).unwrap()
     }
 
     /// Returns the starts before `end`, in order.
-    fn all(schedule: Schedule, anchor: Nanos, end: Nanos) -> Vec<u64> {
+    fn all(schedule: &Schedule, anchor: Nanos, end: Nanos) -> Vec<u64> {
         let unclaimed = Unclaimed::new(arrivals(schedule, anchor));
         std::iter::from_fn(|| unclaimed.claim_before(end)).map(|start| start.0).collect()
     }
@@ -275,7 +275,7 @@ mod tests {
             // An anchor that is not a multiple of any interval.
             let anchor = START.after(Nanos(1_234_567_891));
             let end = anchor.after(Nanos(seconds * 1_000_000_000));
-            let starts = all(Schedule::Constant { per_s }, anchor, end);
+            let starts = all(&Schedule::Constant { per_s }, anchor, end);
             let counted = starts.iter().filter(|&&start| start >= anchor.0).count();
             assert_eq!(counted as f64, per_s * seconds as f64, "{per_s}");
             assert!(starts.iter().all(|&start| start >= START.0));
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn constant_rate_starts_do_not_drift() {
-        let mut arrivals = arrivals(Schedule::Constant { per_s: 3.0 }, START);
+        let mut arrivals = arrivals(&Schedule::Constant { per_s: 3.0 }, START);
         for number in 0..300_000u64 {
             let exact = START.0 as f64 + number as f64 * 1e9 / 3.0;
             assert!((arrivals.take().0 as f64 - exact).abs() <= 1.0);
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn poisson_starts_match_the_rate_and_variance() {
         let end = START.after(Nanos(20_000_000_000));
-        let starts = all(Schedule::Poisson { per_s: 5_000.0 }, START, end);
+        let starts = all(&Schedule::Poisson { per_s: 5_000.0 }, START, end);
         // 100,000 expected, standard deviation 316.
         assert!((98_500..=101_500).contains(&starts.len()), "{}", starts.len());
         // In a Poisson process the variance of the counts per 10 ms equals their mean.
@@ -306,14 +306,14 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / 2_000.0;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 2_000.0;
         assert!((variance / mean - 1.0).abs() < 0.15, "{}", variance / mean);
-        assert_eq!(starts, all(Schedule::Poisson { per_s: 5_000.0 }, START, end));
+        assert_eq!(starts, all(&Schedule::Poisson { per_s: 5_000.0 }, START, end));
     }
 
     #[test]
     fn backlog_equals_due_starts_minus_taken_ones() {
         for schedule in [Schedule::Constant { per_s: 999.0 }, Schedule::Poisson { per_s: 999.0 }] {
             let anchor = START.after(Nanos(500_000_000));
-            let mut arrivals = arrivals(schedule.clone(), anchor);
+            let mut arrivals = arrivals(&schedule, anchor);
             let mut reference = arrivals.clone();
             for step in 1..50u64 {
                 let now = START.after(Nanos(step * 37_000_000));
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_start_that_was_given_back_is_the_next_one() {
-        let unclaimed = Unclaimed::new(arrivals(Schedule::Constant { per_s: 1e9 }, START));
+        let unclaimed = Unclaimed::new(arrivals(&Schedule::Constant { per_s: 1e9 }, START));
         let starts: Vec<u64> = (0..3).map(|_| unclaimed.claim().0 - START.0).collect();
         assert_eq!(starts, [0, 1, 2]);
         unclaimed.give_back(START.after(Nanos(1)));

@@ -53,15 +53,15 @@ impl ServerLimits {
     }
 }
 
-/// Returns the number of processors in the line `Cpus_allowed_list:	0-3,8` of /proc/PID/status.
+/// Returns the number of processors in the line `Cpus_allowed_list: 0-3,8` of /proc/PID/status.
 fn allowed_cpus(status: &str) -> Option<usize> {
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     let count = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
         Some(last.checked_sub(first)? + 1)
     };
-    list.trim().split(',').map(count).sum()
+    allowed.trim().split(',').map(count).sum()
 }
 
 fn read(path: &str) -> Option<String> {

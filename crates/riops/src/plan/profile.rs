@@ -84,7 +84,7 @@ pub(super) fn validate(steps: &[RateStep]) -> Result<(), PlanError> {
                 "the rates of --rate must be between 0 and {RATE_MAX}, not {step}"
             ));
         }
-        if !(step.seconds > 0.0) {
+        if step.seconds.is_nan() || step.seconds <= 0.0 {
             return refuse(format!("each step of --rate must have a length, not {step}"));
         }
     }

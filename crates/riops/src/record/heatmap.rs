@@ -89,12 +89,13 @@ mod tests {
 
     /// A minute with 10,000 latencies of 100 µs in each second, of which `slow` take 1 s.
     fn heatmap(slow: impl Fn(u64) -> u64) -> HeatmapRecord {
-        let slot = |second: u64| {
+        let of_second = |second: u64| {
             let mut counts = vec![0; 41];
             (counts[0], counts[40]) = (10_000 - slow(second), slow(second));
             HeatmapSlot { first_class: 20, counts }
         };
-        HeatmapRecord { slot_s: 1.0, classes_per_decade: 10, slots: (0..60).map(slot).collect() }
+        let slots = (0..60).map(of_second).collect();
+        HeatmapRecord { slot_s: 1.0, classes_per_decade: 10, slots }
     }
 
     #[test]

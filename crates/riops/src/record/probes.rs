@@ -146,6 +146,14 @@ pub struct Blocker {
     pub share: f64,
 }
 
+impl OtherSessions {
+    /// Whether it sends the changes of the run to a standby or a subscriber, and is no other load.
+    #[must_use]
+    pub fn is_replication(&self) -> bool {
+        self.name.starts_with("replication to ")
+    }
+}
+
 /// The counters of a stage over time, and the wait events of the server process or of the sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {

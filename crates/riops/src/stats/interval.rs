@@ -44,7 +44,9 @@ pub(super) fn log_intervals(
     deviations.sort_by(f64::total_cmp);
     let least = quantile(&deviations, alpha / 4.0)?;
     let most = quantile(&deviations, 1.0 - alpha / 4.0)?;
-    deviations.iter_mut().for_each(|deviation| *deviation = deviation.abs());
+    for deviation in &mut deviations {
+        *deviation = deviation.abs();
+    }
     deviations.sort_by(f64::total_cmp);
     let factor = quantile(&deviations, 1.0 - alpha)?;
     let wide = quantile(&deviations, 1.0 - alpha / 2.0)?;

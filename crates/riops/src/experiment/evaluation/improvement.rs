@@ -71,7 +71,7 @@ fn row(
     let is_best = view
         .best
         .and_then(|best| view.cells.get(best))
-        .is_some_and(|best| std::ptr::eq(&best.group, other));
+        .is_some_and(|best| std::ptr::eq(&raw const best.group, other));
     let of_all = view.best_against.as_ref().filter(|_| is_best && figure == view.main);
     Some(ImprovementRow {
         figure,

@@ -20,6 +20,12 @@ pub(in crate::report) fn waits(document: &mut Document, summary: &Summary<'_>) {
     let cost = percent(probes.cpu_s / stage.seconds.max(f64::MIN_POSITIVE));
     let samples = number_of(probes.looks, "sample");
     document.line("wait events", format!("{named} ({samples}, {cost} of one CPU)"));
+    let replication = probes.others.iter().filter(|other| other.is_replication());
+    document.lines(
+        "",
+        replication
+            .map(|each| format!("{}: active {} of the time", each.name, percent(each.active))),
+    );
 }
 
 /// What a wait event means (PostgreSQL documentation, "The Cumulative Statistics System", tables of wait events). Names

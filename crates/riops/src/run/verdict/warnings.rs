@@ -132,17 +132,14 @@ fn slow_processor(stage: &StageRecord) -> Option<String> {
 /// Other sessions of the server, compared with the active sessions of the run.
 fn foreign_sessions(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
-    let active = neighbors.sessions.iter().map(|each| each.active).sum::<f64>();
+    let others = || neighbors.sessions.iter().filter(|each| !each.is_replication());
+    let active = others().map(|each| each.active).sum::<f64>();
     let waits = stage.probes.as_ref().map_or(&[][..], |probes| &probes.waits);
     let idle = waits.iter().filter(|wait| wait.event == "idle").map(|wait| wait.share).sum::<f64>();
     let own_active = (1.0 - idle) * f64::from(stage.sessions.max(1));
     (active >= FOREIGN_SESSIONS_MIN.max(FOREIGN_SHARE * own_active)).then(|| {
-        let names: Vec<_> = neighbors
-            .sessions
-            .iter()
-            .take(3)
-            .map(|each| format!("{} {:.2}", each.name, each.active))
-            .collect();
+        let names: Vec<_> =
+            others().take(3).map(|each| format!("{} {:.2}", each.name, each.active)).collect();
         format!(
             "{active:.2} other sessions of the server were active on average: {}",
             names.join(", ")
@@ -316,6 +313,11 @@ mod tests {
                 stage.probes = Some(Sampled { waits, ..Sampled::default() });
             })
         };
+        let replication = warnings_with(|stage| {
+            let name = "replication to standby1".to_owned();
+            stage.neighbors.as_mut().unwrap().sessions = vec![OtherSessions { name, active: 2.0 }];
+        });
+        assert_eq!(replication, []);
         // Of 8 sessions.
         assert_eq!(found(0.0), []);
         assert_eq!(found(0.5)[0].0, WarningKind::ForeignSessions);
