@@ -54,6 +54,31 @@ pub(crate) fn unexplained_verdicts() -> Vec<String> {
         .collect()
 }
 
+/// Returns the reasons of an invalid run, as they are in the code, that docs/reading-results.md does not have.
+pub(crate) fn unexplained_reasons() -> Vec<String> {
+    let page = read("docs/reading-results.md").unwrap_or_default();
+    let mut missing = Vec::new();
+    for name in ["reasons", "accesses"] {
+        let file = format!("crates/riops/src/run/verdict/{name}.rs");
+        let code = read(&file).unwrap_or_default();
+        let product = code.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = product.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let lines: Vec<&str> = lines.collect();
+        // Texts are every second part between quotes; what is not text between braces is fixed.
+        let product = lines.join("\n");
+        let texts = product.split('"').skip(1).step_by(2);
+        for text in texts.filter(|text| text.contains(' ') && !text.starts_with(char::is_uppercase))
+        {
+            let fixed = text.split(['{', '}']).step_by(2).map(|part| part.trim_matches([' ', ':']));
+            let longest = fixed.max_by_key(|part| part.len()).unwrap_or_default();
+            if longest.len() > 12 && !page.contains(longest) {
+                missing.push(format!("{file}:1: the page does not have \"{longest}\""));
+            }
+        }
+    }
+    missing
+}
+
 /// Returns the rows of the tables of figures in the reference that differ from the catalog.
 pub(crate) fn other_figures() -> Vec<String> {
     use riops::figure::{COUNTS, Figure, STATISTICS, Unit};

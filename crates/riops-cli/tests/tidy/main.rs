@@ -89,6 +89,7 @@ fn reference_documents_every_option() {
 #[test]
 fn reading_results_explains_every_verdict() {
     report("verdicts not explained", &documents::unexplained_verdicts());
+    report("reasons not explained", &documents::unexplained_reasons());
 }
 
 #[test]
