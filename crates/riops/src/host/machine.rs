@@ -114,7 +114,7 @@ pub fn memory_bytes() -> u64 {
 }
 
 /// Counts the lines `cpu0`, `cpu1`, … of /proc/stat, one for each processor that is online.
-fn machine_cpus(stat: &str) -> Option<usize> {
+pub(crate) fn machine_cpus(stat: &str) -> Option<usize> {
     let numbered = |line: &str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };

@@ -4,6 +4,8 @@ use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::host::machine::machine_cpus;
+
 /// Returns the CPU time of this process so far, user and system, all threads, in seconds.
 #[must_use]
 pub fn process_seconds() -> Option<f64> {
@@ -64,7 +66,7 @@ pub struct MachineCpu {
     /// the clock is counted too often.
     free: u64,
     /// Number of processors.
-    cpus: u32,
+    cpus: usize,
 }
 
 /// What the processors of a machine did, in seconds over all of them.
@@ -96,18 +98,13 @@ impl MachineCpu {
             return None;
         };
         let busy = user + nice + system + irq + softirq + steal;
-        let numbered = |line: &&str| {
-            line.strip_prefix("cpu")
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        let cpus = text.lines().filter(numbered).count();
         Some(Self {
             busy,
             steal,
             total: busy + idle + iowait,
             user: user + nice,
             free: idle + iowait + steal,
-            cpus: u32::try_from(cpus).ok()?,
+            cpus: machine_cpus(text).unwrap_or(0),
         })
     }
 
@@ -116,7 +113,7 @@ impl MachineCpu {
         let in_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         CpuTime {
             user_s: in_s(self.user, earlier.user),
-            busy_s: seconds * f64::from(self.cpus) - in_s(self.free, earlier.free),
+            busy_s: seconds * self.cpus as f64 - in_s(self.free, earlier.free),
         }
     }
 

@@ -61,9 +61,16 @@ impl Sampled {
     /// measured.
     #[must_use]
     pub fn processor_speeds(&self) -> Vec<f64> {
-        let works = || self.points.iter().filter_map(|point| point.processor_work_us);
-        let first = median(&works().take(3).collect::<Vec<f64>>());
-        works().filter(|work| *work > 0.0).map(|work| first / work).collect()
+        let first = self.first_work_us();
+        let works = self.points.iter().filter_map(|point| point.processor_work_us);
+        works.filter(|work| *work > 0.0).map(|work| first / work).collect()
+    }
+
+    /// Returns the CPU time of the fixed piece of work at the start: the median of the first three intervals, in microseconds.
+    #[must_use]
+    pub fn first_work_us(&self) -> f64 {
+        let works = self.points.iter().filter_map(|point| point.processor_work_us);
+        median(&works.take(3).collect::<Vec<f64>>())
     }
 
     /// Returns the share of the session time in which sessions waited for anything but their client, 0 to 1.

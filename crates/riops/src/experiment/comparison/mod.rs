@@ -19,7 +19,7 @@ pub use figures::{FigureComparison, FigureValues, StageComparison, group_figures
 use group::Blocks;
 pub use group::{BLOCK_TAG, Group};
 pub use model::{Comparison, Side};
-pub use notes::{build_notes, marked};
+pub use notes::{build_notes, marked, missing_note};
 
 /// Compares two groups of runs of one workload.
 ///

@@ -38,7 +38,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
         }
     }
     notes.extend(build_notes(a, b));
-    notes.extend(missing_note(a, b));
+    notes.extend(missing_note(["A", "B"], a, b));
     if comparison.is_of_single_runs() {
         let needed = Needed::at(Settings::default().alpha);
         notes.push(format!(
@@ -68,7 +68,8 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
 const MISSING_DIFFERS: f64 = 0.01;
 
 /// Groups of which different shares of the transactions succeeded.
-fn missing_note(a: &[&Record], b: &[&Record]) -> Option<String> {
+#[must_use]
+pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -> Option<String> {
     let mean = |runs: &[&Record]| {
         let shares: Vec<f64> = runs
             .iter()
@@ -80,7 +81,7 @@ fn missing_note(a: &[&Record], b: &[&Record]) -> Option<String> {
     let (of_a, of_b) = (mean(a), mean(b));
     ((of_a - of_b).abs() >= MISSING_DIFFERS).then(|| {
         format!(
-            "{} of the transactions of A did not succeed, and {} of those of B: figures of the others compare different work",
+            "{} of the transactions of {name_a} did not succeed, and {} of those of {name_b}: figures of the others compare different work",
             percent(of_a),
             percent(of_b)
         )

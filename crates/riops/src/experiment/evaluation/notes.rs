@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
-use crate::experiment::comparison::build_notes;
+use crate::experiment::comparison::{build_notes, missing_note};
 use crate::record::Record;
 use crate::stats::Outcome;
 use crate::units::format::number_of;
@@ -37,6 +37,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     if let [a, b] = groups {
         notes.extend(build_notes(&a.records(), &b.records()));
     }
+    notes.extend(missing_notes(view, groups));
     if single_runs(view) {
         notes.push(
             "one run per combination is not enough for intervals and verdicts: runs also differ by chance"
@@ -44,6 +45,19 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Cells of which another share of the transactions succeeded than of the baseline.
+fn missing_notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
+    let cells = || view.cells.iter().zip(groups);
+    let Some((base, of_base)) = view.baseline.and_then(|at| cells().nth(at)) else {
+        return Vec::new();
+    };
+    let measured = cells().filter(|(_, group)| !group.runs.is_empty());
+    let notes = measured.filter_map(|(cell, group)| {
+        missing_note([&base.name, &cell.name], &of_base.records(), &group.records())
+    });
+    notes.take(LISTED_MAX).collect()
 }
 
 /// The number of runs that are disturbed, not steady or similar, and in which cells they are.

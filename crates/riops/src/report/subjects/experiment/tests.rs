@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::{Search, Study};
 use crate::figure::Figure;
-use crate::record::{Warning, WarningKind};
+use crate::record::{Outcomes, Warning, WarningKind};
 use crate::report::chart::{Content, PointStyle};
 use crate::report::render::fill::columns;
 use crate::report::{Delivery, Layout, findings_html, findings_markdown, findings_text};
@@ -215,6 +215,23 @@ fn headlines_show_no_effect_of_an_inconclusive_comparison() {
     of_all.outcome = Some(Outcome::Inconclusive);
     let expected = "no significant difference from the baseline";
     assert!(detail(&found).ends_with(expected), "{}", detail(&found));
+}
+
+#[test]
+fn cells_of_which_another_share_of_the_transactions_succeeded_are_named() {
+    let mut study = example::ab(4, 1.1);
+    let has_note =
+        |study: &Study| view(study).notes.iter().any(|note| note.contains("did not succeed"));
+    assert!(!has_note(&study));
+    for finished in &mut study.finished {
+        let record = finished.result.as_mut().unwrap();
+        let transactions = record.stages[0].transactions;
+        let failed = if finished.task.cell == 1 { transactions / 10 } else { 0 };
+        let (attempted, succeeded) = (transactions + failed, transactions);
+        let outcomes = Outcomes { attempted, succeeded, failed, unknown: 0 };
+        record.stages[0].session_loop.outcomes = Some(outcomes);
+    }
+    assert!(has_note(&study), "{:?}", view(&study).notes);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Several stages follow each other on one time axis, which starts at zero.
 
 use crate::figure::{Statistic, per_second};
-use crate::record::{LatencyKind, Point, ProbePoint, Record, StageRecord};
+use crate::record::{LatencyKind, Point, ProbePoint, Record, Sampled, StageRecord};
 use crate::report::chart::lines::{Lines, line};
 use crate::report::chart::{Axis, AxisScale, Chart, Mark, Series, Unit};
 use crate::report::words::{self, TRANSACTIONS};
@@ -206,6 +206,8 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
     );
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
     let percent = |share: Option<f64>| Some(share? * 100.0);
+    let probes = record.stages.iter().find_map(|stage| stage.probes.as_ref());
+    let first_us = probes.map_or(0.0, Sampled::first_work_us);
     let charts = [
         timeline.chart(
             "cpu",
@@ -216,6 +218,9 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
                 timeline
                     .line("server process (100% = one CPU)", |point| percent(point.server_cpus)),
                 timeline.line("device busy", |point| percent(point.busy_share)),
+                timeline.line("processor speed (100% = start)", |point| {
+                    percent(point.processor_work_us.map(|us| first_us / us))
+                }),
             ],
         ),
         timeline.picked(
