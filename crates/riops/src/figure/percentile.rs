@@ -36,8 +36,7 @@ fn effective_share(percent: f64, stage: &StageRecord) -> f64 {
     let latency = stage.session_loop.latency_us();
     if let Some((heatmap, latency)) = stage.session_loop.latency_heatmap.as_ref().zip(latency) {
         let us = Statistic::percentile(percent).and_then(|statistic| statistic.of_any(latency));
-        let beyond = latency.count as f64 * (1.0 - percent / 100.0);
-        return us.map_or(1.0, |us| 1.0 / heatmap.dispersion(us, beyond));
+        return us.map_or(1.0, |us| 1.0 / heatmap.dispersion(percent, us));
     }
     let medians: Vec<f64> = stage
         .session_loop

@@ -29,12 +29,12 @@ pub(crate) const SLOTS_MIN: usize = 10;
 const CHANCE_ERRORS: f64 = 3.0;
 
 impl HeatmapRecord {
-    /// Returns by which factor the number of latencies beyond `us` varies more from slot to slot than that of independent
+    /// Returns by which factor the number of latencies beyond a percentile, which is `us`, varies more from slot to slot than that of independent
     /// ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not 64. The
     /// factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
-    /// have a Poisson distribution, whose variance is its mean. `beyond` is the number of latencies beyond `us`.
+    /// have a Poisson distribution, whose variance is its mean.
     #[must_use]
-    pub fn dispersion(&self, us: f64, beyond: f64) -> f64 {
+    pub fn dispersion(&self, percent: f64, us: f64) -> f64 {
         let per_decade = f64::from(self.classes_per_decade);
         #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]
         let class = (us.max(f64::MIN_POSITIVE).log10() * per_decade).floor() as i32;
@@ -60,6 +60,7 @@ impl HeatmapRecord {
         let sum = |at: usize| slots.iter().filter_map(|slot| slot.get(at)).sum::<f64>();
         let (all, above, within) = (sum(0), sum(1), sum(2));
         // Of the class of the value, this share is beyond it.
+        let beyond = all * (1.0 - percent / 100.0);
         let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
         let (number, found) = (slots.len() as f64, above + share * within);
         if slots.len() < SLOTS_MIN || found <= 0.0 {
@@ -101,11 +102,11 @@ mod tests {
     #[test]
     fn a_stall_of_many_sessions_is_one_event() {
         let stalls = heatmap(|second| if second % 15 == 7 { 64 } else { 0 });
-        let effective = 256.0 / stalls.dispersion(1e5, 256.0);
+        let effective = 256.0 / stalls.dispersion(99.95, 1e5);
         assert!((3.5..4.5).contains(&effective), "{effective}");
         // As many of them, two or six in each second.
         let spread = heatmap(|second| if second % 2 == 0 { 2 } else { 6 });
-        assert_eq!(spread.dispersion(1e5, 240.0), 1.0);
+        assert_eq!(spread.dispersion(99.95, 1e5), 1.0);
     }
 
     #[test]
@@ -113,14 +114,14 @@ mod tests {
         // Nothing in half of the time.
         let mut half = heatmap(|_| 4);
         half.slots.iter_mut().take(30).for_each(|slot| slot.counts.clear());
-        assert_eq!(half.dispersion(1e5, 120.0), 1.0);
-        assert_eq!(half.dispersion(105.0, 150_000.0), 1.0);
+        assert_eq!(half.dispersion(99.95, 1e5), 1.0);
+        assert_eq!(half.dispersion(50.0, 105.0), 1.0);
     }
 
     #[test]
     fn latencies_of_one_class_are_independent_of_the_rate() {
         let constant = heatmap(|_| 0);
-        assert_eq!(constant.dispersion(105.0, 600.0), 1.0);
-        assert_eq!(HeatmapRecord { slots: Vec::new(), ..constant }.dispersion(105.0, 6.0), 1.0);
+        assert_eq!(constant.dispersion(99.9, 105.0), 1.0);
+        assert_eq!(HeatmapRecord { slots: Vec::new(), ..constant }.dispersion(99.9, 105.0), 1.0);
     }
 }

@@ -83,25 +83,19 @@ impl LatencySummary {
 
     /// Notes which percentiles have ten effective values beyond them, if the latencies are not independent over time.
     pub fn limit_percentiles(&mut self, heatmap: &HeatmapRecord) {
-        let is_shown = |&(percent, us): &(f64, f64)| {
-            let beyond = self.count as f64 * (1.0 - percent / 100.0);
-            percentile_shown(self.count, percent, 1.0 / heatmap.dispersion(us, beyond))
-        };
-        let values = [
-            (50.0, self.p50),
-            (90.0, self.p90),
-            (95.0, self.p95),
-            (99.0, self.p99),
-            (99.9, self.p999),
-        ];
-        let values = values.into_iter().chain(self.p9999.map(|us| (99.99, us)));
-        let by_number = |&(percent, _): &(f64, f64)| percentile_shown(self.count, percent, 1.0);
-        let mut shown = values.filter(by_number).map(|value| (value.0, is_shown(&value)));
+        let values = [self.p50, self.p90, self.p95, self.p99, self.p999, self.p9999.unwrap_or(0.0)];
         let mut last = 0.0;
-        self.shown_to = shown.find_map(|(percent, is_shown)| {
-            let before = std::mem::replace(&mut last, percent);
-            (!is_shown).then_some(before)
-        });
+        for (percent, us) in Self::PERCENTS.into_iter().zip(values) {
+            // Of the following ones, the number alone is too small.
+            if !percentile_shown(self.count, percent, 1.0) {
+                break;
+            }
+            if !percentile_shown(self.count, percent, 1.0 / heatmap.dispersion(percent, us)) {
+                self.shown_to = Some(last);
+                break;
+            }
+            last = percent;
+        }
     }
 
     /// Whether a percentile has ten effective values beyond it.

@@ -62,7 +62,7 @@ fn interval(
         return None;
     }
     let (share, count) = (percent / 100.0, observed.count() as f64);
-    let dispersion = heatmap.dispersion(observed.percentile_us(percent)?, count * (1.0 - share));
+    let dispersion = heatmap.dispersion(percent, observed.percentile_us(percent)?);
     let error = NORMAL_95 * (share * (1.0 - share) * dispersion / count).sqrt();
     let at = |share: f64| observed.percentile_us(share.clamp(0.0, 1.0) * 100.0);
     Some(PercentileInterval { percent, low_us: at(share - error)?, high_us: at(share + error)? })
