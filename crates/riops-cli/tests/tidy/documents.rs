@@ -92,6 +92,8 @@ pub(crate) fn other_figures() -> Vec<String> {
         Unit::Microseconds => "µs",
         Unit::Seconds => "s",
         Unit::Processors => "processors",
+        Unit::Bytes => "bytes",
+        Unit::Events => "",
     };
     let better = |figure: Figure| match figure.direction() {
         riops::stats::Direction::HigherIsBetter => "higher",

@@ -18,9 +18,10 @@ pub use value::Value;
 use serde::Serialize;
 
 use crate::plan::Stop;
-use crate::record::{AtLeast, NodeRecord, Record, StageRecord};
+use crate::record::{AtLeast, CostRecord, NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, mean_intervals, summary};
+use crate::units::format::bytes_each;
 use crate::units::{duration_us, rate};
 
 /// The unit of the values of a figure.
@@ -36,6 +37,10 @@ pub enum Unit {
     Seconds,
     /// A number of processors, shown as a percentage of one.
     Processors,
+    /// A number of bytes.
+    Bytes,
+    /// A number of events.
+    Events,
 }
 
 /// What is known about a figure.
@@ -61,10 +66,12 @@ enum Source {
     Percentile(f64),
     /// In a command of a script.
     Command(usize),
+    /// In the costs of a transaction.
+    Cost(fn(&CostRecord) -> Option<f64>),
 }
 
-use Source::{Command, Of, Percentile};
-use Unit::{MbPerSecond, Microseconds, PerSecond, Processors};
+use Source::{Command, Cost, Of, Percentile};
+use Unit::{Bytes, Events, MbPerSecond, Microseconds, PerSecond, Processors};
 
 impl Entry {
     const fn compared(self) -> Self {
@@ -87,6 +94,16 @@ const fn lower(key: &'static str, name: &'static str, unit: Unit, value: Source)
 /// A percentile of the latency: of the response time with a rate, otherwise of the service time.
 const fn latency(key: &'static str, name: &'static str, percent: f64) -> Entry {
     lower(key, name, Microseconds, Percentile(percent))
+}
+
+/// What a transaction cost.
+const fn cost(
+    key: &'static str,
+    name: &'static str,
+    unit: Unit,
+    value: fn(&CostRecord) -> Option<f64>,
+) -> Entry {
+    lower(key, name, unit, Cost(value))
 }
 
 /// Declares the figures that every stage may have, in the order of reports, each with its entry.
@@ -157,12 +174,77 @@ figures! {
     WriteMbS = higher("write_mb_s", "write MB/s", MbPerSecond, Of(|_, stage| {
         Some(stage.io.as_ref()?.device.as_ref()?.write_mb_s)
     }));
+    /// CPU time of all processes of the server for a transaction.
+    ServerCpuUsPerTransaction =
+        cost("server_cpu_us_per_transaction", "server CPU", Microseconds, |cost| cost.server_cpu_us);
+    /// CPU time of riops.
+    ClientCpuUsPerTransaction =
+        cost("client_cpu_us_per_transaction", "client CPU", Microseconds, |cost| cost.client_cpu_us);
+    /// Context switches of the machine of the client.
+    ContextSwitchesPerTransaction =
+        cost("context_switches_per_transaction", "context switches", Events, |cost| cost.context_switches);
+    /// Accesses to blocks in shared buffers.
+    BlocksHitPerTransaction = cost("blocks_hit_per_transaction", "blocks hit", Events, |cost| cost.blocks_hit);
+    /// Accesses to blocks that were not there.
+    BlocksReadPerTransaction =
+        cost("blocks_read_per_transaction", "blocks read", Events, |cost| cost.blocks_read);
+    /// Blocks that its statements changed first.
+    BlocksDirtiedPerTransaction =
+        cost("blocks_dirtied_per_transaction", "blocks dirtied", Events, |cost| cost.blocks_dirtied);
+    /// Blocks that sessions and checkpoints wrote.
+    BlocksWrittenPerTransaction =
+        cost("blocks_written_per_transaction", "blocks written", Events, |cost| cost.blocks_written);
+    /// Bytes of write-ahead log.
+    WalBytesPerTransaction = cost("wal_bytes_per_transaction", "WAL", Bytes, |cost| cost.wal_bytes);
+    /// Records of write-ahead log.
+    WalRecordsPerTransaction =
+        cost("wal_records_per_transaction", "WAL records", Events, |cost| cost.wal_records);
+    /// Full-page images in it.
+    WalFullPageImagesPerTransaction =
+        cost("wal_full_page_images_per_transaction", "full-page images", Events, |cost| cost.wal_full_page_images);
+    /// Bytes of temporary files.
+    TemporaryBytesPerTransaction =
+        cost("temporary_bytes_per_transaction", "temporary files", Bytes, |cost| cost.temporary_bytes);
+    /// Reads of the disks of the server.
+    DeviceReadsPerTransaction =
+        cost("device_reads_per_transaction", "device reads", Events, |cost| cost.device_reads);
+    /// Bytes read from them.
+    DeviceReadBytesPerTransaction =
+        cost("device_read_bytes_per_transaction", "read from devices", Bytes, |cost| cost.device_read_bytes);
+    /// Writes of the disks of the server.
+    DeviceWritesPerTransaction =
+        cost("device_writes_per_transaction", "device writes", Events, |cost| cost.device_writes);
+    /// Bytes written to them.
+    DeviceWrittenBytesPerTransaction =
+        cost("device_written_bytes_per_transaction", "written to devices", Bytes, |cost| cost.device_written_bytes);
+    /// Bytes received by the machine of the client.
+    ReceivedBytesPerTransaction =
+        cost("received_bytes_per_transaction", "network received", Bytes, |cost| cost.received_bytes);
+    /// Bytes sent by it.
+    SentBytesPerTransaction = cost("sent_bytes_per_transaction", "network sent", Bytes, |cost| cost.sent_bytes);
+    /// Growth of the tables.
+    TableBytesPerTransaction =
+        cost("table_bytes_per_transaction", "growth of tables", Bytes, |cost| cost.table_bytes);
+    /// Growth of the indexes.
+    IndexBytesPerTransaction =
+        cost("index_bytes_per_transaction", "growth of indexes", Bytes, |cost| cost.index_bytes);
 }
 
 impl Figure {
     /// Returns the percentiles that comparisons and histories show.
     pub fn compared_percentiles() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|figure| figure.entry().is_compared)
+    }
+
+    /// Returns what a transaction cost.
+    pub fn costs() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|figure| figure.is_cost())
+    }
+
+    /// Whether the figure is a cost of a transaction.
+    #[must_use]
+    pub fn is_cost(self) -> bool {
+        matches!(self.entry().value, Cost(_))
     }
 
     /// Returns the spelling in JSON, CSV and options.
@@ -226,6 +308,9 @@ impl Figure {
             Unit::Microseconds => duration_us(value),
             Unit::Seconds => duration_us(value * 1e6),
             Unit::Processors => format!("{:.0}%", value * 100.0),
+            Unit::Bytes | Unit::Events if value < 0.0 => format!("-{}", self.text(-value)),
+            Unit::Bytes => bytes_each(value),
+            Unit::Events => rate(value),
         }
     }
 
@@ -236,6 +321,7 @@ impl Figure {
             Of(value) => value(record, stage),
             Percentile(percent) => Some(percentile::of(percent, stage)?.value),
             Command(at) => Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean),
+            Cost(value) => value(stage.cost.as_ref()?),
         }
     }
 
@@ -255,19 +341,15 @@ impl Figure {
     }
 
     /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
-    /// mean; `None` if a run has no value.
+    /// mean, or the arithmetic one if a value is not positive; `None` if a run has no value.
     #[must_use]
     pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
             return percentile::of_all(percent, runs.iter().map(|(_, stage)| *stage));
         }
-        let logs: Option<Vec<f64>> = runs
-            .iter()
-            .map(|(record, stage)| self.of(record, stage).filter(|&value| value > 0.0).map(f64::ln))
-            .collect();
-        let logs = logs.filter(|logs| !logs.is_empty())?;
-        let value = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        Some(AtLeast { value, is_bound: false })
+        let values: Option<Vec<f64>> =
+            runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
+        Some(AtLeast { value: Estimate::geometric(&values?)?.value, is_bound: false })
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.

@@ -67,6 +67,8 @@ pub struct MachineCpu {
     free: u64,
     /// Number of processors.
     cpus: usize,
+    /// Context switches.
+    switches: Option<u64>,
 }
 
 /// What the processors of a machine did, in seconds over all of them.
@@ -105,7 +107,16 @@ impl MachineCpu {
             user: user + nice,
             free: idle + iowait + steal,
             cpus: machine_cpus(text).unwrap_or(0),
+            switches: text
+                .lines()
+                .find_map(|line| line.strip_prefix("ctxt "))
+                .and_then(|number| number.trim().parse().ok()),
         })
+    }
+
+    /// Returns the context switches since `earlier`.
+    pub(super) fn switches_since(self, earlier: Self) -> Option<u64> {
+        self.switches?.checked_sub(earlier.switches?)
     }
 
     /// Returns what the processors did in the `seconds` since `earlier`.

@@ -87,6 +87,8 @@ pub struct Probe<'a> {
     server_cgroup: Cgroup,
     /// Whether the processes of this machine are read.
     reads_processes: bool,
+    /// Whether the sessions use a network interface other than loopback.
+    uses_network: bool,
     /// Processes of this machine at the start and at the end.
     tables: (Option<ProcessTable>, Option<ProcessTable>),
     /// I/O workers of the server.
@@ -108,6 +110,8 @@ pub struct MachineUse {
     pub machine_busy_share: Option<f64>,
     /// Share of all processors that the hypervisor withheld, 0 to 1.
     pub steal_share: Option<f64>,
+    /// Context switches of this machine.
+    pub context_switches: Option<u64>,
     /// Threads of riops.
     pub threads: Option<ThreadsUse>,
     /// Share of the periods of the CPU quota in which riops's control group had to wait, 0 to 1.
@@ -160,6 +164,7 @@ impl<'a> Probe<'a> {
             cgroup: Cgroup::own(),
             server_cgroup: Cgroup::default(),
             reads_processes: true,
+            uses_network: false,
             tables: (None, None),
             io_workers: Vec::new(),
             start: None,
@@ -189,6 +194,12 @@ impl<'a> Probe<'a> {
     pub fn with_server(self, server: Place) -> Self {
         let server_cgroup = server.first_process().map(Cgroup::of).unwrap_or_default();
         Self { server, server_cgroup, ..self }
+    }
+
+    /// Sets whether the sessions use a network interface other than loopback.
+    #[must_use]
+    pub fn with_network(self, uses_network: bool) -> Self {
+        Self { uses_network, ..self }
     }
 
     /// Adds the counters of the cluster's nodes.
@@ -317,7 +328,7 @@ impl<'a> Probe<'a> {
             process_cpu_s: cpu::process_seconds(),
             machine: MachineCpu::read(),
             pressure: PressureTotals::read(),
-            network: NetworkTotals::read(),
+            network: self.uses_network.then(NetworkTotals::read).flatten(),
             threads: Threads::read(),
             throttling: self.cgroup.throttling(),
             server_throttling: self.server_cgroup.throttling(),
@@ -383,6 +394,10 @@ impl<'a> Probe<'a> {
                 .machine
                 .zip(end.machine)
                 .and_then(|(start, end)| end.steal_share_since(start)),
+            context_switches: start
+                .machine
+                .zip(end.machine)
+                .and_then(|(start, end)| end.switches_since(start)),
             threads: start
                 .threads
                 .as_ref()

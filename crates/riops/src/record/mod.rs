@@ -12,6 +12,7 @@ mod client;
 mod cluster;
 mod command;
 mod condition;
+mod cost;
 mod counts;
 mod database;
 mod device;
@@ -49,6 +50,7 @@ pub use client::{ClientCpu, ClientLimit, ClientRecord};
 pub use cluster::{NodeRecord, NodeUse, OutageRecord, Role};
 pub use command::CommandRecord;
 pub use condition::{ConditionRecord, FreshCondition};
+pub use cost::{CostRecord, DiskCost};
 pub use counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, UnknownOutcomes, WarmupRecord};
 pub use database::{
     CacheState, Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, LockWaits, OldestSnapshot,

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::client::ClientCpu;
+use super::cost::CostRecord;
 use super::database::{CacheState, DatabaseUse};
 use super::io::IoRecord;
 use super::machine::{Memory, NetworkUse, Pressure, ReadBytes};
@@ -73,6 +74,9 @@ pub struct StageRecord {
     // without an error.
     #[serde(flatten)]
     pub session_loop: LoopRecord,
+    /// What a transaction cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostRecord>,
     /// Logical and physical I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoRecord>,
@@ -103,6 +107,9 @@ pub struct StageRecord {
     /// Busy share of all processors of the client's machine, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
+    /// Context switches of the client's machine between the readings of the counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<u64>,
     /// Bytes read and written by the server processes of the sessions, if they can be observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ReadBytes>,

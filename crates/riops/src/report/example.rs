@@ -51,15 +51,8 @@ fn stage() -> StageRecord {
     StageRecord {
         name: "rows".to_owned(),
         kind: "loop".to_owned(),
-        statement: None,
-        process_io: None,
-        io_worker_io: None,
-        probes: None,
         database_s: Some(19.8),
-        caches: None,
-        started_at: None,
         seconds: 10.0,
-        counters_s: None,
         sessions: 2,
         transactions: 12_000,
         rows: 12_000_000,
@@ -94,9 +87,6 @@ fn stage() -> StageRecord {
             }),
             devices: Vec::new(),
         }),
-        database: None,
-        memory: None,
-        pressure: None,
         client_cpu: Some(ClientCpu {
             seconds: 0.2,
             us_per_transaction: Some(16.7),
@@ -110,10 +100,9 @@ fn stage() -> StageRecord {
             limited: false,
         }),
         machine_busy_share: Some(0.99),
-        server_throttled_share: None,
-        network: None,
         server_cpu_s: Some(19.4),
         neighbors: Some(Neighbors { cpu_share: Some(0.004), ..Neighbors::default() }),
+        ..StageRecord::default()
     }
 }
 

@@ -10,6 +10,7 @@ use super::error::RunError;
 use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
+use crate::probe::Probe;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, LiveStart, Record, SCHEMA, Status, Verdict};
@@ -88,7 +89,7 @@ impl<'a> ActiveRun<'a> {
     }
 
     /// Returns the devices of the server with these tables; none if the server is on another machine.
-    pub(super) fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
+    fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
         let Some(data) = self.environment.local_data() else {
             return Ok(Devices::default());
         };
@@ -100,6 +101,15 @@ impl<'a> ActiveRun<'a> {
         let devices = locations.devices(&Topology::of_this_machine());
         self.locations = Some(locations);
         Ok(devices)
+    }
+
+    /// Returns a probe of this machine and of the devices of a local server with these tables.
+    pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
+        let devices = self.devices(tables)?;
+        let probe = Probe::machine(self.environment.local_data())
+            .with_server(self.environment.place())
+            .with_network(self.control.is_over_network());
+        Ok(probe.with_devices(&devices))
     }
 
     /// Returns the record without its results.

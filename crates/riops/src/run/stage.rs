@@ -8,7 +8,6 @@ use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
-use crate::probe::Probe;
 use crate::probe::caches;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
@@ -118,10 +117,7 @@ impl ActiveRun<'_> {
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler(connections)?;
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
-        let devices = self.devices(&tables)?;
-        let mut probe = Probe::machine(self.environment.local_data())
-            .with_server(self.environment.place())
-            .with_devices(&devices);
+        let mut probe = self.machine_probe(&tables)?;
         let is_closed = *connections == Connections::OfSessions;
         if is_closed {
             self.control.close();

@@ -176,6 +176,12 @@ impl Connection {
         &self.session_info
     }
 
+    /// Returns whether the packets pass through a network interface other than loopback.
+    #[must_use]
+    pub fn is_over_network(&self) -> bool {
+        self.stream.is_over_network()
+    }
+
     /// Returns the version that the server sent at connect; empty if it sent none.
     #[must_use]
     pub fn server_version(&self) -> &str {

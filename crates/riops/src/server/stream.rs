@@ -163,6 +163,18 @@ impl Stream {
         self.tls.is_some()
     }
 
+    /// Returns whether the packets pass through a network interface other than loopback.
+    pub(super) fn is_over_network(&self) -> bool {
+        match &self.socket {
+            Socket::Unix(_) => false,
+            // The kernel chooses the address of the server for both ends if it is one of this machine.
+            Socket::Tcp(stream) => stream
+                .local_addr()
+                .and_then(|local| Ok(local.ip() != stream.peer_addr()?.ip()))
+                .unwrap_or(false),
+        }
+    }
+
     /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for
     /// `sslnegotiation=direct`.
     pub(super) fn agreed_on_protocol(&self) -> bool {

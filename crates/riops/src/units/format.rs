@@ -96,6 +96,18 @@ pub fn bytes_text(bytes: u64) -> String {
     }
 }
 
+/// A number of bytes with three significant digits and a suitable unit: `412 B`, `8.19 kB`, `1.05 MB`.
+#[must_use]
+pub fn bytes_each(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes < 999.5 => (bytes, "B"),
+        bytes if bytes < 999_500.0 => (bytes / 1e3, "kB"),
+        bytes if bytes < 999.5e6 => (bytes / 1e6, "MB"),
+        bytes => (bytes / 1e9, "GB"),
+    };
+    format!("{} {unit}", rate(value))
+}
+
 /// A number with its noun in singular or plural: `1 row`, `2,000 rows`, `3 retries`.
 #[must_use]
 pub fn number_of(number: u64, noun: &str) -> String {

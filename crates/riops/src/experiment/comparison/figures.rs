@@ -83,6 +83,10 @@ pub struct StageComparison {
     pub stage: Option<String>,
     /// Its figures; the main one first.
     pub figures: Vec<FigureComparison>,
+    /// What a transaction cost. The p-values are not adjusted for the number of costs, which explain a difference and are no
+    /// results of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<FigureComparison>,
 }
 
 /// The stages of the two groups that have the same name and position.
@@ -102,9 +106,11 @@ pub(super) fn stages(
         let (Some(of_a), Some(of_b)) = (at(a), at(b)) else {
             continue;
         };
-        let found = of_stage(&of_a, &of_b, blocks);
+        let both: Vec<_> = of_a.iter().chain(&of_b).copied().collect();
+        let found = of_stage(&of_a, &of_b, blocks, figures_of(&both));
+        let costs = of_stage(&of_a, &of_b, blocks, (Figure::costs().collect(), false));
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
-        stages.push((name, found.len()));
+        stages.push((name, found.len(), costs));
         candidates.extend(found);
     }
     let values: Vec<_> = candidates
@@ -114,8 +120,9 @@ pub(super) fn stages(
     let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
     stages
         .into_iter()
-        .map(|(stage, count)| StageComparison {
+        .map(|(stage, count, costs)| StageComparison {
             stage,
+            costs: costs.into_iter().map(|cost| cost.alone(settings)).collect(),
             figures: judged
                 .by_ref()
                 .take(count)
@@ -207,10 +214,22 @@ struct Candidate {
     blocks: Option<Vec<Block>>,
 }
 
-/// The figures of one stage.
-fn of_stage(a: &[StageOf<'_>], b: &[StageOf<'_>], blocks: &Blocks) -> Vec<Candidate> {
-    let both: Vec<_> = a.iter().chain(b).copied().collect();
-    let (figures, has_response) = figures_of(&both);
+impl Candidate {
+    /// The figure with its effect, judged without the others.
+    fn alone(self, settings: &Settings) -> FigureComparison {
+        let direction = self.figure.figure.direction();
+        let effect = judged(&[(direction, self.blocks)], settings).pop().flatten();
+        FigureComparison { effect, ..self.figure }
+    }
+}
+
+/// These figures of one stage.
+fn of_stage(
+    a: &[StageOf<'_>],
+    b: &[StageOf<'_>],
+    blocks: &Blocks,
+    (figures, has_response): (Vec<Figure>, bool),
+) -> Vec<Candidate> {
     let values = |runs: &[StageOf<'_>], figure: Figure| -> Vec<Option<f64>> {
         runs.iter().map(|(record, stage)| figure.of(record, stage)).collect()
     };

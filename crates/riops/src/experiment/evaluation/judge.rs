@@ -52,6 +52,22 @@ impl Judge<'_> {
                 };
                 Some((at, figure, against))
             })
+            .chain(self.costs(base, other))
+            .collect()
+    }
+
+    /// The costs of a transaction relative to the baseline. They explain a difference and are no results of their own: they
+    /// have no verdict, for which the p-values of all figures would be adjusted.
+    fn costs(&self, base: &Group<'_>, other: &Group<'_>) -> Vec<(usize, Figure, Against)> {
+        let slots = self.slots.iter().enumerate();
+        let costs = slots.flat_map(|slot| Figure::costs().map(move |figure| (slot, figure)));
+        costs
+            .filter_map(|((at, slot), figure)| {
+                let blocks = self.blocks(figure, slot, base, other)?;
+                let against = self.one(figure.direction(), &blocks)?;
+                let (p_adjusted, outcome, runs_needed) = (None, None, None);
+                Some((at, figure, Against { p_adjusted, outcome, runs_needed, ..against }))
+            })
             .collect()
     }
 

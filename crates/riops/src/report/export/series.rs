@@ -58,7 +58,7 @@ fn columns<'a>() -> Vec<Column<Interval<'a>>> {
     }});
     for kind in LatencyKind::ALL {
         columns.extend(Statistic::of_series().map(|of| -> Column<Interval<'a>> {
-            (of.column(kind), Box::new(move |each| of.of_point(each.point, kind).into()))
+            (of.column(kind).into(), Box::new(move |each| of.of_point(each.point, kind).into()))
         }));
     }
     columns.extend(csv_columns! { each: Interval<'a> => { node_transactions: nodes(each.point) }});
@@ -70,7 +70,7 @@ fn count<'a>(count: &'static Count) -> Column<Interval<'a>> {
     let value = move |each: &Interval<'a>| {
         each.known.contains(&count.key).then(|| (count.of)(each.point)).into()
     };
-    (count.key, Box::new(value))
+    (count.key.into(), Box::new(value))
 }
 
 impl Interval<'_> {

@@ -3,8 +3,7 @@
 use super::error::ExportError;
 use super::row::Row;
 use super::table::{Column, csv_columns, csv_table};
-use crate::figure::Summary;
-use crate::figure::{STATISTICS, Statistic};
+use crate::figure::{Figure, STATISTICS, Statistic, Summary};
 use crate::plan::Driver;
 use crate::record::{LatencyKind, Record, Status, Validity};
 
@@ -13,6 +12,7 @@ pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
     columns.extend(counts());
     columns.extend(LatencyKind::ALL.into_iter().flat_map(latencies));
     columns.extend(details());
+    columns.extend(costs());
     csv_table(&columns, Row::all(records))
 }
 
@@ -85,10 +85,10 @@ fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
     };
     columns.extend(STATISTICS.iter().map(|each| -> Column<Row<'a>> {
         let value = move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind).into();
-        (each.column(kind), Box::new(value))
+        (each.column(kind).into(), Box::new(value))
     }));
     columns.push((
-        Statistic::bound_column(kind),
+        Statistic::bound_column(kind).into(),
         Box::new(move |row: &Row<'a>| {
             let summary = row.stage.session_loop.summary_us(kind);
             summary.and_then(|summary| summary.lower_bound_from).into()
@@ -109,6 +109,23 @@ fn details<'a>() -> Vec<Column<Row<'a>>> {
         steady: row.stage.session_loop.steadiness.map(|each| each.steady),
         bottleneck: bottleneck(row),
     }}
+}
+
+/// What a transaction and a row cost.
+fn costs<'a>() -> Vec<Column<Row<'a>>> {
+    let both = |figure: Figure| -> [Column<Row<'a>>; 2] {
+        let value = move |row: &Row<'a>| figure.of(row.record, row.stage);
+        let of_row = move |row: &Row<'a>| {
+            let rows = row.stage.cost.as_ref()?.rows;
+            Some(value(row)? / (rows > 0.0 && row.has_rows()).then_some(rows)?)
+        };
+        let name = figure.as_str();
+        [
+            (name.into(), Box::new(move |row: &Row<'a>| value(row).into())),
+            (name.replace("transaction", "row").into(), Box::new(move |row| of_row(row).into())),
+        ]
+    };
+    Figure::costs().flat_map(both).collect()
 }
 
 /// Transactions in flight at the end of the measurement.

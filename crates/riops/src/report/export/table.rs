@@ -1,5 +1,7 @@
 //! Tables as CSV.
 
+use std::borrow::Cow;
+
 use csv::{QuoteStyle, Terminator, WriterBuilder};
 
 use super::error::ExportError;
@@ -26,13 +28,13 @@ pub(in crate::report) fn cell(value: Value) -> String {
 }
 
 /// A column: its name, and its value in a row.
-pub(in crate::report) type Column<R> = (&'static str, Box<dyn Fn(&R) -> Value>);
+pub(in crate::report) type Column<R> = (Cow<'static, str>, Box<dyn Fn(&R) -> Value>);
 
 /// Declares columns: their names, and their values in a row.
 macro_rules! csv_columns {
     ($row:ident: $type:ty => { $($name:ident: $value:expr),+ $(,)? }) => {
         vec![$((
-            stringify!($name),
+            std::borrow::Cow::Borrowed(stringify!($name)),
             Box::new(|$row: &$type| $crate::figure::Value::from($value))
                 as Box<dyn Fn(&$type) -> $crate::figure::Value>,
         )),+]
@@ -46,7 +48,7 @@ pub(in crate::report) fn csv_table<R>(
     rows: impl IntoIterator<Item = R>,
 ) -> Result<String, ExportError> {
     let cells = |row: R| columns.iter().map(|(_, value)| cell(value(&row))).collect();
-    csv_text(columns.iter().map(|(name, _)| *name), rows.into_iter().map(cells))
+    csv_text(columns.iter().map(|(name, _)| name.as_ref()), rows.into_iter().map(cells))
 }
 
 /// Returns a CSV text: RFC 4180, with a header, UTF-8, and lines that end with CRLF.

@@ -226,10 +226,9 @@ fn client(document: &mut Document, summary: &Summary<'_>) {
     }
 }
 
-/// The traffic of the network, if the server is elsewhere.
+/// The traffic of the network, if the sessions use it.
 fn network(document: &mut Document, summary: &Summary<'_>) {
-    let is_shared = summary.record.client.shares_machine_with_server;
-    let Some(used) = summary.stage.network.filter(|_| !is_shared) else {
+    let Some(used) = summary.stage.network else {
         return;
     };
     let mut text = format!(

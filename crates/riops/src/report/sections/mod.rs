@@ -2,6 +2,7 @@
 
 pub(super) mod bottleneck;
 pub(super) mod condition;
+pub(super) mod cost;
 pub(super) mod failures;
 pub(super) mod mix;
 pub(super) mod nodes;

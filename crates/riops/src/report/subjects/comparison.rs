@@ -24,9 +24,11 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         conditions.pairs("changed", comparison.changes.iter().map(change_pair).collect());
     }
     let mut results = Document::default();
-    for stage in &comparison.stages {
-        let title = stage.stage.as_deref().unwrap_or("figures");
-        results.table(figures(title, &stage.figures));
+    for found in &comparison.stages {
+        let stage = &found.stage;
+        results.table(figures(stage.as_deref().unwrap_or("figures"), &found.figures));
+        let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
+        results.table(costs(format!("{stage}cost per transaction"), &found.costs));
     }
     let mut conclusion = Document::default();
     conclusion.lines("verdict", verdict_lines(comparison));
@@ -104,6 +106,28 @@ fn figures(title: &str, figures: &[FigureComparison]) -> Table {
         ]
     };
     Table::new(title, columns, figures.iter().map(row))
+}
+
+/// What a transaction cost in both, without what cost nothing.
+fn costs(title: String, costs: &[FigureComparison]) -> Table {
+    let columns =
+        [word("cost"), number("A"), number("B"), number("B relative to A"), word("95% interval")];
+    let value = |cost: &FigureComparison, value: Option<f64>| {
+        value.map(|value| cost.figure.text(value)).into()
+    };
+    let row = |cost: &FigureComparison| {
+        let interval = cost.effect.as_ref().and_then(|effect| effect.interval);
+        vec![
+            cost.name.clone().into(),
+            value(cost, cost.a),
+            value(cost, cost.b),
+            relative(cost).into(),
+            interval.map(change_interval).into(),
+        ]
+    };
+    let occurs =
+        |cost: &&FigureComparison| [cost.a, cost.b].iter().flatten().any(|&each| each != 0.0);
+    Table::new(title, columns, costs.iter().filter(occurs).map(row))
 }
 
 /// B relative to A: the estimated effect of repeated runs, or the plain ratio of single ones.

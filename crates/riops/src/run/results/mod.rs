@@ -1,6 +1,7 @@
 //! The stages of the record, from what was measured: rates, summaries and shares.
 
 mod client;
+mod cost;
 mod io;
 mod latencies;
 mod mix;

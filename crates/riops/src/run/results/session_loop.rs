@@ -1,6 +1,7 @@
 //! The stage record of a session loop.
 
 use super::client::{ClientUse, client_cpu};
+use super::cost::cost;
 use super::io;
 use super::latencies::{latencies, steadiness_of};
 use super::mix::mix_of;
@@ -62,8 +63,10 @@ pub(in crate::run) fn stage(
         shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
+    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
+    let acknowledged = acknowledged.map(|each| each.transactions).sum();
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
-    Ok(StageRecord {
+    let stage = StageRecord {
         name: result.name.clone(),
         kind: if traits.has_server_loop { "server_loop" } else { "loop" }.to_owned(),
         database_s: Some(service.observed.total_s()),
@@ -78,7 +81,8 @@ pub(in crate::run) fn stage(
         client_cpu,
         session_loop: session_loop(result, &usage, plan, (&traits, row_bytes), latencies)?,
         ..with_counters(usage, caches, client)
-    })
+    };
+    Ok(StageRecord { cost: cost(&stage, acknowledged), ..stage })
 }
 
 fn session_loop(

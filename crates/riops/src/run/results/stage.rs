@@ -31,6 +31,7 @@ pub(super) fn with_counters(
     let MachineUse {
         started_at,
         machine_busy_share,
+        context_switches,
         memory,
         pressure,
         network,
@@ -64,6 +65,7 @@ pub(super) fn with_counters(
         network,
         neighbors,
         machine_busy_share,
+        context_switches,
         process_io: session_reads,
         io_worker_io: io_worker_reads,
         probes: probes(sampled, is_local),

@@ -1,6 +1,7 @@
 //! The stage record of a statement that ran once.
 
 use super::client::{ClientUse, client_cpu};
+use super::cost::cost;
 use super::io;
 use super::sessions::fairness;
 use super::stage::{throughput, with_counters};
@@ -44,7 +45,7 @@ pub(in crate::run) fn statement(
         shares_processors: client.shares_processors(),
     };
     let client_cpu = client_cpu(&client_use, plan);
-    StageRecord {
+    let stage = StageRecord {
         name,
         kind: "statement".to_owned(),
         statement: Some(StatementRecord {
@@ -69,5 +70,6 @@ pub(in crate::run) fn statement(
         io,
         client_cpu,
         ..with_counters(usage, caches, client)
-    }
+    };
+    StageRecord { cost: cost(&stage, 1), ..stage }
 }

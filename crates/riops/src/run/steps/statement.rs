@@ -11,7 +11,7 @@ use crate::engine::{OnceResult, run_once};
 use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
-use crate::probe::{MachineUse, Probe};
+use crate::probe::MachineUse;
 use crate::record::{CacheState, StatementPlan, VacuumRates};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
@@ -85,15 +85,12 @@ impl Open {
     ) -> Result<(OnceResult, MachineUse), RunError> {
         self.watch(step, active);
         let tables = [TABLE.to_owned()];
-        let devices = active.devices(&tables)?;
         let local_data = active.environment.local_data();
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
-        let database = DatabaseProbe::new(&mut active.control, &tables)?;
-        let mut probe = Probe::machine(local_data)
-            .with_server(active.environment.place())
-            .with_devices(&devices)
-            .with_database(database)
+        let probe = active.machine_probe(&tables)?;
+        let mut probe = probe
+            .with_database(DatabaseProbe::new(&mut active.control, &tables)?)
             .with_sampler(&mut self.sampler)
             .with_processes(processes);
         let result = run_once(&mut self.work, sql, &mut probe)

@@ -39,7 +39,7 @@ pub(super) fn unit(figure: Figure) -> Unit {
         figure::Unit::Microseconds => Unit::DurationUs,
         figure::Unit::Seconds => Unit::Seconds,
         figure::Unit::MbPerSecond => Unit::MbS,
-        figure::Unit::Processors => Unit::Count,
+        figure::Unit::Processors | figure::Unit::Bytes | figure::Unit::Events => Unit::Count,
         figure::Unit::PerSecond => Unit::PerSecond,
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
         return super::saturation::tables(view);
     }
     let mut tables = cells(view);
+    tables.extend(costs(view));
     tables.extend(differences(view));
     tables.extend(view.improvement.as_ref().map(|improvement| summary(view, improvement)));
     tables.extend(view.effects.iter().map(|effect| axis_effect(view, effect)));
@@ -129,6 +130,48 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     filled(view, title, &columns)
 }
 
+/// What a transaction of the main stage cost in each cell, relative to the baseline.
+fn costs(view: &StudyView) -> Option<Table> {
+    let stage = view.main_stage;
+    let is_counted = |figure: &Figure| {
+        let mut values = view.cells.iter().filter_map(|cell| cell.group.figure(stage, *figure));
+        values.any(|found| found.estimate.value != 0.0)
+    };
+    let cells = view.cells.iter().filter(|cell| !cell.group.stages.is_empty());
+    let cells: Vec<&CellView> = cells.collect();
+    let change = |against: &Against| match against.interval {
+        Some(interval) => change_interval(interval),
+        None => change_text(against.ratio),
+    };
+    let title = "Cost per transaction";
+    // Of many cells, each is a row.
+    if cells.len() > 2 {
+        let entries: Vec<Entry<'_>> = Figure::costs()
+            .filter(is_counted)
+            .map(|figure| -> Entry<'_> {
+                let text = move |_, cell: &CellView| {
+                    let found = cell.group.figure(stage, figure)?;
+                    let change = found.against_baseline.as_ref().map(change);
+                    let change = change.map_or_else(String::new, |change| format!(" ({change})"));
+                    Some(format!("{}{change}", found.text()).into())
+                };
+                (number(figure.name()).optional(), Box::new(text))
+            })
+            .collect();
+        return (!entries.is_empty()).then(|| filled(view, title.to_owned(), &entries));
+    }
+    let names = cells.iter().map(|cell| number(&cell.name));
+    let columns = std::iter::once(word("cost")).chain(names).chain([number("change")]);
+    let row = |figure: Figure| {
+        let found: Vec<_> = cells.iter().map(|cell| cell.group.figure(stage, figure)).collect();
+        let against = found.iter().flatten().find_map(|each| each.against_baseline.as_ref());
+        let values = found.iter().map(|found| found.map(|found| found.text()).into());
+        let name: Cell = figure.name().into();
+        std::iter::once(name).chain(values).chain([against.map(change).into()]).collect()
+    };
+    Table::new(title, columns, Figure::costs().filter(is_counted).map(row)).filled()
+}
+
 /// The table of all cells.
 fn filled(view: &StudyView, title: String, entries: &[Entry<'_>]) -> Table {
     let columns = entries.iter().map(|(column, _)| column.clone());
@@ -154,6 +197,7 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
         }),
         Figure::ErrorsPerS => any(&|cell| Some(value(cell, Figure::ErrorsPerS)? > 0.0)),
         Figure::ClientCpus => false,
+        figure if figure.is_cost() => false,
         Figure::P95Us => true,
         Figure::P99Us => view.main == Figure::P99Us,
         // Few runs of an experiment have enough transactions for the highest ones.

@@ -12,6 +12,7 @@ use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
 use crate::report::sections::bottleneck::{bottleneck, resources};
 use crate::report::sections::condition::condition;
+use crate::report::sections::cost::cost;
 use crate::report::sections::failures::{drained, failures, late, missing, pause, schedule};
 use crate::report::sections::mix::{few_transactions, mix};
 use crate::report::sections::nodes::nodes;
@@ -59,6 +60,7 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     words.results(&mut document, record);
     if let [summary] = stages.as_slice() {
         limits(&mut document, summary);
+        cost(&mut document, summary);
     }
     judgment(&mut document, record, words);
     document.gap();

@@ -19,6 +19,7 @@ use crate::report::document::{Document, Findings};
 use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::sections::bottleneck::resources;
+use crate::report::sections::cost;
 use crate::report::sections::failures::{drained, failures, late};
 use crate::report::sections::sources::sources;
 use crate::report::sections::window::window;
@@ -134,6 +135,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
     let id = format!("run-{}", position + 1);
     let mut view = hero::view(record, &id, (runs > 1).then_some(position + 1));
     view.sections = [
+        Section::new(&id, "Cost").with_tables(cost::table(record)),
         environment_of(record, &id),
         access_paths::section(record, &id),
         results(record, &id),

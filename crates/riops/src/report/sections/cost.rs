@@ -1,0 +1,166 @@
+//! What a transaction and a row cost the server, the client and the devices.
+
+use crate::figure::{Figure, Summary, Unit};
+use crate::record::{DiskCost, Record, StageRecord};
+use crate::report::document::Document;
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::{bytes_each, rate};
+
+/// Events that are rarer than this per transaction are not named in texts.
+const EVENTS_MIN: f64 = 0.000_5;
+/// Nor are fewer bytes.
+const BYTES_MIN: f64 = 1.0;
+/// A transaction with fewer rows costs as much as a row.
+const ROWS_MIN: f64 = 1.05;
+
+/// The costs that occurred, of a transaction and of a row.
+pub(in crate::report) fn cost(document: &mut Document, summary: &Summary<'_>) {
+    let (record, stage) = (summary.record, summary.stage);
+    let of_transaction = Some(1.0).filter(|_| stage.cost.is_some());
+    let both = [("transaction", of_transaction), ("row", rows(stage))];
+    let texts = both.into_iter().filter_map(|(unit, divisor)| {
+        let costs = line(record, stage, divisor?);
+        (!costs.is_empty()).then(|| format!("per {unit}: {costs}"))
+    });
+    document.lines("cost", texts);
+}
+
+/// Rows per transaction, if there are several.
+fn rows(stage: &StageRecord) -> Option<f64> {
+    stage.cost.as_ref().map(|cost| cost.rows).filter(|&rows| rows >= ROWS_MIN)
+}
+
+fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {
+    let text = |figure: Figure| {
+        let value = figure.of(record, stage)? / divisor;
+        let text = figure.text(value);
+        match figure.unit() {
+            Unit::Events => {
+                (value.abs() >= EVENTS_MIN).then(|| format!("{text} {}", figure.name()))
+            }
+            Unit::Bytes if value.abs() < BYTES_MIN => None,
+            _ => Some(format!("{} {text}", figure.name())),
+        }
+    };
+    Figure::costs().filter_map(text).collect::<Vec<_>>().join(" · ")
+}
+
+/// The costs of each stage.
+pub(in crate::report) fn table(record: &Record) -> Option<Table> {
+    let counted: Vec<_> = record.stages.iter().filter(|stage| stage.cost.is_some()).collect();
+    let has_rows = counted.iter().any(|stage| rows(stage).is_some());
+    let mut columns = vec![word("cost")];
+    for stage in &counted {
+        let name =
+            if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        columns.push(number(format!("{name}per transaction")));
+        if has_rows {
+            columns.push(number(format!("{name}per row")));
+        }
+    }
+    let row = |name: &str, text: &dyn Fn(&StageRecord, f64) -> Option<String>| -> Vec<Cell> {
+        let cells = counted.iter().flat_map(|stage| {
+            let of_row = has_rows.then(|| rows(stage).and_then(|rows| text(stage, rows)).into());
+            [text(stage, 1.0).into()].into_iter().chain(of_row)
+        });
+        std::iter::once(name.into()).chain(cells).collect()
+    };
+    let is_counted =
+        |figure: &Figure| counted.iter().any(|stage| figure.of(record, stage).is_some());
+    let of_figures = Figure::costs().filter(is_counted).map(|figure| {
+        row(figure.name(), &move |stage, divisor| {
+            Some(figure.text(figure.of(record, stage)? / divisor))
+        })
+    });
+    let of_disks = disks(&counted).into_iter().flat_map(|disk| {
+        let name = format!("{} ({})", disk.name, disk.roles.join(", "));
+        let of = |stage: &StageRecord| {
+            stage.cost.as_ref()?.disks.iter().find(|each| each.name == disk.name).cloned()
+        };
+        [
+            row(&format!("reads of {name}"), &|stage, divisor| {
+                let found = of(stage)?;
+                let (reads, bytes) = (found.reads / divisor, found.read_bytes / divisor);
+                Some(format!("{} ({})", rate(reads), bytes_each(bytes)))
+            }),
+            row(&format!("writes of {name}"), &|stage, divisor| {
+                let found = of(stage)?;
+                let (writes, bytes) = (found.writes / divisor, found.written_bytes / divisor);
+                Some(format!("{} ({})", rate(writes), bytes_each(bytes)))
+            }),
+        ]
+    });
+    let rows: Vec<Vec<Cell>> = of_figures.chain(of_disks).collect();
+    Table::new("Cost", columns, rows).filled()
+}
+
+/// The disks of all stages, if the server has several.
+fn disks<'a>(stages: &[&'a StageRecord]) -> Vec<&'a DiskCost> {
+    let mut all: Vec<&DiskCost> = Vec::new();
+    for disk in stages.iter().filter_map(|stage| stage.cost.as_ref()).flat_map(|cost| &cost.disks) {
+        if all.iter().all(|known| known.name != disk.name) {
+            all.push(disk);
+        }
+    }
+    if all.len() > 1 { all } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::CostRecord;
+    use crate::report::example_record;
+
+    fn record(rows: f64) -> Record {
+        let mut record = example_record();
+        record.stages[0].cost = Some(CostRecord {
+            rows,
+            server_cpu_us: Some(430.0),
+            blocks_hit: Some(103.0),
+            blocks_read: Some(0.000_1),
+            wal_bytes: Some(0.2),
+            table_bytes: Some(-1_500.0),
+            ..CostRecord::default()
+        });
+        record
+    }
+
+    fn lines(rows: f64) -> Vec<String> {
+        let record = record(rows);
+        let facts = crate::report::document::facts(|document| {
+            cost(document, &Summary::of(&record).unwrap());
+        });
+        facts.into_iter().flat_map(|fact| fact.texts).collect()
+    }
+
+    #[test]
+    fn what_a_transaction_and_a_row_cost_is_in_a_line_each() {
+        let transaction =
+            "per transaction: server CPU 430 µs · 103 blocks hit · growth of tables -1.50 kB";
+        let row = "per row: server CPU 4.30 µs · 1.03 blocks hit · growth of tables -15.0 B";
+        assert_eq!(lines(100.0), [transaction, row]);
+        assert_eq!(lines(1.0), [transaction]);
+    }
+
+    #[test]
+    fn the_table_has_all_costs_also_those_that_round_to_nothing() {
+        let mut record = record(100.0);
+        let disk = |name: &str| DiskCost {
+            name: name.to_owned(),
+            roles: vec!["data".to_owned()],
+            reads: 0.5,
+            read_bytes: 4_096.0,
+            ..DiskCost::default()
+        };
+        record.stages[0].cost.as_mut().unwrap().disks = vec![disk("sda"), disk("sdb")];
+        let table = table(&record).unwrap();
+        let rows: Vec<String> = table
+            .rows
+            .iter()
+            .map(|row| row.iter().map(Cell::text).collect::<Vec<_>>().join(" | "))
+            .collect();
+        assert_eq!(rows[2], "blocks read | 0.00010 | 0.00000");
+        assert_eq!(rows[5], "reads of sda (data) | 0.500 (4.10 kB) | 0.00500 (41.0 B)");
+        assert_eq!(rows.len(), 9);
+    }
+}
