@@ -303,14 +303,13 @@ impl Figure {
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self.unit() {
+            Unit::Bytes | Unit::Events if value < 0.0 => format!("-{}", self.text(-value)),
             Unit::PerSecond | Unit::MbPerSecond if value == 0.0 => "0".to_owned(),
-            Unit::PerSecond | Unit::MbPerSecond => rate(value),
+            Unit::PerSecond | Unit::MbPerSecond | Unit::Events => rate(value),
             Unit::Microseconds => duration_us(value),
             Unit::Seconds => duration_us(value * 1e6),
             Unit::Processors => format!("{:.0}%", value * 100.0),
-            Unit::Bytes | Unit::Events if value < 0.0 => format!("-{}", self.text(-value)),
             Unit::Bytes => bytes_each(value),
-            Unit::Events => rate(value),
         }
     }
 

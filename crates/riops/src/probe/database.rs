@@ -5,13 +5,15 @@
 //! before the sessions connect, at both ends of the measurement, and after the sessions have
 //! disconnected. The outer two readings are exact; the inner two are both up to one second late.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
 use super::scans::{self, Scans};
+use super::statements::{Reading, Statements};
 use crate::record::{
     Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, OldestSnapshot, RowVersions, Sizes,
-    TableBlocks, Wal,
+    StatementUse, TableBlocks, Wal,
 };
 use crate::server::{Connection, ConnectionError};
 
@@ -108,6 +110,7 @@ struct Sample {
     checkpoints: Option<Checkpoints>,
     rows: Option<(RowVersions, Sizes)>,
     snapshot: Option<Snapshot>,
+    statements: Option<Reading>,
 }
 
 /// Number of transactions so far, and since the oldest snapshot, with its holder.
@@ -135,6 +138,9 @@ pub struct DatabaseProbe<'a> {
     blocks_per_read: Option<f64>,
     /// Scans of all tables before the sessions connected and after they disconnected, if they are counted.
     scans: Option<[Option<Scans>; 2]>,
+    statements: Option<Statements>,
+    /// The statements that were executed during the stage.
+    executed: Vec<StatementUse>,
     opened: Sample,
     started: Sample,
     ended: Sample,
@@ -178,6 +184,8 @@ impl<'a> DatabaseProbe<'a> {
             read_explains: (Vec::new(), Vec::new()),
             blocks_per_read: None,
             scans: None,
+            statements: None,
+            executed: Vec::new(),
             opened: Sample::default(),
             started: Sample::default(),
             ended: Sample::default(),
@@ -196,6 +204,19 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn with_scans(self) -> Self {
         Self { scans: Some([None, None]), ..self }
+    }
+
+    /// Adds the statements that the server executes; `own` are those of the run. A connection that `is_dedicated` may have
+    /// settings.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] if the connection fails.
+    pub fn with_statements(
+        self,
+        own: &BTreeSet<String>,
+        is_dedicated: bool,
+    ) -> Result<Self, ConnectionError> {
+        Ok(Self { statements: Statements::new(self.connection, own, is_dedicated)?, ..self })
     }
 
     /// Sets the time that the queries of one reading may take together.
@@ -255,6 +276,11 @@ impl<'a> DatabaseProbe<'a> {
         }
         self.opened = self.within(self.timeout, |probe| probe.sample(true));
         self.count_scans(0);
+        self.opened.statements = self.read_statements();
+    }
+
+    fn read_statements(&mut self) -> Option<Reading> {
+        self.within(self.timeout, |probe| probe.statements.as_ref()?.read(probe.connection))
     }
 
     /// Reads the scans as the first or the second reading, if they are counted.
@@ -286,7 +312,14 @@ impl<'a> DatabaseProbe<'a> {
         }
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
         self.count_scans(1);
+        self.closed.statements = self.read_statements();
+        self.executed = self.within(self.timeout, Self::executed).unwrap_or_default();
         self.blocks_per_read = self.measure_reads();
+    }
+
+    fn executed(&mut self) -> Option<Vec<StatementUse>> {
+        let (from, to) = (self.opened.statements.as_ref()?, self.closed.statements.as_ref()?);
+        Some(self.statements.as_ref()?.between(self.connection, from, to))
     }
 
     fn wait_for_exit(&mut self, processes: &[i32]) {
@@ -340,6 +373,7 @@ impl<'a> DatabaseProbe<'a> {
             }),
             database: self.numbers(DATABASE).map(DatabaseCounters::of),
             snapshot: self.snapshot(),
+            statements: None,
             client_io: io.map(ClientIo::of),
             checkpoints: self.numbers(self.checkpoints).map(
                 |[timed, requested, buffers_written]| Checkpoints {
@@ -468,6 +502,7 @@ impl<'a> DatabaseProbe<'a> {
                 Some([Some(from), Some(to)]) => scans::between(from, to),
                 _ => Vec::new(),
             },
+            statements: self.executed.clone(),
         }
     }
 }

@@ -19,6 +19,7 @@ mod profile;
 pub mod sampler;
 pub mod scans;
 mod speed;
+mod statements;
 pub mod storage;
 pub mod threads;
 pub mod topology;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::statements::StatementUse;
+
 /// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheState {
@@ -165,6 +167,9 @@ pub struct DatabaseUse {
     /// compared with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<TableScans>,
+    /// What the server executed: the statements of the run, then others, each the longest first; with `pg_stat_statements`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUse>,
 }
 
 /// The oldest snapshot of a server: VACUUM removes no row version that it may see.

@@ -131,6 +131,8 @@ impl ActiveRun<'_> {
             // Those of a script are observed, not expected: the server knows which ones were executed.
             let is_observed = workload.accesses().is_empty();
             let database = if is_observed { database.with_scans() } else { database };
+            let is_dedicated = !self.environment.is_transaction_pooled();
+            let database = database.with_statements(&stage.statement_texts(), is_dedicated)?;
             let explained = std::mem::take(&mut stage.read_samples);
             probe = probe.with_database(match settings {
                 Some(settings) => database.with_read_explains(settings, explained),

@@ -27,6 +27,7 @@ pub mod unknown;
 pub mod values;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -223,7 +224,7 @@ pub enum Work {
 }
 
 /// Limits of a call to the loop in the server. Times are seconds since 1970 on the server's clock.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Call<'a> {
     /// Unique identifier of the call. It stays the same if the server itself runs the call again.
     pub id: String,
@@ -326,9 +327,28 @@ pub struct Stage {
     pub retried: Vec<SqlState>,
     /// Commands of scripts, which are measured separately.
     pub commands: Vec<ScriptCommand>,
+    /// Statements that its sessions execute without preparing them.
+    pub unprepared: Vec<String>,
     /// Seeds of pgbench's random numbers for each worker: for the starts, and for the sampled log. Empty for the random
     /// numbers of riops.
     pub streams: Vec<[u64; 2]>,
+}
+
+impl Stage {
+    /// Returns the texts of its statements, each once. That of a loop in the server ends with the opening parenthesis.
+    #[must_use]
+    pub fn statement_texts(&self) -> BTreeSet<String> {
+        let statements = self.sessions.iter().flat_map(|session| &session.statements);
+        let prepared = statements.map(|statement| statement.sql.clone());
+        let calls = self.sessions.iter().filter_map(|session| match &session.work {
+            Work::Client(_) => None,
+            Work::Server(server_loop) => {
+                let sql = server_loop.call_sql(&Call::default());
+                Some(sql.split_inclusive('(').next().unwrap_or_default().to_owned())
+            }
+        });
+        prepared.chain(self.unprepared.iter().cloned()).chain(calls).collect()
+    }
 }
 
 /// A command of a script.

@@ -8,6 +8,7 @@ pub(super) mod mix;
 pub(super) mod nodes;
 pub(super) mod proof;
 pub(super) mod sources;
+pub(super) mod statements;
 pub(super) mod steadiness;
 pub(super) mod waits;
 pub(super) mod window;

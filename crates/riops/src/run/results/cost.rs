@@ -81,6 +81,11 @@ impl Whole<'_> {
         let of_database =
             || Some((since(|counted| counted.blks_hit)?, since(|counted| counted.blks_read)?));
         let blocks = of_tables.or_else(of_database);
+        let dirtied = || {
+            let own = database.statements.iter().filter(|statement| statement.is_own);
+            let blocks = own.map(|statement| statement.blocks_dirtied);
+            blocks.reduce(|sum, blocks| sum + blocks).map(each)
+        };
         let written = || {
             let (io, checkpoints) = (database.client_io?, database.checkpoints?);
             let blocks = (io.write_bytes + io.extend_bytes) / BLOCK_BYTES;
@@ -91,6 +96,7 @@ impl Whole<'_> {
         CostRecord {
             blocks_hit: blocks.map(|(hit, _)| hit),
             blocks_read: blocks.map(|(_, read)| read),
+            blocks_dirtied: dirtied(),
             blocks_written: written(),
             wal_bytes: database.wal.map(|wal| each(wal.bytes)),
             wal_records: database.wal.map(|wal| each(wal.records)),

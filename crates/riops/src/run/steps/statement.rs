@@ -8,10 +8,10 @@ use super::super::error::{Context as _, RunError};
 use super::location::copy_bytes;
 use super::{Open, Steps};
 use crate::engine::{OnceResult, run_once};
+use crate::probe::MachineUse;
 use crate::probe::caches;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::sampler::Progress;
-use crate::probe::MachineUse;
 use crate::record::{CacheState, StatementPlan, VacuumRates};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
@@ -89,8 +89,9 @@ impl Open {
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
         let probe = active.machine_probe(&tables)?;
+        let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = probe
-            .with_database(DatabaseProbe::new(&mut active.control, &tables)?)
+            .with_database(database.with_statements(&[sql.to_owned()].into(), true)?)
             .with_sampler(&mut self.sampler)
             .with_processes(processes);
         let result = run_once(&mut self.work, sql, &mut probe)

@@ -245,6 +245,7 @@ impl Workload for ScriptWorkload {
             sessions: (0..).zip(clients).map(session).collect(),
             explain_by_name: true,
             commands: program.commands(),
+            unprepared: program.all().map(|each| each.sql.clone()).collect(),
             streams: seeds.iter().map(|[_, starts, log]| [*starts, *log]).collect(),
             ..Stage::default()
         }

@@ -5,7 +5,7 @@ use super::cells::{
 };
 use crate::experiment::comparison::Change;
 use crate::experiment::evaluation::{
-    Against, AxisEffect, CellView, Improvement, ImprovementRow, StudyKind, StudyView,
+    Against, AxisEffect, CellView, FigureView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
 use crate::figure::Figure;
 use crate::report::effect::{change_interval, change_text};
@@ -165,7 +165,7 @@ fn costs(view: &StudyView) -> Option<Table> {
     let row = |figure: Figure| {
         let found: Vec<_> = cells.iter().map(|cell| cell.group.figure(stage, figure)).collect();
         let against = found.iter().flatten().find_map(|each| each.against_baseline.as_ref());
-        let values = found.iter().map(|found| found.map(|found| found.text()).into());
+        let values = found.iter().map(|found| found.map(FigureView::text).into());
         let name: Cell = figure.name().into();
         std::iter::once(name).chain(values).chain([against.map(change).into()]).collect()
     };

@@ -18,6 +18,7 @@ use crate::report::sections::mix::{few_transactions, mix};
 use crate::report::sections::nodes::nodes;
 use crate::report::sections::proof::proof;
 use crate::report::sections::sources::sources;
+use crate::report::sections::statements::statements;
 use crate::report::sections::steadiness::steadiness;
 use crate::report::sections::waits::waits;
 use crate::report::sections::window::window;
@@ -222,6 +223,7 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     window(document, summary);
     sources(document, stage);
     if stage.transactions > 0 {
+        statements(document, stage);
         waits(document, summary);
         resources(document, summary);
     }

@@ -22,6 +22,7 @@ use crate::report::sections::bottleneck::resources;
 use crate::report::sections::cost;
 use crate::report::sections::failures::{drained, failures, late};
 use crate::report::sections::sources::sources;
+use crate::report::sections::statements;
 use crate::report::sections::window::window;
 use crate::report::words;
 
@@ -145,6 +146,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         Section::new(&id, "Nodes").with_tables(counters::nodes(record)),
         machine(record, &id),
         Section::new(&id, "Database").with_tables(counters::database(record)),
+        Section::new(&id, "Statements").with_tables(statements::table(record)),
         Section::new(&id, "Wait events").with_tables(counters::waits(record)),
         sessions(record, &id),
         text(record, &id),
