@@ -5,6 +5,7 @@ mod bottleneck;
 mod count;
 mod percentile;
 mod statistic;
+mod time;
 mod value;
 
 pub use bottleneck::{Bottleneck, DeviceLoad, Summary, device};
@@ -13,6 +14,7 @@ pub use count::{
     per_second,
 };
 pub use statistic::{STATISTICS, Statistic};
+pub use time::{PartTime, TransactionTime};
 pub use value::Value;
 
 use serde::Serialize;

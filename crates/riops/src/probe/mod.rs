@@ -3,6 +3,7 @@
 //! Only reads counters; `caches` alone changes state, before a stage. Unavailable counters are absent.
 
 pub mod async_io;
+mod batches;
 pub mod caches;
 pub mod cpu;
 pub mod database;

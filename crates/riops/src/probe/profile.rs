@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::record::{Blocker, LockWaits, OtherSessions, WaitShare};
+use super::batches::Batches;
+use crate::record::{Blocker, LockWaits, OtherSessions, SessionTime, TimePart, WaitShare};
 
 /// Interval between two samples.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,12 +41,17 @@ pub(super) struct Profile {
     others: BTreeMap<String, u64>,
     /// Sessions that waited for the locks of each application: its name, its state, and whether it is the run.
     blockers: BTreeMap<(String, String, bool), u64>,
+    /// The events by part.
+    batches: Batches,
 }
 
 impl Profile {
     /// Counts a sample of one process.
     pub(super) fn add_process(&mut self, event: String) {
         self.samples += 1;
+        let mut counts = [0; TimePart::COUNT];
+        count(&mut counts, &event, 1);
+        self.batches.add(1, &counts);
         *self.events.entry(event).or_default() += 1;
     }
 
@@ -54,6 +60,7 @@ impl Profile {
     pub(super) fn add_sessions(&mut self, sessions: u32, rows: &[Vec<Option<String>>]) -> bool {
         self.samples += 1;
         let (mut seen, mut waits_for_lock) = (0, false);
+        let mut counts = [0; TimePart::COUNT];
         for row in rows {
             let [own, Some(application), Some(event), Some(number)] = row.as_slice() else {
                 continue;
@@ -62,11 +69,13 @@ impl Profile {
             if own.as_deref() == Some("t") {
                 seen += number;
                 waits_for_lock |= event.starts_with("Lock:");
+                count(&mut counts, event, number);
                 *self.events.entry(event.clone()).or_default() += number;
             } else {
                 *self.others.entry(application.clone()).or_default() += number;
             }
         }
+        self.batches.add(u64::from(sessions), &counts);
         *self.events.entry(IDLE.to_owned()).or_default() +=
             u64::from(sessions).saturating_sub(seen);
         waits_for_lock
@@ -118,6 +127,11 @@ impl Profile {
         shares
     }
 
+    /// Returns the time of the sessions by what they did.
+    pub(super) fn session_time(&self) -> Vec<SessionTime> {
+        self.batches.shares()
+    }
+
     /// Returns the sessions that waited for locks.
     pub(super) fn lock_waits(&self) -> LockWaits {
         let locks = self.events.iter().filter(|(event, _)| event.starts_with("Lock:"));
@@ -137,6 +151,15 @@ impl Profile {
             .collect();
         others.sort_by(|a, b| b.active.total_cmp(&a.active));
         others
+    }
+}
+
+/// Counts sessions with an event in its part.
+fn count(counts: &mut [u64; TimePart::COUNT], event: &str, number: u64) {
+    let part = TimePart::of_event(event);
+    let at = part.and_then(|part| TimePart::ALL.iter().position(|each| *each == part));
+    if let Some(count) = at.and_then(|at| counts.get_mut(at)) {
+        *count += number;
     }
 }
 

@@ -292,6 +292,7 @@ impl SamplerThread {
         sampled.waits = profile.waits();
         sampled.others = profile.others();
         sampled.blockers = profile.blockers();
+        sampled.session_time = profile.session_time();
         sampled.lock_waits = profile.lock_waits();
         sampled.looks = profile.samples();
         sampled.cpu_s = self.own_cpu_s() - self.own_before_s;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::database::LockWaits;
+use super::session_time::SessionTime;
 use crate::stats::median;
 
 /// All counters over one interval. Values that were not measured are absent.
@@ -174,6 +175,9 @@ pub struct Sampled {
     /// Sessions that held the locks for which the sessions of a loop waited, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<Blocker>,
+    /// The time of the sessions by what they did, from the same samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_time: Vec<SessionTime>,
     /// Number of samples of the wait events.
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.

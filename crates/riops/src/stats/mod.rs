@@ -30,4 +30,4 @@ pub use scaling::{
     ScalingSettings, scaling_law,
 };
 pub use sequential::{Decision, Look, SequentialSettings, look};
-pub use summary::{Summary, mean_intervals, median, summary};
+pub use summary::{Summary, mean_intervals, mean_reach, median, summary};

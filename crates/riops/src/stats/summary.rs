@@ -40,11 +40,10 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     let (mean, squares) = moments(values);
     let degrees = n as f64 - 1.0;
     let stdev = (n > 1).then(|| (squares / degrees).sqrt());
-    let interval = stdev.filter(|_| n >= INTERVAL_MIN).and_then(|stdev| {
-        let reach = two_sided_quantile(ALPHA, degrees)? * stdev / (n as f64).sqrt();
+    let interval = mean_reach(values)
+        .filter(|_| n >= INTERVAL_MIN)
         // No figure of a run is negative.
-        Some(Interval { low: (mean - reach).max(0.0), high: mean + reach })
-    });
+        .map(|reach| Interval { low: (mean - reach).max(0.0), high: mean + reach });
     Some(Summary {
         n,
         median: median(values),
@@ -52,6 +51,14 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
         stdev_share: stdev.filter(|_| mean != 0.0).map(|stdev| stdev / mean.abs()),
         interval,
     })
+}
+
+/// Returns half the width of the 95 % interval of the mean, with Student's t distribution; `None` for fewer than two values.
+#[must_use]
+pub fn mean_reach(values: &[f64]) -> Option<f64> {
+    let (n, (_, squares)) = (values.len() as f64, moments(values));
+    let degrees = n - 1.0;
+    Some(two_sided_quantile(ALPHA, degrees)? * (squares / degrees / n).sqrt())
 }
 
 /// Returns the 95 % interval of the mean of each group, with the variation within all groups: a group of one value

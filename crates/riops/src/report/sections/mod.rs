@@ -10,5 +10,6 @@ pub(super) mod proof;
 pub(super) mod sources;
 pub(super) mod statements;
 pub(super) mod steadiness;
+pub(super) mod time;
 pub(super) mod waits;
 pub(super) mod window;

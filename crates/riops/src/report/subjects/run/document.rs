@@ -20,6 +20,7 @@ use crate::report::sections::proof::proof;
 use crate::report::sections::sources::sources;
 use crate::report::sections::statements::statements;
 use crate::report::sections::steadiness::steadiness;
+use crate::report::sections::time::time;
 use crate::report::sections::waits::waits;
 use crate::report::sections::window::window;
 use crate::report::words::next::Commands;
@@ -61,6 +62,7 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     words.results(&mut document, record);
     if let [summary] = stages.as_slice() {
         limits(&mut document, summary);
+        time(&mut document, summary);
         cost(&mut document, summary);
     }
     judgment(&mut document, record, words);

@@ -23,6 +23,7 @@ use crate::report::sections::cost;
 use crate::report::sections::failures::{drained, failures, late};
 use crate::report::sections::sources::sources;
 use crate::report::sections::statements;
+use crate::report::sections::time;
 use crate::report::sections::window::window;
 use crate::report::words;
 
@@ -136,7 +137,9 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
     let id = format!("run-{}", position + 1);
     let mut view = hero::view(record, &id, (runs > 1).then_some(position + 1));
     view.sections = [
-        Section::new(&id, "Cost").with_tables(cost::table(record)),
+        Section::new(&id, "Time and cost")
+            .with_tables(time::table(record))
+            .with_tables(cost::table(record)),
         environment_of(record, &id),
         access_paths::section(record, &id),
         results(record, &id),

@@ -1,0 +1,87 @@
+//! Where the time of a transaction goes.
+//!
+//! In a closed loop, N sessions that execute X transactions per second spend N / X on each (Little, "A Proof for the Queuing
+//! Formula: L = λW", 1961). What part of it they spend in the server is sampled, what they spend between two transactions is the
+//! difference to the service time. With a rate, a session also waits for its next transaction, and the time is the service time.
+
+use super::Summary;
+use crate::plan::Schedule;
+use crate::record::TimePart;
+
+/// The time of a transaction, by what its session did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TransactionTime {
+    /// The whole, in microseconds: the sum of the parts.
+    pub us: f64,
+    /// The parts, in the order of [`TimePart::ALL`].
+    pub parts: Vec<PartTime>,
+}
+
+/// A part of the time of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PartTime {
+    /// What the session did.
+    pub part: TimePart,
+    /// The time, in microseconds. What is not sampled is a difference and may be slightly negative.
+    pub us: f64,
+    /// Half the width of its 95% interval, which covers the sampling; 0 for a part that was measured.
+    pub reach_us: f64,
+}
+
+impl TransactionTime {
+    /// Returns the time of a part; 0 if it did not occur.
+    #[must_use]
+    pub fn of(&self, part: TimePart) -> f64 {
+        self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
+    }
+}
+
+impl Summary<'_> {
+    /// Where the time of a transaction went; `None` if the sessions were not sampled, or too rarely.
+    #[must_use]
+    pub fn transaction_time(&self) -> Option<TransactionTime> {
+        let stage = self.stage;
+        self.waits()?;
+        let sampled = &stage.probes.as_ref()?.session_time;
+        if sampled.is_empty() || stage.transactions == 0 {
+            return None;
+        }
+        let each_us = |seconds: f64| seconds * 1e6 / stage.transactions as f64;
+        // The time of all sessions, of which the samples have shares.
+        let sessions_us = each_us(stage.seconds * f64::from(stage.sessions));
+        let mut parts: Vec<PartTime> = Vec::new();
+        let (mut server_us, mut reach_us) = (0.0, 0.0);
+        for each in sampled {
+            // Idle in a transaction is no work of the server.
+            if each.part == TimePart::Network {
+                continue;
+            }
+            let (us, reach) =
+                (each.share * sessions_us, each.reach.unwrap_or(each.share) * sessions_us);
+            parts.push(PartTime { part: each.part, us, reach_us: reach });
+            server_us += us;
+            reach_us += reach * reach;
+        }
+        let service_us = each_us(stage.database_s?);
+        let is_closed = self.record.plan.schedule == Schedule::Closed;
+        let whole_us = if is_closed && self.record.plan.pipeline <= 1 && stage.kind == "loop" {
+            sessions_us.max(service_us)
+        } else {
+            service_us
+        };
+        let network = PartTime {
+            part: TimePart::Network,
+            us: service_us - server_us,
+            reach_us: f64::sqrt(reach_us),
+        };
+        let client = whole_us - service_us;
+        if client > 0.0 {
+            parts.push(PartTime { part: TimePart::Client, us: client, reach_us: 0.0 });
+        }
+        if stage.statement.is_none() {
+            parts.push(network);
+        }
+        parts.sort_by_key(|each| each.part);
+        Some(TransactionTime { us: parts.iter().map(|each| each.us).sum(), parts })
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the time of a transaction went.
+
+use crate::figure::{PartTime, Summary, TransactionTime};
+use crate::record::Record;
+use crate::report::document::Document;
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::{duration_us, percent};
+
+/// Parts with a smaller share are not named in a text.
+const SHARE_MIN: f64 = 0.005;
+
+/// The parts of the time of a transaction, the largest first.
+pub(in crate::report) fn time(document: &mut Document, summary: &Summary<'_>) {
+    let Some(time) = summary.transaction_time() else {
+        return;
+    };
+    let mut parts: Vec<&PartTime> =
+        time.parts.iter().filter(|each| each.us >= SHARE_MIN * time.us).collect();
+    parts.sort_by(|a, b| b.us.total_cmp(&a.us));
+    let named: Vec<_> = parts.iter().map(|each| text(each)).collect();
+    let what = if summary.stage.statement.is_some() { "" } else { " per transaction" };
+    document.line("time", format!("{}{what}: {}", duration_us(time.us), named.join(" · ")));
+}
+
+/// `WAL 205 µs ± 12 µs`.
+fn text(each: &PartTime) -> String {
+    let reach = if each.reach_us > 0.0 {
+        format!(" ± {}", duration_us(each.reach_us))
+    } else {
+        String::new()
+    };
+    format!("{} {}{reach}", each.part.name(), duration_us(each.us.max(0.0)))
+}
+
+/// The parts of the time of a transaction of each stage.
+pub(in crate::report) fn table(record: &Record) -> Option<Table> {
+    let stages: Vec<(&str, TransactionTime)> = Summary::of_each(record)
+        .into_iter()
+        .filter_map(|summary| Some((summary.stage.name.as_str(), summary.transaction_time()?)))
+        .collect();
+    let several = record.stages.len() > 1;
+    let columns =
+        [word("stage"), word("part"), number("time"), number("95% interval"), number("share")];
+    let rows = stages.iter().flat_map(|(stage, time)| {
+        time.parts.iter().map(move |each| {
+            let share = (each.us / time.us.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+            let reach = Some(each.reach_us).filter(|&reach| reach > 0.0);
+            vec![
+                if several { *stage } else { "" }.into(),
+                each.part.name().into(),
+                duration_us(each.us.max(0.0)).into(),
+                reach.map(|reach| format!("± {}", duration_us(reach))).into(),
+                Cell::from(percent(share)).with_bar(share),
+            ]
+        })
+    });
+    let table = Table::new("time of a transaction", columns, rows);
+    table
+        .with_note("CPU: running, or waiting for a processor. The intervals are those of the sampling, not of repeated runs.")
+        .filled()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Sampled, SessionTime, TimePart, WaitShare};
+    use crate::report::example_record;
+
+    /// Two sessions, 10 s, 12,000 transactions: 1,667 µs of session time each, 1,650 µs of them in the transaction.
+    fn record() -> Record {
+        let mut record = example_record();
+        let session_time = [(TimePart::Cpu, 0.3), (TimePart::Wal, 0.5), (TimePart::Network, 0.1)];
+        record.stages[0].probes = Some(Sampled {
+            waits: vec![WaitShare { event: "CPU".to_owned(), share: 0.3 }],
+            looks: 50,
+            session_time: session_time
+                .map(|(part, share)| SessionTime { part, share, reach: Some(0.03) })
+                .to_vec(),
+            ..Sampled::default()
+        });
+        record
+    }
+
+    #[test]
+    fn the_parts_add_up_to_the_time_of_the_sessions() {
+        let record = record();
+        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+        assert!((time.us - 2.0 * 10.0 / 12_000.0 * 1e6).abs() < 1e-9, "{time:?}");
+        let found: Vec<_> = time.parts.iter().map(|each| (each.part, each.us.round())).collect();
+        let expected = [
+            (TimePart::Client, 17.0),
+            (TimePart::Network, 317.0),
+            (TimePart::Cpu, 500.0),
+            (TimePart::Wal, 833.0),
+        ];
+        assert_eq!(found, expected);
+        let facts = crate::report::document::facts(|document| {
+            super::time(document, &Summary::of(&record).unwrap());
+        });
+        assert_eq!(
+            facts[0].texts[0],
+            "1.67 ms per transaction: WAL 833 µs ± 50.0 µs · CPU 500 µs ± 50.0 µs · network and queue 317 µs ± 70.7 µs · client 16.7 µs"
+        );
+        assert_eq!(table(&record).unwrap().rows.len(), 4);
+    }
+
+    #[test]
+    fn with_a_rate_the_whole_is_the_service_time() {
+        let mut record = record();
+        record.plan.schedule = crate::plan::Schedule::Constant { per_s: 1_200.0 };
+        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+        assert!((time.us - 1_650.0).abs() < 1e-9, "{time:?}");
+        assert_eq!(time.of(TimePart::Client), 0.0);
+    }
+
+    #[test]
+    fn without_enough_samples_there_is_no_split() {
+        let mut record = record();
+        record.stages[0].probes.as_mut().unwrap().looks = 3;
+        assert_eq!(Summary::of(&record).unwrap().transaction_time(), None);
+    }
+}
