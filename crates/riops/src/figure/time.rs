@@ -41,9 +41,12 @@ impl Summary<'_> {
     #[must_use]
     pub fn transaction_time(&self) -> Option<TransactionTime> {
         let stage = self.stage;
-        self.waits()?;
+        let waits = self.waits()?;
         let sampled = &stage.probes.as_ref()?.session_time;
-        if sampled.is_empty() || stage.transactions == 0 {
+        // Records of earlier releases have only the waits.
+        let is_split = !sampled.is_empty()
+            || waits.iter().all(|wait| TimePart::of_event(&wait.event).is_none());
+        if !is_split || stage.transactions == 0 {
             return None;
         }
         let each_us = |seconds: f64| seconds * 1e6 / stage.transactions as f64;

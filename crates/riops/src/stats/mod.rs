@@ -8,6 +8,7 @@ mod blocks;
 mod change;
 mod compare;
 mod design;
+mod difference;
 mod energy;
 mod interval;
 mod percentile;
@@ -24,6 +25,7 @@ pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
 pub use design::{Design, Needed};
+pub use difference::{Difference, difference};
 pub use percentile::{BEYOND_MIN, percentile_shown};
 pub use scaling::{
     CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,

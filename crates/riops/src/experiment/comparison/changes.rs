@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::conditions::conditions;
 use crate::figure::Summary;
 use crate::plan::Plan;
-use crate::record::Record;
+use crate::record::{Record, StageRecord};
 use crate::units::format::percent;
 
 /// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
@@ -276,13 +276,15 @@ fn bottlenecks(record: &Record, all: &mut Properties) {
     }
 }
 
-/// Whether each stage was steady, and whether it achieved its rate.
+/// Whether each stage was steady, who held locks for which it waited, and whether it achieved its rate.
 fn judgments(record: &Record, all: &mut Properties) {
     for stage in &record.stages {
         let is_steady = stage.session_loop.steadiness.map(|found| found.steady);
         let steady = is_steady.map(|steady| ("steady", if steady { "yes" } else { "no" }));
         let rate = stage.rate_verdict().map(|verdict| ("rate", verdict.as_str()));
-        for (name, value) in steady.into_iter().chain(rate) {
+        let blockers = foreign_blockers(stage);
+        let blockers = blockers.as_deref().map(|names| ("locks of other sessions", names));
+        for (name, value) in steady.into_iter().chain(rate).chain(blockers) {
             let of_stage = if record.stages.len() > 1 {
                 format!("{}: {name}", stage.name)
             } else {
@@ -291,6 +293,16 @@ fn judgments(record: &Record, all: &mut Properties) {
             all.insert((Topic::Condition, of_stage), value.to_owned());
         }
     }
+}
+
+/// The other sessions that held locks for which the sessions waited more than now and then.
+fn foreign_blockers(stage: &StageRecord) -> Option<String> {
+    let waiting = stage.lock_share()?;
+    let blockers = &stage.probes.as_ref()?.blockers;
+    let others = blockers.iter().filter(|each| !each.is_own && each.share * waiting >= WAIT_POINTS);
+    let names: BTreeSet<String> =
+        others.map(|each| format!("{} ({})", each.name, each.state)).collect();
+    (!names.is_empty()).then(|| joined(&names))
 }
 
 /// The wait events of each stage whose mean share differs.

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use super::changes::Change;
 use super::group::Blocks;
+use super::why::{TimeChange, time_change};
 use crate::figure::Figure;
 use crate::record::{AtLeast, CommandRecord, Record, StageRecord};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
@@ -87,13 +89,16 @@ pub struct StageComparison {
     /// results of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<FigureComparison>,
+    /// The change of the time of a transaction as a sum of parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeChange>,
 }
 
 /// The stages of the two groups that have the same name and position.
 pub(super) fn stages(
-    a: &[&Record],
-    b: &[&Record],
+    (a, b): (&[&Record], &[&Record]),
     blocks: &Blocks,
+    changes: &[Change],
     settings: &Settings,
 ) -> Vec<StageComparison> {
     let Some(first) = a.first() else {
@@ -110,7 +115,8 @@ pub(super) fn stages(
         let found = of_stage(&of_a, &of_b, blocks, figures_of(&both));
         let costs = of_stage(&of_a, &of_b, blocks, (Figure::costs().collect(), false));
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
-        stages.push((name, found.len(), costs));
+        let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
+        stages.push((name, found.len(), costs, time));
         candidates.extend(found);
     }
     let values: Vec<_> = candidates
@@ -120,8 +126,9 @@ pub(super) fn stages(
     let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
     stages
         .into_iter()
-        .map(|(stage, count, costs)| StageComparison {
+        .map(|(stage, count, costs, time)| StageComparison {
             stage,
+            time,
             costs: costs.into_iter().map(|cost| cost.alone(settings)).collect(),
             figures: judged
                 .by_ref()

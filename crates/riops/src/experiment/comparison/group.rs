@@ -48,6 +48,14 @@ impl Blocks {
         self.0.len()
     }
 
+    /// The runs of each block.
+    pub(super) fn pairs<T: Copy>(&self, a: &[T], b: &[T]) -> Vec<(Vec<T>, Vec<T>)> {
+        let of = |runs: &[T], positions: &[usize]| -> Vec<T> {
+            positions.iter().filter_map(|&position| runs.get(position).copied()).collect()
+        };
+        self.0.iter().map(|(of_a, of_b)| (of(a, of_a), of(b, of_b))).collect()
+    }
+
     /// The values of each block. `None` if a run has no value or one that is not positive: it has no logarithm.
     pub(super) fn values(&self, a: &[Option<f64>], b: &[Option<f64>]) -> Option<Vec<Block>> {
         let of = |values: &[Option<f64>], positions: &[usize]| -> Option<Vec<f64>> {

@@ -10,6 +10,7 @@ mod figures;
 mod group;
 mod model;
 mod notes;
+mod why;
 
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
@@ -20,6 +21,8 @@ use group::Blocks;
 pub use group::{BLOCK_TAG, Group};
 pub use model::{Comparison, Side};
 pub use notes::{build_notes, marked, missing_note};
+pub(in crate::experiment) use why::time_change;
+pub use why::{PartChange, TimeChange};
 
 /// Compares two groups of runs of one workload.
 ///
@@ -36,7 +39,8 @@ pub fn compare(
     let (runs_a, left_out_a) = usable(a)?;
     let (runs_b, left_out_b) = usable(b)?;
     let blocks = Blocks::of(&runs_a, &runs_b);
-    let stages = figures::stages(&runs_a, &runs_b, &blocks, settings);
+    let changes = changes::changes(&runs_a, &runs_b);
+    let stages = figures::stages((&runs_a, &runs_b), &blocks, &changes, settings);
     let side = |group: Group<'_>, runs: &[&Record], left_out| Side {
         name: group.name.to_owned(),
         runs: runs.iter().map(|run| run.id.to_string()).collect(),
@@ -48,7 +52,7 @@ pub fn compare(
         b: side(b, &runs_b, left_out_b),
         blocks: blocks.count(),
         effect: settings.effect,
-        changes: changes::changes(&runs_a, &runs_b),
+        changes,
         stages,
         notes: Vec::new(),
     };

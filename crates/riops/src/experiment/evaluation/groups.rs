@@ -69,8 +69,17 @@ impl<'a> Group<'a> {
 
     /// The runs with this stage. A usable run has all stages.
     pub(super) fn at(&self, slot: &Slot) -> Vec<(&'a Record, &'a StageRecord)> {
-        let stage = |run: &Run<'a>| Some((run.record, slot.of(run.record)?));
-        self.runs.iter().filter_map(stage).collect()
+        self.in_block(slot, None)
+    }
+
+    /// The same of one block; of all without a block.
+    pub(super) fn in_block(
+        &self,
+        slot: &Slot,
+        block: Option<u32>,
+    ) -> Vec<(&'a Record, &'a StageRecord)> {
+        let runs = self.runs.iter().filter(|run| block.is_none_or(|block| run.block == block));
+        runs.filter_map(|run| Some((run.record, slot.of(run.record)?))).collect()
     }
 
     pub(super) fn view(&self, slots: &[Slot]) -> GroupView {

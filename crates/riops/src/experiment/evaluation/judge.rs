@@ -58,7 +58,11 @@ impl Judge<'_> {
 
     /// The costs of a transaction relative to the baseline. They explain a difference and are no results of their own: they
     /// have no verdict, for which the p-values of all figures would be adjusted.
-    fn costs(&self, base: &Group<'_>, other: &Group<'_>) -> Vec<(usize, Figure, Against)> {
+    pub(super) fn costs(
+        &self,
+        base: &Group<'_>,
+        other: &Group<'_>,
+    ) -> Vec<(usize, Figure, Against)> {
         let slots = self.slots.iter().enumerate();
         let costs = slots.flat_map(|slot| Figure::costs().map(move |figure| (slot, figure)));
         costs

@@ -13,6 +13,7 @@ mod notes;
 mod numbers;
 mod saturation;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use model::{
@@ -21,7 +22,7 @@ pub use model::{
     SourcesView, StageView, StudyKind, StudyView, ThresholdView, ValueEffect,
 };
 
-use super::comparison::{Change, Topic, changes, marked};
+use super::comparison::{Change, TimeChange, Topic, changes, marked, time_change};
 use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::figure::Figure;
 use crate::record::{Record, StageRecord};
@@ -92,6 +93,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         cells: cells.collect(),
         effects: Vec::new(),
         improvement: None,
+        time: None,
         ab: None,
         notes: Vec::new(),
     };
@@ -102,6 +104,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         Goal::Saturation(settings) => saturation::add(&mut view, study, settings),
     }
     view.improvement = improvement(&view);
+    view.time = time(&view, experiment, &groups, &slots);
     view.notes = notes(&view, &groups);
     view
 }
@@ -114,22 +117,21 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
         Goal::Saturation(_) => return,
     };
     view.baseline = groups.get(baseline).filter(|group| !group.runs.is_empty()).map(|_| baseline);
-    if matches!(experiment.goal, Goal::Ab(_)) {
-        // Compared by the looks of the test.
-        return;
-    }
     let judge = Judge {
         settings: Settings { effect: experiment.effect, ..Settings::default() },
         slots,
         in_blocks: experiment.order == Order::Interleaved,
         counts_transactions: counts_transactions(experiment),
     };
+    // The looks of a test compare its figures.
+    let is_test = matches!(experiment.goal, Goal::Ab(_));
     if let Some(base) = view.baseline.and_then(|at| groups.get(at)) {
         for (at, (cell, group)) in view.cells.iter_mut().zip(groups).enumerate() {
             if at == baseline || group.runs.is_empty() {
                 continue;
             }
-            for (stage, figure, against) in judge.all(base, group) {
+            let found = if is_test { judge.costs(base, group) } else { judge.all(base, group) };
+            for (stage, figure, against) in found {
                 let stage = cell.group.stages.get_mut(stage);
                 let found = stage
                     .and_then(|stage| stage.figures.iter_mut().find(|each| each.figure == figure));
@@ -138,6 +140,9 @@ fn compared(view: &mut StudyView, experiment: &Experiment, groups: &[Group<'_>],
                 }
             }
         }
+    }
+    if is_test {
+        return;
     }
     view.best = best(view);
     view.best_against = best_against(view, groups, &judge);
@@ -254,6 +259,28 @@ fn planned_runs(study: &Study) -> Option<u64> {
 fn counts(study: &Study) -> RunCounts {
     let all = Group::of(&study.finished).view(&[]);
     all.runs
+}
+
+/// The change of the time of a transaction between the two cells of the improvement.
+fn time(
+    view: &StudyView,
+    experiment: &Experiment,
+    groups: &[Group<'_>],
+    slots: &[Slot],
+) -> Option<TimeChange> {
+    let improvement = view.improvement.as_ref().filter(|_| view.kind != StudyKind::Saturation)?;
+    let (a, b) = (groups.get(improvement.from)?, groups.get(improvement.to)?);
+    let slot = slots.get(view.main_stage)?;
+    let numbers: BTreeSet<Option<u32>> = match experiment.order {
+        Order::Interleaved => a.runs.iter().map(|run| Some(run.block)).collect(),
+        Order::Sequential => [None].into(),
+    };
+    let blocks: Vec<_> = numbers
+        .into_iter()
+        .map(|number| (a.in_block(slot, number), b.in_block(slot, number)))
+        .filter(|(a, b)| !a.is_empty() && !b.is_empty())
+        .collect();
+    time_change(&blocks, &changes(&a.records(), &b.records()))
 }
 
 /// What differs between the only two cells: their values are names.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::experiment::Level;
-use crate::experiment::comparison::Change;
+use crate::experiment::comparison::{Change, TimeChange};
 use crate::experiment::search::rate::{self, RateResult};
 use crate::figure::{Estimate, Figure};
 use crate::stats::{Interval, Outcome, ScalingLaw};
@@ -67,6 +67,9 @@ pub struct StudyView {
     /// The best cell relative to the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub improvement: Option<Improvement>,
+    /// The change of the time of a transaction of the main stage from the reference to the other cell of the improvement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeChange>,
     /// The state of an A/B test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbView>,

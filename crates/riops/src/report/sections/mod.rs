@@ -12,4 +12,5 @@ pub(super) mod statements;
 pub(super) mod steadiness;
 pub(super) mod time;
 pub(super) mod waits;
+pub(super) mod why;
 pub(super) mod window;

@@ -5,6 +5,7 @@ use super::super::effect::{change_interval, change_text, open_text, outcome_text
 use super::super::table::{Table, number, word};
 use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
 use crate::record::Record;
+use crate::report::sections::why;
 use crate::stats::{Effect, Needed, Outcome, Settings};
 use crate::units::format::{bounded, number_of, percent};
 
@@ -29,9 +30,20 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         results.table(figures(stage.as_deref().unwrap_or("figures"), &found.figures));
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
         results.table(costs(format!("{stage}cost per transaction"), &found.costs));
+        if let Some(time) = &found.time {
+            results.table(why::table(format!("{stage}time of a transaction"), ["A", "B"], time));
+        }
     }
     let mut conclusion = Document::default();
     conclusion.lines("verdict", verdict_lines(comparison));
+    for found in &comparison.stages {
+        let main = found.figures.first().and_then(|main| main.effect.as_ref());
+        let is_different =
+            main.is_some_and(|main| matches!(main.outcome, Outcome::Faster | Outcome::Slower));
+        if let Some(time) = found.time.as_ref().filter(|_| is_different) {
+            why::why(&mut conclusion, time);
+        }
+    }
     conclusion.lines("note", comparison.notes.iter().cloned());
     let title = format!("riops compare · {}", comparison.workload);
     Findings { conditions, results, conclusion, ..Findings::new(title) }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::experiment::evaluation::{AbView, AxisView, StudyKind, StudyView};
 use crate::report::document::{Document, Tone};
 use crate::report::effect::{change_interval, change_text, open_text, outcome_text};
+use crate::report::sections::why;
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::report::subjects::experiment::limits::common_bottleneck;
 use crate::stats::Outcome;
@@ -51,6 +52,10 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
     } else {
         document.known("best", best(view).unwrap_or_default());
         verdict(document, view);
+        let outcome = verdict_text(view).map(|(_, outcome)| outcome);
+        if let (Some(Outcome::Faster | Outcome::Slower), Some(time)) = (outcome, &view.time) {
+            why::why(document, time);
+        }
     }
     document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
     if let Some(word) = common_bottleneck(view) {

@@ -9,6 +9,7 @@ use crate::experiment::evaluation::{
 };
 use crate::figure::Figure;
 use crate::report::effect::{change_interval, change_text};
+use crate::report::sections::why;
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::stats::Direction;
 use crate::units::format::{factor, number_of, percent};
@@ -23,6 +24,7 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
     }
     let mut tables = cells(view);
     tables.extend(costs(view));
+    tables.extend(time(view));
     tables.extend(differences(view));
     tables.extend(view.improvement.as_ref().map(|improvement| summary(view, improvement)));
     tables.extend(view.effects.iter().map(|effect| axis_effect(view, effect)));
@@ -170,6 +172,13 @@ fn costs(view: &StudyView) -> Option<Table> {
         std::iter::once(name).chain(values).chain([against.map(change).into()]).collect()
     };
     Table::new(title, columns, Figure::costs().filter(is_counted).map(row)).filled()
+}
+
+/// The parts of the time of a transaction in the two cells of the improvement.
+fn time(view: &StudyView) -> Option<Table> {
+    let (time, improvement) = view.time.as_ref().zip(view.improvement.as_ref())?;
+    let [from, to] = differing_names(view, improvement.from, improvement.to);
+    Some(why::table("Time of a transaction".to_owned(), [&from, &to], time))
 }
 
 /// The table of all cells.

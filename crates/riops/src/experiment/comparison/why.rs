@@ -1,0 +1,420 @@
+//! Why a transaction takes longer or shorter in B: the change of its time as a sum of parts, and what else differs beside each.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::changes::{Change, Topic};
+use crate::figure::{Figure, Summary, TransactionTime};
+use crate::record::{Record, StageRecord, StatementUse, TimePart};
+use crate::stats::{Interval, difference};
+use crate::units::format::duration_us;
+
+/// Maximum number of properties that are named beside a part.
+const BESIDE_MAX: usize = 3;
+/// A cost that differs by less than this factor explains nothing.
+const COST_FACTOR: f64 = 1.1;
+/// A statement whose time per transaction differs by less than this share of the change explains nothing.
+const STATEMENT_SHARE: f64 = 0.2;
+/// A part that changed by less than this share of the time of a transaction is no cause.
+const CAUSE_SHARE: f64 = 0.01;
+
+/// Maximum number of characters of a statement.
+const STATEMENT_MAX: usize = 40;
+
+/// A run and one of its stages.
+pub(crate) type RunStage<'a> = (&'a Record, &'a StageRecord);
+
+/// The runs of A and of B in each block.
+pub(crate) type RunBlocks<'a> = [(Vec<RunStage<'a>>, Vec<RunStage<'a>>)];
+
+/// The change of the time of a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TimeChange {
+    /// The time in A, in microseconds: the mean of the runs.
+    pub a_us: f64,
+    /// The time in B.
+    pub b_us: f64,
+    /// Its parts, those that changed most first.
+    pub parts: Vec<PartChange>,
+}
+
+/// The change of a part of the time of a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartChange {
+    /// What the sessions did.
+    pub part: TimePart,
+    /// The part in A, in microseconds.
+    pub a_us: f64,
+    /// The part in B.
+    pub b_us: f64,
+    /// B minus A, within blocks.
+    pub change_us: f64,
+    /// The 95% interval of the change; absent with too few runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// Whether the part changed more than by chance, and by enough to matter.
+    pub is_cause: bool,
+    /// What else differs and may be the reason, the most likely first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+}
+
+/// Returns the change of the time of a transaction; `None` unless it is known of all runs. `changes` is what differs
+/// between them.
+#[must_use]
+pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
+    let times = |runs: &[RunStage<'_>]| -> Option<Vec<TransactionTime>> {
+        runs.iter().map(|&(record, stage)| Summary { record, stage }.transaction_time()).collect()
+    };
+    let blocks_of_times: Option<Vec<_>> =
+        blocks.iter().map(|(a, b)| Some((times(a)?, times(b)?))).collect();
+    let of_times = blocks_of_times.filter(|blocks| !blocks.is_empty())?;
+    let mean = |pick: &dyn Fn(&TransactionTime) -> f64, is_b: bool| {
+        let side = of_times.iter().flat_map(|(a, b)| if is_b { b } else { a });
+        let values: Vec<f64> = side.map(pick).collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    };
+    let (a_us, b_us) = (mean(&|time| time.us, false), mean(&|time| time.us, true));
+    let runs = |is_b: bool| -> Vec<RunStage<'_>> {
+        blocks.iter().flat_map(|(a, b)| if is_b { b.clone() } else { a.clone() }).collect()
+    };
+    let evidence = Evidence { a: runs(false), b: runs(true), changes };
+    let part = |part: TimePart| {
+        let values = |times: &[TransactionTime]| -> Vec<f64> {
+            times.iter().map(|time| time.of(part)).collect()
+        };
+        let of_blocks: Vec<_> = of_times.iter().map(|(a, b)| (values(a), values(b))).collect();
+        let found = difference(&of_blocks)?;
+        let interval = found
+            .reach
+            .map(|reach| Interval { low: found.value - reach, high: found.value + reach });
+        let is_beyond_chance = interval.is_some_and(|each| each.low > 0.0 || each.high < 0.0);
+        let is_cause = is_beyond_chance && found.value.abs() >= CAUSE_SHARE * a_us;
+        let (a_us, b_us) = (mean(&|time| time.of(part), false), mean(&|time| time.of(part), true));
+        (a_us != 0.0 || b_us != 0.0).then(|| PartChange {
+            part,
+            a_us,
+            b_us,
+            change_us: found.value,
+            interval,
+            is_cause,
+            beside: evidence.beside(part, found.value),
+        })
+    };
+    let mut parts: Vec<PartChange> = TimePart::ALL.into_iter().filter_map(part).collect();
+    parts.sort_by(|one, other| other.change_us.abs().total_cmp(&one.change_us.abs()));
+    Some(TimeChange { a_us, b_us, parts })
+}
+
+/// What is known about two groups of runs beside their times.
+struct Evidence<'a> {
+    a: Vec<RunStage<'a>>,
+    b: Vec<RunStage<'a>>,
+    changes: &'a [Change],
+}
+
+impl Evidence<'_> {
+    /// What may be the reason that a part changed by `change_us`: what was changed, then what follows from it.
+    fn beside(&self, part: TimePart, change_us: f64) -> Vec<String> {
+        let causes = self.changes.iter().filter(|change| is_cause(change));
+        let (specific, others): (Vec<_>, Vec<_>) =
+            causes.partition(|change| concerns(change, part));
+        let causes = specific.into_iter().chain(others).map(|change| {
+            format!("{} {}: {} → {}", change.topic.name(), change.name, change.a, change.b)
+        });
+        let follows =
+            self.costs(part, change_us).into_iter().chain(self.statements(part, change_us));
+        causes.take(BESIDE_MAX - 1).chain(follows).take(BESIDE_MAX).collect()
+    }
+
+    /// The costs that belong to a part and changed in the same direction.
+    fn costs(&self, part: TimePart, change_us: f64) -> Vec<String> {
+        let text = |&figure: &Figure| {
+            let (a, b) = (figure.of_all(&self.a)?.value, figure.of_all(&self.b)?.value);
+            let (less, more) = if change_us > 0.0 { (a, b) } else { (b, a) };
+            (more > 0.0 && more >= less * COST_FACTOR).then(|| {
+                format!(
+                    "{} per transaction: {} → {}",
+                    figure.name(),
+                    figure.text(a),
+                    figure.text(b)
+                )
+            })
+        };
+        costs_of(part).iter().filter_map(text).collect()
+    }
+
+    /// The statement whose time per transaction changed most, and just-in-time compilation.
+    fn statements(&self, part: TimePart, change_us: f64) -> Vec<String> {
+        if matches!(part, TimePart::Client | TimePart::Network) {
+            return Vec::new();
+        }
+        let least = STATEMENT_SHARE * change_us.abs();
+        let changed = |of: fn(&StatementUse) -> f64, query: Option<&str>| {
+            let (a, b) = (per_transaction(&self.a, of, query), per_transaction(&self.b, of, query));
+            let is_same_way = (b - a).is_sign_positive() == change_us.is_sign_positive();
+            ((b - a).abs() >= least && is_same_way).then_some((a, b))
+        };
+        let text = |name: &str, (a, b): (f64, f64)| {
+            format!("{name} per transaction: {} → {}", duration_us(a), duration_us(b))
+        };
+        let jit = changed(|each| each.jit_us, None).map(|both| text("JIT compilation", both));
+        let runs = self.a.iter().chain(&self.b);
+        let own =
+            runs.flat_map(|(_, stage)| stage.database.iter()).flat_map(|each| &each.statements);
+        let queries: BTreeSet<&str> =
+            own.filter(|each| each.is_own).map(|each| each.query.as_str()).collect();
+        let time = |each: &StatementUse| each.exec_us + each.plan_us;
+        let most = queries
+            .into_iter()
+            .filter_map(|query| Some((query, changed(time, Some(query))?)))
+            .max_by(|(_, one), (_, other)| {
+                (one.1 - one.0).abs().total_cmp(&(other.1 - other.0).abs())
+            });
+        let most = most.map(|(query, both)| text(&short(query), both));
+        jit.into_iter().chain(most).collect()
+    }
+}
+
+/// The start of a statement in one line.
+fn short(query: &str) -> String {
+    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(STATEMENT_MAX) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// The mean of a counter of the statements of the run, for each of all acknowledged transactions.
+fn per_transaction(
+    runs: &[RunStage<'_>],
+    of: fn(&StatementUse) -> f64,
+    query: Option<&str>,
+) -> f64 {
+    let of_run = |(_, stage): &RunStage<'_>| {
+        let statements = stage.database.iter().flat_map(|database| &database.statements);
+        let own =
+            statements.filter(|each| each.is_own && query.is_none_or(|query| each.query == query));
+        let operations = &stage.session_loop.operations;
+        let transactions: u64 = operations.iter().map(|each| each.acknowledged_transactions).sum();
+        own.map(of).sum::<f64>() / transactions.max(1) as f64
+    };
+    runs.iter().map(of_run).sum::<f64>() / runs.len().max(1) as f64
+}
+
+/// Whether a difference may be the reason of another one, and not only follow from the same reason.
+fn is_cause(change: &Change) -> bool {
+    match change.topic {
+        Topic::Plan => change.name != "seed",
+        Topic::Dataset
+        | Topic::Setting
+        | Topic::Version
+        | Topic::Environment
+        | Topic::AccessPath => true,
+        Topic::Condition => CONDITIONS.iter().any(|(name, _)| change.name.contains(name)),
+        Topic::Bottleneck | Topic::WaitEvent => false,
+    }
+}
+
+use TimePart::{
+    Client, Cpu, Ipc, Lock, LwLock, Network, OtherIo, Read, Temporary, Timeout, Wal, Write,
+};
+
+/// Conditions that are reasons, by a part of their name, with the parts that they change.
+const CONDITIONS: [(&str, &[TimePart]); 9] = [
+    ("locks of other sessions", &[Lock]),
+    ("processor speed", &[Cpu, Client]),
+    ("CPU used by other", &[Cpu, Client, Network]),
+    ("CPU withheld", &[Cpu, Client, Network]),
+    ("dead rows", &[Cpu, Read]),
+    ("order of the rows", &[Cpu, Read]),
+    ("neighboring rows", &[Cpu, Read]),
+    ("size, relative", &[Cpu, Read]),
+    ("checkpoints", &[Wal, Write, Read]),
+];
+
+/// Starts of the names of settings and properties of the environment, with the parts that they change.
+const NAMES: [(&str, &[TimePart]); 34] = [
+    ("synchronous_commit", &[Wal, Ipc]),
+    ("synchronous_standby_names", &[Ipc]),
+    ("fsync", &[Wal, Write]),
+    ("full_page_writes", &[Wal, Cpu]),
+    ("wal_", &[Wal, Cpu]),
+    ("commit_", &[Wal]),
+    ("max_wal_size", &[Wal, Write]),
+    ("checkpoint_", &[Wal, Write]),
+    ("bgwriter_", &[Write]),
+    ("shared_buffers", &[Read, Write, LwLock, Cpu]),
+    ("effective_io_concurrency", &[Read]),
+    ("io_", &[Read]),
+    ("work_mem", &[Temporary, Cpu]),
+    ("temp_", &[Temporary]),
+    ("jit", &[Cpu]),
+    ("enable_", &[Cpu, Read]),
+    ("random_page_cost", &[Cpu, Read]),
+    ("seq_page_cost", &[Cpu, Read]),
+    ("plan_cache_mode", &[Cpu]),
+    ("track_", &[Cpu]),
+    ("huge_pages", &[Cpu]),
+    ("deadlock_timeout", &[Lock]),
+    ("vacuum_", &[Timeout, Cpu]),
+    ("max_parallel", &[Ipc, Cpu]),
+    ("encryption", &[Network, Client, Cpu]),
+    ("address", &[Network]),
+    ("pooler", &[Network]),
+    ("driver of the client", &[Client, Network]),
+    ("client", &[Client, Network]),
+    ("CPU", &[Cpu, Client]),
+    ("processors", &[Cpu, Client]),
+    ("kernel", &[Cpu, Client]),
+    ("device", &[Read, Write, Wal, OtherIo]),
+    ("memory", &[Read]),
+];
+
+/// Whether a change is known to affect a part.
+fn concerns(change: &Change, part: TimePart) -> bool {
+    match change.topic {
+        Topic::AccessPath => matches!(part, Cpu | Read | Temporary | LwLock),
+        Topic::Version => part == Cpu,
+        Topic::Condition => {
+            let known = CONDITIONS.iter().find(|(name, _)| change.name.contains(name));
+            known.is_some_and(|(_, parts)| parts.contains(&part))
+        }
+        _ => {
+            let known = NAMES.iter().find(|(start, _)| change.name.starts_with(start));
+            known.is_some_and(|(_, parts)| parts.contains(&part))
+        }
+    }
+}
+
+/// The costs that belong to a part.
+fn costs_of(part: TimePart) -> &'static [Figure] {
+    match part {
+        Cpu => &[
+            Figure::BlocksHitPerTransaction,
+            Figure::BlocksReadPerTransaction,
+            Figure::WalBytesPerTransaction,
+        ],
+        Read => &[Figure::BlocksReadPerTransaction, Figure::DeviceReadsPerTransaction],
+        Write => &[Figure::BlocksWrittenPerTransaction, Figure::DeviceWritesPerTransaction],
+        Wal => &[Figure::WalFullPageImagesPerTransaction, Figure::WalBytesPerTransaction],
+        Temporary => &[Figure::TemporaryBytesPerTransaction],
+        Client => &[Figure::ClientCpuUsPerTransaction],
+        Network => &[Figure::ReceivedBytesPerTransaction, Figure::SentBytesPerTransaction],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{
+        CostRecord, DatabaseUse, OperationRecord, Sampled, SessionTime, WaitShare,
+    };
+    use crate::report::example_record;
+
+    /// A run of 10 s whose two sessions spend this time of each transaction in CPU and WAL, in µs, and 1 ms elsewhere.
+    fn run(cpu_us: f64, wal_us: f64) -> Record {
+        let mut record = example_record();
+        let stage = &mut record.stages[0];
+        let whole_us = cpu_us + wal_us + 1_000.0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a positive number"
+        )]
+        let transactions = (20e6 / whole_us) as u64;
+        stage.transactions = transactions;
+        stage.database_s = Some(19.8);
+        let (cpu, wal) = (cpu_us / whole_us, wal_us / whole_us);
+        let shares = [(TimePart::Cpu, cpu), (TimePart::Wal, wal)];
+        stage.probes = Some(Sampled {
+            waits: vec![WaitShare { event: "CPU".to_owned(), share: cpu }],
+            looks: 50,
+            session_time: shares
+                .map(|(part, share)| SessionTime { part, share, reach: Some(0.03) })
+                .to_vec(),
+            ..Sampled::default()
+        });
+        record
+    }
+
+    fn blocks<'a>(a: &'a [Record], b: &'a [Record]) -> Vec<(Vec<RunStage<'a>>, Vec<RunStage<'a>>)> {
+        let stages = |runs: &'a [Record]| runs.iter().map(|run| (run, &run.stages[0])).collect();
+        vec![(stages(a), stages(b))]
+    }
+
+    fn setting(name: &str, a: &str, b: &str) -> Change {
+        let [name, a, b] = [name, a, b].map(str::to_owned);
+        Change { topic: Topic::Setting, name, a, b }
+    }
+
+    #[test]
+    fn the_part_that_changed_most_is_first_and_has_its_setting_beside_it() {
+        let a = [run(500.0, 100.0), run(510.0, 110.0), run(490.0, 90.0)];
+        let b = [run(500.0, 800.0), run(520.0, 820.0), run(490.0, 780.0)];
+        let changes = [setting("jit", "off", "on"), setting("synchronous_commit", "off", "on")];
+        let found = time_change(&blocks(&a, &b), &changes).unwrap();
+        let wal = &found.parts[0];
+        assert_eq!((wal.part, wal.is_cause), (TimePart::Wal, true));
+        assert!((wal.change_us - 700.0).abs() < 1.0, "{wal:?}");
+        assert_eq!(wal.beside, ["setting synchronous_commit: off → on", "setting jit: off → on"]);
+        let cpu = found.parts.iter().find(|part| part.part == TimePart::Cpu).unwrap();
+        assert!(!cpu.is_cause, "{cpu:?}");
+        let sum: f64 = found.parts.iter().map(|part| part.change_us).sum();
+        assert!((sum - (found.b_us - found.a_us)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_follows_from_a_cause_is_named_after_it() {
+        let with = |mut record: Record, images: f64, exec_us: f64| {
+            let stage = &mut record.stages[0];
+            stage.cost =
+                Some(CostRecord { wal_full_page_images: Some(images), ..CostRecord::default() });
+            stage.database = Some(DatabaseUse {
+                statements: vec![StatementUse {
+                    query: "update t".to_owned(),
+                    is_own: true,
+                    calls: 100,
+                    exec_us,
+                    ..StatementUse::default()
+                }],
+                ..DatabaseUse::default()
+            });
+            stage.session_loop.operations = vec![OperationRecord {
+                acknowledged_transactions: 100,
+                ..OperationRecord::default()
+            }];
+            record
+        };
+        let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.1, 1_000.0));
+        let b = [(); 3].map(|()| with(run(500.0, 800.0), 0.9, 60_000.0));
+        let changes = [setting("full_page_writes", "off", "on")];
+        let found = time_change(&blocks(&a, &b), &changes).unwrap();
+        assert_eq!(
+            found.parts[0].beside,
+            [
+                "setting full_page_writes: off → on",
+                "full-page images per transaction: 0.100 → 0.900",
+                "update t per transaction: 10.0 µs → 600 µs"
+            ]
+        );
+        // Without a cause, what follows from it is what is known.
+        let found = time_change(&blocks(&a, &b), &[]).unwrap();
+        assert_eq!(found.parts[0].beside.len(), 2);
+    }
+
+    #[test]
+    fn equal_groups_and_single_runs_have_no_cause() {
+        let a = [run(500.0, 100.0), run(600.0, 200.0), run(400.0, 50.0)];
+        let b = [run(510.0, 110.0), run(590.0, 190.0), run(420.0, 70.0)];
+        let found = time_change(&blocks(&a, &b), &[]).unwrap();
+        assert!(found.parts.iter().all(|part| !part.is_cause), "{found:?}");
+        let single = time_change(&blocks(&a[..1], &b[..1]), &[]).unwrap();
+        assert!(single.parts.iter().all(|part| part.interval.is_none() && !part.is_cause));
+        let mut unsampled = a.clone();
+        unsampled[1].stages[0].probes = None;
+        assert_eq!(time_change(&blocks(&unsampled, &b), &[]), None);
+    }
+}
