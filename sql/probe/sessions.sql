@@ -10,7 +10,7 @@ select a.application_name = current_setting('application_name'),
             else coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') end,
        count(*)
   from pg_stat_get_activity(null) as a
- where a.pid <> pg_backend_pid()
+ where a.pid <> pg_backend_pid() and a.application_name <> 'riops probe'
    -- The server's own processes serve all sessions.
    and a.backend_type not in ('archiver', 'autovacuum launcher', 'background writer', 'checkpointer', 'io worker',
                               'logical replication launcher', 'logger', 'slotsync worker', 'startup', 'walreceiver',

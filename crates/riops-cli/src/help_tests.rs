@@ -90,7 +90,11 @@ fn a_default_typed_means_what_it_means_untyped() {
     let workloads = command.find_subcommand("run").unwrap().get_subcommands();
     let mut compared = 0;
     for workload in workloads.filter(|workload| workload.get_name() != "help") {
-        let untyped = plan(workload.get_name(), &[]).unwrap();
+        // There is nothing to observe by default.
+        let Some(untyped) = plan(workload.get_name(), &[]) else {
+            assert_eq!(workload.get_name(), "observe");
+            continue;
+        };
         for arg in workload.get_arguments().filter(|arg| arg.get_action().takes_values()) {
             let (Some(long), Some(default)) = (arg.get_long(), default(arg)) else {
                 continue;

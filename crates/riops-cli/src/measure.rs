@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
-use riops::plan::{Plan, PreparePolicy};
+use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::record::Point;
-use riops::record::{Record, Status};
+use riops::record::{ObservedRecord, Record, Status};
 use riops::report::{self, Extras, Form, FormError, Stream};
 use riops::run::{self, Observer};
 use riops::units::text::one_line;
@@ -68,7 +68,14 @@ impl Runner<'_> {
             let store = is_stored.then_some(given.store.as_str());
             let options = (Some(given.server.as_str()), store);
             let graph_options = (self.graph_options, options);
-            printed = print_with(record, &text, self.form, graph_options, &rest);
+            // Standard output is that of an observed command.
+            let of_command = |form: &dyn Form, record: &Record, extras: &Extras<'_>| {
+                crate::ui::print_error(&rest(form, record, extras)?);
+                Ok(String::new())
+            };
+            let is_apart = self.form.name() == "text" && runs_a_command(record);
+            let print: Print<'_> = if is_apart { &of_command } else { &rest };
+            printed = print_with(record, &text, self.form, graph_options, print);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
         let mut shown = Streamed { stream, intervals, plan };
@@ -178,6 +185,11 @@ fn print_with(
     Ok(())
 }
 
+/// Whether riops ran a command whose standard output is its own.
+fn runs_a_command(record: &Record) -> bool {
+    record.plan.work.get::<ObserveRun>().is_some_and(|run| !run.command.is_empty())
+}
+
 /// The exit code of a run that is printed in a form.
 pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
     match exit_code(record) {
@@ -186,8 +198,12 @@ pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
     }
 }
 
-/// The exit code of a run.
+/// The exit code of a run: that of an observed command, if it failed.
 pub(crate) fn exit_code(record: &Record) -> u8 {
+    let observed = record.stages.iter().find_map(|stage| stage.observed.as_ref());
+    if let Some(code) = observed.and_then(ObservedRecord::shell_code).filter(|&code| code != 0) {
+        return u8::try_from(code).unwrap_or(FAILED);
+    }
     match record.status {
         Status::Interrupted => INTERRUPTED,
         Status::Failed => FAILED,

@@ -265,7 +265,8 @@ type Values = BTreeMap<String, Vec<String>>;
 /// Whether an option with this value names a program, a file or an SQL expression, which a file must not permit itself.
 pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
     match option {
-        "allow-shell" | "trust" | "log" | "server-dir" | "server-data" | "cache-dir" => true,
+        "allow-shell" | "trust" | "log" | "server-dir" | "server-data" | "cache-dir"
+        | "command" | "count" | "probe" => true,
         "server-set" => {
             value.split_once('=').is_some_and(|(name, _)| names_program_or_file(name.trim()))
         }
@@ -283,7 +284,7 @@ const SEEDS: &[&str] = &["seed", "rand-seed"];
 fn purpose(line: &CommandLine) -> Purpose {
     match line.subcommands().first() {
         Some(&"prepare") => Purpose::Prepare,
-        Some(&"run" | &"sweep" | &"ab") => Purpose::Run,
+        Some(&"run" | &"observe" | &"sweep" | &"ab") => Purpose::Run,
         _ => Purpose::Other,
     }
 }

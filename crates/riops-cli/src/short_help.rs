@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 /// The commands with a short help, and the options that it shows. At most ten, in no particular order.
-const SHORT: [(&str, &str); 9] = [
+const SHORT: [(&str, &str); 10] = [
     (
         "run rows",
         "batch update-percent sessions duration rate threshold label output rows database",
@@ -15,6 +15,7 @@ const SHORT: [(&str, &str); 9] = [
         "distribution sessions duration rate threshold label output tables table-size database",
     ),
     ("run cbc", "size cold query-sessions query-duration keep label output database"),
+    ("observe", "for command count probe database-wide threshold label output database"),
     ("run ping", "statement sessions duration rate pipeline label output database"),
     ("prepare rows", "tables rows filler layout size recreate connections database"),
     ("prepare load", "rows table-name field-length recreate connections database"),
@@ -26,6 +27,9 @@ pub(crate) fn shortened(command: Command) -> Command {
     SHORT.into_iter().fold(command, |command, (path, shown)| {
         let (outer, inner) = path.split_once(' ').unwrap_or((path, ""));
         command.mut_subcommand(outer, |outer| {
+            if inner.is_empty() {
+                return shorten(outer, path, shown);
+            }
             outer.mut_subcommand(inner, |inner| shorten(inner, path, shown))
         })
     })

@@ -4,6 +4,7 @@ mod cbc;
 mod compare;
 mod live;
 mod load;
+mod observe;
 mod oltp;
 mod output;
 mod parsers;
@@ -90,7 +91,10 @@ pub(crate) fn built() -> &'static clap::Command {
 
 /// The command line, derived except for the output forms: each workload lists its own.
 fn derived_command() -> clap::Command {
-    WorkPlan::executable_names().into_iter().fold(Arguments::command(), |command, workload| {
+    let whole = Arguments::command().mut_subcommand("observe", |observe| {
+        observe.mut_arg("output", |output| run::output_of("observe", output))
+    });
+    WorkPlan::executable_names().into_iter().fold(whole, |command, workload| {
         let command = command.mut_subcommand("run", |run| {
             run.mut_subcommand(workload.clone(), |inner| {
                 inner.mut_arg("output", |output| run::output_of(&workload, output))
@@ -125,6 +129,7 @@ pub(crate) enum Command {
     },
     /// Measure a workload
     Run(Box<Run>),
+    Observe(Box<observe::RunObserve>),
     Sweep(Box<Sweep>),
     Ab(Box<Ab>),
     /// Verify that all acknowledged writes are present
@@ -228,6 +233,8 @@ workloads! {
     Ping(ping::RunPing),
     /// pgbench scripts
     Script(script::RunScript),
+    /// Any command
+    Observe(observe::RunObserve),
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,8 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
-    Driver, ErrorPolicy, LatencyLimit, OnError, Plan, PlanError, Protocol, RateStep, Schedule,
-    Spread, Stop, Threshold, WorkPlan,
+    Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Protocol, RateStep,
+    Schedule, Spread, Stop, Threshold, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
@@ -186,6 +186,9 @@ pub(crate) struct RecordOptions {
     /// Tag of the run (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     tag: Vec<(String, String)>,
+    /// Also read the number that a query returns, once an interval: 'lag=select …' (repeatable)
+    #[arg(long, value_name = "NAME=QUERY")]
+    probe: Vec<NamedQuery>,
 }
 
 impl RecordOptions {
@@ -197,6 +200,7 @@ impl RecordOptions {
             connect_within_s: self.thread_init_timeout.map(seconds),
             label: self.label.clone(),
             tags: self.tag.iter().cloned().collect(),
+            probes: self.probe.clone(),
             ..Plan::default()
         }
     }

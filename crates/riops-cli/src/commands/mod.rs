@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     match arguments.command {
         Command::Prepare { workload } => prepare::run(&workload, ui),
         Command::Run(options) => run::run(&options, ui),
+        Command::Observe(options) => run::run_workload(options.as_ref(), ui),
         Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
         Command::Ab(options) => ab::run(&options, ui),
         Command::Verify { workload } => verify::run(&workload, ui),
@@ -96,7 +97,7 @@ fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
                 }
                 is_second = true;
             }
-            interrupt.request();
+            interrupt.request_by(signal);
         }
     })?;
     Ok(())

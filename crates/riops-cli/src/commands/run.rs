@@ -14,7 +14,7 @@ use riops::{report, run};
 
 use super::graph::Graph;
 use super::repeat::Repeats;
-use crate::args::run::CommandOptions;
+use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
 use crate::live::Live;
@@ -29,14 +29,7 @@ const PLAN_BYTES_MAX: u64 = 4 * TEXT_BYTES_MAX;
 /// Runs the plan of the options or of `--plan`.
 pub(crate) fn run(command: &args::Run, ui: Ui) -> Result<ExitCode> {
     match (&command.workload, &command.plan) {
-        (Some(workload), _) => {
-            let workload = workload.options();
-            let plan = Plan { trust: Trust(true), ..workload.plan()? };
-            if let Some(notice) = workload.notice() {
-                ui.notice(&notice);
-            }
-            perform(&plan, &workload.options(), ui).map(|(code, _)| code)
-        }
+        (Some(workload), _) => run_workload(workload.options(), ui),
         (None, Some(file)) => {
             let plan = read_plan(file)?;
             run_existing_plan(plan, &command.again, None, ui).map(|(code, _)| code)
@@ -47,6 +40,15 @@ pub(crate) fn run(command: &args::Run, ui: Ui) -> Result<ExitCode> {
             refuse(text)
         }
     }
+}
+
+/// Runs the plan of the options of a workload.
+pub(crate) fn run_workload(workload: &dyn RunWorkload, ui: Ui) -> Result<ExitCode> {
+    let plan = Plan { trust: Trust(true), ..workload.plan()? };
+    if let Some(notice) = workload.notice() {
+        ui.notice(&notice);
+    }
+    perform(&plan, &workload.options(), ui).map(|(code, _)| code)
 }
 
 /// Runs the plan of a file, or that of the stored run `before`.

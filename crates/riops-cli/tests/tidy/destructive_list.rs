@@ -77,6 +77,11 @@ pub(crate) const LIST: &[Place] = &[
         "only in tests",
     ),
     (
+        "crates/riops/src/run/observe.rs",
+        &[("kill_process(", 1)],
+        "passes a signal that riops got on to the command that it started",
+    ),
+    (
         "crates/riops/src/server/embedded/cluster.rs",
         &[("fs::remove_dir(", 1), ("fs::rename(", 2), ("remove_dir_all", 3)],
         "the directory in which this process initializes or removes, or one with the marker of a killed riops; the data directory moved into it has the inode and the system identifier of the mark",

@@ -223,7 +223,15 @@ impl<'a> Summary<'a> {
     pub fn has_bottleneck(&self) -> bool {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
-        let is_measured = self.record.imported.is_none();
+        // Whether others wait for their client is their business.
+        let is_unknown = || {
+            matches!(
+                self.bottleneck(),
+                Bottleneck::Client | Bottleneck::Waiting | Bottleneck::ServerOrNetwork
+            )
+        };
+        let is_measured =
+            self.record.imported.is_none() && (self.stage.observed.is_none() || !is_unknown());
         is_measured
             && self.stage.transactions > 0
             && !has_failed
@@ -268,6 +276,12 @@ impl<'a> Summary<'a> {
     #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
         self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
+    }
+
+    /// Share of all processors of the client's machine that an observed command used, 0 to 1.
+    #[must_use]
+    pub fn command_machine_share(&self) -> Option<f64> {
+        self.machine_share(self.stage.observed.as_ref()?.command_cpu_s?)
     }
 
     /// Share of all processors of the client's machine that neither riops nor the server used, 0 to 1.

@@ -8,6 +8,7 @@ mod imported;
 mod keys;
 pub mod load;
 mod names;
+pub mod observe;
 pub mod oltp;
 mod part;
 mod pgbench;
@@ -16,6 +17,7 @@ pub mod ping;
 pub mod point;
 mod policy;
 mod profile;
+mod query;
 pub mod rows;
 mod run;
 pub mod script;
@@ -31,6 +33,7 @@ pub use error::{PlanError, require_printable};
 pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};
+pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
@@ -38,6 +41,7 @@ pub use policy::{
     Schedule, Stop, Trust,
 };
 pub use profile::RateStep;
+pub use query::NamedQuery;
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};

@@ -11,6 +11,7 @@ use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
 use super::profile::{self, RATE_MAX};
+use super::query::{self, NamedQuery};
 use super::rows::RowsRun;
 use super::spec::Common;
 use super::spread::Spread;
@@ -119,6 +120,9 @@ pub struct Plan {
     /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
+    /// Queries whose values are read once an interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<NamedQuery>,
     /// Whether the average row size is measured.
     #[serde(default)]
     pub row_size: bool,
@@ -167,6 +171,7 @@ impl Default for Plan {
             dataset: Parameters::new(),
             part: Parameters::new(),
             prepare: PreparePolicy::default(),
+            probes: Vec::new(),
             row_size: false,
             label: None,
             tags: BTreeMap::new(),
@@ -212,7 +217,9 @@ impl Plan {
     #[must_use]
     pub fn needs_trust(&self) -> Option<String> {
         let dataset = || self.prepared().ok()??.spec().needs_trust();
-        self.work.spec().needs_trust().or_else(dataset)
+        let probes =
+            || (!self.probes.is_empty()).then(|| "executes the queries of --probe".to_owned());
+        self.work.spec().needs_trust().or_else(dataset).or_else(probes)
     }
 
     /// Checks everything that can be checked without a server.
@@ -228,6 +235,7 @@ impl Plan {
         self.validate_times()?;
         self.validate_stop()?;
         self.validate_checkpoints()?;
+        query::validate("--probe", self.probes.iter())?;
         self.validate_latency_limit()?;
         self.validate_thresholds()?;
         if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
@@ -447,7 +455,15 @@ impl Plan {
             ));
         }
         for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
-            self.work.spec().validate_part(part)?;
+            match &part.probe {
+                None => self.work.spec().validate_part(part)?,
+                Some(name) if self.probes.iter().any(|probe| probe.name == *name) => {}
+                Some(name) => {
+                    return refuse(format!(
+                        "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"
+                    ));
+                }
+            }
         }
         match self.thresholds.iter().find(|threshold| threshold.requires_rate()) {
             Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(

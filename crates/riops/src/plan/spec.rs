@@ -75,6 +75,8 @@ pub struct Traits {
     pub dataset: Option<&'static str>,
     /// Whether it is the results of another tool, which `riops run` cannot execute.
     pub is_imported: bool,
+    /// Whether riops only observes what others do.
+    pub is_observed: bool,
     /// Whether the main result counts transactions and not rows.
     pub counts_transactions: bool,
     /// Whether rows were not counted.

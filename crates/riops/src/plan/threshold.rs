@@ -48,6 +48,10 @@ pub enum Metric {
     Reconnects,
     /// Transactions with an unknown outcome: a commit in flight on a lost connection.
     Unknown,
+    /// Mean value of a query of the user.
+    Probe,
+    /// Largest value of a query of the user.
+    ProbeMax,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,8 @@ pub struct Part {
     pub script: Option<String>,
     /// Number of the command in the script, from 1; absent for whole transactions.
     pub command: Option<usize>,
+    /// Name of a query of the user.
+    pub probe: Option<String>,
 }
 
 impl Part {
@@ -103,7 +109,7 @@ pub struct Threshold {
 pub enum ThresholdError {
     /// The syntax is invalid.
     #[error(
-        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{{script=NAME}}, p99{{command=N}}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
+        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{{script=NAME}}, p99{{command=N}}; of --probe: probe{{name=NAME}}, probe_max{{name=NAME}}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
     )]
     Syntax(String),
     /// A latency without a unit.
@@ -193,7 +199,9 @@ fn parse(text: &str) -> Option<Threshold> {
     };
     let metric = metric(name.trim())?;
     let is_of_parts = matches!(metric, Metric::Time(..) | Metric::Errors | Metric::Retries);
-    if part.is_some() && !is_of_parts {
+    let is_of_probe = matches!(metric, Metric::Probe | Metric::ProbeMax);
+    let has_probe = part.as_ref().is_some_and(|part| part.probe.is_some());
+    if is_of_probe != has_probe || part.is_some() && !is_of_parts && !is_of_probe {
         return None;
     }
     let value = match metric {
@@ -213,6 +221,9 @@ fn part(text: &str) -> Option<Part> {
             }
             (name, value) if name.trim() == "command" && part.command.is_none() => {
                 part.command = Some(value.trim().parse().ok()?);
+            }
+            (name, value) if name.trim() == "name" && part == Part::default() => {
+                part.probe = Some(value.trim().to_owned());
             }
             _ => return None,
         }
@@ -244,6 +255,8 @@ fn metric(name: &str) -> Option<Metric> {
         "retries" => Some(Metric::Retries),
         "reconnects" => Some(Metric::Reconnects),
         "unknown" => Some(Metric::Unknown),
+        "probe" => Some(Metric::Probe),
+        "probe_max" => Some(Metric::ProbeMax),
         _ => None,
     }
 }
@@ -338,7 +351,7 @@ mod tests {
     #[test]
     fn thresholds_of_scripts_and_commands_name_them() {
         let part = |text: &str| text.parse::<Threshold>().unwrap().part;
-        let expected = Part { script: None, command: Some(3) };
+        let expected = Part { command: Some(3), ..Part::default() };
         assert_eq!((part("p99{command=3}<5ms"), part("p99<5ms")), (Some(expected), None));
         let both = part("errors{script=a.sql, command=1} = 0").unwrap();
         assert_eq!((both.script.as_deref(), both.command), (Some("a.sql"), Some(1)));
@@ -347,7 +360,17 @@ mod tests {
         let second = part("p99{script=2}<1s").unwrap();
         assert_eq!(second.position(names.into_iter()), Some(1));
         assert_eq!(Part::default().position(names.into_iter()), None);
-        for text in ["tps{command=1}>5", "p99{}<1s", "p99{command=x}<1s", "p99{table=1}<1s"] {
+        let probe = part("probe_max{name=lag} < 5").unwrap();
+        assert_eq!(probe.probe.as_deref(), Some("lag"));
+        for text in [
+            "probe<5",
+            "probe{command=1}<5",
+            "p99{name=lag}<1s",
+            "tps{command=1}>5",
+            "p99{}<1s",
+            "p99{command=x}<1s",
+            "p99{table=1}<1s",
+        ] {
             assert!(text.parse::<Threshold>().is_err(), "{text}");
         }
     }

@@ -29,6 +29,7 @@ macro_rules! with_works {
                 Cbc(CbcRun)
                 Ping(crate::plan::ping::PingRun)
                 Script(crate::plan::script::ScriptRun)
+                Observe(crate::plan::observe::ObserveRun)
                 Imported(crate::plan::imported::ImportedRun)
             ]
             $($rest)*

@@ -12,14 +12,12 @@ const BATCHES_MAX: usize = 64;
 /// Fewer batches have no interval.
 const BATCHES_MIN: usize = 4;
 
-/// Number of sessions in each part, in one or more samples.
-type Counts = [u64; TimePart::COUNT];
+/// Number of sessions in each part, in one or more samples, and of all sessions.
+type Counts = ([u64; TimePart::COUNT], u64);
 
 /// Samples in batches of the same size.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
-    /// Number of sessions of a sample.
-    sessions: u64,
     /// Number of samples in a batch.
     size: u64,
     complete: Vec<Counts>,
@@ -29,9 +27,12 @@ pub(super) struct Batches {
 
 impl Batches {
     /// Adds a sample: the sessions in each part, of all sessions.
-    pub(super) fn add(&mut self, sessions: u64, counts: &Counts) {
-        (self.sessions, self.size) = (sessions, self.size.max(1));
-        add(&mut self.open.0, counts);
+    pub(super) fn add(&mut self, sessions: u64, counts: &[u64; TimePart::COUNT]) {
+        if sessions == 0 {
+            return;
+        }
+        self.size = self.size.max(1);
+        add(&mut self.open.0, &(*counts, sessions));
         self.open.1 += 1;
         if self.open.1 == self.size {
             self.complete.push(std::mem::take(&mut self.open).0);
@@ -51,15 +52,14 @@ impl Batches {
 
     /// Returns the parts that occurred with their shares.
     pub(super) fn shares(&self) -> Vec<SessionTime> {
-        let samples = self.size * self.complete.len() as u64 + self.open.1;
-        let all = (samples * self.sessions) as f64;
+        let batches = || self.complete.iter().chain([&self.open.0]);
+        let all = batches().map(|(_, sessions)| sessions).sum::<u64>() as f64;
         let share = |(at, part): (usize, TimePart)| {
-            let of = |counts: &Counts| counts.get(at).copied().unwrap_or_default();
-            let count = self.complete.iter().chain([&self.open.0]).map(of).sum::<u64>();
-            let batch = (self.size * self.sessions) as f64;
-            let means: Vec<f64> =
-                self.complete.iter().map(|counts| of(counts) as f64 / batch).collect();
-            let varies = mean_reach(&means).filter(|_| means.len() >= BATCHES_MIN);
+            let of = |(counts, _): &Counts| counts.get(at).copied().unwrap_or_default();
+            let count = batches().map(of).sum::<u64>();
+            let mean = |batch: &Counts| of(batch) as f64 / batch.1 as f64;
+            let means: Vec<f64> = self.complete.iter().map(mean).collect();
+            let varies = mean_reach(&means, 0.05).filter(|_| means.len() >= BATCHES_MIN);
             (count > 0).then(|| SessionTime {
                 part,
                 share: count as f64 / all,
@@ -78,9 +78,10 @@ fn least_reach(count: f64, all: f64) -> f64 {
 }
 
 fn add(sum: &mut Counts, counts: &Counts) {
-    for (sum, count) in sum.iter_mut().zip(counts) {
+    for (sum, count) in sum.0.iter_mut().zip(counts.0) {
         *sum += count;
     }
+    sum.1 += counts.1;
 }
 
 #[cfg(test)]
@@ -90,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    fn counts(of: &[(TimePart, u64)]) -> Counts {
-        let mut counts = Counts::default();
+    fn counts(of: &[(TimePart, u64)]) -> [u64; TimePart::COUNT] {
+        let mut counts = [0; TimePart::COUNT];
         for &(part, count) in of {
             counts[TimePart::ALL.iter().position(|each| *each == part).unwrap()] = count;
         }

@@ -26,6 +26,16 @@ fn seconds(clock: ClockId) -> f64 {
 /// Ticks of the kernel's process counters: 100 per second on all Linux platforms.
 const TICKS_PER_S: f64 = 100.0;
 
+/// Returns the CPU time of the children of this process that have ended, in seconds.
+#[must_use]
+pub fn reaped_cpu_s() -> Option<f64> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(13).map(str::parse::<u64>);
+    let (user, system) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some((user + system) as f64 / TICKS_PER_S)
+}
+
 /// Returns the CPU time of another process so far, user and system, in seconds; `None` if the process
 /// does not exist on this machine. The resolution is 1 ns with scheduler statistics in the kernel,
 /// otherwise 10 ms.

@@ -219,6 +219,14 @@ impl<'a> DatabaseProbe<'a> {
         Ok(Self { statements: Statements::new(self.connection, own, is_dedicated)?, ..self })
     }
 
+    /// The same for statements of which none is known: all are those of the run.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] if the connection fails.
+    pub fn with_all_statements(self, is_dedicated: bool) -> Result<Self, ConnectionError> {
+        self.with_statements(&[String::new()].into(), is_dedicated)
+    }
+
     /// Sets the time that the queries of one reading may take together.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {

@@ -17,6 +17,7 @@ mod network;
 pub mod process;
 pub mod processes;
 mod profile;
+pub mod queries;
 pub mod sampler;
 pub mod scans;
 mod speed;
@@ -34,7 +35,8 @@ use jiff::Timestamp;
 use crate::host::cgroup::{Cgroup, Throttling};
 
 use crate::record::{
-    DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure, ReadBytes, Sampled,
+    DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure, QuerySeries, ReadBytes,
+    Sampled,
 };
 use async_io::AsyncIo;
 use cpu::MachineCpu;
@@ -46,6 +48,7 @@ use network::NetworkTotals;
 use process::ProcessesIo;
 pub use processes::Place;
 use processes::{ProcessTable, ProcessesUse};
+use queries::QueryProbe;
 use sampler::Sampler;
 use threads::{Threads, ThreadsUse};
 use yugabytedb::ClusterProbe;
@@ -79,6 +82,7 @@ pub struct Probe<'a> {
     database: Option<DatabaseProbe<'a>>,
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
+    queries: Option<&'a mut QueryProbe>,
     /// Backend processes of the sessions.
     processes: Vec<i32>,
     /// Whether the caller set the processes.
@@ -147,6 +151,8 @@ pub struct MachineUse {
     pub processes_cpu_s: Option<f64>,
     /// Counters over time, if sampled.
     pub sampled: Option<Sampled>,
+    /// Values of the queries of the user.
+    pub queries: Vec<QuerySeries>,
 }
 
 impl<'a> Probe<'a> {
@@ -160,6 +166,7 @@ impl<'a> Probe<'a> {
             database: None,
             cluster: None,
             sampler: None,
+            queries: None,
             processes: Vec::new(),
             processes_known: false,
             server: Place::Elsewhere,
@@ -216,6 +223,12 @@ impl<'a> Probe<'a> {
         Self { sampler: Some(sampler), ..self }
     }
 
+    /// Adds the queries of the user.
+    #[must_use]
+    pub fn with_queries(self, queries: &'a mut QueryProbe) -> Self {
+        Self { queries: Some(queries), ..self }
+    }
+
     /// Sets the server processes to watch instead of those of all sessions; empty if they are not on
     /// this machine.
     #[must_use]
@@ -232,6 +245,9 @@ impl<'a> Probe<'a> {
     /// Reads the counters before the sessions connect.
     pub fn open(&mut self) {
         (self.start, self.end) = (None, None);
+        if let Some(queries) = &mut self.queries {
+            queries.open();
+        }
         if let Some(database) = &mut self.database {
             database.open();
         }
@@ -253,6 +269,9 @@ impl<'a> Probe<'a> {
         }
         if let Some(sampler) = &mut self.sampler {
             sampler.start(self.device.clone());
+        }
+        if let Some(queries) = &mut self.queries {
+            queries.start();
         }
         if let Some(database) = &mut self.database {
             database.start();
@@ -290,6 +309,9 @@ impl<'a> Probe<'a> {
         if let Some(sampler) = &mut self.sampler {
             sampler.end();
         }
+        if let Some(queries) = &mut self.queries {
+            queries.end();
+        }
         if let Some(cluster) = &mut self.cluster {
             cluster.end();
         }
@@ -305,6 +327,9 @@ impl<'a> Probe<'a> {
         }
         if let Some(sampler) = &mut self.sampler {
             sampler.close();
+        }
+        if let Some(queries) = &mut self.queries {
+            queries.close();
         }
         if let Some(database) = &mut self.database {
             database.close(processes);
@@ -423,6 +448,7 @@ impl<'a> Probe<'a> {
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
             processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
+            queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found().to_vec()),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum Watched {
     Nothing,
     /// One process of the server.
     Process(i32),
-    /// This number of sessions, which share the `application_name`.
+    /// This number of sessions, which share the `application_name`; 0 for those of the query, which has the idle ones, too.
     Sessions(u32),
 }
 
@@ -75,7 +75,7 @@ impl Profile {
                 *self.others.entry(application.clone()).or_default() += number;
             }
         }
-        self.batches.add(u64::from(sessions), &counts);
+        self.batches.add(u64::from(sessions).max(seen), &counts);
         *self.events.entry(IDLE.to_owned()).or_default() +=
             u64::from(sessions).saturating_sub(seen);
         waits_for_lock
@@ -125,6 +125,11 @@ impl Profile {
             .collect();
         shares.sort_by(|a, b| b.share.total_cmp(&a.share));
         shares
+    }
+
+    /// Returns the mean number of sessions in the samples.
+    pub(super) fn sessions(&self) -> f64 {
+        self.events.values().sum::<u64>() as f64 / self.samples.max(1) as f64
     }
 
     /// Returns the time of the sessions by what they did.

@@ -27,6 +27,8 @@ const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
 /// The same for all sessions of a run.
 const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../../../sql/probe/sessions.sql");
+/// The same for sessions that riops only observes.
+const OBSERVED: &str = include_str!("../../../../sql/probe/observed.sql");
 /// Sessions that hold the locks for which sessions of the run wait.
 const BLOCKERS: &str = include_str!("../../../../sql/probe/blockers.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
@@ -153,6 +155,19 @@ impl Sampler {
         if let Some(server) = &mut self.server {
             (server.watched, server.progress) = (Watched::Sessions(sessions), Progress::Unknown);
         }
+    }
+
+    /// Starts watching the sessions that fulfill a condition on `pg_stat_get_activity`, instead of those of the run.
+    ///
+    /// # Errors
+    /// Returns [`ConnectionError`] if the query cannot be prepared.
+    pub fn observe(&mut self, own: &str) -> Result<(), ConnectionError> {
+        if let Some(server) = &mut self.server {
+            server.connection.execute("deallocate riops_sessions")?;
+            server.connection.execute(&OBSERVED.replace("{own}", own))?;
+        }
+        self.watch_sessions(0);
+        Ok(())
     }
 
     /// Stops watching a process.
@@ -292,6 +307,9 @@ impl SamplerThread {
         sampled.waits = profile.waits();
         sampled.others = profile.others();
         sampled.blockers = profile.blockers();
+        let watched = self.server.as_ref().map(|server| server.watched);
+        sampled.observed_sessions =
+            (watched == Some(Watched::Sessions(0))).then(|| profile.sessions());
         sampled.session_time = profile.session_time();
         sampled.lock_waits = profile.lock_waits();
         sampled.looks = profile.samples();

@@ -129,7 +129,9 @@ impl Statements {
 
     /// Whether a normalized text is that of a statement of the run, or begins with that of the call of a loop in the server.
     fn is_own(&self, text: &str) -> bool {
-        let is_call = |own: &String| own.ends_with('(') && text.starts_with(own.as_str());
+        // An empty text is the beginning of all.
+        let is_start = |own: &String| own.ends_with('(') || own.is_empty();
+        let is_call = |own: &String| is_start(own) && text.starts_with(own.as_str());
         self.own.contains(text) || self.own.iter().any(is_call)
     }
 

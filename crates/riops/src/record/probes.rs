@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::database::LockWaits;
-use super::session_time::SessionTime;
+use super::session_time::{SessionTime, TimePart};
 use crate::stats::median;
 
 /// All counters over one interval. Values that were not measured are absent.
@@ -93,7 +93,7 @@ impl WaitShare {
     /// Whether a process of the server waits for something else than its client.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
-        !["CPU", "idle"].contains(&self.event.as_str()) && !self.event.starts_with("Client:")
+        !matches!(TimePart::of_event(&self.event), None | Some(TimePart::Cpu | TimePart::Network))
     }
 }
 
@@ -178,6 +178,9 @@ pub struct Sampled {
     /// The time of the sessions by what they did, from the same samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_time: Vec<SessionTime>,
+    /// Mean number of sessions in the samples, if riops only observed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_sessions: Option<f64>,
     /// Number of samples of the wait events.
     pub looks: u64,
     /// CPU time of sampling, in seconds; includes the server's share if the server is on this machine.

@@ -9,7 +9,9 @@ use super::database::{CacheState, DatabaseUse};
 use super::io::IoRecord;
 use super::machine::{Memory, NetworkUse, Pressure, ReadBytes};
 use super::neighbors::Neighbors;
+use super::observed::ObservedRecord;
 use super::probes::Sampled;
+use super::query_series::QuerySeries;
 use super::session_loop::LoopRecord;
 use super::statement::StatementRecord;
 
@@ -39,11 +41,14 @@ pub struct StageRecord {
     /// Name of the stage.
     pub name: String,
     /// `loop`: sessions repeat transactions; `server_loop`: the same, with the loop in the server;
-    /// `statement`: one statement that ran once.
+    /// `statement`: one statement that ran once; `observed`: the load of others.
     pub kind: String,
     /// The statement, if it ran once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementRecord>,
+    /// What riops observed without generating it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<ObservedRecord>,
     /// The sum of all service times over all sessions, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_s: Option<f64>,
@@ -120,6 +125,9 @@ pub struct StageRecord {
     /// Counters over time, and the wait events of the server process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,
+    /// Values of the queries of the user over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub query_series: Vec<QuerySeries>,
 }
 
 impl StageRecord {

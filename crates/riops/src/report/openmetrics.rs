@@ -77,6 +77,10 @@ pub const BACKLOG: Metric = metric(
     "Intended starts that were due but not sent at the end of the interval",
 );
 
+/// Values of the queries of the user.
+pub const PROBE: Metric =
+    metric(MetricType::Gauge, "probe", "Value of a query of the user, by its name");
+
 impl From<&Count> for Metric {
     fn from(count: &Count) -> Self {
         metric(MetricType::Counter, count.key, count.help)

@@ -12,6 +12,7 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::Probe;
 use crate::probe::locations::{Devices, Locations};
+use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, LiveStart, Record, SCHEMA, Status, Verdict};
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
@@ -110,6 +111,11 @@ impl<'a> ActiveRun<'a> {
             .with_server(self.environment.place())
             .with_network(self.control.is_over_network());
         Ok(probe.with_devices(&devices))
+    }
+
+    /// Returns the probe of the queries of the plan.
+    pub(super) fn query_probe(&self) -> QueryProbe {
+        QueryProbe::new(&self.server.conninfo, self.plan.interval(), self.plan.probes.clone())
     }
 
     /// Returns the record without its results.

@@ -2,10 +2,11 @@
 
 use super::conductor::Runner;
 use super::fill::Fill;
+use super::observe::Observe;
 use super::on_dataset::OnDataset;
 use super::steps::Steps;
 use crate::plan::work::dispatch_work;
-use crate::plan::{CbcRun, LoadRun, Spec, WorkPlan};
+use crate::plan::{CbcRun, LoadRun, ObserveRun, Spec, WorkPlan};
 use crate::workload::Build;
 
 /// The parameters of a workload, which select its runner.
@@ -29,6 +30,12 @@ impl Conducted for LoadRun {
 impl Conducted for CbcRun {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(Steps::new(self))
+    }
+}
+
+impl Conducted for ObserveRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Observe::new(self))
     }
 }
 

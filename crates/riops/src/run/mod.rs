@@ -11,6 +11,7 @@
 //!    - `on_dataset`, `OnDataset`: loops of sessions on a dataset that `find` finds, adopts or prepares, or
 //!      without a dataset. Every workload that implements `Build` gets it.
 //!    - `fill`, `Fill`: `load`. Each stage creates and fills the table again and verifies it.
+//!    - `observe`, `Observe`: a command that riops runs, or a time, without load of riops.
 //!    - `steps`, `Steps`: `cbc`. Statements that run once, in a separate database or schema, and its selects.
 //! 3. `conductor` calls the runner: `begin` (everything that can be refused is refused here, before anything is
 //!    changed), `stage` for each stage, and `end` (the ledger and the checks of the data). `stage` runs a loop of
@@ -38,6 +39,7 @@ mod error;
 mod fill;
 mod find;
 mod list;
+mod observe;
 mod on_dataset;
 mod parts;
 mod prepare;

@@ -1,9 +1,11 @@
 //! What was measured in the parts of a run.
 
+use std::process::ExitStatus;
+
 use crate::engine::{OnceResult, StageResult};
 use crate::plan::WorkPlan;
 use crate::probe::MachineUse;
-use crate::record::{CacheState, StatementPlan, UnknownOutcomes, VacuumRates};
+use crate::record::{CacheState, Point, StatementPlan, UnknownOutcomes, VacuumRates};
 use crate::workload::access::{Access, Finding};
 
 /// A session loop: its part of the plan and its measurements.
@@ -44,6 +46,25 @@ pub(crate) struct MeasuredStatement {
     pub caches: Option<CacheState>,
 }
 
+/// What riops observed, and its measurements.
+#[derive(Debug)]
+pub(crate) struct MeasuredObservation {
+    /// Time from the start to the end of the command, or the time that was planned.
+    pub seconds: f64,
+    /// How the command ended; absent without one.
+    pub status: Option<ExitStatus>,
+    /// Whether the user interrupted it.
+    pub interrupted: bool,
+    /// CPU time of the command, in seconds.
+    pub command_cpu_s: Option<f64>,
+    /// Number of counts, which are the first of the queries of the probes.
+    pub counts: usize,
+    /// The main count over time.
+    pub series: Vec<Point>,
+    /// Counters of the probes.
+    pub usage: MachineUse,
+}
+
 /// A part of a run with one result.
 #[derive(Debug)]
 pub(crate) enum Part {
@@ -51,6 +72,8 @@ pub(crate) enum Part {
     Loop(Box<Measured>),
     /// A statement that ran once.
     Statement(Box<MeasuredStatement>),
+    /// The load of others.
+    Observed(Box<MeasuredObservation>),
 }
 
 impl Part {
@@ -62,7 +85,7 @@ impl Part {
                 let result = &measured.result;
                 result.interrupted || result.failure.is_some() || result.breached.is_some()
             }
-            Self::Statement(_) => false,
+            Self::Statement(_) | Self::Observed(_) => false,
         }
     }
 }

@@ -106,7 +106,7 @@ fn resolve_unknown(
 fn measured_of(part: &Part) -> Option<&Measured> {
     match part {
         Part::Loop(measured) => Some(measured),
-        Part::Statement(_) => None,
+        Part::Statement(_) | Part::Observed(_) => None,
     }
 }
 

@@ -15,7 +15,8 @@ use crate::probe::yugabytedb::ClusterProbe;
 use crate::record::CacheState;
 use crate::run::parts::Measured;
 use crate::server::{ConnectionError, Feature};
-use crate::workload::{OnMessage, Stage, Work, Workload};
+use crate::units::sql;
+use crate::workload::{OnMessage, Stage, Workload};
 
 /// Number of notices of the server that are shown.
 const NOTICES_SHOWN: u64 = 20;
@@ -117,6 +118,7 @@ impl ActiveRun<'_> {
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler(connections)?;
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
+        let mut queries = self.query_probe();
         let mut probe = self.machine_probe(&tables)?;
         let is_closed = *connections == Connections::OfSessions;
         if is_closed {
@@ -139,17 +141,13 @@ impl ActiveRun<'_> {
                 None => database,
             });
         }
-        let mut probe = probe.with_cluster(cluster).with_sampler(&mut sampler);
+        let mut probe =
+            probe.with_cluster(cluster).with_sampler(&mut sampler).with_queries(&mut queries);
         let on_message = self.observer.messages();
         let notices = Arc::new(AtomicU64::new(0));
         let shows_all = self.plan.work.traits().allows_no_transactions;
         let on_notice = counted(&notices, &on_message, shows_all);
-        for session in &mut stage.sessions {
-            if let Work::Client(generator) = &mut session.work {
-                generator.show_with(&on_message);
-                generator.notify_with(&on_notice);
-            }
-        }
+        stage.show_with(&on_message, &on_notice);
         self.observer.stage(&stage.name, &self.plan);
         let result = run_stage(
             stage,
@@ -251,6 +249,20 @@ impl ActiveRun<'_> {
                 Ok(Sampler::new(self.plan.interval()))
             }
         }
+    }
+
+    /// Returns a sampler of the sessions that have an application name, or of all other sessions of the database.
+    pub(super) fn observing_sampler(
+        &mut self,
+        application: Option<&str>,
+    ) -> Result<Sampler, RunError> {
+        let mut sampler = self.sampler(&mut Connections::All.clone())?;
+        let own = match application {
+            Some(name) => format!("a.application_name = {}", sql::literal(name)),
+            None => "a.backend_type = 'client backend' and a.datid = (select oid from pg_database where datname = current_database())".to_owned(),
+        };
+        sampler.observe(&own)?;
+        Ok(sampler)
     }
 
     /// Returns a probe for the metrics of the YugabyteDB nodes.

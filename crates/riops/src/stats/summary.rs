@@ -40,7 +40,7 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     let (mean, squares) = moments(values);
     let degrees = n as f64 - 1.0;
     let stdev = (n > 1).then(|| (squares / degrees).sqrt());
-    let interval = mean_reach(values)
+    let interval = mean_reach(values, ALPHA)
         .filter(|_| n >= INTERVAL_MIN)
         // No figure of a run is negative.
         .map(|reach| Interval { low: (mean - reach).max(0.0), high: mean + reach });
@@ -53,12 +53,13 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
     })
 }
 
-/// Returns half the width of the 95 % interval of the mean, with Student's t distribution; `None` for fewer than two values.
+/// Returns half the width of the interval of the mean, with Student's t distribution, which misses the mean with the probability
+/// `alpha`; `None` for fewer than two values.
 #[must_use]
-pub fn mean_reach(values: &[f64]) -> Option<f64> {
+pub fn mean_reach(values: &[f64], alpha: f64) -> Option<f64> {
     let (n, (_, squares)) = (values.len() as f64, moments(values));
     let degrees = n - 1.0;
-    Some(two_sided_quantile(ALPHA, degrees)? * (squares / degrees / n).sqrt())
+    Some(two_sided_quantile(alpha, degrees)? * (squares / degrees / n).sqrt())
 }
 
 /// Returns the 95 % interval of the mean of each group, with the variation within all groups: a group of one value

@@ -335,6 +335,16 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// Sets what its sessions call with the output of their scripts, and with notices of the server.
+    pub fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
+        for session in &mut self.sessions {
+            if let Work::Client(generator) = &mut session.work {
+                generator.show_with(on_message);
+                generator.notify_with(on_notice);
+            }
+        }
+    }
+
     /// Returns the texts of its statements, each once. That of a loop in the server ends with the opening parenthesis.
     #[must_use]
     pub fn statement_texts(&self) -> BTreeSet<String> {

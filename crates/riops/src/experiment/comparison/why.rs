@@ -10,6 +10,8 @@ use crate::record::{Record, StageRecord, StatementUse, TimePart};
 use crate::stats::{Interval, difference};
 use crate::units::format::duration_us;
 
+/// The interval of a part misses the true change with this probability.
+const ALPHA: f64 = 0.05;
 /// Maximum number of properties that are named beside a part.
 const BESIDE_MAX: usize = 3;
 /// A cost that differs by less than this factor explains nothing.
@@ -60,16 +62,23 @@ pub struct PartChange {
     pub beside: Vec<String>,
 }
 
-/// Returns the change of the time of a transaction; `None` unless it is known of all runs. `changes` is what differs
+/// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
 #[must_use]
 pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
-    let times = |runs: &[RunStage<'_>]| -> Option<Vec<TransactionTime>> {
-        runs.iter().map(|&(record, stage)| Summary { record, stage }.transaction_time()).collect()
+    let times = |runs: &[RunStage<'_>]| -> Vec<TransactionTime> {
+        let time = |&(record, stage): &RunStage<'_>| Summary { record, stage }.transaction_time();
+        runs.iter().filter_map(time).collect()
     };
-    let blocks_of_times: Option<Vec<_>> =
-        blocks.iter().map(|(a, b)| Some((times(a)?, times(b)?))).collect();
-    let of_times = blocks_of_times.filter(|blocks| !blocks.is_empty())?;
+    // A run that was sampled too rarely is left out.
+    let of_times: Vec<_> = blocks
+        .iter()
+        .map(|(a, b)| (times(a), times(b)))
+        .filter(|(a, b)| !a.is_empty() && !b.is_empty())
+        .collect();
+    if of_times.is_empty() {
+        return None;
+    }
     let mean = |pick: &dyn Fn(&TransactionTime) -> f64, is_b: bool| {
         let side = of_times.iter().flat_map(|(a, b)| if is_b { b } else { a });
         let values: Vec<f64> = side.map(pick).collect();
@@ -85,11 +94,13 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
             times.iter().map(|time| time.of(part)).collect()
         };
         let of_blocks: Vec<_> = of_times.iter().map(|(a, b)| (values(a), values(b))).collect();
-        let found = difference(&of_blocks)?;
+        let found = difference(&of_blocks, ALPHA)?;
         let interval = found
             .reach
             .map(|reach| Interval { low: found.value - reach, high: found.value + reach });
-        let is_beyond_chance = interval.is_some_and(|each| each.low > 0.0 || each.high < 0.0);
+        // One of all parts would be beyond its 95% interval by chance.
+        let strict = difference(&of_blocks, ALPHA / TimePart::COUNT as f64)?;
+        let is_beyond_chance = strict.reach.is_some_and(|reach| strict.value.abs() > reach);
         let is_cause = is_beyond_chance && found.value.abs() >= CAUSE_SHARE * a_us;
         let (a_us, b_us) = (mean(&|time| time.of(part), false), mean(&|time| time.of(part), true));
         (a_us != 0.0 || b_us != 0.0).then(|| PartChange {
@@ -123,8 +134,8 @@ impl Evidence<'_> {
         let causes = specific.into_iter().chain(others).map(|change| {
             format!("{} {}: {} → {}", change.topic.name(), change.name, change.a, change.b)
         });
-        let follows =
-            self.costs(part, change_us).into_iter().chain(self.statements(part, change_us));
+        let (jit, statement) = self.statements(part, change_us);
+        let follows = jit.into_iter().chain(self.costs(part, change_us)).chain(statement);
         causes.take(BESIDE_MAX - 1).chain(follows).take(BESIDE_MAX).collect()
     }
 
@@ -145,10 +156,10 @@ impl Evidence<'_> {
         costs_of(part).iter().filter_map(text).collect()
     }
 
-    /// The statement whose time per transaction changed most, and just-in-time compilation.
-    fn statements(&self, part: TimePart, change_us: f64) -> Vec<String> {
+    /// Just-in-time compilation, and the statement whose time per transaction changed most.
+    fn statements(&self, part: TimePart, change_us: f64) -> (Option<String>, Option<String>) {
         if matches!(part, TimePart::Client | TimePart::Network) {
-            return Vec::new();
+            return (None, None);
         }
         let least = STATEMENT_SHARE * change_us.abs();
         let changed = |of: fn(&StatementUse) -> f64, query: Option<&str>| {
@@ -173,7 +184,7 @@ impl Evidence<'_> {
                 (one.1 - one.0).abs().total_cmp(&(other.1 - other.0).abs())
             });
         let most = most.map(|(query, both)| text(&short(query), both));
-        jit.into_iter().chain(most).collect()
+        (jit, most)
     }
 }
 
@@ -206,12 +217,8 @@ fn per_transaction(
 /// Whether a difference may be the reason of another one, and not only follow from the same reason.
 fn is_cause(change: &Change) -> bool {
     match change.topic {
-        Topic::Plan => change.name != "seed",
-        Topic::Dataset
-        | Topic::Setting
-        | Topic::Version
-        | Topic::Environment
-        | Topic::AccessPath => true,
+        Topic::Plan | Topic::Dataset => change.name != "seed",
+        Topic::Setting | Topic::Version | Topic::Environment | Topic::AccessPath => true,
         Topic::Condition => CONDITIONS.iter().any(|(name, _)| change.name.contains(name)),
         Topic::Bottleneck | Topic::WaitEvent => false,
     }
@@ -224,7 +231,7 @@ use TimePart::{
 /// Conditions that are reasons, by a part of their name, with the parts that they change.
 const CONDITIONS: [(&str, &[TimePart]); 9] = [
     ("locks of other sessions", &[Lock]),
-    ("processor speed", &[Cpu, Client]),
+    ("processor speed", &[Cpu, Client, Network]),
     ("CPU used by other", &[Cpu, Client, Network]),
     ("CPU withheld", &[Cpu, Client, Network]),
     ("dead rows", &[Cpu, Read]),
@@ -265,9 +272,10 @@ const NAMES: [(&str, &[TimePart]); 34] = [
     ("pooler", &[Network]),
     ("driver of the client", &[Client, Network]),
     ("client", &[Client, Network]),
-    ("CPU", &[Cpu, Client]),
-    ("processors", &[Cpu, Client]),
-    ("kernel", &[Cpu, Client]),
+    // A process that receives or sends a message is not active: short statements spend their CPU time in this part.
+    ("CPU", &[Cpu, Client, Network]),
+    ("processors", &[Cpu, Client, Network]),
+    ("kernel", &[Cpu, Client, Network]),
     ("device", &[Read, Write, Wal, OtherIo]),
     ("memory", &[Read]),
 ];
@@ -292,6 +300,7 @@ fn concerns(change: &Change, part: TimePart) -> bool {
 fn costs_of(part: TimePart) -> &'static [Figure] {
     match part {
         Cpu => &[
+            Figure::ServerCpuUsPerTransaction,
             Figure::BlocksHitPerTransaction,
             Figure::BlocksReadPerTransaction,
             Figure::WalBytesPerTransaction,
@@ -301,7 +310,12 @@ fn costs_of(part: TimePart) -> &'static [Figure] {
         Wal => &[Figure::WalFullPageImagesPerTransaction, Figure::WalBytesPerTransaction],
         Temporary => &[Figure::TemporaryBytesPerTransaction],
         Client => &[Figure::ClientCpuUsPerTransaction],
-        Network => &[Figure::ReceivedBytesPerTransaction, Figure::SentBytesPerTransaction],
+        Network => &[
+            Figure::ServerCpuUsPerTransaction,
+            Figure::ClientCpuUsPerTransaction,
+            Figure::ReceivedBytesPerTransaction,
+            Figure::SentBytesPerTransaction,
+        ],
         _ => &[],
     }
 }
@@ -415,6 +429,7 @@ mod tests {
         assert!(single.parts.iter().all(|part| part.interval.is_none() && !part.is_cause));
         let mut unsampled = a.clone();
         unsampled[1].stages[0].probes = None;
-        assert_eq!(time_change(&blocks(&unsampled, &b), &[]), None);
+        assert!(time_change(&blocks(&unsampled, &b), &[]).is_some());
+        assert_eq!(time_change(&blocks(&unsampled[1..2], &b), &[]), None);
     }
 }

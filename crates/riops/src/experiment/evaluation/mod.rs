@@ -71,11 +71,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         description: experiment.description.clone(),
         created_at: experiment.created_at.to_string(),
         kind,
-        workload: experiment
-            .cells
-            .first()
-            .map(|cell| cell.plan.work.traits().name.to_owned())
-            .unwrap_or_default(),
+        workload: workload(experiment),
         counts_transactions: counts_transactions(experiment),
         environment: Vec::new(),
         differences: differences(experiment, &groups),
@@ -205,6 +201,11 @@ fn levels<'a>(
             .view(slots),
     };
     levels.into_iter().map(of_level).collect()
+}
+
+fn workload(experiment: &Experiment) -> String {
+    let first = experiment.cells.first();
+    first.map(|cell| cell.plan.work.traits().name.to_owned()).unwrap_or_default()
 }
 
 fn counts_transactions(experiment: &Experiment) -> bool {

@@ -6,12 +6,12 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::openmetrics::{
-    BACKLOG, Labels, Metric, MetricsText, NODE_TRANSACTIONS, RUN, SESSIONS, STATEMENTS, TextFormat,
-    quantiles, tag_label,
+    BACKLOG, Labels, Metric, MetricsText, NODE_TRANSACTIONS, PROBE, RUN, SESSIONS, STATEMENTS,
+    TextFormat, quantiles, tag_label,
 };
 use super::row::Row;
 use crate::figure::{COUNTS, ROWS};
-use crate::record::{LatencyKind, Point, Record};
+use crate::record::{LatencyKind, Point, QuerySeries, Record};
 
 pub(super) fn text<'a>(records: &'a [Record]) -> String {
     let stages: Vec<Series<'a>> = Row::all(records)
@@ -40,6 +40,7 @@ pub(super) fn text<'a>(records: &'a [Record]) -> String {
     family(&STATEMENTS, &Series::statements);
     family(&NODE_TRANSACTIONS, &Series::nodes);
     family(&BACKLOG, &|series| series.gauge(|point| point.backlog.map(|count| count as f64)));
+    family(&PROBE, &Series::probes);
     for kind in LatencyKind::ALL {
         family(&kind.into(), &|series| series.quantiles(kind));
     }
@@ -137,6 +138,17 @@ impl<'a> Series<'a> {
             })
         };
         (0..nodes).flat_map(totals).collect()
+    }
+
+    fn probes(&self) -> Vec<Sample> {
+        let at =
+            |t_s: f64| self.start.checked_add(SignedDuration::try_from_secs_f64(t_s).ok()?).ok();
+        let of_series = |series: &'a QuerySeries| {
+            let labels = self.with("name", &series.name);
+            let points = series.points.iter();
+            points.map(move |point| (labels.clone(), point.value, at(point.t_s)))
+        };
+        self.row.stage.query_series.iter().flat_map(of_series).collect()
     }
 
     /// The quantiles of each interval: all of a time belong together.

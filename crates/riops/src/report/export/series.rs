@@ -1,5 +1,7 @@
 //! A row per interval of each stage.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::error::ExportError;
@@ -9,6 +11,9 @@ use crate::figure::{
     COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, SKIPPED, Statistic, per_second,
 };
 use crate::record::{LatencyKind, Point, Record};
+
+/// A value that was read this long after the end of an interval is that of its end, in seconds.
+const NEAR_S: f64 = 0.05;
 
 /// An interval of a stage.
 struct Interval<'a> {
@@ -28,7 +33,9 @@ pub(super) fn table(records: &[Record]) -> Result<String, ExportError> {
         let points = row.stage.session_loop.series.iter();
         points.map(move |point| Interval { row: *row, known, point })
     });
-    csv_table(&columns(), intervals)
+    let mut columns = columns();
+    columns.extend(probes(records));
+    csv_table(&columns, intervals)
 }
 
 fn columns<'a>() -> Vec<Column<Interval<'a>>> {
@@ -63,6 +70,22 @@ fn columns<'a>() -> Vec<Column<Interval<'a>>> {
     }
     columns.extend(csv_columns! { each: Interval<'a> => { node_transactions: nodes(each.point) }});
     columns
+}
+
+/// The values of the queries of the user at the ends of the intervals.
+fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
+    let all = records.iter().flat_map(|record| &record.stages).flat_map(|each| &each.query_series);
+    let names: BTreeSet<String> = all.map(|series| series.name.clone()).collect();
+    let column = |name: String| -> Column<Interval<'a>> {
+        let title = format!("probe_{name}");
+        let value = move |each: &Interval<'a>| {
+            let mut series = each.row.stage.query_series.iter();
+            let series = series.find(|series| series.name == name);
+            series.and_then(|series| series.at(each.point.t_s + NEAR_S)).into()
+        };
+        (title.into(), Box::new(value))
+    };
+    names.into_iter().map(column).collect()
 }
 
 /// The column of a count.

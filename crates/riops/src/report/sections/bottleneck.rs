@@ -116,7 +116,9 @@ pub(in crate::report) fn resources(document: &mut Document, summary: &Summary<'_
             format!("CPU quota of its cgroup exhausted in {} of the periods", percent(share));
         document.line("server", text);
     }
-    client(document, summary);
+    if summary.stage.observed.is_none() {
+        client(document, summary);
+    }
     network(document, summary);
     devices(document, summary);
 }
@@ -176,6 +178,7 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
         }
     };
     part("client", summary.client_machine_share());
+    part("command", summary.command_machine_share());
     part("server", summary.server_machine_share());
     part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
     let unseen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.unseen_cpu_share);

@@ -7,6 +7,7 @@ pub(super) mod failures;
 pub(super) mod mix;
 pub(super) mod nodes;
 pub(super) mod proof;
+pub(super) mod queries;
 pub(super) mod sources;
 pub(super) mod statements;
 pub(super) mod steadiness;

@@ -6,6 +6,7 @@ mod imported;
 mod load;
 mod measure;
 pub(super) mod next;
+mod observe;
 mod oltp;
 mod ping;
 mod point;

@@ -7,6 +7,7 @@ mod latencies;
 mod mix;
 mod neighbors;
 mod nodes;
+mod observed;
 mod operations;
 mod session_loop;
 mod sessions;
@@ -14,5 +15,6 @@ mod stage;
 mod statement;
 
 pub(super) use client::loops_are_shared;
+pub(super) use observed::observed;
 pub(super) use session_loop::stage;
 pub(super) use statement::statement;

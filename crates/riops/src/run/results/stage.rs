@@ -39,6 +39,7 @@ pub(super) fn with_counters(
         io_worker_reads,
         database,
         sampled,
+        queries,
         processes,
         seconds,
         // Stored elsewhere: as client CPU, device, loop or statement.
@@ -69,6 +70,7 @@ pub(super) fn with_counters(
         process_io: session_reads,
         io_worker_io: io_worker_reads,
         probes: probes(sampled, is_local),
+        query_series: queries,
         ..StageRecord::default()
     }
 }

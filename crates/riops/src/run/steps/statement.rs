@@ -88,11 +88,13 @@ impl Open {
         let local_data = active.environment.local_data();
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
+        let mut queries = active.query_probe();
         let probe = active.machine_probe(&tables)?;
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = probe
             .with_database(database.with_statements(&[sql.to_owned()].into(), true)?)
             .with_sampler(&mut self.sampler)
+            .with_queries(&mut queries)
             .with_processes(processes);
         let result = run_once(&mut self.work, sql, &mut probe)
             .with_context(|| format!("{} failed", step.key()))?;

@@ -5,14 +5,18 @@ mod reasons;
 mod thresholds;
 mod warnings;
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use crate::engine::{SessionError, StageResult};
-use crate::record::{Check, HistogramError, Record, StageRecord, Status, Warning, WarningKind};
-use crate::run::parts::{Ending, Measured, MeasuredStatement, Part};
+use crate::record::{
+    Check, HistogramError, QuerySeries, Record, StageRecord, Status, Warning, WarningKind,
+};
+use crate::run::parts::{Ending, Measured, MeasuredObservation, MeasuredStatement, Part};
 use crate::run::results;
 use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
 use reasons::{of_loop, strict_reasons, unlike_planned};
-use thresholds::thresholds_of;
+use thresholds::{thresholds_of, thresholds_of_stage};
 use warnings::warnings;
 
 /// Adds the measured parts to a record without results, and judges them.
@@ -33,6 +37,7 @@ pub(super) fn judge(
         match part {
             Part::Loop(measured) => judge.add_loop(*measured)?,
             Part::Statement(measured) => judge.add_statement(*measured),
+            Part::Observed(measured) => judge.add_observation(*measured),
         }
     }
     let mut record = judge.record;
@@ -74,7 +79,7 @@ impl Judge<'_> {
         }
         let wrong_replies = each.result.wrong_replies;
         let accesses = accesses_of(&each.result, self.expected, name.as_deref());
-        self.record.thresholds.extend(thresholds_of(&each.result, plan, name.as_deref())?);
+        self.record.thresholds.extend(thresholds_of(&each, plan, name.as_deref())?);
         let stage = results::stage(each, plan, &self.record.client)?;
         let mut add =
             |reason: String| self.record.verdict.reasons.push(format!("{of_stage}{reason}"));
@@ -139,6 +144,18 @@ impl Judge<'_> {
         self.record.verdict.warnings.extend(of_stage);
     }
 
+    fn add_observation(&mut self, each: MeasuredObservation) {
+        if each.interrupted {
+            self.record.status = Status::Interrupted;
+        }
+        self.record.verdict.reasons.extend(observation_reasons(&each));
+        let plan = &self.record.plan;
+        let stage = results::observed(each, plan, &self.record.client);
+        self.record.thresholds.extend(thresholds_of_stage(&stage, plan));
+        self.add_warnings(&stage, None);
+        self.record.stages.push(stage);
+    }
+
     fn add_statement(&mut self, each: MeasuredStatement) {
         if let Some((access, finding)) = &each.finding {
             let record = access_of_statement(&each.name, access, finding);
@@ -160,6 +177,26 @@ impl Judge<'_> {
         self.add_warnings(&stage, name.as_ref());
         self.record.stages.push(stage);
     }
+}
+
+/// Returns why an observation is not what was asked for.
+fn observation_reasons(measured: &MeasuredObservation) -> Vec<String> {
+    let ended = measured.status.and_then(|status| match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("the command exited with {code}")),
+        (None, signal) => {
+            let signal =
+                signal.map_or_else(|| "a signal".to_owned(), |each| format!("signal {each}"));
+            Some(format!("{signal} ended the command"))
+        }
+    });
+    let unread = |series: &QuerySeries| {
+        let error = series.error.clone().unwrap_or_else(|| "no value".to_owned());
+        let text = format!("the count {} was not read: {error}", series.name);
+        (series.points.len() < 2).then_some(text)
+    };
+    let counts = measured.usage.queries.iter().take(measured.counts);
+    ended.into_iter().chain(counts.filter_map(unread)).collect()
 }
 
 /// Returns how a stage ended, and the reason if it did not end as planned.

@@ -3,14 +3,18 @@
 use crate::engine::StageResult;
 use crate::metrics::Figures;
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
-use crate::record::{AtLeast, HistogramError, Latencies, ThresholdRecord};
+use crate::record::{
+    AtLeast, HistogramError, Latencies, QuerySeries, StageRecord, ThresholdRecord,
+};
+use crate::run::parts::Measured;
 
 /// Returns each threshold with its measured value.
 pub(super) fn thresholds_of(
-    result: &StageResult,
+    measured: &Measured,
     plan: &Plan,
     stage: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
+    let result = &measured.result;
     let (service, response) = result.recorder.latencies()?;
     let figures = Figures {
         waiting: result.starts.map(|starts| starts.waiting),
@@ -23,6 +27,9 @@ pub(super) fn thresholds_of(
                 of_kind.map(|of| of.figure(quantity)).transpose()?.flatten()
             }
             (None, metric) => exact(figures.get(metric)),
+            (Some(Part { probe: Some(name), .. }), metric) => {
+                exact(of_probe(&measured.usage.queries, name, metric))
+            }
             (Some(part), metric) => figure_of_part(result, metric, part)?,
         };
         let ended_run = result.breached.as_ref() == Some(threshold);
@@ -41,6 +48,34 @@ pub(super) fn thresholds_of(
         })
     };
     plan.thresholds.iter().map(judge).collect()
+}
+
+/// Returns each threshold with its value in a stage whose transactions riops did not send.
+pub(super) fn thresholds_of_stage(stage: &StageRecord, plan: &Plan) -> Vec<ThresholdRecord> {
+    let judge = |threshold: &Threshold| {
+        let found = match (&threshold.part, threshold.metric) {
+            (Some(Part { probe: Some(name), .. }), metric) => {
+                of_probe(&stage.query_series, name, metric)
+            }
+            (None, Metric::TransactionsPerS) => Some(stage.throughput.transactions_per_s),
+            _ => None,
+        };
+        ThresholdRecord {
+            stage: None,
+            threshold: threshold.clone(),
+            found,
+            at_least: false,
+            held: found.is_some_and(|found| threshold.is_met_by(found)),
+            ended_run: false,
+        }
+    };
+    plan.thresholds.iter().map(judge).collect()
+}
+
+/// Returns the value of a metric for a query of the user.
+fn of_probe(series: &[QuerySeries], name: &str, metric: Metric) -> Option<f64> {
+    let found = series.iter().find(|each| each.name == name)?;
+    if metric == Metric::ProbeMax { found.max() } else { found.mean() }
 }
 
 fn exact(value: Option<f64>) -> Option<AtLeast> {

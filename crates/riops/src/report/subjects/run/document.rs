@@ -17,6 +17,7 @@ use crate::report::sections::failures::{drained, failures, late, missing, pause,
 use crate::report::sections::mix::{few_transactions, mix};
 use crate::report::sections::nodes::nodes;
 use crate::report::sections::proof::proof;
+use crate::report::sections::queries::queries;
 use crate::report::sections::sources::sources;
 use crate::report::sections::statements::statements;
 use crate::report::sections::steadiness::steadiness;
@@ -225,6 +226,7 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     window(document, summary);
     sources(document, stage);
     if stage.transactions > 0 {
+        queries(document, stage);
         statements(document, stage);
         waits(document, summary);
         resources(document, summary);

@@ -21,6 +21,7 @@ use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::sections::bottleneck::resources;
 use crate::report::sections::cost;
 use crate::report::sections::failures::{drained, failures, late};
+use crate::report::sections::queries::queries;
 use crate::report::sections::sources::sources;
 use crate::report::sections::statements;
 use crate::report::sections::time;
@@ -217,6 +218,7 @@ fn machine(record: &Record, id: &str) -> Section {
     let section = Section::of(id, "Machine and devices", |document| {
         if let Some(summary) = single(record) {
             window(document, &summary);
+            queries(document, summary.stage);
             sources(document, summary.stage);
             resources(document, &summary);
         }

@@ -2,7 +2,7 @@
 //! Several stages follow each other on one time axis, which starts at zero.
 
 use crate::figure::{Statistic, per_second};
-use crate::record::{LatencyKind, Point, ProbePoint, Record, Sampled, StageRecord};
+use crate::record::{LatencyKind, Point, ProbePoint, QueryPoint, Record, Sampled, StageRecord};
 use crate::report::chart::lines::{Lines, line};
 use crate::report::chart::{Axis, AxisScale, Chart, Mark, Series, Unit};
 use crate::report::words::{self, TRANSACTIONS};
@@ -130,8 +130,9 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
     };
     let waiting: &[(&str, Pick<Point>)] =
         &[("waiting", |point| Some(point.backlog? as f64).filter(|_| point.backlog.is_some()))];
-    let charts = [
-        timeline.picked("throughput", "Throughput", per_s(main.0), &[main]),
+    let charts = [timeline.picked("throughput", "Throughput", per_s(main.0), &[main])];
+    let charts = charts.into_iter().flatten().chain(queries(record, id));
+    let others = [
         latency(&timeline),
         errors(&timeline),
         timeline.picked(
@@ -142,7 +143,35 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
         ),
         nodes(&timeline, record),
     ];
-    charts.into_iter().flatten().collect()
+    charts.chain(others.into_iter().flatten()).collect()
+}
+
+/// The values of each query of the user.
+fn queries(record: &Record, id: &str) -> Vec<Chart> {
+    let mut names: Vec<&str> = Vec::new();
+    for series in record.stages.iter().flat_map(|stage| &stage.query_series) {
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    let chart = |name: &str| {
+        let points = |stage: &'_ StageRecord| -> Option<usize> {
+            stage.query_series.iter().position(|series| series.name == name)
+        };
+        let timeline: Timeline<'_, QueryPoint> = Timeline::new(
+            id,
+            record,
+            |stage| {
+                let series = points(stage).and_then(|at| stage.query_series.get(at));
+                series.map_or(&[], |series| series.points.as_slice())
+            },
+            |point| point.t_s,
+        );
+        let y = Axis::of("", Unit::Count, AxisScale::Linear);
+        let line = timeline.line(name, |point| Some(point.value));
+        timeline.chart(&format!("probe-{name}"), name, y, vec![line])
+    };
+    names.into_iter().filter_map(chart).collect()
 }
 
 fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {

@@ -1,0 +1,77 @@
+//! What a transaction costs, and which statements the server executed: counters of several sources that must agree.
+
+use crate::fixture::database;
+
+#[test]
+fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
+    let database = database("costs_rows");
+    database.connect().execute("create extension pg_stat_statements").unwrap();
+    let line = "run rows --prepare --rows 20000 --tables 1 --batch 10 --update-percent 50 -c 2 --duration 2s \
+                --warmup 0 --output json";
+    let record = database.riops(line).expect(0).json();
+    let stage = &record["stages"][0];
+    let operations = stage["operations"].as_array().unwrap();
+    let transactions: u64 =
+        operations.iter().map(|each| each["acknowledged_transactions"].as_u64().unwrap()).sum();
+    let statements = stage["database"]["statements"].as_array().unwrap();
+    let own: Vec<_> = statements.iter().filter(|each| each["is_own"] == true).collect();
+    let sum = |field: &str| own.iter().map(|each| each[field].as_f64().unwrap()).sum::<f64>();
+    assert_eq!(own.len(), 2, "{statements:?}");
+    // EXPLAIN and the probes of riops are no statements of the run.
+    assert!((sum("calls") - transactions as f64).abs() <= 4.0, "{} {transactions}", sum("calls"));
+    let cost = &stage["cost"];
+    let value = |field: &str| cost[field].as_f64().unwrap();
+    let blocks = value("blocks_hit") + value("blocks_read");
+    let of_statements = (sum("blocks_hit") + sum("blocks_read")) / transactions as f64;
+    assert!((blocks / of_statements - 1.0).abs() < 0.02, "{blocks} {of_statements}");
+    assert!(value("blocks_dirtied") > 0.0 && sum("wal_bytes") > 0.0, "{cost}");
+    assert!((value("rows") - 10.0).abs() < 1e-9, "{cost}");
+    assert!(value("server_cpu_us") > 0.0 && value("client_cpu_us") > 0.0, "{cost}");
+    // Through a socket of this machine.
+    assert_eq!(cost["received_bytes"], serde_json::Value::Null);
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("cost         per transaction: server CPU"), "{text}");
+    assert!(text.contains("per row: server CPU"), "{text}");
+    assert!(text.contains("statements   "), "{text}");
+    let csv = database.riops("runs export last --format csv").expect(0).stdout;
+    let header = csv.lines().next().unwrap();
+    assert!(header.contains(",server_cpu_us_per_transaction,server_cpu_us_per_row,"), "{header}");
+}
+
+#[test]
+fn statements_of_a_script_are_recognized_with_every_protocol() {
+    let database = database("costs_script");
+    database.connect().execute("create extension pg_stat_statements").unwrap();
+    database.riops("prepare script --scale 1").expect(0);
+    for protocol in ["simple", "extended", "prepared"] {
+        let line = format!(
+            "run script -b simple-update -c 1 --transactions 50 --warmup 0 --protocol {protocol} --output json"
+        );
+        let record = database.riops(&line).expect(0).json();
+        let statements = record["stages"][0]["database"]["statements"].as_array().unwrap();
+        let calls = |start: &str| {
+            let own = statements.iter().filter(|each| each["is_own"] == true);
+            own.filter(|each| each["query"].as_str().unwrap().starts_with(start))
+                .map(|each| each["calls"].as_u64().unwrap())
+                .sum::<u64>()
+        };
+        for start in ["UPDATE pgbench_accounts", "SELECT abalance", "INSERT INTO pgbench_history"] {
+            assert_eq!(calls(start), 50, "{protocol}: {start}: {statements:?}");
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_the_time_of_a_transaction_add_up() {
+    let database = database("costs_time");
+    database.riops("prepare point --rows 1000").expect(0);
+    let line = "run point -c 4 --duration 3s --warmup 0 --op update";
+    let text = database.riops(line).expect(0).stdout;
+    let record = database.riops("runs show last --output json").expect(0).json();
+    let stage = &record["stages"][0];
+    let parts = stage["probes"]["session_time"].as_array().unwrap();
+    assert!(!parts.is_empty(), "{stage}");
+    let shares: f64 = parts.iter().map(|part| part["share"].as_f64().unwrap()).sum();
+    assert!(shares > 0.0 && shares <= 1.0 + 1e-9, "{parts:?}");
+    assert!(text.contains("time         ") && text.contains("per transaction: "), "{text}");
+}

@@ -1,0 +1,138 @@
+//! `riops observe`: measures around a command without getting in its way. Also `--probe`.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::crash::kill;
+use crate::fixture::{CommandOutput, Database, database, until};
+
+fn observed(database: &Database, options: &str, command: &[&str]) -> CommandOutput {
+    CommandOutput::of(database.command(&format!("observe {options} --")).args(command))
+}
+
+#[test]
+fn input_output_and_exit_code_are_those_of_the_command() {
+    let database = database("observe_pipes");
+    let mut command = database.command("observe --");
+    command.args(["sh", "-c", "cat; echo told >&2; exit 3"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    let output = CommandOutput::from(child.wait_with_output().unwrap()).expect(3);
+    assert_eq!(output.stdout, "hello\n");
+    assert!(output.stderr.contains("told\n"), "{}", output.stderr);
+    assert!(output.stderr.contains("NO: the command exited with 3"), "{}", output.stderr);
+    let record = database.riops("runs show last --output json").expect(0).json();
+    let stage = &record["stages"][0];
+    assert_eq!((&record["workload"], &stage["kind"]), (&"observe".into(), &"observed".into()));
+    assert_eq!(stage["observed"]["exit_code"], 3);
+    assert_eq!(record["verdict"]["valid"], false);
+}
+
+#[test]
+fn a_count_is_read_before_and_after_and_is_the_main_figure() {
+    let database = database("observe_count");
+    database.connect().execute("create sequence s; create table t as select 1 as i").unwrap();
+    let count = ["--count", "calls=select nextval('s')", "--count", "none=select 5", "--", "true"];
+    let mut command = database.command("observe --output json");
+    let record = CommandOutput::of(command.args(count)).expect(0).json();
+    let stage = &record["stages"][0];
+    let counts = stage["observed"]["counts"].as_array().unwrap();
+    assert_eq!((&counts[0]["count"], &counts[1]["count"]), (&1.0.into(), &0.0.into()));
+    assert_eq!(stage["transactions"], 1);
+    assert_eq!(stage["throughput"]["transactions_per_s"], counts[0]["per_s"]);
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(text.contains("count        calls/s ") && text.contains("(1.00 in total)"), "{text}");
+    assert!(text.contains("riops generated no load"), "{text}");
+    let failing = ["--count", "x=select i / 0 from t", "--", "true"];
+    let output = CommandOutput::of(database.command("observe").args(failing)).expect(3);
+    assert!(output.stderr.contains("the count x was not read"), "{}", output.stderr);
+}
+
+#[test]
+fn a_signal_ends_the_command_in_order() {
+    let database = database("observe_signal");
+    let script = "trap 'echo ended; exit 9' TERM; echo started >&2; while :; do sleep 0.05; done";
+    let mut command = database.command("observe --");
+    let child = until(command.args(["sh", "-c", script]), "started");
+    kill(child.id(), "-TERM");
+    let output = CommandOutput::from(child.wait_with_output().unwrap()).expect(9);
+    assert_eq!(output.stdout, "ended\n");
+    let record = database.riops("runs show last --output json").expect(0).json();
+    assert_eq!(record["status"], "interrupted");
+}
+
+#[test]
+fn a_plan_that_was_read_needs_trust_for_its_command() {
+    let database = database("observe_trust");
+    observed(&database, "", &["true"]).expect(0);
+    let refused = database.riops("runs rerun last").expect(2);
+    assert!(refused.stderr.contains("executes the command true"), "{}", refused.stderr);
+    database.riops("runs rerun last --trust").expect(0);
+    observed(&database, "", &["riops-no-such-program"]).expect(2);
+    let nothing = database.riops("observe").expect(2);
+    assert!(nothing.stderr.contains("nothing to observe"), "{}", nothing.stderr);
+}
+
+#[test]
+fn sessions_of_others_are_observed_for_a_time() {
+    let database = database("observe_time");
+    let mut session = database.connect();
+    let other = std::thread::spawn(move || session.query("select pg_sleep(4)").map(drop));
+    let line = "observe --for 2s --interval 500ms --output json";
+    let record = database.riops(line).expect(0).json();
+    let stage = &record["stages"][0];
+    let waits = stage["probes"]["waits"].as_array().unwrap();
+    assert!(waits.iter().any(|wait| wait["event"] == "Timeout:PgSleep"), "{waits:?}");
+    assert!(stage["probes"]["observed_sessions"].as_f64() > Some(0.5), "{stage}");
+    other.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_sweep_compares_commands_by_a_count() {
+    let database = database("observe_sweep");
+    database.connect().execute("create sequence s").unwrap();
+    let arguments =
+        ["--count", "n=select nextval('s')", "--axis", "command=true,sleep 0.1", "--output", "csv"];
+    let output = CommandOutput::of(database.command("sweep observe --repeat 1").args(arguments));
+    let csv = output.expect(0).stdout;
+    let rates = csv.lines().filter(|line| line.contains(",transactions_per_s,"));
+    assert_eq!(rates.count(), 2, "{csv}");
+}
+
+#[test]
+fn probes_are_sampled_each_interval_and_their_errors_do_not_end_the_run() {
+    let database = database("probe");
+    let arguments = [
+        "--probe",
+        "one=select 1",
+        "--probe",
+        "bad=select 1 / (random() > 2)::int",
+        "--threshold",
+        "probe{name=one}=1",
+        "--threshold",
+        "probe_max{name=one}<1",
+    ];
+    let line = "run ping -c 1 --duration 1s --warmup 0 --interval 200ms --output json";
+    let record = CommandOutput::of(database.command(line).args(arguments)).expect(99).json();
+    let series = record["stages"][0]["query_series"].as_array().unwrap();
+    let [one, bad] = series.as_slice() else { panic!("{series:?}") };
+    assert!(one["points"].as_array().unwrap().len() >= 3, "{one}");
+    assert_eq!(one["points"][0]["value"], 1.0);
+    assert!(bad["failures"].as_u64() >= Some(3) && bad["points"].as_array().unwrap().is_empty());
+    assert!(bad["error"].as_str().unwrap().contains("division by zero"), "{bad}");
+    let thresholds = record["thresholds"].as_array().unwrap();
+    assert_eq!((&thresholds[0]["held"], &thresholds[1]["held"]), (&true.into(), &false.into()));
+    let csv = database.riops("runs export last --format csv --series").expect(0).stdout;
+    assert!(csv.lines().next().unwrap().ends_with(",probe_bad,probe_one"), "{csv}");
+    assert!(csv.lines().nth(1).unwrap().ends_with(",,1"), "{csv}");
+    let metrics = database.riops("runs export last --format openmetrics").expect(0).stdout;
+    assert!(metrics.contains("riops_probe{") && metrics.contains("name=\"one\""), "{metrics}");
+    let text = database.riops("runs show last").expect(0).stdout;
+    assert!(
+        text.contains("probe        one: mean 1.00 · min 1.00 · max 1.00 (select 1)"),
+        "{text}"
+    );
+    let refused = database.riops("run ping --threshold probe{name=lag}<5").expect(2);
+    assert!(refused.stderr.contains("add --probe 'lag=SELECT …'"), "{}", refused.stderr);
+}

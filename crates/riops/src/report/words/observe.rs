@@ -1,0 +1,112 @@
+//! Reporting of `observe`: what others did, and what it cost.
+
+use crate::figure::Summary;
+use crate::plan::{ObserveRun, Plan};
+use crate::record::{Point, Record, StageRecord};
+use crate::report::document::{Document, Headline, Hint};
+use crate::report::interval::seconds;
+use crate::report::words::next::Commands;
+use crate::report::words::{Measure, Words};
+use crate::units::format::{count, duration_us, rate};
+
+impl ObserveRun {
+    /// The name of the main figure.
+    fn counted(&self) -> Option<&str> {
+        self.counts.first().map(|count| count.name.as_str())
+    }
+}
+
+impl Words for ObserveRun {
+    fn work(&self) -> String {
+        match self.command_line() {
+            command if command.is_empty() => "observed: the sessions of the database".to_owned(),
+            command => format!("observed: {command}"),
+        }
+    }
+
+    fn report_title(&self, _: &Record) -> String {
+        "riops observe".to_owned()
+    }
+
+    fn setup(&self, _: &Summary<'_>) -> Option<String> {
+        Some("riops generated no load and verified nothing".to_owned())
+    }
+
+    fn measure(&self) -> Measure {
+        Measure { has_rows: false, ..Measure::of("observe", true) }
+    }
+
+    fn best(&self, record: &Record) -> Headline {
+        let stage = record.stages.first();
+        let seconds = stage.map_or(0.0, |stage| stage.seconds);
+        match (self.counted(), stage) {
+            (Some(name), Some(stage)) => Headline {
+                label: "observe".to_owned(),
+                value: rate(stage.throughput.transactions_per_s),
+                unit: format!("{name}/s"),
+                detail: format!(
+                    "{} {name} in {}",
+                    count(stage.transactions),
+                    duration_us(seconds * 1e6)
+                ),
+            },
+            _ => Headline {
+                label: "observe".to_owned(),
+                value: duration_us(seconds * 1e6),
+                unit: String::new(),
+                detail: self.work(),
+            },
+        }
+    }
+
+    fn results(&self, document: &mut Document, record: &Record) {
+        let Some(stage) = record.stages.first() else {
+            return;
+        };
+        document.line("duration", duration_us(stage.seconds * 1e6));
+        let observed = stage.observed.clone().unwrap_or_default();
+        let counts = observed.counts.iter().map(|each| {
+            format!("{}/s {} ({} in total)", each.name, rate(each.per_s), rate(each.count))
+        });
+        document.lines("count", counts);
+        if let Some(cpu_s) = observed.command_cpu_s {
+            document.line("command", format!("{} of CPU", duration_us(cpu_s * 1e6)));
+        }
+    }
+
+    fn latency_of(&self, _: &StageRecord) -> String {
+        self.counted().unwrap_or("transaction").to_owned()
+    }
+
+    fn for_a_steady_rate(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn proof(&self, _: &Record) -> &'static str {
+        self.proof_text()
+    }
+
+    fn replies(&self) -> &'static str {
+        self.proof_text()
+    }
+
+    fn next_steps(&self, _: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
+        commands.page().into_iter().collect()
+    }
+
+    fn interval_line(&self, point: &Point, plan: &Plan) -> String {
+        let per_s = point.transactions as f64 / point.seconds.max(f64::MIN_POSITIVE);
+        let name = self.counted().unwrap_or("transactions");
+        format!("{:>6} s  {:>12} {name}/s", seconds(point.t_s, plan, 1), rate(per_s))
+    }
+}
+
+impl ObserveRun {
+    fn proof_text(&self) -> &'static str {
+        if self.command.is_empty() {
+            "observed for the whole time; the load is that of others"
+        } else {
+            "the command succeeded; the load is that of others"
+        }
+    }
+}

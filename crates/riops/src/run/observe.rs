@@ -1,0 +1,226 @@
+//! `observe`: runs a command, or waits for a time, and measures everything that riops measures around a stage.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
+
+use super::active::ActiveRun;
+use super::conductor::{FinishedStage, Runner};
+use super::error::RunError;
+use crate::engine::Observer;
+use crate::host::Interrupt;
+use crate::plan::{NamedQuery, ObserveRun, Stop};
+use crate::probe::cpu::reaped_cpu_s;
+use crate::probe::database::DatabaseProbe;
+use crate::probe::queries::{OnValues, QueryProbe};
+use crate::record::{DatasetRecord, Point};
+use crate::run::parts::{MeasuredObservation, Part};
+use crate::server::Feature;
+use crate::units::format::short_id;
+use crate::workload::access::Access;
+
+/// How often an interruption is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A run of `observe`.
+pub(super) struct Observe(ObserveRun);
+
+impl Observe {
+    pub(super) fn new(run: &ObserveRun) -> Self {
+        Self(run.clone())
+    }
+
+    /// The queries whose values are read: counts, then probes.
+    fn queries(&self, probes: &[NamedQuery]) -> Vec<NamedQuery> {
+        self.0.counts.iter().chain(probes).cloned().collect()
+    }
+
+    fn observe(&self, active: &mut ActiveRun<'_>) -> Result<MeasuredObservation, RunError> {
+        let run = &self.0;
+        let (points, received) = sync_channel(64);
+        let on_values: OnValues = Arc::new(move |t_s, values| {
+            // Values that are not shown in time are left out.
+            let _ = points.try_send((t_s, values.first().copied().flatten()));
+        });
+        let queries = self.queries(&active.plan.probes);
+        let conninfo = active.server.conninfo.clone();
+        let mut queries =
+            QueryProbe::new(&conninfo, active.plan.interval(), queries).with_values(on_values);
+        let id = active.id.to_string();
+        let application = format!("riops observed {}", short_id(&id));
+        let own = (!run.watches_database()).then_some(application.as_str());
+        let mut sampler = active.observing_sampler(own)?;
+        let mut probe = active.machine_probe(&[])?;
+        if active.nodes.allowed().len() == 1 && active.control.dialect().has(Feature::Catalogs) {
+            let is_dedicated = !active.environment.is_transaction_pooled();
+            let database = DatabaseProbe::new(&mut active.control, &[])?;
+            probe = probe.with_database(database.with_all_statements(is_dedicated)?);
+        }
+        let mut probe = probe.with_sampler(&mut sampler).with_queries(&mut queries);
+        probe.open();
+        probe.start();
+        let cpu_before_s = reaped_cpu_s();
+        let start = Instant::now();
+        let mut shown = Intervals::new(&received, !run.counts.is_empty());
+        let ended = match active.plan.stop {
+            Stop::DurationS(seconds) => {
+                let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+                shown.pause(time, active.interrupt, active.observer);
+                Ok(None)
+            }
+            Stop::Transactions(_) | Stop::Rows(_) => spawn(run, own)
+                .map(|child| Some(shown.wait(child, active.interrupt, active.observer))),
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        probe.end();
+        probe.close(&[]);
+        let series = shown.finish();
+        let usage = probe.usage();
+        drop(probe);
+        let status = ended?;
+        Ok(MeasuredObservation {
+            seconds,
+            status,
+            interrupted: active.interrupt.requested(),
+            command_cpu_s: cpu_before_s.zip(reaped_cpu_s()).map(|(before, after)| after - before),
+            counts: run.counts.len(),
+            series,
+            usage,
+        })
+    }
+}
+
+/// Starts the command. It inherits standard input, output and error, the process group and the environment, with
+/// PGAPPNAME unless it is set: its sessions can then be distinguished from others.
+fn spawn(run: &ObserveRun, application: Option<&str>) -> Result<Child, RunError> {
+    let [program, arguments @ ..] = run.command.as_slice() else {
+        return Err(RunError::Unsuitable("there is no command to observe".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some(application) = application.filter(|_| std::env::var_os("PGAPPNAME").is_none()) {
+        command.env("PGAPPNAME", application);
+    }
+    command.spawn().map_err(|error| {
+        RunError::Unsuitable(format!("cannot start the command \"{program}\": {error}"))
+    })
+}
+
+/// The values of the main count over time.
+struct Intervals<'a> {
+    received: &'a Receiver<(f64, Option<f64>)>,
+    has_count: bool,
+    last: Option<(f64, f64)>,
+    series: Vec<Point>,
+}
+
+impl<'a> Intervals<'a> {
+    fn new(received: &'a Receiver<(f64, Option<f64>)>, has_count: bool) -> Self {
+        Self { received, has_count, last: None, series: Vec::new() }
+    }
+
+    /// Shows the intervals that have ended.
+    fn show(&mut self, observer: &mut dyn Observer) {
+        while let Ok(values) = self.received.try_recv() {
+            if let Some(point) = self.point(values) {
+                observer.point(&point);
+                self.series.push(point);
+            }
+        }
+    }
+
+    fn point(&mut self, (t_s, value): (f64, Option<f64>)) -> Option<Point> {
+        let value = value.filter(|_| self.has_count)?;
+        let before = self.last.replace((t_s, value));
+        let (before_s, before) = before?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        let transactions = (value - before).max(0.0).round() as u64;
+        let seconds = t_s - before_s;
+        (seconds > 0.0).then(|| Point { t_s, seconds, transactions, ..Point::default() })
+    }
+
+    fn pause(&mut self, time: Duration, interrupt: &Interrupt, observer: &mut dyn Observer) {
+        let end = Instant::now() + time;
+        while !interrupt.requested() && Instant::now() < end {
+            let rest = end.saturating_duration_since(Instant::now());
+            let _ = interrupt.pause(rest.min(POLL_INTERVAL));
+            self.show(observer);
+        }
+    }
+
+    /// Waits for the command. Signals that only riops got are passed on to it.
+    fn wait(
+        &mut self,
+        mut child: Child,
+        interrupt: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> ExitStatus {
+        let process = Pid::from_child(&child);
+        let (sender, ended) = sync_channel(1);
+        // In a thread, to notice the end at once.
+        let waiting = std::thread::spawn(move || {
+            let _ = sender.try_send(child.wait());
+        });
+        let mut is_passed = false;
+        let status = loop {
+            match ended.recv_timeout(POLL_INTERVAL) {
+                Ok(Ok(status)) => break status,
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => break ExitStatus::from_raw(0),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.show(observer);
+            if interrupt.requested() && !is_passed {
+                is_passed = true;
+                if let Some(signal) = passed_on(interrupt.signal()) {
+                    let _ = kill_process(process, signal);
+                }
+            }
+        };
+        let _ = waiting.join();
+        status
+    }
+
+    /// Takes the values that were read at the end.
+    fn finish(mut self) -> Vec<Point> {
+        while let Ok(values) = self.received.try_recv() {
+            let point = self.point(values);
+            self.series.extend(point);
+        }
+        self.series
+    }
+}
+
+/// The signal for the command: none if the terminal has sent it to all processes of the group.
+fn passed_on(signal: Option<i32>) -> Option<Signal> {
+    let signal = signal.and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
+    let is_foreground = tcgetpgrp(std::io::stderr()).is_ok_and(|group| group == getpgrp())
+        || tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp());
+    (signal != Signal::INT || !is_foreground).then_some(signal)
+}
+
+impl Runner for Observe {
+    fn begin(&mut self, _: &mut ActiveRun<'_>) -> Result<usize, RunError> {
+        Ok(1)
+    }
+
+    fn stage(&mut self, _: usize, active: &mut ActiveRun<'_>) -> Result<FinishedStage, RunError> {
+        if !self.0.counts.is_empty() {
+            active.observer.stage("observe", &active.plan);
+        }
+        let measured = self.observe(active)?;
+        Ok(FinishedStage::new(Part::Observed(Box::new(measured))))
+    }
+
+    fn dataset(&self) -> Option<DatasetRecord> {
+        None
+    }
+
+    fn accesses(&self) -> Vec<Access> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,22 @@
+-- The observed sessions by wait event, idle ones too, and other backends that do work; not those of riops. `{own}` is the
+-- condition for the observed sessions. Prepared, to be planned once.
+prepare riops_sessions as
+select {own},
+       case when a.backend_type = 'autovacuum worker' then 'autovacuum'
+            when a.backend_type = 'walsender' and a.query like 'START_REPLICATION%'
+            then 'replication to ' || coalesce(nullif(a.application_name, ''), 'a standby')
+            else coalesce(nullif(a.application_name, ''), a.backend_type) end,
+       case when a.state like 'idle in transaction%' then 'idle in transaction'
+            when a.state like 'idle%' then 'idle'
+            else coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') end,
+       count(*)
+  from pg_stat_get_activity(null) as a
+ where a.pid <> pg_backend_pid()
+   and a.application_name not in (current_setting('application_name'), 'riops probe')
+   and a.backend_type not in ('archiver', 'autovacuum launcher', 'background writer', 'checkpointer', 'io worker',
+                              'logical replication launcher', 'logger', 'slotsync worker', 'startup', 'walreceiver',
+                              'walsummarizer', 'walwriter')
+   and case when {own} then true
+            else (a.state = 'active' or a.backend_type not in ('client backend', 'parallel worker'))
+                 and coalesce(a.wait_event_type, '') not in ('Activity', 'Client', 'Extension', 'Lock', 'Timeout') end
+ group by 1, 2, 3
