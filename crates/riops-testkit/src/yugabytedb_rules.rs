@@ -203,7 +203,13 @@ pub fn functions_sql(nodes: &[(String, u16)]) -> String {
         })
         .collect();
     format!(
-        "create or replace function pg_catalog.yb_servers() returns table (host text, port int8, num_connections int8,
+        "set allow_system_table_mods = on;
+         create or replace view pg_catalog.yb_active_session_history as
+           select pg_catalog.clock_timestamp() - interval '100 ms' * n as sample_time, component as wait_event_component,
+                  class as wait_event_class, event as wait_event, 1::real as sample_weight
+             from pg_catalog.generate_series(0, 100) as n,
+                  (values ('YSQL', 'YSQLQuery', 'QueryProcessing'), ('TServer', 'Rpc', 'OnCpu_Active')) as e (component, class, event);
+         create or replace function pg_catalog.yb_servers() returns table (host text, port int8, num_connections int8,
            node_type text, cloud text, region text, zone text, public_ip text, uuid text)
          language sql as $$ values {} $$;
          create or replace function pg_catalog.yb_get_indexdef(index oid) returns text language sql as $$

@@ -189,6 +189,10 @@ pub(crate) struct RecordOptions {
     /// Also read the number that a query returns, once an interval: 'lag=select …' (repeatable)
     #[arg(long, value_name = "NAME=QUERY")]
     probe: Vec<NamedQuery>,
+    /// Record a CPU profile of a server on this machine with perf, N samples per second [default: no profile; 99 Hz
+    /// without a number]
+    #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "99")]
+    profile: Option<u32>,
 }
 
 impl RecordOptions {
@@ -201,6 +205,7 @@ impl RecordOptions {
             label: self.label.clone(),
             tags: self.tag.iter().cloned().collect(),
             probes: self.probe.clone(),
+            profile_hz: self.profile,
             ..Plan::default()
         }
     }

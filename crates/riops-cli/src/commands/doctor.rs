@@ -8,11 +8,12 @@ use anyhow::Result;
 use riops::dataset::Registry;
 use riops::engine::calibrate;
 use riops::probe::disk::{DiskError, measure};
+use riops::probe::{Place, perf};
 use riops::record::MachineFacts;
 use riops::report::{self, Document};
 use riops::server::examine::examine;
 use riops::server::facts::ServerFacts;
-use riops::server::{Connection, ConnectionError, Feature, Pooler, shares_files};
+use riops::server::{Connection, ConnectionError, Feature, Pooler, local_server, shares_files};
 use riops::units::BLOCK_BYTES;
 use riops::units::text::json_text;
 use riops::workload::rows::NAME;
@@ -53,6 +54,9 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let pooler = Pooler::detect(&mut connection, conninfo, ui.interrupt)?;
     let is_local = pooler.is_none() && conninfo.is_local() && shares_files(&mut connection)?;
     let mut diagnosis = examine(&mut connection, &conninfo.database, pooler, is_local)?;
+    let place = local_server(&mut connection)?.filter(|_| is_local);
+    let place = place.map_or(Place::Unknown, |server| Place::Here(server.process));
+    diagnosis.findings.push(perf::finding(place, diagnosis.server.compiler_flags.as_deref()));
     let memory_bytes = is_local.then_some(diagnosis.client.memory_bytes);
     if connection.dialect().has(Feature::Catalogs) {
         diagnosis.dataset = Registry::new(&mut connection, NAME).fit(memory_bytes)?;

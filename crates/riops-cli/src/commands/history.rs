@@ -27,7 +27,11 @@ pub(crate) fn run(options: &History, ui: Ui) -> Result<ExitCode> {
         return refuse("no valid run matches; list the runs with `riops runs list`");
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-    let series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
+    let mut series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
+    let record = |id: &str| store.select(id).ok()?.into_iter().next();
+    for each in &mut series {
+        each.explain(&record);
+    }
     let text = match options.output {
         Output::Text => crate::ui::text(&report::history_document(&series)),
         Output::Json => json_text(&series)?,

@@ -75,3 +75,31 @@ fn the_parts_of_the_time_of_a_transaction_add_up() {
     assert!(shares > 0.0 && shares <= 1.0 + 1e-9, "{parts:?}");
     assert!(text.contains("time         ") && text.contains("per transaction: "), "{text}");
 }
+
+/// The server as an installed PostgreSQL of this machine; needs perf and the right to use it.
+#[test]
+fn a_profile_shows_the_functions_of_an_index_scan() {
+    let database = database("costs_profile");
+    let line = "run rows --prepare --rows 20000 --tables 1 --batch 1000 -c 2 --duration 2s --warmup 0 --profile";
+    let output = database.riops(line);
+    if output.code == Some(2) {
+        assert!(std::env::var_os("RIOPS_TEST_ALL").is_none(), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("--profile requires perf")
+                || output.stderr.contains("perf_event_paranoid")
+        );
+        return;
+    }
+    let text = output.expect(0).stdout;
+    assert!(text.contains("profile      ") && text.contains(" samples at 99 Hz"), "{text}");
+    let page = crate::fixture::folder("page-profile").join("page.html");
+    let line = format!("report last --file {}", page.display());
+    database.riops(&line).expect(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<figure class=\"flame\">"), "no flame graph");
+    assert!(
+        page.contains("<title>index_getnext") || page.contains("<title>btgettuple"),
+        "no index scan"
+    );
+    assert!(!page.contains("onload"), "a script in the graph");
+}

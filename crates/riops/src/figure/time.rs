@@ -52,20 +52,25 @@ impl Summary<'_> {
         let each_us = |seconds: f64| seconds * 1e6 / stage.transactions as f64;
         // The time of all sessions, of which the samples have shares.
         let sessions_us = each_us(stage.seconds * f64::from(stage.sessions));
-        let mut parts: Vec<PartTime> = Vec::new();
-        let (mut server_us, mut reach_us) = (0.0, 0.0);
-        for each in sampled {
-            // Idle in a transaction is no work of the server.
-            if each.part == TimePart::Network {
-                continue;
-            }
-            let (us, reach) =
-                (each.share * sessions_us, each.reach.unwrap_or(each.share) * sessions_us);
-            parts.push(PartTime { part: each.part, us, reach_us: reach });
-            server_us += us;
-            reach_us += reach * reach;
-        }
         let service_us = each_us(stage.database_s?);
+        // Idle in a transaction is no work of the server.
+        let of_server = sampled.iter().filter(|each| each.part != TimePart::Network);
+        let mut parts: Vec<PartTime> = of_server
+            .map(|each| PartTime {
+                part: each.part,
+                us: each.share * sessions_us,
+                reach_us: each.reach.unwrap_or(each.share) * sessions_us,
+            })
+            .collect();
+        let waits_us: f64 =
+            parts.iter().filter(|each| each.part != TimePart::Cpu).map(|each| each.us).sum();
+        measure_cpu(
+            &mut parts,
+            stage.cost.as_ref().and_then(|cost| cost.server_cpu_us),
+            service_us - waits_us,
+        );
+        let server_us: f64 = parts.iter().map(|each| each.us).sum();
+        let reach_us: f64 = parts.iter().map(|each| each.reach_us * each.reach_us).sum();
         let is_closed = self.record.plan.schedule == Schedule::Closed;
         let whole_us = if is_closed && self.record.plan.pipeline <= 1 && stage.kind == "loop" {
             sessions_us.max(service_us)
@@ -86,5 +91,17 @@ impl Summary<'_> {
         }
         parts.sort_by_key(|each| each.part);
         Some(TransactionTime { us: parts.iter().map(|each| each.us).sum(), parts })
+    }
+}
+
+/// Sets the CPU time of the server, if it was measured, as far as the sampled waits leave room for it: a process that receives or
+/// sends a message runs, but its session is idle; and on a busy machine, samples are taken rather when others do not run.
+fn measure_cpu(parts: &mut Vec<PartTime>, measured_us: Option<f64>, most_us: f64) {
+    let sampled_us =
+        parts.iter().find(|each| each.part == TimePart::Cpu).map_or(0.0, |each| each.us);
+    if let Some(us) = measured_us.filter(|&us| us > sampled_us && most_us > sampled_us) {
+        parts.retain(|each| each.part != TimePart::Cpu);
+        // What is more than that is CPU time of system calls with a wait event.
+        parts.push(PartTime { part: TimePart::Cpu, us: us.min(most_us), reach_us: 0.0 });
     }
 }

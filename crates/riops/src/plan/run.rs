@@ -27,6 +27,8 @@ const PIPELINE_MAX: usize = riops_wire::pipeline::BATCHES_MAX;
 const DURATION_S_MAX: f64 = 30.0 * 86_400.0;
 /// One hour, the maximum of an interval and of a latency limit.
 const HOUR_S: f64 = 3600.0;
+/// Maximum number of samples per second of a profile: more are mostly overhead.
+const PROFILE_HZ_MAX: u32 = 5_000;
 /// Minimum interval: shorter intervals give mostly noise.
 const INTERVAL_S_MIN: f64 = 0.1;
 
@@ -123,6 +125,9 @@ pub struct Plan {
     /// Queries whose values are read once an interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<NamedQuery>,
+    /// Samples per second of a CPU profile of the server; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_hz: Option<u32>,
     /// Whether the average row size is measured.
     #[serde(default)]
     pub row_size: bool,
@@ -172,6 +177,7 @@ impl Default for Plan {
             part: Parameters::new(),
             prepare: PreparePolicy::default(),
             probes: Vec::new(),
+            profile_hz: None,
             row_size: false,
             label: None,
             tags: BTreeMap::new(),
@@ -236,6 +242,10 @@ impl Plan {
         self.validate_stop()?;
         self.validate_checkpoints()?;
         query::validate("--probe", self.probes.iter())?;
+        if let Some(hz) = self.profile_hz {
+            at_least_one("--profile", hz)?;
+            at_most("--profile", hz, PROFILE_HZ_MAX, " Hz")?;
+        }
         self.validate_latency_limit()?;
         self.validate_thresholds()?;
         if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {

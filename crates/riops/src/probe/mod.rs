@@ -2,6 +2,7 @@
 //!
 //! Only reads counters; `caches` alone changes state, before a stage. Unavailable counters are absent.
 
+pub mod active_sessions;
 pub mod async_io;
 mod batches;
 pub mod caches;
@@ -14,6 +15,7 @@ mod identity;
 pub mod locations;
 pub mod memory;
 mod network;
+pub mod perf;
 pub mod process;
 pub mod processes;
 mod profile;
@@ -25,6 +27,7 @@ mod statements;
 pub mod storage;
 pub mod threads;
 pub mod topology;
+mod wait_sampling;
 pub mod yugabytedb;
 
 use std::path::Path;
@@ -35,8 +38,8 @@ use jiff::Timestamp;
 use crate::host::cgroup::{Cgroup, Throttling};
 
 use crate::record::{
-    DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure, QuerySeries, ReadBytes,
-    Sampled,
+    ActivityRecord, DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure,
+    ProfileRecord, QuerySeries, ReadBytes, Sampled,
 };
 use async_io::AsyncIo;
 use cpu::MachineCpu;
@@ -45,6 +48,7 @@ use device::{Device, DeviceCounters};
 use locations::{Devices, Role};
 use memory::PressureTotals;
 use network::NetworkTotals;
+use perf::Perf;
 use process::ProcessesIo;
 pub use processes::Place;
 use processes::{ProcessTable, ProcessesUse};
@@ -83,6 +87,7 @@ pub struct Probe<'a> {
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
     queries: Option<&'a mut QueryProbe>,
+    perf: Option<&'a mut Perf>,
     /// Backend processes of the sessions.
     processes: Vec<i32>,
     /// Whether the caller set the processes.
@@ -153,6 +158,10 @@ pub struct MachineUse {
     pub sampled: Option<Sampled>,
     /// Values of the queries of the user.
     pub queries: Vec<QuerySeries>,
+    /// The active session history of the nodes of a cluster, which the caller reads after the stage.
+    pub activity: Vec<ActivityRecord>,
+    /// CPU profile of the server.
+    pub profile: Option<ProfileRecord>,
 }
 
 impl<'a> Probe<'a> {
@@ -167,6 +176,7 @@ impl<'a> Probe<'a> {
             cluster: None,
             sampler: None,
             queries: None,
+            perf: None,
             processes: Vec::new(),
             processes_known: false,
             server: Place::Elsewhere,
@@ -223,6 +233,12 @@ impl<'a> Probe<'a> {
         Self { sampler: Some(sampler), ..self }
     }
 
+    /// Adds a profile of the server.
+    #[must_use]
+    pub fn with_perf(self, perf: Option<&'a mut Perf>) -> Self {
+        Self { perf, ..self }
+    }
+
     /// Adds the queries of the user.
     #[must_use]
     pub fn with_queries(self, queries: &'a mut QueryProbe) -> Self {
@@ -273,6 +289,9 @@ impl<'a> Probe<'a> {
         if let Some(queries) = &mut self.queries {
             queries.start();
         }
+        if let Some(perf) = &mut self.perf {
+            perf.start();
+        }
         if let Some(database) = &mut self.database {
             database.start();
         }
@@ -312,6 +331,9 @@ impl<'a> Probe<'a> {
         if let Some(queries) = &mut self.queries {
             queries.end();
         }
+        if let Some(perf) = &mut self.perf {
+            perf.end();
+        }
         if let Some(cluster) = &mut self.cluster {
             cluster.end();
         }
@@ -330,6 +352,9 @@ impl<'a> Probe<'a> {
         }
         if let Some(queries) = &mut self.queries {
             queries.close();
+        }
+        if let Some(perf) = &mut self.perf {
+            perf.close();
         }
         if let Some(database) = &mut self.database {
             database.close(processes);
@@ -448,6 +473,8 @@ impl<'a> Probe<'a> {
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
             processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
+            activity: Vec::new(),
+            profile: self.perf.as_ref().and_then(|perf| perf.found().cloned()),
             queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found().to_vec()),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Source: proc(5), /proc/PID/stat and /proc/PID/io. Processes of other PID namespaces are not visible.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
@@ -290,6 +290,29 @@ impl ProcessTable {
         names.sort_by(|a, b| b.1.total_cmp(&a.1));
         names.truncate(NAMED_MAX);
         names
+    }
+}
+
+/// Returns the process and all processes that descend from it.
+pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
+    let parents: BTreeMap<i32, i32> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter_map(|id| {
+            let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            Some((id, parse_stat(&text)?.parent))
+        })
+        .collect();
+    let mut found = BTreeSet::from([first]);
+    loop {
+        let is_new = |(id, parent): &(&i32, &i32)| found.contains(*parent) && !found.contains(*id);
+        let more: Vec<i32> = parents.iter().filter(is_new).map(|(id, _)| *id).collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
     }
 }
 

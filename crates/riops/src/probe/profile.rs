@@ -50,7 +50,7 @@ impl Profile {
     pub(super) fn add_process(&mut self, event: String) {
         self.samples += 1;
         let mut counts = [0; TimePart::COUNT];
-        count(&mut counts, &event, 1);
+        part_counts(&mut counts, &event, 1);
         self.batches.add(1, &counts);
         *self.events.entry(event).or_default() += 1;
     }
@@ -69,7 +69,7 @@ impl Profile {
             if own.as_deref() == Some("t") {
                 seen += number;
                 waits_for_lock |= event.starts_with("Lock:");
-                count(&mut counts, event, number);
+                part_counts(&mut counts, event, number);
                 *self.events.entry(event.clone()).or_default() += number;
             } else {
                 *self.others.entry(application.clone()).or_default() += number;
@@ -160,7 +160,7 @@ impl Profile {
 }
 
 /// Counts sessions with an event in its part.
-fn count(counts: &mut [u64; TimePart::COUNT], event: &str, number: u64) {
+pub(super) fn part_counts(counts: &mut [u64; TimePart::COUNT], event: &str, number: u64) {
     let part = TimePart::of_event(event);
     let at = part.and_then(|part| TimePart::ALL.iter().position(|each| *each == part));
     if let Some(count) = at.and_then(|at| counts.get_mut(at)) {

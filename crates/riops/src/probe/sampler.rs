@@ -16,6 +16,7 @@ use super::device::{Device, DeviceCounters};
 pub use super::profile::AUTOVACUUM;
 use super::profile::{self, Profile, RUNNING, Watched};
 use super::speed;
+use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
 use crate::record::{Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
@@ -61,6 +62,8 @@ struct ServerSampler {
     /// Backend process of this connection, if it runs on this machine.
     own_process: Option<i32>,
     watched: Watched,
+    /// The extension `pg_wait_sampling`, if it is installed.
+    wait_sampling: Option<WaitSampling>,
     progress: Progress,
     checkpoints_sql: &'static str,
     /// Whether the connection failed.
@@ -127,12 +130,14 @@ impl Sampler {
         }
         connection.execute(PREPARE_WAIT_SAMPLE)?;
         connection.execute(PREPARE_SESSIONS_SAMPLE)?;
+        let wait_sampling = WaitSampling::new(&mut connection)?;
         let own_process = is_local.then_some(connection.session_info().process);
         self.is_local = is_local;
         self.server = Some(ServerSampler {
             connection,
             own_process,
             watched: Watched::Nothing,
+            wait_sampling,
             progress: Progress::Unknown,
             has_failed: false,
             failed_queries: BTreeSet::new(),
@@ -197,6 +202,9 @@ impl Sampler {
         let process = state.server.as_ref().and_then(|server| server.own_process);
         let before_s = cpu::thread_seconds();
         state.own_before_s = process.and_then(process_cpu_s).unwrap_or(0.0);
+        if let Some(sampling) = state.server.as_mut().and_then(|each| each.wait_sampling.as_mut()) {
+            sampling.start();
+        }
         let first = state.counters();
         state.own_before_s -= cpu::thread_seconds() - before_s;
         state.start = first.at;
@@ -311,6 +319,12 @@ impl SamplerThread {
         sampled.observed_sessions =
             (watched == Some(Watched::Sessions(0))).then(|| profile.sessions());
         sampled.session_time = profile.session_time();
+        let extension = self.server.as_ref().and_then(|server| server.wait_sampling.as_ref());
+        let finer = extension.map(WaitSampling::session_time).unwrap_or_default();
+        if !finer.is_empty() {
+            sampled.session_time = finer;
+            sampled.session_time_source = Some("pg_wait_sampling".to_owned());
+        }
         sampled.lock_waits = profile.lock_waits();
         sampled.looks = profile.samples();
         sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
@@ -338,6 +352,7 @@ impl SamplerThread {
         let Some(server) = &mut self.server else {
             return counters;
         };
+        server.sample_extension();
         counters.log_position = server.numbers(LOG_POSITION).and_then(|row| row.first().copied());
         let checkpoints = server.numbers(server.checkpoints_sql);
         counters.checkpoints = checkpoints.and_then(|row| match row.as_slice() {
@@ -464,6 +479,17 @@ impl ServerSampler {
             Err(_) => self.has_failed = true,
         }
         answer.ok()
+    }
+
+    /// Reads the samples of the extension for the sessions of a run.
+    fn sample_extension(&mut self) {
+        let sql = self.wait_sampling.as_ref().map(|sampling| sampling.sql().to_owned());
+        if let (Watched::Sessions(sessions @ 1..), Some(sql)) = (self.watched, sql)
+            && let Some(rows) = self.query(&sql)
+            && let Some(sampling) = &mut self.wait_sampling
+        {
+            sampling.add(sessions, &rows);
+        }
     }
 
     fn numbers(&mut self, sql: &str) -> Option<Vec<u64>> {

@@ -7,6 +7,7 @@
 //! stored JSON is protected by the serde attributes and by the frozen records of the tests.
 
 mod access;
+mod activity;
 mod check;
 mod client;
 mod cluster;
@@ -31,6 +32,7 @@ mod observed;
 mod operation;
 mod outage;
 mod probes;
+mod profile;
 mod query_series;
 mod rate;
 mod run;
@@ -48,6 +50,7 @@ mod step;
 mod target;
 
 pub use access::{AccessRecord, StorageRequests, moment_text};
+pub use activity::ActivityRecord;
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub(crate) use client::THROTTLED_SHARE;
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
@@ -83,6 +86,7 @@ pub use neighbors::{NeighborProcess, Neighbors};
 pub use observed::{CountRecord, ObservedRecord};
 pub use operation::{Effects, OperationRecord, TableEffects};
 pub use probes::{Blocker, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};
+pub use profile::{ProfileRecord, Stack};
 pub use query_series::{QueryPoint, QuerySeries};
 pub use rate::RateVerdict;
 pub use run::{Record, Status};

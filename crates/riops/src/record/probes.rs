@@ -178,6 +178,9 @@ pub struct Sampled {
     /// The time of the sessions by what they did, from the same samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_time: Vec<SessionTime>,
+    /// Extension of the server whose samples were used instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_time_source: Option<String>,
     /// Mean number of sessions in the samples, if riops only observed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_sessions: Option<f64>,

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::activity::ActivityRecord;
 use super::client::ClientCpu;
 use super::cost::CostRecord;
 use super::database::{CacheState, DatabaseUse};
@@ -11,6 +12,7 @@ use super::machine::{Memory, NetworkUse, Pressure, ReadBytes};
 use super::neighbors::Neighbors;
 use super::observed::ObservedRecord;
 use super::probes::Sampled;
+use super::profile::ProfileRecord;
 use super::query_series::QuerySeries;
 use super::session_loop::LoopRecord;
 use super::statement::StatementRecord;
@@ -128,6 +130,12 @@ pub struct StageRecord {
     /// Values of the queries of the user over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query_series: Vec<QuerySeries>,
+    /// The active session history of the nodes of `YugabyteDB`, by node, the most active events first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub activity: Vec<ActivityRecord>,
+    /// CPU profile of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileRecord>,
 }
 
 impl StageRecord {

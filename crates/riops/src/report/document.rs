@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::report::chart::Chart;
+use crate::report::flame::Flame;
 use crate::report::table::Table;
 
 /// Whether a fact is good or bad news.
@@ -78,6 +79,8 @@ pub(super) enum Block {
     },
     Table(Table),
     Chart(Box<Chart>),
+    /// A flame graph, which only pages show.
+    Flame(Box<Flame>),
     /// Text whose spaces have a meaning, such as the plan of a statement.
     Verbatim(String),
     Commands {
@@ -181,6 +184,17 @@ impl Document {
     pub(super) fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart.as_ref()),
+            _ => None,
+        })
+    }
+
+    pub(super) fn flame(&mut self, flame: Flame) {
+        self.blocks.push(Block::Flame(Box::new(flame)));
+    }
+
+    pub(super) fn flames(&self) -> impl Iterator<Item = &Flame> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Flame(flame) => Some(flame.as_ref()),
             _ => None,
         })
     }

@@ -8,6 +8,7 @@ mod compat;
 mod document;
 mod effect;
 pub mod export;
+mod flame;
 mod form;
 mod forms;
 mod histogram;

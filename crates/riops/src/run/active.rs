@@ -12,6 +12,7 @@ use crate::host::{Interrupt, machine};
 use crate::plan::Plan;
 use crate::probe::Probe;
 use crate::probe::locations::{Devices, Locations};
+use crate::probe::perf::Perf;
 use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::record::{DatasetRecord, LiveStart, Record, SCHEMA, Status, Verdict};
@@ -33,6 +34,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) environment: Environment,
     pub(super) nodes: Nodes,
+    /// Profiles the server, if the plan requests it.
+    pub(super) perf: Option<Perf>,
     /// Directories of a local server with the tables of the last stage.
     pub(super) locations: Option<Locations>,
     /// Connection for everything that is not measured. It holds the lock on the dataset.
@@ -61,6 +64,7 @@ impl<'a> ActiveRun<'a> {
             use_one_node(plan, &mut server, &mut control, interrupt)?;
         }
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
+        let perf = plan.profile_hz.map(|hz| environment.perf(hz)).transpose()?;
         observer.started(&LiveStart {
             id,
             started_at,
@@ -79,6 +83,7 @@ impl<'a> ActiveRun<'a> {
             observer,
             environment,
             nodes,
+            perf,
             locations: None,
             control,
         })

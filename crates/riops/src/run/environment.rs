@@ -10,6 +10,7 @@ use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::Locations;
+use crate::probe::perf::Perf;
 use crate::record::{ClientRecord, DatasetRecord, MachineFacts, ServerLimits, TargetRecord};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
@@ -87,6 +88,12 @@ impl Environment {
     /// Returns where the server is.
     pub(super) fn place(&self) -> Place {
         self.place
+    }
+
+    /// Returns a profiler of the server.
+    pub(super) fn perf(&self, hz: u32) -> Result<Perf, RunError> {
+        Perf::new(self.place, self.facts.compiler_flags.as_deref(), hz)
+            .map_err(|error| RunError::Unsuitable(error.to_string()))
     }
 
     /// Returns whether a connection pooler is between riops and the server.

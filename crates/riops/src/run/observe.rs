@@ -61,7 +61,8 @@ impl Observe {
             let database = DatabaseProbe::new(&mut active.control, &[])?;
             probe = probe.with_database(database.with_all_statements(is_dedicated)?);
         }
-        let mut probe = probe.with_sampler(&mut sampler).with_queries(&mut queries);
+        let probe = probe.with_sampler(&mut sampler).with_queries(&mut queries);
+        let mut probe = probe.with_perf(active.perf.as_mut());
         probe.open();
         probe.start();
         let cpu_before_s = reaped_cpu_s();

@@ -8,11 +8,11 @@ use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
-use crate::probe::caches;
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::Sampler;
 use crate::probe::yugabytedb::ClusterProbe;
-use crate::record::CacheState;
+use crate::probe::{MachineUse, active_sessions, caches};
+use crate::record::{ActivityRecord, CacheState};
 use crate::run::parts::Measured;
 use crate::server::{ConnectionError, Feature};
 use crate::units::sql;
@@ -141,8 +141,9 @@ impl ActiveRun<'_> {
                 None => database,
             });
         }
-        let mut probe =
+        let probe =
             probe.with_cluster(cluster).with_sampler(&mut sampler).with_queries(&mut queries);
+        let mut probe = probe.with_perf(self.perf.as_mut());
         let on_message = self.observer.messages();
         let notices = Arc::new(AtomicU64::new(0));
         let shows_all = self.plan.work.traits().allows_no_transactions;
@@ -158,8 +159,9 @@ impl ActiveRun<'_> {
             &mut probe,
             self.observer,
         );
-        let usage = probe.usage();
+        let mut usage = probe.usage();
         drop(probe);
+        usage.activity = self.activity(&usage);
         if is_closed {
             self.reopen_control();
         }
@@ -270,6 +272,23 @@ impl ActiveRun<'_> {
         let nodes = self.nodes.list();
         let hosts = nodes.iter().map(|node| node.host.as_str());
         self.nodes.are_discovered().then(|| ClusterProbe::new(hosts, self.plan.metrics_port))
+    }
+
+    /// Returns the active session history of the nodes; none if they have none, which is said once.
+    fn activity(&mut self, usage: &MachineUse) -> Vec<ActivityRecord> {
+        let Some(started_at) = usage.started_at.filter(|_| self.nodes.are_discovered()) else {
+            return Vec::new();
+        };
+        let nodes = active_sessions::available(&self.nodes.list());
+        match active_sessions::read(&nodes, started_at, usage.seconds) {
+            Ok(found) => found,
+            Err(error) => {
+                let text =
+                    format!("the active session history of the nodes is not available: {error}");
+                self.observer.notice(&text);
+                Vec::new()
+            }
+        }
     }
 
     fn row_bytes(&mut self, sql: &str) -> Option<u64> {

@@ -1,12 +1,14 @@
 //! The figures of a stage that are compared.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::changes::Change;
 use super::group::Blocks;
 use super::why::{TimeChange, time_change};
 use crate::figure::Figure;
-use crate::record::{AtLeast, CommandRecord, Record, StageRecord};
+use crate::record::{AtLeast, CommandRecord, ProfileRecord, Record, Stack, StageRecord};
 use crate::stats::{Block, Direction, Effect, Settings, compare};
 
 /// Maximum number of characters of a command.
@@ -92,6 +94,9 @@ pub struct StageComparison {
     /// The change of the time of a transaction as a sum of parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeChange>,
+    /// The stacks of the CPU profiles of A and B, all runs together; empty without.
+    #[serde(skip)]
+    pub profiles: [Vec<Stack>; 2],
 }
 
 /// The stages of the two groups that have the same name and position.
@@ -116,7 +121,8 @@ pub(super) fn stages(
         let costs = of_stage(&of_a, &of_b, blocks, (Figure::costs().collect(), false));
         let name = (first.stages.len() > 1).then(|| stage.name.clone());
         let time = time_change(&blocks.pairs(&of_a, &of_b), changes);
-        stages.push((name, found.len(), costs, time));
+        let profiles = [stacks(&of_a), stacks(&of_b)];
+        stages.push((name, found.len(), costs, (time, profiles)));
         candidates.extend(found);
     }
     let values: Vec<_> = candidates
@@ -126,9 +132,10 @@ pub(super) fn stages(
     let mut judged = candidates.into_iter().zip(judged(&values, settings)).enumerate();
     stages
         .into_iter()
-        .map(|(stage, count, costs, time)| StageComparison {
+        .map(|(stage, count, costs, (time, profiles))| StageComparison {
             stage,
             time,
+            profiles,
             costs: costs.into_iter().map(|cost| cost.alone(settings)).collect(),
             figures: judged
                 .by_ref()
@@ -146,6 +153,16 @@ pub(super) fn stages(
                 .collect(),
         })
         .collect()
+}
+
+/// The stacks of the profiles of runs.
+fn stacks(runs: &[StageOf<'_>]) -> Vec<Stack> {
+    let mut sum: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    let profiles = runs.iter().filter_map(|(_, stage)| stage.profile.as_ref());
+    for (functions, samples) in profiles.flat_map(ProfileRecord::stacks) {
+        *sum.entry(functions).or_default() += samples;
+    }
+    sum.into_iter().collect()
 }
 
 /// A figure of several runs: its name, the figure, and a value for each run.

@@ -60,6 +60,16 @@ pub fn compare(
     Ok(comparison)
 }
 
+/// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.
+#[must_use]
+pub fn change_of_time(a: &[Record], b: &[Record], stage: usize) -> Option<TimeChange> {
+    let of_a: Vec<&Record> = a.iter().collect();
+    let of_b: Vec<&Record> = b.iter().collect();
+    let a_stages = of_a.iter().filter_map(|run| Some((*run, run.stages.get(stage)?))).collect();
+    let b_stages = of_b.iter().filter_map(|run| Some((*run, run.stages.get(stage)?))).collect();
+    time_change(&[(a_stages, b_stages)], &changes::changes(&of_a, &of_b))
+}
+
 /// Returns the runs that are compared, and the ids of the others. A group whose only run is invalid is compared
 /// all the same, because the result is then only shown beside the other.
 fn usable(group: Group<'_>) -> Result<(Vec<&Record>, Vec<String>), ComparisonError> {

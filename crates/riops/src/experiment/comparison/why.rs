@@ -242,7 +242,7 @@ const CONDITIONS: [(&str, &[TimePart]); 9] = [
 ];
 
 /// Starts of the names of settings and properties of the environment, with the parts that they change.
-const NAMES: [(&str, &[TimePart]); 34] = [
+const NAMES: [(&str, &[TimePart]); 33] = [
     ("synchronous_commit", &[Wal, Ipc]),
     ("synchronous_standby_names", &[Ipc]),
     ("fsync", &[Wal, Write]),
@@ -268,7 +268,6 @@ const NAMES: [(&str, &[TimePart]); 34] = [
     ("vacuum_", &[Timeout, Cpu]),
     ("max_parallel", &[Ipc, Cpu]),
     ("encryption", &[Network, Client, Cpu]),
-    ("address", &[Network]),
     ("pooler", &[Network]),
     ("driver of the client", &[Client, Network]),
     ("client", &[Client, Network]),

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::chart::Chart;
 use super::super::document::{Badge, Fact, Findings, Headline};
+use super::super::flame::Flame;
 use super::super::table::Table;
 
 const UPLOT: &str = include_str!("../../../assets/uplot/uPlot.iife.min.js");
@@ -126,6 +127,7 @@ pub(in crate::report) struct FindingsView<'a> {
     headline: Option<&'a Headline>,
     conclusion: Vec<Fact>,
     charts: Vec<&'a Chart>,
+    flames: Vec<&'a Flame>,
     tables: Vec<&'a Table>,
     conditions: Vec<Fact>,
 }
@@ -139,6 +141,7 @@ impl<'a> FindingsView<'a> {
             headline: findings.headline.as_ref(),
             conclusion: findings.conclusion.facts(),
             charts: findings.results.charts().collect(),
+            flames: findings.results.flames().collect(),
             tables: findings.results.tables().collect(),
             conditions: findings.conditions.facts(),
         }

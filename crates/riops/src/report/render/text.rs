@@ -63,6 +63,7 @@ impl Writer {
                     }
                 }
             }
+            Block::Flame(_) => {}
             Block::Verbatim(text) => {
                 for line in text.lines() {
                     let rest = line.trim_start();

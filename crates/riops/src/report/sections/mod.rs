@@ -6,6 +6,7 @@ pub(super) mod cost;
 pub(super) mod failures;
 pub(super) mod mix;
 pub(super) mod nodes;
+pub(super) mod profile;
 pub(super) mod proof;
 pub(super) mod queries;
 pub(super) mod sources;

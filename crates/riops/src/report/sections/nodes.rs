@@ -12,6 +12,27 @@ const PAUSE_S: f64 = 1.0;
 /// From this share on, one node does all the work.
 const ALL_SHARE: f64 = 0.9;
 
+/// Events of a node that are named.
+const EVENTS_MAX: usize = 4;
+
+/// The most active events of the active session history of each node.
+pub(in crate::report) fn activity(document: &mut Document, stage: &StageRecord) {
+    let mut nodes: Vec<&str> = Vec::new();
+    for event in &stage.activity {
+        if !nodes.contains(&event.node.as_str()) {
+            nodes.push(&event.node);
+        }
+    }
+    let line = |node: &str| {
+        let events = stage.activity.iter().filter(|event| event.node == node).take(EVENTS_MAX);
+        let named: Vec<_> = events
+            .map(|each| format!("{} {} {}", each.component, each.event, rate(each.active)))
+            .collect();
+        format!("{node}: active {}", named.join(" · "))
+    };
+    document.lines("history", nodes.into_iter().map(line));
+}
+
 /// The nodes, one per line, if there are several.
 pub(in crate::report) fn nodes(document: &mut Document, stage: &StageRecord) {
     if stage.session_loop.nodes.len() < 2 {

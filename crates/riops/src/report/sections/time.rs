@@ -63,7 +63,7 @@ pub(in crate::report) fn table(record: &Record) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Sampled, SessionTime, TimePart, WaitShare};
+    use crate::record::{CostRecord, Sampled, SessionTime, TimePart, WaitShare};
     use crate::report::example_record;
 
     /// Two sessions, 10 s, 12,000 transactions: 1,667 µs of session time each, 1,650 µs of them in the transaction.
@@ -102,6 +102,24 @@ mod tests {
             "1.67 ms per transaction: WAL 833 µs ± 50.0 µs · CPU 500 µs ± 50.0 µs · network and queue 317 µs ± 70.7 µs · client 16.7 µs"
         );
         assert_eq!(table(&record).unwrap().rows.len(), 4);
+    }
+
+    #[test]
+    fn measured_cpu_time_replaces_a_smaller_sampled_one() {
+        let mut record = record();
+        let of = |record: &Record, part| {
+            Summary::of(record).unwrap().transaction_time().unwrap().of(part)
+        };
+        let cost = |us| Some(CostRecord { server_cpu_us: Some(us), ..CostRecord::default() });
+        record.stages[0].cost = cost(600.0);
+        assert!((of(&record, TimePart::Cpu) - 600.0).abs() < 1e-9);
+        assert!((of(&record, TimePart::Network) - 216.7).abs() < 0.1);
+        // Not more than the waits leave of the service time.
+        record.stages[0].cost = cost(5_000.0);
+        assert!((of(&record, TimePart::Cpu) - 816.7).abs() < 0.1);
+        assert!(of(&record, TimePart::Network).abs() < 1e-6);
+        record.stages[0].cost = cost(100.0);
+        assert!((of(&record, TimePart::Cpu) - 500.0).abs() < 1e-9);
     }
 
     #[test]

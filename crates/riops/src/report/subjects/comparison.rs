@@ -2,6 +2,7 @@
 
 use super::super::document::{Document, Findings};
 use super::super::effect::{change_interval, change_text, open_text, outcome_text, p_text};
+use super::super::flame;
 use super::super::table::{Table, number, word};
 use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
 use crate::record::Record;
@@ -30,6 +31,14 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         results.table(figures(stage.as_deref().unwrap_or("figures"), &found.figures));
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
         results.table(costs(format!("{stage}cost per transaction"), &found.costs));
+        let [of_a, of_b] = &found.profiles;
+        if let Some(graph) = flame::difference(of_a, of_b) {
+            results.flame(graph);
+        }
+        let title = format!("{stage}functions of the server");
+        if let Some(table) = flame::changed(title, of_a, of_b) {
+            results.table(table);
+        }
         if let Some(time) = &found.time {
             results.table(why::table(format!("{stage}time of a transaction"), ["A", "B"], time));
         }

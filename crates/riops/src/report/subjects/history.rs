@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::experiment::comparison::{TimeChange, change_of_time};
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
+use crate::record::Record;
 use crate::report::document::Document;
 use crate::report::effect::change_text;
+use crate::report::sections::why::why;
 use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
 use crate::stats::{ChangeSettings, Outcome, change_points};
@@ -66,6 +69,9 @@ pub struct HistoryChange {
     pub p: f64,
     /// Whether the change is an improvement or a regression.
     pub outcome: Outcome,
+    /// The change of the time of a transaction, if it is known of the runs around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeChange>,
 }
 
 impl HistoryChange {
@@ -76,9 +82,15 @@ impl HistoryChange {
     }
 }
 
+/// Maximum number of runs on each side of a change whose times are compared.
+const RUNS_AROUND: usize = 10;
+
 /// A figure of runs with the same workload, stage and sessions, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HistorySeries {
+    /// Position of the stage in its runs, from 0.
+    #[serde(skip)]
+    pub stage: usize,
     /// Workload, stage and number of sessions.
     pub name: String,
     /// The figure.
@@ -90,6 +102,23 @@ pub struct HistorySeries {
 }
 
 impl HistorySeries {
+    /// Adds to each change what explains it, from the records of the runs around it. `record` returns that of an id.
+    pub fn explain(&mut self, record: &dyn Fn(&str) -> Option<Record>) {
+        let mut ends: Vec<usize> = self.changes.iter().map(|change| change.index).collect();
+        ends.push(self.points.len());
+        let mut start = 0;
+        for (change, &end) in self.changes.iter_mut().zip(ends.iter().skip(1)) {
+            let records = |from: usize, to: usize| -> Vec<Record> {
+                let points = self.points.get(from..to).unwrap_or_default();
+                points.iter().filter_map(|point| record(&point.run)).collect()
+            };
+            let before = records(start.max(change.index.saturating_sub(RUNS_AROUND)), change.index);
+            let after = records(change.index, end.min(change.index + RUNS_AROUND));
+            change.time = change_of_time(&before, &after, self.stage);
+            start = change.index;
+        }
+    }
+
     /// What a series without changes shows: fewer than two sides of a change cannot show any.
     #[must_use]
     pub fn without_changes(&self) -> String {
@@ -140,7 +169,9 @@ pub fn history(
                 known.points.push(point);
             } else {
                 let (points, changes) = (vec![point], Vec::new());
-                series.push((origin, HistorySeries { name, figure, points, changes }));
+                let at = stage.position.saturating_sub(1) as usize;
+                let new = HistorySeries { stage: at, name, figure, points, changes };
+                series.push((origin, new));
             }
         }
     }
@@ -207,6 +238,7 @@ fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
                 mean_after: found.mean_after,
                 p: found.p,
                 outcome: found.outcome(series.figure.direction()),
+                time: None,
             })
         })
         .collect()
@@ -227,7 +259,12 @@ pub fn history_document(series: &[HistorySeries]) -> Document {
         if each.changes.is_empty() {
             document.line("changes", each.without_changes());
         }
-        document.lines("changes", each.changes.iter().map(|change| change_line(each, change)));
+        for (position, change) in each.changes.iter().enumerate() {
+            document.line(if position == 0 { "changes" } else { "" }, change_line(each, change));
+            if let Some(time) = &change.time {
+                why(&mut document, time);
+            }
+        }
     }
     document
 }

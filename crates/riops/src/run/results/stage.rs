@@ -40,6 +40,8 @@ pub(super) fn with_counters(
         database,
         sampled,
         queries,
+        profile,
+        activity,
         processes,
         seconds,
         // Stored elsewhere: as client CPU, device, loop or statement.
@@ -71,6 +73,8 @@ pub(super) fn with_counters(
         io_worker_io: io_worker_reads,
         probes: probes(sampled, is_local),
         query_series: queries,
+        profile,
+        activity,
         ..StageRecord::default()
     }
 }

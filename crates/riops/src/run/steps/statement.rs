@@ -95,6 +95,7 @@ impl Open {
             .with_database(database.with_statements(&[sql.to_owned()].into(), true)?)
             .with_sampler(&mut self.sampler)
             .with_queries(&mut queries)
+            .with_perf(active.perf.as_mut())
             .with_processes(processes);
         let result = run_once(&mut self.work, sql, &mut probe)
             .with_context(|| format!("{} failed", step.key()))?;

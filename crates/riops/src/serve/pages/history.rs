@@ -224,6 +224,7 @@ mod tests {
             marks: None,
         });
         HistorySeries {
+            stage: 0,
             name: "rows, 2 sessions".to_owned(),
             figure: Figure::RowsPerS,
             points: points.collect(),
@@ -240,6 +241,7 @@ mod tests {
             mean_after: 900.0,
             p: 0.000_1,
             outcome: Outcome::Slower,
+            time: None,
         };
         let view = view(0, &series(&[1000.0, 1000.0, 900.0, 900.0], vec![change]));
         let changed: Vec<_> = view.rows.iter().filter(|row| row.change.is_some()).collect();

@@ -53,6 +53,12 @@ pub struct Node {
 }
 
 impl Node {
+    /// Returns the connection settings.
+    #[must_use]
+    pub fn conninfo(&self) -> &ConnInfo {
+        &self.conninfo
+    }
+
     fn of(conninfo: ConnInfo, role: Role) -> Self {
         let name = conninfo.servers.first().map(ToString::to_string).unwrap_or_default();
         let host = match conninfo.servers.first().map(|server| &server.host) {

@@ -2,8 +2,8 @@
 
 use crate::figure::{DeviceLoad, Summary};
 use crate::record::{
-    Check, DatabaseUse, ErrorEntry, NodeRecord, OperationRecord, Record, SessionOperation,
-    SessionRecord, StageRecord, StepRecord, WaitShare,
+    ActivityRecord, Check, DatabaseUse, ErrorEntry, NodeRecord, OperationRecord, Record,
+    SessionOperation, SessionRecord, StageRecord, StepRecord, WaitShare,
 };
 use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Entry, Table, number, word};
@@ -274,6 +274,26 @@ pub(super) fn waits(record: &Record) -> Option<Table> {
         ],
     );
     table.with_note("CPU: active without a wait event. idle: waiting for the client.").filled()
+}
+
+/// The active session history of the nodes.
+pub(super) fn activity(record: &Record) -> Option<Table> {
+    let rows: Vec<Of<'_, &ActivityRecord>> = each(record, |stage| &stage.activity);
+    let table = Table::of(
+        "active session history",
+        rows,
+        [
+            (word("stage"), Of::stage_name),
+            (word("node"), |of| of.item.node.as_str().into()),
+            (word("component"), |of| of.item.component.as_str().into()),
+            (word("class"), |of| of.item.class.as_str().into()),
+            (word("event"), |of| of.item.event.as_str().into()),
+            (number("active"), |of| rate(of.item.active).into()),
+        ],
+    );
+    table
+        .with_note("mean number of sessions or requests. Waits of YSQL for the tserver contain the time of its events: do not add them up.")
+        .filled()
 }
 
 /// A counter of the database.

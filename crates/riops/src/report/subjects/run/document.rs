@@ -15,7 +15,8 @@ use crate::report::sections::condition::condition;
 use crate::report::sections::cost::cost;
 use crate::report::sections::failures::{drained, failures, late, missing, pause, schedule};
 use crate::report::sections::mix::{few_transactions, mix};
-use crate::report::sections::nodes::nodes;
+use crate::report::sections::nodes::{activity, nodes};
+use crate::report::sections::profile::profile;
 use crate::report::sections::proof::proof;
 use crate::report::sections::queries::queries;
 use crate::report::sections::sources::sources;
@@ -229,9 +230,11 @@ fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
         queries(document, stage);
         statements(document, stage);
         waits(document, summary);
+        profile(document, stage);
         resources(document, summary);
     }
     nodes(document, stage);
+    activity(document, stage);
     words.totals(document, summary);
 }
 

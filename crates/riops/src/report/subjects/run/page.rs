@@ -16,6 +16,7 @@ use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::chart::Chart;
 use crate::report::document::{Document, Findings};
+use crate::report::flame;
 use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::sections::bottleneck::resources;
@@ -151,7 +152,10 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         machine(record, &id),
         Section::new(&id, "Database").with_tables(counters::database(record)),
         Section::new(&id, "Statements").with_tables(statements::table(record)),
-        Section::new(&id, "Wait events").with_tables(counters::waits(record)),
+        Section::new(&id, "Wait events")
+            .with_tables(counters::waits(record))
+            .with_tables(counters::activity(record)),
+        profile(record, &id),
         sessions(record, &id),
         text(record, &id),
     ]
@@ -226,6 +230,12 @@ fn machine(record: &Record, id: &str) -> Section {
     let section =
         section.with_tables(counters::resources(record)).with_tables(counters::devices(record));
     Section { charts: series::of_probes(record, id), ..section }
+}
+
+fn profile(record: &Record, id: &str) -> Section {
+    let profiles = || record.stages.iter().filter_map(|stage| stage.profile.as_ref());
+    let section = Section::new(id, "CPU profile").with_tables(profiles().filter_map(flame::table));
+    Section { flames: profiles().filter_map(flame::flame).collect(), ..section }
 }
 
 fn sessions(record: &Record, id: &str) -> Section {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::report::chart::Chart;
 use crate::report::document::{Badge, Document, Fact, Headline, facts};
+use crate::report::flame::Flame;
 use crate::report::table::Table;
 
 /// A run, as its template shows it.
@@ -66,6 +67,7 @@ pub(super) struct Section {
     /// Long tables, shown on request.
     pub(super) folded: Vec<Table>,
     pub(super) charts: Vec<Chart>,
+    pub(super) flames: Vec<Flame>,
     pub(super) texts: Vec<Details>,
 }
 
@@ -102,6 +104,7 @@ impl Section {
             && self.tables.is_empty()
             && self.folded.is_empty()
             && self.charts.is_empty()
+            && self.flames.is_empty()
             && self.texts.is_empty();
         (!is_empty).then_some(self)
     }

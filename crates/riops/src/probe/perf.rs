@@ -1,0 +1,298 @@
+//! A CPU profile of the server with perf.
+//!
+//! With the right to see all processes, perf samples the whole machine, and the samples of others are left out afterwards:
+//! attaching it to processes costs at every context switch. Stacks come from frame pointers if the server was compiled with
+//! them, otherwise from DWARF.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::cpu::process_cpu_s;
+use super::processes::{Place, descendants};
+use crate::record::ProfileRecord;
+use crate::server::examine::{Finding, Level};
+
+/// Time for perf to write its file.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum number of distinct stacks.
+const STACKS_MAX: usize = 200_000;
+/// Flag of a compiler that keeps frame pointers.
+const FRAME_POINTERS: &str = "-fno-omit-frame-pointer";
+/// Length of the trial.
+const TRIAL: &str = "0.05";
+
+/// Why the server cannot be profiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PerfError {
+    /// The server is not on this machine.
+    #[error("--profile requires a server on this machine, whose processes are visible")]
+    NotLocal,
+    /// perf is not installed.
+    #[error(
+        "--profile requires perf, which is not installed; install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; Fedora: perf)"
+    )]
+    NotInstalled,
+    /// perf may not profile the server.
+    #[error(
+        "perf cannot profile the server: {0}; run riops as the user of the server or as root, or set the kernel parameter kernel.perf_event_paranoid to 1 (sysctl -w kernel.perf_event_paranoid=1)"
+    )]
+    Refused(String),
+}
+
+/// What perf samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All processes, with the kernel.
+    Machine,
+    /// The processes of the server, in user mode.
+    Server,
+}
+
+/// Profiles the server during a measurement.
+#[derive(Debug)]
+pub struct Perf {
+    hz: u32,
+    server: i32,
+    scope: Scope,
+    has_frame_pointers: bool,
+    running: Option<Running>,
+    found: Option<ProfileRecord>,
+}
+
+/// perf, while it samples.
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    folder: TempDir,
+    start: Instant,
+    processes: BTreeSet<i32>,
+    /// CPU use of perf, in processors.
+    cpus: f64,
+}
+
+impl Perf {
+    /// Finds out how this server can be profiled, by a short trial. `compiler_flags` are those of the server.
+    ///
+    /// # Errors
+    /// [`PerfError`] if it cannot be profiled.
+    pub fn new(place: Place, compiler_flags: Option<&str>, hz: u32) -> Result<Self, PerfError> {
+        let Place::Here(server) = place else {
+            return Err(PerfError::NotLocal);
+        };
+        let has_frame_pointers = compiler_flags.is_some_and(|flags| flags.contains(FRAME_POINTERS));
+        let perf =
+            |scope| Self { hz, server, scope, has_frame_pointers, running: None, found: None };
+        let mut refusal = String::new();
+        for scope in [Scope::Machine, Scope::Server] {
+            let perf = perf(scope);
+            match perf.trial() {
+                Ok(()) => return Ok(perf),
+                Err(PerfError::Refused(reason)) => refusal = reason,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(PerfError::Refused(refusal))
+    }
+
+    fn trial(&self) -> Result<(), PerfError> {
+        let refused = |error: std::io::Error| PerfError::Refused(error.to_string());
+        let folder = tempfile::tempdir().map_err(refused)?;
+        let mut command = self.record(&folder, &BTreeSet::from([self.server]));
+        let output = command.args(["--", "sleep", TRIAL]).output().map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                PerfError::NotInstalled
+            } else {
+                refused(error)
+            }
+        })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let is_reason = |line: &&str| line.contains("ermission") || line.contains("denied");
+        let first = lines.clone().find(is_reason).or_else(|| lines.next());
+        Err(PerfError::Refused(first.unwrap_or("unknown error").to_owned()))
+    }
+
+    /// The command that samples into the file of a folder.
+    fn record(&self, folder: &TempDir, processes: &BTreeSet<i32>) -> Command {
+        let mut command = Command::new("perf");
+        command.arg("record").arg("-o").arg(folder.path().join("perf.data"));
+        // A virtual machine has no counters of the processor.
+        let event = if self.scope == Scope::Machine { "cpu-clock" } else { "cpu-clock:u" };
+        command.args(["-e", event, "-F", &self.hz.to_string()]);
+        command.args(["--call-graph", if self.has_frame_pointers { "fp" } else { "dwarf" }]);
+        match self.scope {
+            Scope::Machine => command.arg("-a"),
+            Scope::Server => {
+                let list: Vec<String> = processes.iter().map(i32::to_string).collect();
+                command.args(["-p", &list.join(",")])
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    pub(super) fn start(&mut self) {
+        self.found = None;
+        let processes = descendants(self.server);
+        self.running = tempfile::tempdir().ok().and_then(|folder| {
+            let child = self.record(&folder, &processes).spawn().ok()?;
+            Some(Running { child, folder, start: Instant::now(), processes, cpus: 0.0 })
+        });
+    }
+
+    /// Ends the sampling; perf then writes its file.
+    pub(super) fn end(&mut self) {
+        if let Some(running) = &mut self.running {
+            let process = Pid::from_child(&running.child);
+            let seconds = running.start.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+            running.cpus = process_cpu_s(process.as_raw_nonzero().get()).unwrap_or(0.0) / seconds;
+            running.processes.extend(descendants(self.server));
+            let _ = kill_process(process, Signal::INT);
+        }
+    }
+
+    /// Waits for the file and reads it.
+    pub(super) fn close(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            let deadline = Instant::now() + END_TIMEOUT;
+            while matches!(running.child.try_wait(), Ok(None)) {
+                if Instant::now() > deadline {
+                    let _ = running.child.kill();
+                }
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            self.found = self.read(&running);
+        }
+    }
+
+    fn read(&self, running: &Running) -> Option<ProfileRecord> {
+        let mut script = Command::new("perf")
+            .arg("script")
+            .arg("-i")
+            .arg(running.folder.path().join("perf.data"))
+            // Inlined functions take minutes to find.
+            .args(["--no-inline", "-F", "pid,ip,sym,dso"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let lines = BufReader::new(script.stdout.take()?).lines().map_while(Result::ok);
+        let stacks = folded(lines, &running.processes);
+        let _ = script.wait();
+        let samples = stacks.values().sum();
+        let record = ProfileRecord {
+            hz: self.hz,
+            samples,
+            stack_method: if self.has_frame_pointers { "fp" } else { "dwarf" }.to_owned(),
+            has_kernel: self.scope == Scope::Machine,
+            perf_cpus: running.cpus,
+            ..ProfileRecord::default()
+        };
+        Some(record.with_stacks(stacks.into_iter().collect()))
+    }
+
+    /// Returns the profile of the last stage.
+    pub(super) fn found(&self) -> Option<&ProfileRecord> {
+        self.found.as_ref()
+    }
+}
+
+/// Counts the stacks of these processes in the output of `perf script`: a line with the process of each sample, then a line
+/// for each function, the innermost first, then an empty line.
+fn folded(lines: impl Iterator<Item = String>, processes: &BTreeSet<i32>) -> BTreeMap<String, u64> {
+    let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut functions, mut is_server) = (Vec::<String>::new(), false);
+    for line in lines.chain([String::new()]) {
+        let text = line.trim();
+        if text.is_empty() {
+            if is_server && !functions.is_empty() {
+                functions.reverse();
+                let stack = functions.join(";");
+                if stacks.len() < STACKS_MAX || stacks.contains_key(&stack) {
+                    *stacks.entry(stack).or_default() += 1;
+                }
+            }
+            functions.clear();
+            is_server = false;
+        } else if let Ok(process) = text.parse::<i32>() {
+            is_server = processes.contains(&process);
+        } else if is_server {
+            functions.push(function(text));
+        }
+    }
+    stacks
+}
+
+/// Returns the function of `55d1 index_getnext_slot (/usr/lib/postgres)`; of an unknown one, the file.
+fn function(line: &str) -> String {
+    let (_, rest) = line.split_once(' ').unwrap_or(("", line));
+    let (symbol, file) = match rest.rsplit_once(" (") {
+        Some((symbol, file)) => (symbol, file.trim_end_matches(')')),
+        None => (rest, ""),
+    };
+    let symbol = symbol.split("+0x").next().unwrap_or(symbol).trim();
+    if symbol.is_empty() || symbol == "[unknown]" {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        return if name.is_empty() { "[unknown]".to_owned() } else { format!("[{name}]") };
+    }
+    symbol.replace(';', ":")
+}
+
+/// Returns whether `--profile` works with this server, and otherwise what is missing.
+#[must_use]
+pub fn finding(place: Place, compiler_flags: Option<&str>) -> Finding {
+    let text = match Perf::new(place, compiler_flags, 99) {
+        Ok(perf) => {
+            let stacks = if perf.has_frame_pointers { "frame pointers" } else { "DWARF" };
+            let scope = match perf.scope {
+                Scope::Machine => "with the kernel",
+                Scope::Server => "without the kernel, attached to the processes of the server",
+            };
+            format!("--profile works, with {stacks}, {scope}")
+        }
+        Err(error) => error.to_string(),
+    };
+    Finding { level: Level::Note, about: "profile".to_owned(), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stacks_of_the_server_are_counted_from_the_outermost_function() {
+        let text = "\
+            100 \n\
+            \t    7f1 index_getnext+0x12 (/usr/lib/postgres)\n\
+            \t    7f2 ExecScan (/usr/lib/postgres)\n\
+            \t    7f3 [unknown] (/usr/lib/libLLVM-14.so.1)\n\
+            \n\
+            200 \n\t 7f1 main (/usr/bin/other)\n\n\
+            100\n\
+            \t    7f1 index_getnext+0x99 (/usr/lib/postgres)\n\
+            \t    7f2 ExecScan (/usr/lib/postgres)\n\
+            \t    7f3 [unknown] (/usr/lib/libLLVM-14.so.1)\n";
+        let found = folded(text.lines().map(str::to_owned), &BTreeSet::from([100]));
+        let expected = [("[libLLVM-14.so.1];ExecScan;index_getnext".to_owned(), 2)];
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(function("7f operator;x (/lib/a)"), "operator:x");
+        assert_eq!(function("7f [unknown] ([unknown])"), "[[unknown]]");
+    }
+
+    #[test]
+    fn a_server_elsewhere_cannot_be_profiled() {
+        assert_eq!(Perf::new(Place::Elsewhere, None, 99).unwrap_err(), PerfError::NotLocal);
+        let found = finding(Place::Unknown, None);
+        assert!(found.text.contains("server on this machine"), "{found:?}");
+    }
+}
