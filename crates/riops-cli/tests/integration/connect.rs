@@ -468,3 +468,27 @@ fn copies_rows_in_and_out_and_continues_after_a_failed_copy() {
     assert!(error.to_string().contains("division by zero"));
     assert_eq!(connection.query_value("select 7").unwrap().as_deref(), Some("7"));
 }
+
+/// Replies that are longer than the share of a session in a turn of its worker: while they wait for their next share, the poller
+/// reports more bytes.
+#[test]
+fn several_sessions_of_a_worker_read_large_replies_over_tls_to_their_end() {
+    let server = TlsServer::start("tls-large", None);
+    let script = folder("tls-large-script").join("large.sql");
+    std::fs::write(&script, "select repeat('x', 300000);\n").unwrap();
+    for driver in ["epoll", "io-uring"] {
+        let line = format!(
+            "run script -c 4 -j 1 --driver {driver} --transactions 4000 --warmup 0 --max-duration 60s --no-store --output json --file {}",
+            script.display()
+        );
+        let mut command = command(&line);
+        let url =
+            format!("postgresql://u_trust@127.0.0.1:{}/postgres?sslmode=require", server.port);
+        let output = CommandOutput::of(command.env("RIOPS_DATABASE", url));
+        if driver == "io-uring" && output.code == Some(2) {
+            continue;
+        }
+        let record = output.expect(0).json();
+        assert_eq!(record["stages"][0]["transactions"], 4_000, "{driver}");
+    }
+}

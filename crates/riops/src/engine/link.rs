@@ -157,6 +157,11 @@ impl Link {
         }))
     }
 
+    /// Notes that the poller reported more bytes, which will be read later.
+    pub(super) fn note_readable(&mut self) {
+        self.stream.note_readable();
+    }
+
     /// Returns whether the beginning of a message waits for its rest.
     pub(super) fn has_beginning(&self) -> bool {
         !self.received.is_empty()

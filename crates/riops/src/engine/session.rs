@@ -439,6 +439,13 @@ impl Session {
         })
     }
 
+    /// Notes that the poller reported more bytes, which will be read later. It reports them only once.
+    pub(super) fn note_readable(&mut self) {
+        if let Some(link) = &mut self.link {
+            link.note_readable();
+        }
+    }
+
     /// Reads from the socket once, into `buffer` unless the bytes continue a message.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<Filled, Box<SessionError>> {
         let nothing = Filled { bytes: 0, in_buffer: 0, more: false };

@@ -57,8 +57,8 @@ struct Encrypted {
     end: usize,
     /// Number of consecutive reads that filled the buffer.
     full_reads: u8,
-    /// Whether the socket and this buffer are empty and the stream has not ended.
-    exhausted: bool,
+    /// Whether the last read emptied the socket, the poller has reported no bytes since then, and the stream has not ended.
+    socket_is_empty: bool,
 }
 
 /// Initial size of the buffer of encrypted bytes. Records of PostgreSQL contain up to 8 KiB.
@@ -202,7 +202,15 @@ impl Stream {
     #[must_use]
     pub fn may_have_more(&self, count: usize, space: usize) -> bool {
         // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
-        count == space || self.tls.as_ref().is_some_and(|tls| !tls.encrypted.exhausted)
+        count == space || self.tls.as_ref().is_some_and(|tls| !tls.encrypted.is_exhausted())
+    }
+
+    /// Notes that the poller reported more bytes before the last ones were read to their end: a read that returns bytes which
+    /// were received before says nothing about the socket.
+    pub fn note_readable(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.encrypted.socket_is_empty = false;
+        }
     }
 
     /// Switches between blocking and non-blocking mode.
@@ -282,7 +290,6 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
 impl Encrypted {
     /// Reads from the socket, unless bytes of the last read are left, and decrypts a part of them.
     fn receive(&mut self, tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
-        self.exhausted = false;
         if self.start == self.end {
             self.fill(socket)?;
         }
@@ -303,10 +310,8 @@ impl Encrypted {
                 "the server closed the connection during the TLS handshake",
             ));
         }
-        // A read that did not fill the buffer has emptied the socket (epoll(7)). The end of the stream is
-        // still to be read, without another event.
-        self.exhausted =
-            self.start == self.end && self.full_reads == 0 && taken > 0 && !state.peer_has_closed();
+        // The end of the stream is still to be read, without another event.
+        self.socket_is_empty &= !state.peer_has_closed();
         Ok(())
     }
 
@@ -319,9 +324,15 @@ impl Encrypted {
         }
         (self.start, self.end) = (0, 0);
         self.end = socket.read(&mut self.bytes)?;
-        self.full_reads =
-            if self.end < self.bytes.len() { 0 } else { self.full_reads.saturating_add(1) };
+        let is_full = self.end == self.bytes.len();
+        self.full_reads = if is_full { self.full_reads.saturating_add(1) } else { 0 };
+        // A read that did not fill the buffer has emptied the socket (epoll(7)).
+        self.socket_is_empty = !is_full && self.end > 0;
         Ok(())
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.start == self.end && self.socket_is_empty
     }
 }
 

@@ -157,3 +157,23 @@ fn the_end_of_a_tls_stream_is_read_without_another_event() {
     assert!(pair.client.may_have_more(4, 100));
     assert_eq!(pair.client.read(&mut buffer).unwrap(), 0);
 }
+
+#[test]
+fn bytes_that_were_reported_meanwhile_are_read_after_those_that_were_received_before() {
+    // One record that is decrypted at once, and two records of which the second is kept encrypted.
+    for replies in [&[5_000][..], &[3_000, 2_000]] {
+        let mut pair = Pair::new("TLSv1.3");
+        for &reply in replies {
+            pair.reply(&vec![1; reply]);
+        }
+        let mut buffer = [0; 3_000];
+        assert_eq!(pair.client.read(&mut buffer).unwrap(), 3_000);
+        // The reader has used up its share. Meanwhile, the poller reports more bytes, once.
+        pair.reply(&[2; 100]);
+        pair.client.note_readable();
+        let count = pair.client.read(&mut buffer).unwrap();
+        assert_eq!(count, 2_000);
+        assert!(pair.client.may_have_more(count, buffer.len()), "{replies:?}");
+        assert_eq!(pair.client.read(&mut buffer).unwrap(), 100);
+    }
+}

@@ -165,7 +165,10 @@ impl<C: Clock> Worker<C> {
                 return;
             };
             let closed = session.is_read_closed(closed);
-            if session.unread || !session.is_connected() {
+            if session.unread {
+                return session.note_readable();
+            }
+            if !session.is_connected() {
                 return;
             }
             let mut buffer = std::mem::take(&mut self.transport.buffer);
