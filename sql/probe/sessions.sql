@@ -1,12 +1,13 @@
--- The sessions of this run by wait event, and other backends that do work. The idle sessions of this run are
--- the missing ones. Prepared, to be planned once.
+-- The own sessions by wait event, with the idle ones, and other backends that do work. `{own}` is the condition for the own ones.
+-- Prepared, to be planned once.
 prepare riops_sessions as
-select a.application_name = current_setting('application_name'),
+select {own},
        case when a.backend_type = 'autovacuum worker' then 'autovacuum'
             when a.backend_type = 'walsender' and a.query like 'START_REPLICATION%'
             then 'replication to ' || coalesce(nullif(a.application_name, ''), 'a standby')
             else coalesce(nullif(a.application_name, ''), a.backend_type) end,
        case when a.state like 'idle in transaction%' then 'idle in transaction'
+            when a.state like 'idle%' then 'idle'
             else coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') end,
        count(*)
   from pg_stat_get_activity(null) as a
@@ -15,8 +16,7 @@ select a.application_name = current_setting('application_name'),
    and a.backend_type not in ('archiver', 'autovacuum launcher', 'background writer', 'checkpointer', 'io worker',
                               'logical replication launcher', 'logger', 'slotsync worker', 'startup', 'walreceiver',
                               'walsummarizer', 'walwriter')
-   and case when a.application_name = current_setting('application_name')
-            then a.state = 'active' or a.state like 'idle in transaction%'
+   and case when {own} then a.state is not null
             -- A session that sleeps, or waits for its client or for a lock, takes nothing from others.
             else (a.state = 'active' or a.backend_type not in ('client backend', 'parallel worker'))
                  and coalesce(a.wait_event_type, '') not in ('Activity', 'Client', 'Extension', 'Lock', 'Timeout') end

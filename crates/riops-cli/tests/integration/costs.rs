@@ -103,3 +103,32 @@ fn a_profile_shows_the_functions_of_an_index_scan() {
     );
     assert!(!page.contains("onload"), "a script in the graph");
 }
+
+#[test]
+fn what_is_not_counted_is_named_and_never_zero() {
+    let database = database("costs_missing");
+    let mut admin = database.connect();
+    admin
+        .execute("drop role if exists costs_plain; create role costs_plain login password 'x'")
+        .unwrap();
+    let url = crate::fixture::tcp_url("costs_missing");
+    let (_, rest) = url.split_once('@').unwrap();
+    let mut command = crate::fixture::command("run ping -c 2 --duration 1s --warmup 0");
+    command.env("RIOPS_DATABASE", format!("postgresql://costs_plain:x@{rest}"));
+    let output =
+        crate::fixture::CommandOutput::of(command.env("RIOPS_STORE", &database.store)).expect(0);
+    let statements =
+        "statements (pg_stat_statements is not installed in the database, or not visible)";
+    assert!(
+        output.stdout.contains("not counted: ") && output.stdout.contains(statements),
+        "{}",
+        output.stdout
+    );
+    let record = database.riops("runs show last --output json").expect(0).json();
+    let cost = &record["stages"][0]["cost"];
+    for absent in ["blocks_dirtied", "received_bytes", "table_bytes"] {
+        assert_eq!(cost[absent], serde_json::Value::Null, "{absent}: {cost}");
+    }
+    assert!(cost["client_cpu_us"].as_f64() > Some(0.0), "{cost}");
+    admin.execute("drop role costs_plain").unwrap();
+}

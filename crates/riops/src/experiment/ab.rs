@@ -85,7 +85,7 @@ pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
     };
     let throughput =
         if settings.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
-    if stage.statement.is_some() {
+    if stage.is_timed() {
         vec![Figure::Seconds]
     } else if stage.session_loop.response_us.is_some() {
         vec![Figure::P50Us, Figure::P99Us]
@@ -96,7 +96,7 @@ pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
 
 /// The first session loop; without one the first statement.
 fn main_stage(record: &Record) -> Option<&StageRecord> {
-    let is_loop = |stage: &&StageRecord| stage.statement.is_none();
+    let is_loop = |stage: &&StageRecord| !stage.is_timed();
     record.stages.iter().find(is_loop).or(record.stages.first())
 }
 

@@ -207,7 +207,7 @@ impl CellSearch<'_> {
 
 /// Returns the first session loop.
 fn session_loop(record: &Record) -> Option<&StageRecord> {
-    record.stages.iter().find(|stage| stage.statement.is_none())
+    record.stages.iter().find(|stage| !stage.is_timed())
 }
 
 /// Returns the transactions per second of a valid run.

@@ -423,7 +423,7 @@ impl Estimate {
 
 /// A value that a statement that ran once does not have.
 fn of_loop(stage: &StageRecord, value: f64) -> Option<f64> {
-    stage.statement.is_none().then_some(value)
+    (!stage.is_timed()).then_some(value)
 }
 
 fn rows_per_s(record: &Record, stage: &StageRecord) -> Option<f64> {
@@ -455,7 +455,7 @@ fn load_mb_s(stage: &StageRecord) -> Option<f64> {
 
 fn seconds(record: &Record, stage: &StageRecord) -> Option<f64> {
     let is_given = matches!(record.plan.stop, Stop::DurationS(_));
-    (stage.statement.is_some() || !is_given).then_some(stage.seconds)
+    (stage.is_timed() || !is_given).then_some(stage.seconds)
 }
 
 fn errors_per_s(stage: &StageRecord) -> Option<f64> {

@@ -66,6 +66,10 @@ impl Profile {
                 continue;
             };
             let number: u64 = number.parse().unwrap_or(0);
+            if own.as_deref() == Some("t") && event == IDLE && sessions > 0 {
+                // Also those of riops itself: the idle sessions of a run are the missing ones.
+                continue;
+            }
             if own.as_deref() == Some("t") {
                 seen += number;
                 waits_for_lock |= event.starts_with("Lock:");

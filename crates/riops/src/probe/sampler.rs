@@ -28,8 +28,8 @@ const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
 /// The same for all sessions of a run.
 const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../../../sql/probe/sessions.sql");
-/// The same for sessions that riops only observes.
-const OBSERVED: &str = include_str!("../../../../sql/probe/observed.sql");
+/// The condition for the sessions of a run.
+const OF_RUN: &str = "a.application_name = current_setting('application_name')";
 /// Sessions that hold the locks for which sessions of the run wait.
 const BLOCKERS: &str = include_str!("../../../../sql/probe/blockers.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
@@ -129,7 +129,7 @@ impl Sampler {
             Err(error) => return Err(error),
         }
         connection.execute(PREPARE_WAIT_SAMPLE)?;
-        connection.execute(PREPARE_SESSIONS_SAMPLE)?;
+        connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", OF_RUN))?;
         let wait_sampling = WaitSampling::new(&mut connection)?;
         let own_process = is_local.then_some(connection.session_info().process);
         self.is_local = is_local;
@@ -169,7 +169,8 @@ impl Sampler {
     pub fn observe(&mut self, own: &str) -> Result<(), ConnectionError> {
         if let Some(server) = &mut self.server {
             server.connection.execute("deallocate riops_sessions")?;
-            server.connection.execute(&OBSERVED.replace("{own}", own))?;
+            let own = format!("({own} and not {OF_RUN})");
+            server.connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", &own))?;
         }
         self.watch_sessions(0);
         Ok(())

@@ -139,6 +139,13 @@ pub struct StageRecord {
 }
 
 impl StageRecord {
+    /// Returns whether its duration is the result: of a statement that ran once, or of a command whose work was not counted.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        let is_uncounted = |observed: &ObservedRecord| observed.counts.is_empty();
+        self.statement.is_some() || self.observed.as_ref().is_some_and(is_uncounted)
+    }
+
     /// Returns the share of the session time spent waiting for locks, 0 to 1, if it was sampled.
     #[must_use]
     pub fn lock_share(&self) -> Option<f64> {

@@ -168,7 +168,7 @@ fn bytes_that_were_reported_meanwhile_are_read_after_those_that_were_received_be
         }
         let mut buffer = [0; 3_000];
         assert_eq!(pair.client.read(&mut buffer).unwrap(), 3_000);
-        // The reader has used up its share. Meanwhile, the poller reports more bytes, once.
+        // The reader has read its share. Meanwhile, the poller reports more bytes, once.
         pair.reply(&[2; 100]);
         pair.client.note_readable();
         let count = pair.client.read(&mut buffer).unwrap();

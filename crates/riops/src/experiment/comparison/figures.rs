@@ -221,7 +221,7 @@ fn stages_at<'a>(
 fn figures_of(runs: &[StageOf<'_>]) -> (Vec<Figure>, bool) {
     let stages: Vec<&StageRecord> = runs.iter().map(|(_, stage)| *stage).collect();
     let has_response = stages.iter().all(|stage| stage.session_loop.response_us.is_some());
-    if stages.iter().any(|stage| stage.statement.is_some()) {
+    if stages.iter().any(|stage| stage.is_timed()) {
         return (vec![Figure::Seconds], false);
     }
     let is_of_transactions = runs.first().is_some_and(|(run, _)| counts_transactions(run));

@@ -129,8 +129,10 @@ impl Evidence<'_> {
     /// What may be the reason that a part changed by `change_us`: what was changed, then what follows from it.
     fn beside(&self, part: TimePart, change_us: f64) -> Vec<String> {
         let causes = self.changes.iter().filter(|change| is_cause(change));
-        let (specific, others): (Vec<_>, Vec<_>) =
+        let (mut specific, others): (Vec<_>, Vec<_>) =
             causes.partition(|change| concerns(change, part));
+        // A condition differs a little between any two groups.
+        specific.sort_by_key(|change| change.topic == Topic::Condition);
         let causes = specific.into_iter().chain(others).map(|change| {
             format!("{} {}: {} → {}", change.topic.name(), change.name, change.a, change.b)
         });

@@ -128,7 +128,7 @@ impl Slot {
     /// of a stage may contain the value of an axis.
     pub(super) fn of_all(records: &[&Record]) -> Vec<Self> {
         let kinds = |record: &&Record| -> Vec<bool> {
-            record.stages.iter().map(|stage| stage.statement.is_some()).collect()
+            record.stages.iter().map(StageRecord::is_timed).collect()
         };
         let Some(first) = records.first() else {
             return Vec::new();

@@ -219,7 +219,7 @@ fn main_figure(experiment: &Experiment, records: &[&Record], slots: &[Slot]) -> 
     let of_slot = |slot: &Slot| -> Vec<&StageRecord> {
         records.iter().filter_map(|record| slot.of(record)).collect()
     };
-    let is_loop = |slot: &Slot| of_slot(slot).iter().all(|stage| stage.statement.is_none());
+    let is_loop = |slot: &Slot| of_slot(slot).iter().all(|stage| !stage.is_timed());
     let Some(stage) = slots.iter().position(is_loop) else {
         return (0, if slots.is_empty() { throughput(experiment) } else { Figure::Seconds });
     };

@@ -23,6 +23,32 @@ pub(in crate::report) fn cost(document: &mut Document, summary: &Summary<'_>) {
         (!costs.is_empty()).then(|| format!("per {unit}: {costs}"))
     });
     document.lines("cost", texts);
+    document.known("", not_counted(record, stage));
+}
+
+/// What was not counted, and why.
+fn not_counted(record: &Record, stage: &StageRecord) -> String {
+    let Some(cost) = &stage.cost else {
+        return String::new();
+    };
+    let database = stage.database.as_ref();
+    let is_elsewhere = !record.client.shares_machine_with_server;
+    let missing = [
+        (
+            is_elsewhere && cost.server_cpu_us.is_none(),
+            "CPU and devices of the server, which is not on this machine",
+        ),
+        (database.is_none(), "the counters of the database"),
+        (database.is_some() && cost.blocks_hit.is_none(), "blocks"),
+        (database.is_some() && cost.wal_bytes.is_none(), "WAL"),
+        (
+            database.is_some_and(|database| database.statements.is_empty()),
+            "statements (pg_stat_statements is not installed in the database, or not visible)",
+        ),
+    ];
+    let missing: Vec<&str> =
+        missing.iter().filter_map(|(is_missing, what)| is_missing.then_some(*what)).collect();
+    if missing.is_empty() { String::new() } else { format!("not counted: {}", missing.join("; ")) }
 }
 
 /// Rows per transaction, if there are several.
@@ -138,8 +164,9 @@ mod tests {
         let transaction =
             "per transaction: server CPU 430 µs · 103 blocks hit · growth of tables -1.50 kB";
         let row = "per row: server CPU 4.30 µs · 1.03 blocks hit · growth of tables -15.0 B";
-        assert_eq!(lines(100.0), [transaction, row]);
-        assert_eq!(lines(1.0), [transaction]);
+        let missing = "not counted: the counters of the database";
+        assert_eq!(lines(100.0), [transaction, row, missing]);
+        assert_eq!(lines(1.0), [transaction, missing]);
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
     let counts_transactions = WorkPlan::default_of(&run.workload)
         .is_some_and(|work| words::of(&work).traits().counts_transactions);
-    if stage.kind == "statement" {
+    let is_timed = stage.kind == "statement" || stage.kind == "observed" && stage.transactions == 0;
+    if is_timed {
         Figure::Seconds
     } else if run.rate_per_s.is_some() {
         Figure::P99Us

@@ -8,6 +8,8 @@ use crate::record::Record;
 use crate::report::document::{Document, facts};
 use crate::report::latency::statistic_text;
 use crate::report::sections::bottleneck::bottleneck;
+use crate::report::sections::cost::cost;
+use crate::report::sections::time::time;
 use crate::report::setup::{badge, cpu_text, main_settings};
 use crate::report::table::{Entry, Table, word};
 use crate::report::words::{self, Words};
@@ -70,6 +72,8 @@ fn verdict_facts(document: &mut Document, record: &Record, words: &dyn Words) {
     rate_verdicts(document, &stages);
     if let [summary] = stages.as_slice() {
         limits(document, summary);
+        time(document, summary);
+        cost(document, summary);
     } else if stages.iter().all(|summary| summary.stage.statement.is_none())
         && let Some(best) = words.measure().best_stage(&stages)
     {
