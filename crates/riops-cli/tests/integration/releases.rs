@@ -280,7 +280,12 @@ fn a_run_names_what_the_release_lacks() {
     let imitation = Imitation::new("yb_lacks", Release::V2_20);
     imitation.riops("prepare rows --rows 500").expect(0);
     let ran = imitation.riops("run rows --batch 5 -c 2 --transactions 20 --warmup 0").expect(0);
-    ran.stderr_contains("no setting plan_cache_mode");
+    let ran = ran.stderr_contains("no setting plan_cache_mode");
+    assert!(ran.stdout.contains("not counted: ") && ran.stdout.contains("WAL"), "{}", ran.stdout);
+    let record = imitation.riops("runs show last --output json").expect(0).json();
+    for absent in ["wal_bytes", "wal_records", "blocks_written", "received_bytes"] {
+        assert_eq!(record["stages"][0]["cost"][absent], Value::Null, "{absent}");
+    }
     let early = imitation.riops("run rows --follower-reads 500ms").expect(2);
     early.stderr_contains("--follower-reads must be at least 1s");
     imitation.run("run rows --follower-reads 1s --batch 5 -c 2 --transactions 20");

@@ -71,7 +71,7 @@ pub struct ClientIo {
     pub extend_bytes: u64,
 }
 
-/// Write-ahead log of the whole server, from `pg_stat_wal`.
+/// Write-ahead log of the whole server, from `pg_stat_wal`; the bytes from WAL positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_wal")]
 pub struct Wal {

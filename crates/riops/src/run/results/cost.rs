@@ -78,9 +78,11 @@ impl Whole<'_> {
         let of_tables = database.blocks.filter(|blocks| blocks.accesses() > 0);
         let of_tables = of_tables
             .map(|blocks| (each(blocks.accesses() - blocks.reads()), each(blocks.reads())));
+        // YugabyteDB counts no blocks of its tables, and PostgreSQL those of its catalogs at least.
+        let counts_blocks = database.after.is_some_and(|counted| counted.blks_hit > 0);
         let of_database =
             || Some((since(|counted| counted.blks_hit)?, since(|counted| counted.blks_read)?));
-        let blocks = of_tables.or_else(of_database);
+        let blocks = of_tables.or_else(|| of_database().filter(|_| counts_blocks));
         let dirtied = || {
             let own = database.statements.iter().filter(|statement| statement.is_own);
             let blocks = own.map(|statement| statement.blocks_dirtied);
@@ -219,6 +221,13 @@ mod tests {
         let late = cost(&late, 1_250).unwrap();
         assert_eq!((late.server_cpu_us, late.device_reads, late.disks.len()), (None, None, 0));
         assert_eq!(late.wal_bytes, Some(1_000.0));
+        // A server that counts no blocks.
+        let mut blind = stage();
+        let database = blind.database.as_mut().unwrap();
+        let zero = Some(DatabaseCounters::default());
+        (database.before, database.after) = (zero, zero);
+        let blind = cost(&blind, 1_250).unwrap();
+        assert_eq!((blind.blocks_hit, blind.temporary_bytes), (None, Some(0.0)));
         let nothing = StageRecord { transactions: 1, seconds: 1.0, ..StageRecord::default() };
         assert_eq!(cost(&nothing, 1), Some(CostRecord::default()));
         assert_eq!(cost(&StageRecord::default(), 0), None);
