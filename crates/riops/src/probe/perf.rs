@@ -242,8 +242,8 @@ fn function(line: &str) -> String {
     };
     let symbol = symbol.split("+0x").next().unwrap_or(symbol).trim();
     if symbol.is_empty() || symbol == "[unknown]" {
-        let name = file.rsplit('/').next().unwrap_or(file);
-        return if name.is_empty() { "[unknown]".to_owned() } else { format!("[{name}]") };
+        let name = file.rsplit('/').next().unwrap_or(file).trim_matches(['[', ']']);
+        return format!("[{}]", if name.is_empty() { "unknown" } else { name });
     }
     symbol.replace(';', ":")
 }
@@ -286,7 +286,7 @@ mod tests {
         let expected = [("[libLLVM-14.so.1];ExecScan;index_getnext".to_owned(), 2)];
         assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
         assert_eq!(function("7f operator;x (/lib/a)"), "operator:x");
-        assert_eq!(function("7f [unknown] ([unknown])"), "[[unknown]]");
+        assert_eq!(function("7f [unknown] ([unknown])"), "[unknown]");
     }
 
     #[test]

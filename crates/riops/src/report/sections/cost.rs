@@ -23,11 +23,12 @@ pub(in crate::report) fn cost(document: &mut Document, summary: &Summary<'_>) {
         (!costs.is_empty()).then(|| format!("per {unit}: {costs}"))
     });
     document.lines("cost", texts);
-    document.known("", not_counted(record, stage));
+    document.known("", not_counted(summary));
 }
 
 /// What was not counted, and why.
-fn not_counted(record: &Record, stage: &StageRecord) -> String {
+fn not_counted(summary: &Summary<'_>) -> String {
+    let (record, stage) = (summary.record, summary.stage);
     let Some(cost) = &stage.cost else {
         return String::new();
     };
@@ -44,6 +45,10 @@ fn not_counted(record: &Record, stage: &StageRecord) -> String {
         (
             database.is_some_and(|database| database.statements.is_empty()),
             "statements (pg_stat_statements is not installed in the database, or not visible)",
+        ),
+        (
+            record.target.pooler.is_some() && summary.waits().is_none(),
+            "wait events and the time of a transaction, behind a pooler",
         ),
     ];
     let missing: Vec<&str> =
@@ -167,6 +172,12 @@ mod tests {
         let missing = "not counted: the counters of the database";
         assert_eq!(lines(100.0), [transaction, row, missing]);
         assert_eq!(lines(1.0), [transaction, missing]);
+        let mut pooled = record(1.0);
+        pooled.target.pooler = Some("PgBouncer".to_owned());
+        pooled.stages[0].probes = None;
+        let waits = "wait events and the time of a transaction, behind a pooler";
+        let found = not_counted(&Summary::of(&pooled).unwrap());
+        assert_eq!(found, format!("{missing}; {waits}"));
     }
 
     #[test]
