@@ -222,6 +222,13 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         assert_eq!(database.value(&named).as_deref(), Some("1"), "{protocol}");
         assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
     }
+    // Nor do the queries of the user: the setting would be that of others, too.
+    let tracked = "tracked=select (current_setting('pg_stat_statements.track') <> 'none')::int";
+    let mut probed = command(&format!("run rows --protocol simple {WORK}"));
+    probed.args(["--probe", tracked]).env("RIOPS_DATABASE", &url);
+    let probed = CommandOutput::of(probed.env("RIOPS_STORE", &database.store)).expect(0).json();
+    let points = probed["stages"][0]["query_series"][0]["points"].as_array().unwrap().clone();
+    assert!(points.len() >= 2 && points.iter().all(|point| point["value"] == 1.0), "{points:?}");
     for line in ["prepare rows --rows 100 --recreate", "verify rows", "cleanup rows"] {
         riops(line).expect(2).stderr_contains("requires dedicated server connections");
     }

@@ -104,6 +104,38 @@ fn a_profile_shows_the_functions_of_an_index_scan() {
     assert!(!page.contains("onload"), "a script in the graph");
 }
 
+/// The processes that a process has started and that are perf.
+fn perf_of(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_perf = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let parts = stat.split_once("(perf) ");
+        parts.is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&parent.to_string()))
+    };
+    numbers.filter(is_perf).collect()
+}
+
+#[test]
+fn perf_ends_with_a_run_that_was_killed() {
+    let database = database("costs_killed");
+    let line = "run ping -c 1 --duration 60s --warmup 0 --interval 100ms --profile";
+    if database.riops(&line.replace("60s", "100ms")).code == Some(2) {
+        return;
+    }
+    let mut child = crate::fixture::until(&mut database.command(line), "0.1 s ");
+    let [perf] = perf_of(child.id())[..] else {
+        panic!("perf does not run");
+    };
+    crate::crash::kill(child.id(), "-KILL");
+    child.wait().unwrap();
+    let start = std::time::Instant::now();
+    while std::fs::read_to_string(format!("/proc/{perf}/comm")).is_ok_and(|name| name == "perf\n") {
+        assert!(start.elapsed().as_secs() < 60, "perf {perf} still runs");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn what_is_not_counted_is_named_and_never_zero() {
     let database = database("costs_missing");

@@ -71,11 +71,7 @@ pub(crate) const LIST: &[Place] = &[
         "a scratch directory with a free lock and no other file, or of this process",
     ),
     ("crates/riops/src/probe/fio.rs", &[(".kill()", 1)], "a child process"),
-    (
-        "crates/riops/src/probe/perf.rs",
-        &[(".kill()", 1), ("kill_process(", 1)],
-        "the perf that this process started",
-    ),
+    ("crates/riops/src/probe/perf.rs", &[(".kill()", 1)], "the perf that this process started"),
     (
         "crates/riops/src/probe/topology.rs",
         &[("fs::write(", 1), ("remove_file", 1)],

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
 
+use super::extension::schema;
 use crate::record::CacheState;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::units::sql::literal;
@@ -128,10 +129,7 @@ fn within_extension<T>(
     connection.execute("begin")?;
     let done = (|| {
         connection.execute(&format!("create extension if not exists {extension} schema riops"))?;
-        let schema = connection.query_value(&format!(
-            "select quote_ident(nspname) from pg_extension join pg_namespace n on n.oid = extnamespace
-              where extname = '{extension}'"
-        ))?;
+        let schema = schema(connection, extension)?;
         work(connection, &schema.unwrap_or_default())
     })();
     let result = server_errors_as_values(done);

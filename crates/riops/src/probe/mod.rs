@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod database;
 pub mod device;
 pub mod disk;
+mod extension;
 mod fio;
 mod identity;
 pub mod locations;

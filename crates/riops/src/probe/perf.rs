@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 use super::cpu::process_cpu_s;
@@ -104,7 +104,7 @@ impl Perf {
         let refused = |error: std::io::Error| PerfError::Refused(error.to_string());
         let folder = tempfile::tempdir().map_err(refused)?;
         let mut command = self.record(&folder, &BTreeSet::from([self.server]));
-        let output = command.args(["--", "sleep", TRIAL]).output().map_err(|error| {
+        let output = command.args(["sleep", TRIAL]).output().map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
                 PerfError::NotInstalled
             } else {
@@ -136,7 +136,7 @@ impl Perf {
                 command.args(["-p", &list.join(",")])
             }
         };
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).arg("--");
         command
     }
 
@@ -144,7 +144,9 @@ impl Perf {
         self.found = None;
         let processes = descendants(self.server);
         self.running = tempfile::tempdir().ok().and_then(|folder| {
-            let child = self.record(&folder, &processes).spawn().ok()?;
+            // perf ends with cat, and cat with riops, however riops ends.
+            let mut command = self.record(&folder, &processes);
+            let child = command.arg("cat").stdin(Stdio::piped()).spawn().ok()?;
             Some(Running { child, folder, start: Instant::now(), processes, cpus: 0.0 })
         });
     }
@@ -156,7 +158,7 @@ impl Perf {
             let seconds = running.start.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
             running.cpus = process_cpu_s(process.as_raw_nonzero().get()).unwrap_or(0.0) / seconds;
             running.processes.extend(descendants(self.server));
-            let _ = kill_process(process, Signal::INT);
+            drop(running.child.stdin.take());
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::extension::leave_untracked;
 use crate::host::Interrupt;
 use crate::plan::NamedQuery;
 use crate::record::{QueryPoint, QuerySeries};
@@ -13,10 +14,6 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// Name of the sessions, which sessions.sql leaves out.
 pub(crate) const APPLICATION: &str = "riops probe";
-/// Keeps the queries of a session out of the statistics of statements.
-const NOT_TRACKED: &str = "set pg_stat_statements.track = none";
-/// The queries are those of the user, who expects the search path of the role.
-const OWN_PATH: &str = "reset search_path";
 /// Maximum time for one execution of a query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of values of a query: about one day at one per second.
@@ -27,7 +24,7 @@ pub type OnValues = Arc<dyn Fn(f64, &[Option<f64>]) + Send + Sync>;
 
 /// Samples queries from the start of a measurement to its end.
 pub struct QueryProbe {
-    conninfo: ConnInfo,
+    target: Target,
     interval: Duration,
     queries: Vec<NamedQuery>,
     on_values: Option<OnValues>,
@@ -44,13 +41,19 @@ impl std::fmt::Debug for QueryProbe {
 }
 
 impl QueryProbe {
-    /// Creates a probe for queries on a server, with a value per `interval`.
+    /// Creates a probe for queries on a server, with a value per `interval`. Connections that are `dedicated` may have
+    /// settings.
     #[must_use]
-    pub fn new(conninfo: &ConnInfo, interval: Duration, queries: Vec<NamedQuery>) -> Self {
+    pub fn new(
+        conninfo: &ConnInfo,
+        dedicated: bool,
+        interval: Duration,
+        queries: Vec<NamedQuery>,
+    ) -> Self {
         let mut conninfo = conninfo.clone();
         conninfo.application_name = Some(APPLICATION.to_owned());
         Self {
-            conninfo,
+            target: Target { conninfo, dedicated },
             interval,
             queries,
             on_values: None,
@@ -69,7 +72,7 @@ impl QueryProbe {
     /// Connects. Errors are those of the queries.
     pub(super) fn open(&mut self) {
         if !self.queries.is_empty() {
-            self.connection = open(&self.conninfo).ok();
+            self.connection = self.target.open().ok();
         }
     }
 
@@ -81,7 +84,7 @@ impl QueryProbe {
         let (stop, stopped) = sync_channel(1);
         let (ready, is_ready) = sync_channel(1);
         let thread = QueryThread {
-            conninfo: self.conninfo.clone(),
+            target: self.target.clone(),
             interval: self.interval,
             connection: self.connection.take(),
             series: self.queries.iter().map(series).collect(),
@@ -120,8 +123,16 @@ fn series(query: &NamedQuery) -> QuerySeries {
     QuerySeries { name: query.name.clone(), sql: query.sql.clone(), ..QuerySeries::default() }
 }
 
-struct QueryThread {
+/// Where the queries are executed.
+#[derive(Debug, Clone)]
+struct Target {
     conninfo: ConnInfo,
+    /// Whether no other client gets the session of a connection, as behind a pooler in transaction mode.
+    dedicated: bool,
+}
+
+struct QueryThread {
+    target: Target,
     interval: Duration,
     /// Opened again after an error of the connection.
     connection: Option<Connection>,
@@ -179,7 +190,7 @@ impl QueryThread {
     fn value(&mut self, sql: &str) -> Result<f64, String> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            None => self.connection.insert(open(&self.conninfo).map_err(|each| each.to_string())?),
+            None => self.connection.insert(self.target.open().map_err(|each| each.to_string())?),
         };
         connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
         match connection.query_value(sql) {
@@ -199,14 +210,15 @@ impl QueryThread {
     }
 }
 
-fn open(conninfo: &ConnInfo) -> Result<Connection, ConnectionError> {
-    let mut connection = Connection::open(conninfo, &Interrupt::new())?;
-    connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
-    for setting in [NOT_TRACKED, OWN_PATH] {
-        match connection.execute(setting) {
-            Ok(()) | Err(ConnectionError::Server(_)) => {}
-            Err(error) => return Err(error),
+impl Target {
+    fn open(&self) -> Result<Connection, ConnectionError> {
+        let mut connection = Connection::open(&self.conninfo, &Interrupt::new())?;
+        connection.set_deadline(Some(Instant::now() + QUERY_TIMEOUT));
+        if self.dedicated {
+            leave_untracked(&mut connection)?;
+            // The queries are those of the user, who expects the search path of the role.
+            connection.execute("reset search_path")?;
         }
+        Ok(connection)
     }
-    Ok(connection)
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
+use super::extension::leave_untracked;
 pub use super::profile::AUTOVACUUM;
 use super::profile::{self, Profile, RUNNING, Watched};
 use super::speed;
@@ -21,8 +22,6 @@ use crate::host::Interrupt;
 use crate::record::{Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-/// Keeps the queries of a session out of the statistics of statements.
-const NOT_TRACKED: &str = "set pg_stat_statements.track = none";
 /// Prepared once to avoid repeated parsing and planning.
 const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
@@ -123,11 +122,7 @@ impl Sampler {
         let mut connection = Connection::open(conninfo, interrupt)?;
         // An interruption applies to the watched statement, not to this connection.
         connection.set_interrupt(&Interrupt::new());
-        // Its queries do not belong to the load. Without the extension or the privilege, the setting is refused.
-        match connection.execute(NOT_TRACKED) {
-            Ok(()) | Err(ConnectionError::Server(_)) => {}
-            Err(error) => return Err(error),
-        }
+        leave_untracked(&mut connection)?;
         connection.execute(PREPARE_WAIT_SAMPLE)?;
         connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", OF_RUN))?;
         let wait_sampling = WaitSampling::new(&mut connection)?;

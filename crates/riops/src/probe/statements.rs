@@ -5,16 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use super::extension::{leave_untracked, schema};
 use crate::record::StatementUse;
 use crate::server::{Connection, ConnectionError};
 
 const STATEMENTS: &str = include_str!("../../../../sql/probe/statements.sql");
 const TEXTS: &str = include_str!("../../../../sql/probe/statement_texts.sql");
-/// The schema of the extension, if it is installed in this database.
-const SCHEMA: &str = "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
-                       where e.extname = 'pg_stat_statements'";
-/// Keeps the queries of a session out of the statistics of statements.
-const NOT_TRACKED: &str = "set pg_stat_statements.track = none";
 /// Maximum number of statements that are read: more take too long.
 const READ_MAX: usize = 10_000;
 /// Maximum number of statements in the result, of the run and of others, the longest first.
@@ -75,14 +71,11 @@ impl Statements {
         own: &BTreeSet<String>,
         is_dedicated: bool,
     ) -> Result<Option<Self>, ConnectionError> {
-        let Some(schema) = connection.query_value(SCHEMA)? else {
+        let Some(schema) = schema(connection, "pg_stat_statements")? else {
             return Ok(None);
         };
         if is_dedicated {
-            match connection.execute(NOT_TRACKED) {
-                Ok(()) | Err(ConnectionError::Server(_)) => {}
-                Err(error) => return Err(error),
-            }
+            leave_untracked(connection)?;
         }
         Ok(Some(Self { schema, own: own.iter().map(|sql| normalized(sql)).collect() }))
     }

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::batches::Batches;
+use super::extension::schema;
 use super::profile::part_counts;
 use crate::record::{SessionTime, TimePart};
 use crate::server::{Connection, ConnectionError};
 
 const SAMPLES: &str = include_str!("../../../../sql/probe/wait_sampling.sql");
-/// The schema of the extension, if it is installed in this database.
-const SCHEMA: &str = "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
-                       where e.extname = 'pg_wait_sampling'";
 /// Name of the number of samples among those of the events.
 const TAKEN: &str = "samples";
 /// The event of a process that does not wait.
@@ -33,7 +31,7 @@ impl WaitSampling {
     /// # Errors
     /// [`ConnectionError`] if the connection fails.
     pub(super) fn new(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
-        let schema = connection.query_value(SCHEMA)?;
+        let schema = schema(connection, "pg_wait_sampling")?;
         let of = |schema: String| {
             let sql = SAMPLES.replace("{schema}", &schema);
             Self { sql, last: None, batches: Batches::default() }

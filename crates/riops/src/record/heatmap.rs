@@ -29,9 +29,9 @@ pub(crate) const SLOTS_MIN: usize = 10;
 const CHANCE_ERRORS: f64 = 3.0;
 
 impl HeatmapRecord {
-    /// Returns by which factor the number of latencies beyond a percentile, which is `us`, varies more from slot to slot than that of independent
-    /// ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not 64. The
-    /// factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
+    /// Returns by which factor the number of latencies beyond a percentile, which is `us`, varies more from slot to slot than that
+    /// of independent ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not
+    /// 64. The factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
     /// have a Poisson distribution, whose variance is its mean.
     #[must_use]
     pub fn dispersion(&self, percent: f64, us: f64) -> f64 {

@@ -9,7 +9,7 @@ use super::environment::Environment;
 use super::error::RunError;
 use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
-use crate::plan::Plan;
+use crate::plan::{NamedQuery, Plan};
 use crate::probe::Probe;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::perf::Perf;
@@ -118,9 +118,11 @@ impl<'a> ActiveRun<'a> {
         Ok(probe.with_devices(&devices))
     }
 
-    /// Returns the probe of the queries of the plan.
-    pub(super) fn query_probe(&self) -> QueryProbe {
-        QueryProbe::new(&self.server.conninfo, self.plan.interval(), self.plan.probes.clone())
+    /// Returns a probe of these queries and of those of the plan.
+    pub(super) fn query_probe(&self, queries: &[NamedQuery]) -> QueryProbe {
+        let queries = queries.iter().chain(&self.plan.probes).cloned().collect();
+        let dedicated = !self.environment.is_transaction_pooled();
+        QueryProbe::new(&self.server.conninfo, dedicated, self.plan.interval(), queries)
     }
 
     /// Returns the record without its results.

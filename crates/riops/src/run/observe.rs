@@ -1,6 +1,5 @@
 //! `observe`: runs a command, or waits for a time, and measures everything that riops measures around a stage.
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -14,10 +13,10 @@ use super::conductor::{FinishedStage, Runner};
 use super::error::RunError;
 use crate::engine::Observer;
 use crate::host::Interrupt;
-use crate::plan::{NamedQuery, ObserveRun, Stop};
+use crate::plan::{ObserveRun, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
-use crate::probe::queries::{OnValues, QueryProbe};
+use crate::probe::queries::OnValues;
 use crate::record::{DatasetRecord, Point};
 use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::Feature;
@@ -35,11 +34,6 @@ impl Observe {
         Self(run.clone())
     }
 
-    /// The queries whose values are read: counts, then probes.
-    fn queries(&self, probes: &[NamedQuery]) -> Vec<NamedQuery> {
-        self.0.counts.iter().chain(probes).cloned().collect()
-    }
-
     fn observe(&self, active: &mut ActiveRun<'_>) -> Result<MeasuredObservation, RunError> {
         let run = &self.0;
         let (points, received) = sync_channel(64);
@@ -47,10 +41,7 @@ impl Observe {
             // Values that are not shown in time are left out.
             let _ = points.try_send((t_s, values.first().copied().flatten()));
         });
-        let queries = self.queries(&active.plan.probes);
-        let conninfo = active.server.conninfo.clone();
-        let mut queries =
-            QueryProbe::new(&conninfo, active.plan.interval(), queries).with_values(on_values);
+        let mut queries = active.query_probe(&run.counts).with_values(on_values);
         let id = active.id.to_string();
         let application = format!("riops observed {}", short_id(&id));
         let own = (!run.watches_database()).then_some(application.as_str());
@@ -75,7 +66,8 @@ impl Observe {
                 Ok(None)
             }
             Stop::Transactions(_) | Stop::Rows(_) => spawn(run, own)
-                .map(|child| Some(shown.wait(child, active.interrupt, active.observer))),
+                .and_then(|child| shown.wait(child, active.interrupt, active.observer))
+                .map(Some),
         };
         let seconds = start.elapsed().as_secs_f64();
         probe.end();
@@ -160,7 +152,7 @@ impl<'a> Intervals<'a> {
         mut child: Child,
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
-    ) -> ExitStatus {
+    ) -> Result<ExitStatus, RunError> {
         let process = Pid::from_child(&child);
         let (sender, ended) = sync_channel(1);
         // In a thread, to notice the end at once.
@@ -170,9 +162,9 @@ impl<'a> Intervals<'a> {
         let mut is_passed = false;
         let status = loop {
             match ended.recv_timeout(POLL_INTERVAL) {
-                Ok(Ok(status)) => break status,
-                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => break ExitStatus::from_raw(0),
+                Ok(status) => break status.map_err(|error| error.to_string()),
                 Err(RecvTimeoutError::Timeout) => {}
+                Err(error) => break Err(error.to_string()),
             }
             self.show(observer);
             if interrupt.requested() && !is_passed {
@@ -183,7 +175,10 @@ impl<'a> Intervals<'a> {
             }
         };
         let _ = waiting.join();
-        status
+        // The process that started riops may ignore the signal SIGCHLD: the kernel then forgets how its children ended.
+        status.map_err(|error| {
+            RunError::Unsuitable(format!("how the command ended is not known: {error}"))
+        })
     }
 
     /// Takes the values that were read at the end.

@@ -118,7 +118,7 @@ impl ActiveRun<'_> {
         let cluster = self.cluster_probe();
         let mut sampler = self.sampler(connections)?;
         sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
-        let mut queries = self.query_probe();
+        let mut queries = self.query_probe(&[]);
         let mut probe = self.machine_probe(&tables)?;
         let is_closed = *connections == Connections::OfSessions;
         if is_closed {

@@ -22,6 +22,17 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c, _| is_unprintable(c))
 }
 
+/// Returns the first characters of a statement, at most `most`, in one line.
+#[must_use]
+pub fn shortened(statement: &str, most: usize) -> String {
+    let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(&words);
+    match line.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line.into_owned(),
+    }
+}
+
 /// Returns the lines of an output. Tabs and line breaks stay, also those of CSV.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {

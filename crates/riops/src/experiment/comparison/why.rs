@@ -9,6 +9,7 @@ use crate::figure::{Figure, Summary, TransactionTime};
 use crate::record::{Record, StageRecord, StatementUse, TimePart};
 use crate::stats::{Interval, difference};
 use crate::units::format::duration_us;
+use crate::units::text::shortened;
 
 /// The interval of a part misses the true change with this probability.
 const ALPHA: f64 = 0.05;
@@ -185,17 +186,8 @@ impl Evidence<'_> {
             .max_by(|(_, one), (_, other)| {
                 (one.1 - one.0).abs().total_cmp(&(other.1 - other.0).abs())
             });
-        let most = most.map(|(query, both)| text(&short(query), both));
+        let most = most.map(|(query, both)| text(&shortened(query, STATEMENT_MAX), both));
         (jit, most)
-    }
-}
-
-/// The start of a statement in one line.
-fn short(query: &str) -> String {
-    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(STATEMENT_MAX) {
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
-        None => line,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::record::{Record, StageRecord, StatementUse};
 use crate::report::document::Document;
 use crate::report::table::{Table, number, word};
 use crate::units::format::{bytes_each, count, duration_us, number_of, percent, rate};
-use crate::units::text::one_line;
+use crate::units::text::shortened;
 
 /// Statements of the run, and of others, that a text names.
 const NAMED_MAX: usize = 3;
@@ -51,15 +51,6 @@ fn text(statement: &StatementUse) -> String {
         parts.push(format!("JIT {}", percent(statement.jit_us / statement.exec_us.max(1e-9))));
     }
     format!("{}: {}", shortened(&statement.query, TEXT_MAX), parts.join(", "))
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = one_line(&text);
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.into_owned(),
-    }
 }
 
 /// A statement of a stage.

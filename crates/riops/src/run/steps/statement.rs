@@ -88,7 +88,7 @@ impl Open {
         let local_data = active.environment.local_data();
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
-        let mut queries = active.query_probe();
+        let mut queries = active.query_probe(&[]);
         let probe = active.machine_probe(&tables)?;
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
         let mut probe = probe

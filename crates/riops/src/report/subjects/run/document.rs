@@ -272,7 +272,7 @@ fn next_steps(
     let hints = if summary.record.verdict.valid {
         words.next_steps(summary, &commands)
     } else {
-        let advice = if summary.stage.transactions == 0 {
+        let advice = if summary.stage.transactions == 0 && summary.stage.observed.is_none() {
             "nothing was measured; fix the cause and rerun"
         } else {
             "result unusable: fix the cause and rerun"
