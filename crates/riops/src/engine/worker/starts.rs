@@ -52,6 +52,7 @@ impl StartQueue {
     }
 
     /// Takes the next start of a session, if it is due and permitted.
+    #[inline]
     pub(super) fn next(
         &mut self,
         session: &Session,
