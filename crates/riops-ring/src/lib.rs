@@ -517,6 +517,7 @@ impl Ring {
     /// # Panics
     /// If they belong to another ring.
     #[must_use]
+    #[inline]
     pub fn bytes(&self, received: &Received) -> &[u8] {
         assert!(received.is_of(self.id), "bytes of another ring");
         self.parts.received.bytes(received)
@@ -526,6 +527,7 @@ impl Ring {
     ///
     /// # Panics
     /// If they belong to another ring.
+    #[inline]
     pub fn release(&mut self, received: Received) {
         assert!(received.is_of(self.id), "bytes of another ring");
         self.parts.received.release(received);
