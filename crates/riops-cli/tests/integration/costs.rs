@@ -27,6 +27,7 @@ fn blocks_of_tables_and_of_statements_agree_and_so_do_their_calls() {
     assert!(value("blocks_dirtied") > 0.0 && sum("wal_bytes") > 0.0, "{cost}");
     assert!((value("rows") - 10.0).abs() < 1e-9, "{cost}");
     assert!(value("server_cpu_us") > 0.0 && value("client_cpu_us") > 0.0, "{cost}");
+    assert!(value("server_run_queue_us") > 0.0, "{cost}");
     // Through a socket of this machine.
     assert_eq!(cost["received_bytes"], serde_json::Value::Null);
     let text = database.riops("runs show last").expect(0).stdout;

@@ -179,6 +179,9 @@ figures! {
     /// CPU time of all processes of the server for a transaction.
     ServerCpuUsPerTransaction =
         cost("server_cpu_us_per_transaction", "server CPU", Microseconds, |cost| cost.server_cpu_us);
+    /// Time in which processes of the server waited for a processor.
+    ServerRunQueueUsPerTransaction =
+        cost("server_run_queue_us_per_transaction", "server run queue", Microseconds, |cost| cost.server_run_queue_us);
     /// CPU time of riops.
     ClientCpuUsPerTransaction =
         cost("client_cpu_us_per_transaction", "client CPU", Microseconds, |cost| cost.client_cpu_us);

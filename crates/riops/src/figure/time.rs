@@ -6,7 +6,7 @@
 
 use super::Summary;
 use crate::plan::Schedule;
-use crate::record::TimePart;
+use crate::record::{CostRecord, TimePart};
 
 /// The time of a transaction, by what its session did.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,11 +64,9 @@ impl Summary<'_> {
             .collect();
         let waits_us: f64 =
             parts.iter().filter(|each| each.part != TimePart::Cpu).map(|each| each.us).sum();
-        measure_cpu(
-            &mut parts,
-            stage.cost.as_ref().and_then(|cost| cost.server_cpu_us),
-            service_us - waits_us,
-        );
+        if let Some(cost) = &stage.cost {
+            measure_cpu(&mut parts, cost, service_us - waits_us);
+        }
         let server_us: f64 = parts.iter().map(|each| each.us).sum();
         let reach_us: f64 = parts.iter().map(|each| each.reach_us * each.reach_us).sum();
         let is_closed = self.record.plan.schedule == Schedule::Closed;
@@ -94,14 +92,26 @@ impl Summary<'_> {
     }
 }
 
-/// Sets the CPU time of the server, if it was measured, as far as the sampled waits leave room for it: a process that receives or
-/// sends a message runs, but its session is idle; and on a busy machine, samples are taken rather when others do not run.
-fn measure_cpu(parts: &mut Vec<PartTime>, measured_us: Option<f64>, most_us: f64) {
-    let sampled_us =
-        parts.iter().find(|each| each.part == TimePart::Cpu).map_or(0.0, |each| each.us);
-    if let Some(us) = measured_us.filter(|&us| us > sampled_us && most_us > sampled_us) {
-        parts.retain(|each| each.part != TimePart::Cpu);
-        // What is more than that is CPU time of system calls with a wait event.
-        parts.push(PartTime { part: TimePart::Cpu, us: us.min(most_us), reach_us: 0.0 });
+/// Sets the CPU time of the server and its wait for a processor, if they were measured, as far as the sampled waits leave room for
+/// them: a process that receives or sends a message runs, but its session is idle; and on a busy machine, samples are taken rather
+/// when others do not run.
+fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
+    let Some(cpu_us) = cost.server_cpu_us else {
+        return;
+    };
+    let queue_us = cost.server_run_queue_us.unwrap_or(0.0);
+    // Active without a wait event: running, or waiting for a processor.
+    let at = parts.iter().position(|each| each.part == TimePart::Cpu);
+    let sampled = at.map(|at| parts.swap_remove(at));
+    let sampled_us = sampled.map_or(0.0, |each| each.us);
+    // What is more than that is CPU time of system calls with a wait event.
+    let (us, reach_us) = match (cpu_us + queue_us).min(most_us) {
+        measured_us if measured_us > sampled_us => (measured_us, 0.0),
+        _ => (sampled_us, sampled.map_or(0.0, |each| each.reach_us)),
+    };
+    let queue_us = queue_us.min(us - cpu_us.min(us));
+    parts.push(PartTime { part: TimePart::Cpu, us: us - queue_us, reach_us });
+    if queue_us > 0.0 {
+        parts.push(PartTime { part: TimePart::RunQueue, us: queue_us, reach_us: 0.0 });
     }
 }

@@ -42,14 +42,26 @@ pub fn reaped_cpu_s() -> Option<f64> {
 #[must_use]
 pub fn process_cpu_s(process: i32) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
-    read("schedstat").and_then(|text| schedstat_cpu_s(&text)).or_else(|| stat_cpu_s(&read("stat")?))
+    let scheduled = read("schedstat").and_then(|text| parse_schedstat(&text));
+    scheduled.map(|times| times.cpu_ns as f64 / 1e9).or_else(|| stat_cpu_s(&read("stat")?))
 }
 
-/// Parses the first field of /proc/PID/schedstat: CPU time in nanoseconds, of a single-threaded
-/// process.
-fn schedstat_cpu_s(text: &str) -> Option<f64> {
-    let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;
-    Some(nanoseconds as f64 / 1e9)
+/// Times of a thread, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ScheduleTimes {
+    /// On a processor.
+    pub(super) cpu_ns: u64,
+    /// Runnable, but without a processor.
+    pub(super) waited_ns: u64,
+}
+
+/// Parses the first two fields of /proc/PID/schedstat, or of a thread. A kernel without scheduler statistics writes zeros.
+///
+/// Source: Linux kernel, Documentation/scheduler/sched-stats.rst.
+pub(super) fn parse_schedstat(text: &str) -> Option<ScheduleTimes> {
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+    let times = ScheduleTimes { cpu_ns: fields.next()??, waited_ns: fields.next()?? };
+    (times != ScheduleTimes::default()).then_some(times)
 }
 
 /// Parses fields 14 and 15 of /proc/PID/stat, after the name, which may contain spaces and parentheses.
@@ -167,7 +179,9 @@ mod tests {
         let line = "7 (postgres: a) b) R 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 1 0 99";
         assert_eq!(stat_cpu_s(line), Some(3.0));
         assert_eq!(stat_cpu_s("7 (postgres"), None);
-        assert_eq!(schedstat_cpu_s("2500000000 17 42\n"), Some(2.5));
+        let times = ScheduleTimes { cpu_ns: 2_500_000_000, waited_ns: 17 };
+        assert_eq!(parse_schedstat("2500000000 17 42\n"), Some(times));
+        assert_eq!((parse_schedstat("0 0 0\n"), parse_schedstat("1")), (None, None));
         assert!(process_cpu_s(i32::try_from(std::process::id()).unwrap()).is_some());
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Instant;
 
-use super::cpu::MachineCpu;
+use super::cpu::{MachineCpu, parse_schedstat};
 
 /// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
 const TICKS_PER_S: f64 = 100.0;
@@ -32,6 +32,8 @@ struct Process {
     user_s: f64,
     /// Part of it that children had used, which have exited.
     reaped_s: f64,
+    /// Time in which it was runnable, but had no processor; without that of its children.
+    run_queue_s: Option<f64>,
     io: Option<IoBytes>,
 }
 
@@ -58,6 +60,8 @@ pub struct ProcessesUse {
     pub seconds: f64,
     /// CPU seconds of all processes of the server, if it is local.
     pub server_cpu_s: Option<f64>,
+    /// Seconds in which processes of the server that still exist were runnable, but had no processor.
+    pub server_run_queue_s: Option<f64>,
     /// CPU seconds of the neighbors.
     pub neighbors_cpu_s: f64,
     /// CPU seconds in user mode that no visible process explains, of other containers or hidden ones.
@@ -218,6 +222,7 @@ impl ProcessTable {
         Some(ProcessesUse {
             seconds,
             server_cpu_s,
+            server_run_queue_s: self.run_queue_s(earlier, (client, server)),
             neighbors_cpu_s,
             unseen_cpu_s: self.unseen_cpu_s(earlier, seconds),
             neighbors: self.busiest(earlier, (client, server), seconds),
@@ -226,6 +231,19 @@ impl ProcessTable {
             neighbors_read_bytes: others.map(|io| io.read),
             neighbors_written_bytes: others.map(|io| io.written),
         })
+    }
+
+    /// Returns the time in which processes of the server waited for a processor.
+    fn run_queue_s(&self, earlier: &Self, (client, server): (i32, Place)) -> Option<f64> {
+        let own = self
+            .processes
+            .iter()
+            .filter(|&(&id, _)| self.group(id, client, server) == Group::Server);
+        let since = |(&id, process): (&i32, &Process)| {
+            let before = earlier.same(id, process).and_then(|before| before.run_queue_s);
+            Some(process.run_queue_s? - before.unwrap_or(0.0))
+        };
+        own.filter_map(since).reduce(|sum, own| sum + own)
     }
 
     /// Returns the CPU time in user mode that no visible process explains.
@@ -319,7 +337,9 @@ pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
 fn read_process(id: i32) -> Option<Process> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
     let io = read("io").and_then(|text| parse_io(&text));
-    Some(Process { io, ..parse_stat(&read("stat")?)? })
+    let times = read("schedstat").and_then(|text| parse_schedstat(&text));
+    let run_queue_s = times.map(|times| times.waited_ns as f64 / 1e9);
+    Some(Process { run_queue_s, io, ..parse_stat(&read("stat")?)? })
 }
 
 /// Parses /proc/PID/stat: id, name in parentheses, state, parent (4), …, utime, stime, cutime, cstime (14 to
@@ -339,6 +359,7 @@ fn parse_stat(text: &str) -> Option<Process> {
         cpu_s: (own + reaped) as f64 / TICKS_PER_S,
         user_s: (user + reaped_user) as f64 / TICKS_PER_S,
         reaped_s: reaped as f64 / TICKS_PER_S,
+        run_queue_s: None,
         io: None,
     })
 }
@@ -374,6 +395,7 @@ mod tests {
                     cpu_s,
                     user_s: cpu_s,
                     reaped_s: 0.0,
+                    run_queue_s: Some(cpu_s / 2.0),
                     io,
                 },
             )
@@ -397,12 +419,17 @@ mod tests {
         for (id, cpu_s) in [(30, 12.0), (CLIENT, 5.0), (101, 10.0), (200, 109.5)] {
             after.processes.get_mut(&id).unwrap().cpu_s = cpu_s;
         }
+        after.processes.get_mut(&101).unwrap().run_queue_s = Some(4.5);
+        let new = Process { cpu_s: 0.0, run_queue_s: Some(0.25), ..after.processes[&101].clone() };
+        after.processes.insert(102, new);
         let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (Some(6.0), 9.5));
+        assert_eq!(found.server_run_queue_s, Some(2.75));
         assert_eq!(found.neighbors, [("stress".to_owned(), 0.95)]);
         // The server is on another machine: a PostgreSQL server here is a neighbor.
         let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
         assert_eq!((found.server_cpu_s, found.neighbors_cpu_s), (None, 15.5));
+        assert_eq!(found.server_run_queue_s, None);
         assert_eq!(found.neighbors[0].0, "stress");
         // It may be the server, behind a pooler.
         let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();

@@ -1,20 +1,19 @@
 //! CPU time of riops's own threads, and the time in which they were runnable but had no CPU.
-//!
-//! Source: Linux kernel, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
 
 use std::collections::BTreeMap;
 use std::fs;
+
+use super::cpu::{ScheduleTimes, parse_schedstat};
 
 /// Names of the threads, as the kernel shortens them to 15 characters.
 const WORKER: &str = "riops-worker";
 const CONNECTOR: &str = "riops-connector";
 
-/// Times of one thread, in nanoseconds.
+/// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Thread {
     name: String,
-    cpu_ns: u64,
-    waited_ns: u64,
+    times: ScheduleTimes,
 }
 
 /// The threads of riops at one point in time.
@@ -38,10 +37,9 @@ impl Threads {
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
             // A thread may exit at any time.
-            let times = || parse_times(&read("schedstat")?);
-            if let (Some(id), Some(name), Some((cpu_ns, waited_ns))) = (id, read("comm"), times()) {
-                let name = name.trim_end().to_owned();
-                threads.insert(id, Thread { name, cpu_ns, waited_ns });
+            let times = || parse_schedstat(&read("schedstat")?);
+            if let (Some(id), Some(name), Some(times)) = (id, read("comm"), times()) {
+                threads.insert(id, Thread { name: name.trim_end().to_owned(), times });
             }
         }
         Some(Self(threads))
@@ -59,16 +57,10 @@ impl Threads {
                 .map(|ns| (ns as f64 / 1e9 / seconds).min(1.0))
         };
         ThreadsUse {
-            run_queue_share: most(WORKER, |thread| thread.waited_ns),
-            connector_share: most(CONNECTOR, |thread| thread.cpu_ns),
+            run_queue_share: most(WORKER, |thread| thread.times.waited_ns),
+            connector_share: most(CONNECTOR, |thread| thread.times.cpu_ns),
         }
     }
-}
-
-/// Parses the first two of three numbers: time on a CPU, time on a run queue.
-fn parse_times(text: &str) -> Option<(u64, u64)> {
-    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
-    Some((numbers.next()??, numbers.next()??))
 }
 
 #[cfg(test)]
@@ -77,8 +69,9 @@ mod tests {
 
     fn threads(of: &[(u32, &str, u64, u64)]) -> Threads {
         let thread = |&(id, name, cpu_ms, waited_ms): &(u32, &str, u64, u64)| {
-            let (cpu_ns, waited_ns) = (cpu_ms * 1_000_000, waited_ms * 1_000_000);
-            (id, Thread { name: name.to_owned(), cpu_ns, waited_ns })
+            let times =
+                ScheduleTimes { cpu_ns: cpu_ms * 1_000_000, waited_ns: waited_ms * 1_000_000 };
+            (id, Thread { name: name.to_owned(), times })
         };
         Threads(of.iter().map(thread).collect())
     }
@@ -108,7 +101,5 @@ mod tests {
     fn reads_the_own_threads() {
         let threads = Threads::read().unwrap();
         assert!(!threads.0.is_empty());
-        assert_eq!(parse_times("2500 17 42\n"), Some((2_500, 17)));
-        assert_eq!(parse_times("2500"), None);
     }
 }

@@ -16,6 +16,9 @@ pub struct CostRecord {
     /// CPU time of all processes of the server, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us: Option<f64>,
+    /// Time in which processes of the server waited for a processor, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_run_queue_us: Option<f64>,
     /// CPU time of riops, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cpu_us: Option<f64>,

@@ -10,8 +10,10 @@ pub enum TimePart {
     Client,
     /// In a transaction, while the server does nothing for it: network, client, queues.
     Network,
-    /// Its process runs, or waits for a processor.
+    /// Its process runs.
     Cpu,
+    /// Its process waits for a processor. Without scheduler statistics, this is part of `Cpu`.
+    RunQueue,
     /// Waits for a block that is read.
     Read,
     /// Waits for a block that is written, or for a table that grows.
@@ -48,12 +50,13 @@ pub struct SessionTime {
 
 impl TimePart {
     /// Number of parts.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
     /// All parts.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Client,
         Self::Network,
         Self::Cpu,
+        Self::RunQueue,
         Self::Read,
         Self::Write,
         Self::Wal,
@@ -73,6 +76,7 @@ impl TimePart {
             Self::Client => "client",
             Self::Network => "network and queue",
             Self::Cpu => "CPU",
+            Self::RunQueue => "run queue",
             Self::Read => "reads",
             Self::Write => "writes",
             Self::Wal => "WAL",

@@ -102,6 +102,9 @@ pub struct StageRecord {
     /// CPU seconds of all processes of the server, if it is on the client's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
+    /// Seconds in which they were runnable, but had no processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_run_queue_s: Option<f64>,
     /// Share of the periods of the CPU quota in which the cgroup of the server had to wait, 0 to 1; absent without a quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_throttled_share: Option<f64>,

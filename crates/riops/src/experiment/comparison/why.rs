@@ -129,7 +129,7 @@ struct Evidence<'a> {
 impl Evidence<'_> {
     /// What may be the reason that a part changed by `change_us`: what was changed, then what follows from it.
     fn beside(&self, part: TimePart, change_us: f64) -> Vec<String> {
-        let causes = self.changes.iter().filter(|change| is_cause(change));
+        let causes = self.changes.iter().filter(|change| is_cause(change, part));
         let (mut specific, others): (Vec<_>, Vec<_>) =
             causes.partition(|change| concerns(change, part));
         // A condition differs a little between any two groups.
@@ -209,8 +209,10 @@ fn per_transaction(
 }
 
 /// Whether a difference may be the reason of another one, and not only follow from the same reason.
-fn is_cause(change: &Change) -> bool {
+fn is_cause(change: &Change, part: TimePart) -> bool {
     match change.topic {
+        // Two servers have two addresses.
+        Topic::Environment if change.name == "address" => part == Network,
         Topic::Plan | Topic::Dataset => change.name != "seed",
         Topic::Setting | Topic::Version | Topic::Environment | Topic::AccessPath => true,
         Topic::Condition => CONDITIONS.iter().any(|(name, _)| change.name.contains(name)),
@@ -219,7 +221,8 @@ fn is_cause(change: &Change) -> bool {
 }
 
 use TimePart::{
-    Client, Cpu, Ipc, Lock, LwLock, Network, OtherIo, Read, Temporary, Timeout, Wal, Write,
+    Client, Cpu, Ipc, Lock, LwLock, Network, OtherIo, Read, RunQueue, Temporary, Timeout, Wal,
+    Write,
 };
 
 /// Conditions that are reasons, by a part of their name, with the parts that they change.
@@ -275,6 +278,8 @@ const NAMES: [(&str, &[TimePart]); 33] = [
 
 /// Whether a change is known to affect a part.
 fn concerns(change: &Change, part: TimePart) -> bool {
+    // Who needs more CPU also waits longer for it.
+    let part = if part == RunQueue { Cpu } else { part };
     match change.topic {
         Topic::AccessPath => matches!(part, Cpu | Read | Temporary | LwLock),
         Topic::Version => part == Cpu,
@@ -292,6 +297,7 @@ fn concerns(change: &Change, part: TimePart) -> bool {
 /// The costs that belong to a part.
 fn costs_of(part: TimePart) -> &'static [Figure] {
     match part {
+        RunQueue => &[Figure::ServerRunQueueUsPerTransaction, Figure::ServerCpuUsPerTransaction],
         Cpu => &[
             Figure::ServerCpuUsPerTransaction,
             Figure::BlocksHitPerTransaction,

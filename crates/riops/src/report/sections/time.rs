@@ -56,7 +56,7 @@ pub(in crate::report) fn table(record: &Record) -> Option<Table> {
     });
     let table = Table::new("time of a transaction", columns, rows);
     table
-        .with_note("CPU: running, or waiting for a processor. The intervals are those of the sampling, not of repeated runs.")
+        .with_note("CPU: running, or, without scheduler statistics of the server, waiting for a processor. The intervals are those of the sampling, not of repeated runs.")
         .filled()
 }
 
@@ -120,6 +120,29 @@ mod tests {
         assert!(of(&record, TimePart::Network).abs() < 1e-6);
         record.stages[0].cost = cost(100.0);
         assert!((of(&record, TimePart::Cpu) - 500.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_wait_for_a_processor_is_no_cpu_time_and_no_network() {
+        let split = |cpu_us, queue_us| {
+            let mut record = record();
+            record.stages[0].cost = Some(CostRecord {
+                server_cpu_us: Some(cpu_us),
+                server_run_queue_us: Some(queue_us),
+                ..CostRecord::default()
+            });
+            let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+            let parts = [TimePart::Cpu, TimePart::RunQueue, TimePart::Network];
+            parts.map(|part| time.of(part).round())
+        };
+        // Of 500 µs without a wait event, 100 µs were without a processor.
+        assert_eq!(split(400.0, 100.0), [400.0, 100.0, 317.0]);
+        // What is neither stays with CPU: blocked in the kernel.
+        assert_eq!(split(300.0, 100.0), [400.0, 100.0, 317.0]);
+        // A process that wakes up to receive a message waits as well, while its session is idle.
+        assert_eq!(split(450.0, 300.0), [450.0, 300.0, 67.0]);
+        // Not more than the waits leave: others of the server wait, too.
+        assert_eq!(split(450.0, 5_000.0), [450.0, 367.0, 0.0]);
     }
 
     #[test]

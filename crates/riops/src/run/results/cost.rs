@@ -24,6 +24,7 @@ pub(super) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<CostRecord>
     Some(CostRecord {
         rows: stage.rows as f64 / stage.transactions as f64,
         server_cpu_us: measured(stage.server_cpu_s).map(|cpu_s| cpu_s * 1e6),
+        server_run_queue_us: measured(stage.server_run_queue_s).map(|wait_s| wait_s * 1e6),
         client_cpu_us: stage.client_cpu.as_ref().and_then(|cpu| cpu.us_per_transaction),
         context_switches: measured(stage.context_switches.map(|number| number as f64)),
         device_reads: of_disks(|disk| disk.reads),
@@ -135,6 +136,7 @@ mod tests {
             transactions: 1_000,
             rows: 10_000,
             server_cpu_s: Some(2.1),
+            server_run_queue_s: Some(1.05),
             context_switches: Some(4_200),
             client_cpu: Some(ClientCpu {
                 seconds: 0.5,
@@ -173,6 +175,7 @@ mod tests {
             rows: 10.0,
             // Of 10.5 s, in which 1,050 transactions ended.
             server_cpu_us: Some(2_000.0),
+            server_run_queue_us: Some(1_000.0),
             client_cpu_us: Some(500.0),
             context_switches: Some(4.0),
             blocks_hit: Some(10.0),
