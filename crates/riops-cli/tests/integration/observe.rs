@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, until};
+use crate::fixture::{CommandOutput, Database, database, program, until};
 
 fn observed(database: &Database, options: &str, command: &[&str]) -> CommandOutput {
     CommandOutput::of(database.command(&format!("observe {options} --")).args(command))
@@ -47,6 +47,29 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
     let failing = ["--count", "x=select i / 0 from t", "--", "true"];
     let output = CommandOutput::of(database.command("observe").args(failing)).expect(3);
     assert!(output.stderr.contains("the count x was not read"), "{}", output.stderr);
+}
+
+/// A server that is busy ends sessions later than their clients, and counts what they did then.
+#[test]
+fn a_count_is_complete_although_a_session_ends_after_the_command() {
+    let Some(psql) = program("psql") else {
+        return;
+    };
+    let database = database("observe_late");
+    database.connect().execute("create table t (i int)").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let connected = folder.path().join("connected");
+    let script = format!(
+        "{} -X -q -d '{}' -o /dev/null -c '\\! touch {2}' -c 'select pg_sleep(0.3)' \
+         -c 'insert into t values (1)' & while ! [ -e {2} ]; do sleep 0.01; done",
+        psql.display(),
+        database.url,
+        connected.display()
+    );
+    let mut command = database.command("observe --output json");
+    let arguments = ["--count", "rows=select count(*) from t", "--", "sh", "-c", &script];
+    let record = CommandOutput::of(command.args(arguments)).expect(0).json();
+    assert_eq!(record["stages"][0]["observed"]["counts"][0]["count"], 1.0, "{record}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::record::{
     StatementUse, TableBlocks, Wal,
 };
 use crate::server::{Connection, ConnectionError};
+use crate::units::sql::literal;
 
 const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
 const ROWS: &str = include_str!("../../../../sql/probe/rows.sql");
@@ -139,6 +140,8 @@ pub struct DatabaseProbe<'a> {
     /// Scans of all tables before the sessions connected and after they disconnected, if they are counted.
     scans: Option<[Option<Scans>; 2]>,
     statements: Option<Statements>,
+    /// Application name of the sessions that end with the stage, unless it is that of the connection.
+    observed: Option<String>,
     /// The statements that were executed during the stage.
     executed: Vec<StatementUse>,
     opened: Sample,
@@ -185,6 +188,7 @@ impl<'a> DatabaseProbe<'a> {
             blocks_per_read: None,
             scans: None,
             statements: None,
+            observed: None,
             executed: Vec::new(),
             opened: Sample::default(),
             started: Sample::default(),
@@ -225,6 +229,12 @@ impl<'a> DatabaseProbe<'a> {
     /// [`ConnectionError`] if the connection fails.
     pub fn with_all_statements(self, is_dedicated: bool) -> Result<Self, ConnectionError> {
         self.with_statements(&[String::new()].into(), is_dedicated)
+    }
+
+    /// Sets the application name of the sessions that end with the stage, of which no process is known.
+    #[must_use]
+    pub fn with_observed(self, application: String) -> Self {
+        Self { observed: Some(application), ..self }
     }
 
     /// Sets the time that the queries of one reading may take together.
@@ -312,12 +322,16 @@ impl<'a> DatabaseProbe<'a> {
         self.ended = self.within(self.timeout, |probe| probe.sample(false));
     }
 
-    /// Reads the counters after the sessions have disconnected; `processes` were their backends.
-    pub fn close(&mut self, processes: &[i32]) {
+    /// Waits until the sessions have ended and their counters are visible; `processes` were their backends.
+    pub(super) fn await_counters(&mut self, processes: &[i32]) {
         self.within(EXIT_TIMEOUT.min(self.timeout), |probe| probe.wait_for_exit(processes));
         if !self.can_flush {
             std::thread::sleep(STATISTICS_DELAY);
         }
+    }
+
+    /// Reads the counters after the sessions have ended.
+    pub fn close(&mut self) {
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
         self.count_scans(1);
         self.closed.statements = self.read_statements();
@@ -332,14 +346,15 @@ impl<'a> DatabaseProbe<'a> {
 
     fn wait_for_exit(&mut self, processes: &[i32]) {
         let list: Vec<_> = processes.iter().filter(|&&pid| pid > 0).map(i32::to_string).collect();
-        if list.is_empty() {
-            return;
-        }
-        let sql = format!(
-            "select count(*) from pg_stat_activity
-              where pid in ({}) and application_name = current_setting('application_name')",
-            list.join(", ")
-        );
+        let own = match &self.observed {
+            Some(application) => format!("application_name = {}", literal(application)),
+            None if list.is_empty() => return,
+            None => format!(
+                "pid in ({}) and application_name = current_setting('application_name')",
+                list.join(", ")
+            ),
+        };
+        let sql = format!("select count(*) from pg_stat_activity where {own}");
         let deadline = Instant::now() + EXIT_TIMEOUT;
         while matches!(self.connection.query_value(&sql), Ok(Some(count)) if count != "0")
             && Instant::now() < deadline

@@ -345,20 +345,23 @@ impl<'a> Probe<'a> {
 
     /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
+        if let Some(database) = &mut self.database {
+            database.await_counters(processes);
+        }
+        if let Some(queries) = &mut self.queries {
+            queries.close();
+        }
         if let Some(cluster) = &mut self.cluster {
             cluster.close();
         }
         if let Some(sampler) = &mut self.sampler {
             sampler.close();
         }
-        if let Some(queries) = &mut self.queries {
-            queries.close();
-        }
         if let Some(perf) = &mut self.perf {
             perf.close();
         }
         if let Some(database) = &mut self.database {
-            database.close(processes);
+            database.close();
         }
     }
 

@@ -63,7 +63,8 @@ impl QueryProbe {
         }
     }
 
-    /// Sets what is called with the values of each interval. The measurement then waits for the first ones.
+    /// Sets what is called with the values of each interval. The measurement then waits for the first ones, and the last ones are
+    /// read when the sessions have ended.
     #[must_use]
     pub fn with_values(self, on_values: OnValues) -> Self {
         Self { on_values: Some(on_values), ..self }
@@ -99,18 +100,19 @@ impl QueryProbe {
         }
     }
 
-    /// Reads the last values.
+    /// Reads the last values at the end of a measurement.
     pub(super) fn end(&mut self) {
-        if let Some((stop, _)) = &self.running {
+        if let (Some((stop, _)), None) = (&self.running, &self.on_values) {
             let _ = stop.try_send(());
         }
     }
 
     pub(super) fn close(&mut self) {
-        self.end();
-        if let Some(found) = self.running.take().and_then(|(_, thread)| thread.join().ok()) {
-            self.found = found;
-        }
+        let Some((stop, thread)) = self.running.take() else {
+            return;
+        };
+        let _ = stop.try_send(());
+        self.found = thread.join().unwrap_or_default();
     }
 
     /// Returns the values of the last stage.

@@ -49,7 +49,11 @@ impl Observe {
         let mut probe = active.machine_probe(&[])?;
         if active.nodes.allowed().len() == 1 && active.control.dialect().has(Feature::Catalogs) {
             let is_dedicated = !active.environment.is_transaction_pooled();
-            let database = DatabaseProbe::new(&mut active.control, &[])?;
+            let mut database = DatabaseProbe::new(&mut active.control, &[])?;
+            // The sessions of a pooler do not end.
+            if !run.command.is_empty() && is_dedicated {
+                database = database.with_observed(application.clone());
+            }
             probe = probe.with_database(database.with_all_statements(is_dedicated)?);
         }
         let probe = probe.with_sampler(&mut sampler).with_queries(&mut queries);
@@ -65,7 +69,7 @@ impl Observe {
                 shown.pause(time, active.interrupt, active.observer);
                 Ok(None)
             }
-            Stop::Transactions(_) | Stop::Rows(_) => spawn(run, own)
+            Stop::Transactions(_) | Stop::Rows(_) => spawn(run, &application)
                 .and_then(|child| shown.wait(child, active.interrupt, active.observer))
                 .map(Some),
         };
@@ -90,13 +94,13 @@ impl Observe {
 
 /// Starts the command. It inherits standard input, output and error, the process group and the environment, with
 /// PGAPPNAME unless it is set: its sessions can then be distinguished from others.
-fn spawn(run: &ObserveRun, application: Option<&str>) -> Result<Child, RunError> {
+fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
     let [program, arguments @ ..] = run.command.as_slice() else {
         return Err(RunError::Unsuitable("there is no command to observe".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(arguments);
-    if let Some(application) = application.filter(|_| std::env::var_os("PGAPPNAME").is_none()) {
+    if std::env::var_os("PGAPPNAME").is_none() {
         command.env("PGAPPNAME", application);
     }
     command.spawn().map_err(|error| {
