@@ -94,8 +94,9 @@ fn a_tablespace_on_a_separate_device_is_measured_there() {
     };
     let database = database("devices_tablespace");
     let mut admin = move_to_tablespace(&database, "riops_devices", &device.mount.join("pg"));
-    database.riops("prepare rows --size 64M --layout block").expect(0);
-    let run = "run rows --batch 100 --transactions 50 -c 1 --cold --warmup 0";
+    database.riops("prepare rows --size 200M --layout block").expect(0);
+    // Long enough for counters that a busy machine reads late.
+    let run = "run rows --batch 100 --transactions 200 -c 1 --cold --warmup 0";
     let record = database.riops(&format!("{run} --output json")).expect(0).json();
 
     let io = &record["stages"][0]["io"];

@@ -127,7 +127,7 @@ impl ProcessTable {
         (0..READS_MAX).find_map(|_| {
             let before = cpu_s();
             let table = Self::read_once()?;
-            (cpu_s() == before).then_some(table)
+            (cpu_s() == before).then(|| table.with_run_queue(server))
         })
     }
 
@@ -150,6 +150,20 @@ impl ProcessTable {
         }
         let (at, machine) = (Instant::now(), MachineCpu::read());
         (!table.is_empty()).then_some(Self { at, machine, processes: table })
+    }
+
+    /// Adds the time in which the processes of the server waited for a processor.
+    fn with_run_queue(mut self, server: Place) -> Self {
+        let ids = self.processes.keys().copied();
+        let own: Vec<i32> = ids.filter(|&id| self.group(id, 0, server) == Group::Server).collect();
+        for id in own {
+            let text = fs::read_to_string(format!("/proc/{id}/schedstat"));
+            let times = text.ok().and_then(|text| parse_schedstat(&text));
+            if let (Some(times), Some(process)) = (times, self.processes.get_mut(&id)) {
+                process.run_queue_s = Some(times.waited_ns as f64 / 1e9);
+            }
+        }
+        self
     }
 
     fn group(&self, id: i32, client: i32, server: Place) -> Group {
@@ -337,9 +351,7 @@ pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
 fn read_process(id: i32) -> Option<Process> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
     let io = read("io").and_then(|text| parse_io(&text));
-    let times = read("schedstat").and_then(|text| parse_schedstat(&text));
-    let run_queue_s = times.map(|times| times.waited_ns as f64 / 1e9);
-    Some(Process { run_queue_s, io, ..parse_stat(&read("stat")?)? })
+    Some(Process { io, ..parse_stat(&read("stat")?)? })
 }
 
 /// Parses /proc/PID/stat: id, name in parentheses, state, parent (4), …, utime, stime, cutime, cstime (14 to
