@@ -51,6 +51,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Returns [`CursorError::Truncated`] at the end of the body.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, CursorError> {
         self.array::<1>().map(|[byte]| byte)
     }
@@ -59,6 +60,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Returns [`CursorError::Truncated`] if the body is too short.
+    #[inline]
     pub fn i16(&mut self) -> Result<i16, CursorError> {
         self.array().map(i16::from_be_bytes)
     }
@@ -67,6 +69,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Returns [`CursorError::Truncated`] if the body is too short.
+    #[inline]
     pub fn i32(&mut self) -> Result<i32, CursorError> {
         self.array().map(i32::from_be_bytes)
     }
@@ -84,6 +87,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Returns [`CursorError::Truncated`] if the body is too short.
+    #[inline]
     pub fn count(&mut self) -> Result<u16, CursorError> {
         self.array().map(u16::from_be_bytes)
     }
@@ -92,6 +96,7 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// Returns [`CursorError::Truncated`] if the body is too short.
+    #[inline]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], CursorError> {
         let (head, tail) = self.rest.split_at_checked(length).ok_or(CursorError::Truncated)?;
         self.rest = tail;
@@ -103,6 +108,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// Returns [`CursorError::CountOutOfRange`] for a length below −1, or [`CursorError::Truncated`] if
     /// the body is too short.
+    #[inline]
     pub fn value(&mut self) -> Result<Option<&'a [u8]>, CursorError> {
         match self.i32()? {
             -1 => Ok(None),

@@ -94,6 +94,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// Returns [`PipelineError::TooMany`] if [`BATCHES_MAX`] batches are in flight.
+    #[inline]
     pub fn sent(&mut self, statements: u32) -> Result<(), PipelineError> {
         if self.current.is_none() {
             self.current = Some(statements);
@@ -143,6 +144,7 @@ impl Pipeline {
         }
     }
 
+    #[inline]
     fn end_batch(&mut self) {
         self.current = self.later.pop_front();
         self.answered = 0;

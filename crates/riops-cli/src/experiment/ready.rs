@@ -3,7 +3,7 @@
 /// Pairs of the name and the text of the file.
 macro_rules! ready {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../../experiments/", $name, ".toml")))),*]
+        [$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
     };
 }
 

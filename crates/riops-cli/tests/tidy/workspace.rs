@@ -26,6 +26,10 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     for name in entries(folder) {
         let name = format!("{folder}/{name}");
+        // The packages of `sql` and `experiments` are links to these folders.
+        if path(&name).is_symlink() {
+            continue;
+        }
         if path(&name).is_dir() {
             found.extend(files(&name, extension));
         } else if Path::new(&name).extension().is_some_and(|own| own == extension) {

@@ -10,9 +10,9 @@ use crate::record::{ConditionRecord, FreshCondition};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::{KeyColumn, Workload, fill};
 
-const STATE: &str = include_str!("../../../../sql/dataset/condition.sql");
-const SAMPLE: &str = include_str!("../../../../sql/dataset/order_sample.sql");
-const SETTINGS: &str = include_str!("../../../../sql/dataset/order_settings.sql");
+const STATE: &str = include_str!("../../sql/dataset/condition.sql");
+const SAMPLE: &str = include_str!("../../sql/dataset/order_sample.sql");
+const SETTINGS: &str = include_str!("../../sql/dataset/order_settings.sql");
 
 /// Number of sampled keys over all tables. The keys are the same each time, so only moved rows change the result.
 const KEYS: u64 = 400;

@@ -7,8 +7,8 @@ use crate::workload::fill;
 /// First key of the advisory locks: the letters `riop`.
 pub(super) const LOCK_SPACE: i32 = 0x7269_6f70;
 
-const LOCK_HOLDERS: &str = include_str!("../../../../sql/dataset/lock_holders.sql");
-const CONNECTED: &str = include_str!("../../../../sql/dataset/connected.sql");
+const LOCK_HOLDERS: &str = include_str!("../../sql/dataset/lock_holders.sql");
+const CONNECTED: &str = include_str!("../../sql/dataset/connected.sql");
 
 /// Sessions of other clients, as text; empty if they are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

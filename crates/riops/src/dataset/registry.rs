@@ -15,11 +15,11 @@ use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
 use crate::workload::tables::Dataset;
 
-const CREATE_REGISTRY: &str = include_str!("../../../../sql/dataset/create_registry.sql");
-const COMMENT: &str = include_str!("../../../../sql/dataset/comment.sql");
-const OWN_TABLES: &str = include_str!("../../../../sql/dataset/own_tables.sql");
-const ATTACHED: &str = include_str!("../../../../sql/dataset/attached.sql");
-const PARTITIONS: &str = include_str!("../../../../sql/dataset/partitions.sql");
+const CREATE_REGISTRY: &str = include_str!("../../sql/dataset/create_registry.sql");
+const COMMENT: &str = include_str!("../../sql/dataset/comment.sql");
+const OWN_TABLES: &str = include_str!("../../sql/dataset/own_tables.sql");
+const ATTACHED: &str = include_str!("../../sql/dataset/attached.sql");
+const PARTITIONS: &str = include_str!("../../sql/dataset/partitions.sql");
 const SCHEMA_MARK: &str = "made by riops";
 const REGISTRY_MARK: &str = "riops registry 1";
 

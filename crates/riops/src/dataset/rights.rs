@@ -4,7 +4,7 @@ use crate::server::{Connection, ConnectionError};
 use crate::units::sql::literal;
 use crate::workload::fill;
 
-const SQL: &str = include_str!("../../../../sql/dataset/missing_grants.sql");
+const SQL: &str = include_str!("../../sql/dataset/missing_grants.sql");
 /// The schema in which riops creates everything.
 const SCHEMA: &str = "riops";
 

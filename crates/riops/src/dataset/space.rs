@@ -9,7 +9,7 @@ use crate::server::{Connection, ConnectionError, shares_files};
 use crate::workload::fill;
 use crate::workload::tables::Footprint;
 
-const SQL: &str = include_str!("../../../../sql/dataset/space.sql");
+const SQL: &str = include_str!("../../sql/dataset/space.sql");
 /// Below this size, no notice is sent if the free space is unknown.
 const NOTICE_BYTES: u64 = 1_000_000_000;
 

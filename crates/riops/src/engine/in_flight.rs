@@ -67,6 +67,7 @@ impl InFlight {
     }
 
     /// Starts an attempt from the first step, or from the failed step if each step commits separately.
+    #[inline]
     pub(super) fn start_attempt(&mut self, now: Nanos) {
         self.attempt_started = now;
         self.rolled_back = false;
@@ -91,6 +92,7 @@ impl InFlight {
     }
 
     /// Returns the bytes to send now: those of the current step, or of all steps of a turn.
+    #[inline]
     pub(super) fn to_send(&self) -> &[u8] {
         if self.tx.is_interactive() { self.tx.bytes() } else { self.tx.step(self.step).0 }
     }

@@ -111,6 +111,7 @@ impl Link {
     }
 
     /// Writes bytes, and keeps those that are not accepted in the send buffer, which is empty.
+    #[inline]
     pub(super) fn write(&mut self, bytes: &[u8], outlet: &mut Outlet<'_>) -> io::Result<()> {
         let written = outlet.write(&mut self.stream, bytes);
         let count = written.as_ref().map_or(0, |count| *count);
@@ -134,11 +135,13 @@ impl Link {
     }
 
     /// Writes what the stream has buffered: with TLS, the last bytes may still be encrypted and not sent.
+    #[inline]
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
     }
 
     /// Reads from the socket once: into `buffer`, or after the beginning of a message that was received before.
+    #[inline]
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],

@@ -31,6 +31,7 @@ impl<T> Queue<T> {
         }
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let first = self.first.take();
         if first.is_some() && !self.rest.is_empty() {

@@ -135,6 +135,7 @@ struct Answers {
 }
 
 impl Answers {
+    #[inline]
     fn row(&mut self, row: Row<'_>) {
         if let Some(flight) = self.in_flight.first_mut() {
             let reply = flight.tx.reply(row);
@@ -533,6 +534,7 @@ impl Session {
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.
+    #[inline]
     fn finish(&mut self, status: TransactionStatus) -> Result<Option<Ended>, Box<SessionError>> {
         let failed = self.failed.take();
         if let Some(error) = self.answers.rolled_back.take() {

@@ -81,6 +81,7 @@ impl Window {
         self.measure_start
     }
 
+    #[inline]
     pub(super) fn end(&self) -> Nanos {
         Nanos(self.end.load(Ordering::Relaxed))
     }
@@ -164,6 +165,7 @@ impl Window {
         self.failed.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(super) fn permit(&self, now: Nanos) -> Permission {
         if now >= self.end() {
             return Permission::End;
@@ -183,6 +185,7 @@ impl Window {
 
     /// Returns whether a transaction that ended at `ended` is part of the measurement. A claimed
     /// transaction always is, up to the maximum duration.
+    #[inline]
     pub(super) fn counts(&self, claimed: bool, ended: Nanos, rows: u64) -> bool {
         let claimed = claimed && ended < self.latest_end;
         match self.stop {
@@ -198,11 +201,13 @@ impl Window {
     }
 
     /// Returns whether an event at `now` is part of the measurement.
+    #[inline]
     pub(super) fn is_measured(&self, now: Nanos) -> bool {
         now >= self.measure_start && now < self.planned_end()
     }
 
     /// Returns whether the first half of the measurement has passed.
+    #[inline]
     pub(super) fn is_past_half(&self, now: Nanos) -> bool {
         match self.stop {
             Stop::DurationS(_) => {

@@ -12,8 +12,8 @@ use crate::server::{Connection, ConnectionError, Feature, Server};
 use crate::units::sql::identifier;
 use crate::workload;
 
-const VACUUM: &str = include_str!("../../../../sql/experiment/vacuum.sql");
-const ANALYZE: &str = include_str!("../../../../sql/experiment/analyze.sql");
+const VACUUM: &str = include_str!("../../sql/experiment/vacuum.sql");
+const ANALYZE: &str = include_str!("../../sql/experiment/analyze.sql");
 
 /// Why the server could not be brought into the state for a run.
 #[derive(Debug, thiserror::Error)]

@@ -17,9 +17,9 @@ use crate::units::sql::{identifier, literal};
 const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-const COPY: &str = include_str!("../../../../sql/experiment/copy_database.sql");
-const SETTINGS: &str = include_str!("../../../../sql/experiment/database_settings.sql");
-const COMMENT: &str = include_str!("../../../../sql/experiment/database_comment.sql");
+const COPY: &str = include_str!("../../sql/experiment/copy_database.sql");
+const SETTINGS: &str = include_str!("../../sql/experiment/database_settings.sql");
+const COMMENT: &str = include_str!("../../sql/experiment/database_comment.sql");
 
 /// The names of the copy that the runs of an experiment use.
 #[derive(Debug, Clone, PartialEq, Eq)]

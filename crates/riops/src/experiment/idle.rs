@@ -22,9 +22,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Number of consecutive idle intervals after which the wait ends.
 const IDLE_INTERVALS: u32 = 2;
 
-const ACTIVITY: &str = include_str!("../../../../sql/experiment/activity.sql");
-const ACTIVITY_17: &str = include_str!("../../../../sql/experiment/activity_17.sql");
-const ACTIVITY_15: &str = include_str!("../../../../sql/experiment/activity_15.sql");
+const ACTIVITY: &str = include_str!("../../sql/experiment/activity.sql");
+const ACTIVITY_17: &str = include_str!("../../sql/experiment/activity_17.sql");
+const ACTIVITY_15: &str = include_str!("../../sql/experiment/activity_15.sql");
 
 /// What is observed.
 enum Source<'a> {

@@ -13,7 +13,7 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 use crate::units::sql::identifier;
 use crate::workload::fill;
 
-const BENCHRUNS: &str = include_str!("../../../../sql/import/benchruns.sql");
+const BENCHRUNS: &str = include_str!("../../sql/import/benchruns.sql");
 
 /// Returns the runs of the table `benchruns` in the search path of a database. `now` is the time of the import.
 ///

@@ -41,6 +41,7 @@ impl Gaps {
     }
 
     /// Records a success, or the end of the measurement.
+    #[inline]
     pub fn success(&mut self, now: Nanos) {
         if now.since(self.last_success) >= GAP_MIN {
             self.store((self.last_success, now));

@@ -5,6 +5,7 @@ use crate::record::Queries;
 
 impl Queries {
     /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
+    #[inline]
     pub fn note(&mut self, tag: &str) {
         match tag.as_bytes().first() {
             Some(b'S') => self.read += 1,

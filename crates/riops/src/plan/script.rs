@@ -60,9 +60,9 @@ impl Builtin {
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
-            Self::TpcbLike => include_str!("../../../../sql/script/tpcb_like.pgbench"),
-            Self::SimpleUpdate => include_str!("../../../../sql/script/simple_update.pgbench"),
-            Self::SelectOnly => include_str!("../../../../sql/script/select_only.pgbench"),
+            Self::TpcbLike => include_str!("../../sql/script/tpcb_like.pgbench"),
+            Self::SimpleUpdate => include_str!("../../sql/script/simple_update.pgbench"),
+            Self::SelectOnly => include_str!("../../sql/script/select_only.pgbench"),
         }
     }
 

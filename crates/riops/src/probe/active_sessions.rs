@@ -9,7 +9,7 @@ use crate::record::ActivityRecord;
 use crate::server::nodes::Node;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
-const HISTORY: &str = include_str!("../../../../sql/probe/active_session_history.sql");
+const HISTORY: &str = include_str!("../../sql/probe/active_session_history.sql");
 /// Time for one node: reading the history stops the sampler of the node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 

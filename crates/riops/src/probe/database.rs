@@ -18,18 +18,18 @@ use crate::record::{
 use crate::server::{Connection, ConnectionError};
 use crate::units::sql::literal;
 
-const TABLES: &str = include_str!("../../../../sql/probe/tables.sql");
-const ROWS: &str = include_str!("../../../../sql/probe/rows.sql");
-const DATABASE: &str = include_str!("../../../../sql/probe/database.sql");
-const IO: &str = include_str!("../../../../sql/probe/io.sql");
-const IO_17: &str = include_str!("../../../../sql/probe/io_17.sql");
-pub(super) const LOG_POSITION: &str = include_str!("../../../../sql/probe/log_position.sql");
-const WAL: &str = include_str!("../../../../sql/probe/wal.sql");
-const WAL_SYNCS: &str = include_str!("../../../../sql/probe/wal_syncs.sql");
-const WAL_SYNCS_18: &str = include_str!("../../../../sql/probe/wal_syncs_18.sql");
-const OLDEST_SNAPSHOT: &str = include_str!("../../../../sql/probe/oldest_snapshot.sql");
-const CHECKPOINTS: &str = include_str!("../../../../sql/probe/checkpoints.sql");
-const CHECKPOINTS_16: &str = include_str!("../../../../sql/probe/checkpoints_16.sql");
+const TABLES: &str = include_str!("../../sql/probe/tables.sql");
+const ROWS: &str = include_str!("../../sql/probe/rows.sql");
+const DATABASE: &str = include_str!("../../sql/probe/database.sql");
+const IO: &str = include_str!("../../sql/probe/io.sql");
+const IO_17: &str = include_str!("../../sql/probe/io_17.sql");
+pub(super) const LOG_POSITION: &str = include_str!("../../sql/probe/log_position.sql");
+const WAL: &str = include_str!("../../sql/probe/wal.sql");
+const WAL_SYNCS: &str = include_str!("../../sql/probe/wal_syncs.sql");
+const WAL_SYNCS_18: &str = include_str!("../../sql/probe/wal_syncs_18.sql");
+const OLDEST_SNAPSHOT: &str = include_str!("../../sql/probe/oldest_snapshot.sql");
+const CHECKPOINTS: &str = include_str!("../../sql/probe/checkpoints.sql");
+const CHECKPOINTS_16: &str = include_str!("../../sql/probe/checkpoints_16.sql");
 
 /// Time that the queries of one reading may take together. Counters that the server does not return in time
 /// are absent.

@@ -7,7 +7,7 @@ use super::device::Device;
 use super::topology::{Block, Topology, Volume};
 use crate::server::{Connection, ConnectionError};
 
-const LOCATIONS: &str = include_str!("../../../../sql/probe/locations.sql");
+const LOCATIONS: &str = include_str!("../../sql/probe/locations.sql");
 
 /// What the server stores in a location.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,11 +26,11 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 const PREPARE_WAIT_SAMPLE: &str = "prepare riops_look (integer) as
     select state, wait_event_type, wait_event from pg_stat_get_activity($1)";
 /// The same for all sessions of a run.
-const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../../../sql/probe/sessions.sql");
+const PREPARE_SESSIONS_SAMPLE: &str = include_str!("../../sql/probe/sessions.sql");
 /// The condition for the sessions of a run.
 const OF_RUN: &str = "a.application_name = current_setting('application_name')";
 /// Sessions that hold the locks for which sessions of the run wait.
-const BLOCKERS: &str = include_str!("../../../../sql/probe/blockers.sql");
+const BLOCKERS: &str = include_str!("../../sql/probe/blockers.sql");
 /// Timeout of a query. After a timeout the connection is not used again, because a late reply would be
 /// taken for the reply to the next query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);

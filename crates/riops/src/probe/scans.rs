@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::record::TableScans;
 use crate::server::Connection;
 
-const SCANS: &str = include_str!("../../../../sql/probe/scans.sql");
+const SCANS: &str = include_str!("../../sql/probe/scans.sql");
 /// Maximum number of tables in the result, the most scanned first.
 const TABLES_MAX: usize = 20;
 

@@ -9,8 +9,8 @@ use super::extension::{leave_untracked, schema};
 use crate::record::StatementUse;
 use crate::server::{Connection, ConnectionError};
 
-const STATEMENTS: &str = include_str!("../../../../sql/probe/statements.sql");
-const TEXTS: &str = include_str!("../../../../sql/probe/statement_texts.sql");
+const STATEMENTS: &str = include_str!("../../sql/probe/statements.sql");
+const TEXTS: &str = include_str!("../../sql/probe/statement_texts.sql");
 /// Maximum number of statements that are read: more take too long.
 const READ_MAX: usize = 10_000;
 /// Maximum number of statements in the result, of the run and of others, the longest first.

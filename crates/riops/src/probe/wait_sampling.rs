@@ -8,7 +8,7 @@ use super::profile::part_counts;
 use crate::record::{SessionTime, TimePart};
 use crate::server::{Connection, ConnectionError};
 
-const SAMPLES: &str = include_str!("../../../../sql/probe/wait_sampling.sql");
+const SAMPLES: &str = include_str!("../../sql/probe/wait_sampling.sql");
 /// Name of the number of samples among those of the events.
 const TAKEN: &str = "samples";
 /// The event of a process that does not wait.

@@ -3,14 +3,25 @@
 //!
 //! The values of a node that does not respond are absent. Not yet tested against a live server.
 
-use crate::record::NodeUse;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use axum::http::header::HOST;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::record::NodeUse;
 
 /// Request timeout: more than a node should need, and short enough to wait for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum size of a response, in bytes.
-const BYTES_MAX: u64 = 64 * 1024 * 1024;
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The counters of a tserver. Without the parameter, reading would reset the percentiles for other readers.
+const METRICS: &str = "/prometheus-metrics?reset_histograms=false";
 
 const READS: &str = "handler_latency_yb_tserver_TabletServerService_Read_count";
 const WRITES: &str = "handler_latency_yb_tserver_TabletServerService_Write_count";
@@ -33,7 +44,7 @@ type Reading = Option<(Instant, Counters)>;
 /// the responses.
 #[derive(Debug)]
 pub struct ClusterProbe {
-    urls: Vec<String>,
+    addresses: Vec<String>,
     start: Vec<JoinHandle<Reading>>,
     end: Vec<JoinHandle<Reading>>,
     found: Vec<Option<NodeUse>>,
@@ -43,13 +54,11 @@ impl ClusterProbe {
     /// Creates a probe for the tservers on these hosts.
     #[must_use]
     pub fn new<'a>(hosts: impl Iterator<Item = &'a str>, port: u16) -> Self {
-        let url = |host: &str| {
-            let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-            // Without this parameter, reading would reset the percentiles for other readers.
-            format!("http://{host}:{port}/prometheus-metrics?reset_histograms=false")
+        let address = |host: &str| {
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
         };
         Self {
-            urls: hosts.map(url).collect(),
+            addresses: hosts.map(address).collect(),
             start: Vec::new(),
             end: Vec::new(),
             found: Vec::new(),
@@ -65,11 +74,11 @@ impl ClusterProbe {
     }
 
     fn request_all(&self) -> Vec<JoinHandle<Reading>> {
-        let request = |url: &String| {
-            let url = url.clone();
-            std::thread::spawn(move || read(&url))
+        let request = |address: &String| {
+            let address = address.clone();
+            std::thread::spawn(move || read(&address))
         };
-        self.urls.iter().map(request).collect()
+        self.addresses.iter().map(request).collect()
     }
 
     /// Waits for the responses.
@@ -92,14 +101,24 @@ impl ClusterProbe {
     }
 }
 
-fn read(url: &str) -> Reading {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().timeout_global(Some(REQUEST_TIMEOUT)).build().into();
-    let mut response = agent.get(url).call().ok()?;
+fn read(address: &str) -> Reading {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    runtime.block_on(async { timeout(REQUEST_TIMEOUT, request(address)).await.ok()? })
+}
+
+async fn request(address: &str) -> Reading {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    tokio::spawn(connection);
+    let request = Request::get(METRICS).header(HOST, address).body(Body::empty()).ok()?;
+    let response = sender.send_request(request).await.ok()?;
     // The counters are as of now, not as of the end of the transfer.
     let at = Instant::now();
-    let text = response.body_mut().with_config().limit(BYTES_MAX).read_to_string().ok()?;
-    Some((at, counters(&text)))
+    if !response.status().is_success() {
+        return None;
+    }
+    let text = to_bytes(Body::new(response.into_body()), BYTES_MAX).await.ok()?;
+    Some((at, counters(&String::from_utf8_lossy(&text))))
 }
 
 /// Sums the counters over all labels.

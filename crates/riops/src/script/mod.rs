@@ -6,8 +6,8 @@ use crate::server::{Connection, ConnectionError, Feature};
 
 /// Name of the prepared statement.
 const NAME: &str = "riops_check";
-const PARAMETER_TYPES: &str = include_str!("../../../../sql/script/parameter_types.sql");
-const GENERIC_PLAN: &str = include_str!("../../../../sql/script/generic_plan.sql");
+const PARAMETER_TYPES: &str = include_str!("../../sql/script/parameter_types.sql");
+const GENERIC_PLAN: &str = include_str!("../../sql/script/generic_plan.sql");
 
 /// A parameter of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::connection::{Connection, ConnectionError};
 use super::dialect::Feature;
 use super::search_path::{PINNED, SearchPath, pin};
 
-const SCHEMA_OWNER: &str = include_str!("../../../../sql/target/schema_owner.sql");
+const SCHEMA_OWNER: &str = include_str!("../../sql/target/schema_owner.sql");
 
 impl Connection {
     /// Pins the search path: for the session, or for each transaction if the session has a pooler, whose process id is

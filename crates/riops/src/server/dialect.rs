@@ -67,7 +67,7 @@ pub struct Dialect {
 
 macro_rules! sql_file {
     ($($part:expr),+) => {
-        include_str!(concat!("../../../../sql/", $($part,)+ ".sql"))
+        include_str!(concat!("../../sql/", $($part,)+ ".sql"))
     };
 }
 

@@ -16,7 +16,7 @@ use super::pooler::Pooler;
 use crate::host::machine;
 use crate::record::MachineFacts;
 
-const SETTINGS_SQL: &str = include_str!("../../../../sql/target/doctor.sql");
+const SETTINGS_SQL: &str = include_str!("../../sql/target/doctor.sql");
 /// Number of statements that measure the round-trip time.
 const ROUND_TRIPS: usize = 50;
 /// With a larger clock offset, the logs of client and server are hard to compare.

@@ -34,7 +34,7 @@ pub struct ServerFacts {
 }
 
 /// Reads the settings that differ from the defaults or affect every benchmark.
-const SETTINGS_SQL: &str = include_str!("../../../../sql/target/settings.sql");
+const SETTINGS_SQL: &str = include_str!("../../sql/target/settings.sql");
 
 impl ServerFacts {
     /// Queries the server. Facts that it does not have, or that the role has no privilege to read, are omitted.

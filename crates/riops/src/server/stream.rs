@@ -337,6 +337,7 @@ impl Encrypted {
 }
 
 impl Read for Stream {
+    #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(TlsState { connection: tls, encrypted }) = self.tls.as_deref_mut() else {
             return self.socket.read(buffer);
@@ -356,6 +357,7 @@ impl Read for Stream {
 impl Write for Stream {
     /// With TLS, bytes count as written when they are encrypted. [`Self::flush`] returns an error if
     /// the socket has not accepted all of them.
+    #[inline]
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let Some(TlsState { connection: tls, .. }) = self.tls.as_deref_mut() else {
             return self.socket.write(buffer);
@@ -368,6 +370,7 @@ impl Write for Stream {
         }
     }
 
+    #[inline]
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             Some(tls) => send_tls(&mut tls.connection, &mut self.socket),
@@ -378,6 +381,7 @@ impl Write for Stream {
 
 // Without libc, whose calls are cancellation points with locks around each.
 impl Read for Socket {
+    #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (count, _) = recv(self.as_fd(), buffer, RecvFlags::empty())?;
         Ok(count)
@@ -385,10 +389,12 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
+    #[inline]
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         Ok(send(self.as_fd(), buffer, SendFlags::NOSIGNAL)?)
     }
 
+    #[inline]
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -101,8 +101,8 @@ pub(super) fn transact<T>(
     result.ok_or_else(|| StoreError::Value { location: backend.location(), column: 0, value: None })
 }
 
-const IDS_BY_PART: &str = include_str!("../../../../sql/store/ids_by_part.sql");
-const RECORD_PART: &str = include_str!("../../../../sql/store/record_part.sql");
+const IDS_BY_PART: &str = include_str!("../../sql/store/ids_by_part.sql");
+const RECORD_PART: &str = include_str!("../../sql/store/record_part.sql");
 
 /// Characters that one query reads of a record. In PostgreSQL, a message of riops has at most 16 MiB, and a
 /// character at most 4 bytes.

@@ -13,11 +13,11 @@ use crate::record::{
 };
 use crate::units::percent;
 
-const IDS: &str = include_str!("../../../../sql/store/ids_all.sql");
-const UPDATE_RUN: &str = include_str!("../../../../sql/store/run_update.sql");
-const DELETE: &str = include_str!("../../../../sql/store/derived_delete.sql");
-const DEVICE_LIMITS: &str = include_str!("../../../../sql/store/device_limits_all.sql");
-const DELETE_DEVICE_LIMITS: &str = include_str!("../../../../sql/store/device_limits_delete.sql");
+const IDS: &str = include_str!("../../sql/store/ids_all.sql");
+const UPDATE_RUN: &str = include_str!("../../sql/store/run_update.sql");
+const DELETE: &str = include_str!("../../sql/store/derived_delete.sql");
+const DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_all.sql");
+const DELETE_DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_delete.sql");
 
 /// The tables with rows for one run, besides `runs` and `records`.
 const DERIVED: [&str; 7] =

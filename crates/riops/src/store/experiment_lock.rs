@@ -15,7 +15,7 @@ use super::error::StoreError;
 use crate::host::output_file::{create_private_directory, private_file};
 use crate::server::{Connection, ConnectionError};
 
-const LOCK: &str = include_str!("../../../../sql/store/experiment_lock.postgresql.sql");
+const LOCK: &str = include_str!("../../sql/store/experiment_lock.postgresql.sql");
 /// A server that does not respond within this time is lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How often a file is opened again that another process removed at the same time.

@@ -10,11 +10,11 @@ use super::error::StoreError;
 use super::value::{Reader, columns, fields, time_text};
 use crate::figure::Value;
 
-const EXPERIMENT: &str = include_str!("../../../../sql/store/experiment.sql");
-const IDS_BY_NAME: &str = include_str!("../../../../sql/store/experiment_ids_by_name.sql");
-const LAST: &str = include_str!("../../../../sql/store/experiment_last.sql");
-const LIST: &str = include_str!("../../../../sql/store/experiments.sql");
-const UPDATE: &str = include_str!("../../../../sql/store/experiment_update.sql");
+const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
+const IDS_BY_NAME: &str = include_str!("../../sql/store/experiment_ids_by_name.sql");
+const LAST: &str = include_str!("../../sql/store/experiment_last.sql");
+const LIST: &str = include_str!("../../sql/store/experiments.sql");
+const UPDATE: &str = include_str!("../../sql/store/experiment_update.sql");
 
 /// An experiment as it is stored. Times have microseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,29 +16,29 @@ const fn shared(sql: &'static str) -> Step {
 }
 
 pub(super) const STEPS: [Step; 9] = [
-    sqlite_only(include_str!("../../../../sql/store/0001_run.sql")),
-    sqlite_only(include_str!("../../../../sql/store/0002_disk_limit.sql")),
-    sqlite_only(include_str!("../../../../sql/store/0003_device_limit.sql")),
+    sqlite_only(include_str!("../../sql/store/0001_run.sql")),
+    sqlite_only(include_str!("../../sql/store/0002_disk_limit.sql")),
+    sqlite_only(include_str!("../../sql/store/0003_device_limit.sql")),
     Step {
-        sqlite: include_str!("../../../../sql/store/0004_tables.sql"),
-        postgresql: Some(include_str!("../../../../sql/store/0004_tables.postgresql.sql")),
+        sqlite: include_str!("../../sql/store/0004_tables.sql"),
+        postgresql: Some(include_str!("../../sql/store/0004_tables.postgresql.sql")),
         derives: true,
     },
-    shared(include_str!("../../../../sql/store/0005_views.sql")),
+    shared(include_str!("../../sql/store/0005_views.sql")),
     Step {
-        sqlite: include_str!("../../../../sql/store/0006_experiments.sql"),
-        postgresql: Some(include_str!("../../../../sql/store/0006_experiments.postgresql.sql")),
+        sqlite: include_str!("../../sql/store/0006_experiments.sql"),
+        postgresql: Some(include_str!("../../sql/store/0006_experiments.postgresql.sql")),
         derives: false,
     },
-    Step { derives: true, ..shared(include_str!("../../../../sql/store/0007_marks.sql")) },
+    Step { derives: true, ..shared(include_str!("../../sql/store/0007_marks.sql")) },
     Step {
-        sqlite: include_str!("../../../../sql/store/0008_p9999.sql"),
-        postgresql: Some(include_str!("../../../../sql/store/0008_p9999.postgresql.sql")),
+        sqlite: include_str!("../../sql/store/0008_p9999.sql"),
+        postgresql: Some(include_str!("../../sql/store/0008_p9999.postgresql.sql")),
         derives: false,
     },
     Step {
-        sqlite: include_str!("../../../../sql/store/0009_lower_bounds.sql"),
-        postgresql: Some(include_str!("../../../../sql/store/0009_lower_bounds.postgresql.sql")),
+        sqlite: include_str!("../../sql/store/0009_lower_bounds.sql"),
+        postgresql: Some(include_str!("../../sql/store/0009_lower_bounds.postgresql.sql")),
         derives: false,
     },
 ];

@@ -21,20 +21,20 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
 const COPY_BYTES: usize = 1 << 20;
 
-const SESSION: &str = include_str!("../../../../sql/store/session.postgresql.sql");
-const SCHEMA: &str = include_str!("../../../../sql/store/schema.postgresql.sql");
-const MIGRATION_LOCK: &str = include_str!("../../../../sql/store/migration_lock.postgresql.sql");
-const HAS_VERSION: &str = include_str!("../../../../sql/store/version.postgresql.sql");
-const VERSION: &str = include_str!("../../../../sql/store/version_value.postgresql.sql");
-const SET_VERSION: &str = include_str!("../../../../sql/store/version_update.postgresql.sql");
-const COPY: &str = include_str!("../../../../sql/store/copy.postgresql.sql");
+const SESSION: &str = include_str!("../../sql/store/session.postgresql.sql");
+const SCHEMA: &str = include_str!("../../sql/store/schema.postgresql.sql");
+const MIGRATION_LOCK: &str = include_str!("../../sql/store/migration_lock.postgresql.sql");
+const HAS_VERSION: &str = include_str!("../../sql/store/version.postgresql.sql");
+const VERSION: &str = include_str!("../../sql/store/version_value.postgresql.sql");
+const SET_VERSION: &str = include_str!("../../sql/store/version_update.postgresql.sql");
+const COPY: &str = include_str!("../../sql/store/copy.postgresql.sql");
 
 static DIALECT: Dialect = Dialect {
     time: "timestamptz",
     boolean: "boolean",
     false_value: "false",
     json_object: "json_object_agg",
-    lock_record: include_str!("../../../../sql/store/record_lock.postgresql.sql"),
+    lock_record: include_str!("../../sql/store/record_lock.postgresql.sql"),
 };
 
 /// A PostgreSQL database.

@@ -20,19 +20,19 @@ const PAGE_ROWS: u32 = 20_000;
 /// Ids in one statement: far less than SQLite accepts parameters.
 const IDS_MAX: usize = 500;
 
-const LIST: &str = include_str!("../../../../sql/store/list.sql");
-const LIST_TAG: &str = include_str!("../../../../sql/store/list_tag.sql");
-const STAGES: &str = include_str!("../../../../sql/store/stages.sql");
-const LAST: &str = include_str!("../../../../sql/store/last.sql");
-const IDS_BY_LABEL: &str = include_str!("../../../../sql/store/ids_by_label.sql");
-const IDS_BY_TAG: &str = include_str!("../../../../sql/store/ids_by_tag.sql");
-const UPDATE_RECORD: &str = include_str!("../../../../sql/store/record_update.sql");
-const UPDATE_LABEL: &str = include_str!("../../../../sql/store/label_update.sql");
-const DELETE_TAGS: &str = include_str!("../../../../sql/store/tags_delete.sql");
-const DELETE_RUN: &str = include_str!("../../../../sql/store/run_delete.sql");
-const DISK_LIMIT: &str = include_str!("../../../../sql/store/device_limit.sql");
-const DELETE_DISK_LIMIT: &str = include_str!("../../../../sql/store/device_limit_delete.sql");
-const WRITABLE: &str = include_str!("../../../../sql/store/writable.sql");
+const LIST: &str = include_str!("../../sql/store/list.sql");
+const LIST_TAG: &str = include_str!("../../sql/store/list_tag.sql");
+const STAGES: &str = include_str!("../../sql/store/stages.sql");
+const LAST: &str = include_str!("../../sql/store/last.sql");
+const IDS_BY_LABEL: &str = include_str!("../../sql/store/ids_by_label.sql");
+const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
+const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
+const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
+const DELETE_TAGS: &str = include_str!("../../sql/store/tags_delete.sql");
+const DELETE_RUN: &str = include_str!("../../sql/store/run_delete.sql");
+const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
+const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
+const WRITABLE: &str = include_str!("../../sql/store/writable.sql");
 
 /// A store on a backend.
 pub(super) struct SharedStore<B> {

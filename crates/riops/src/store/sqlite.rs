@@ -26,7 +26,7 @@ const BUSY_POLL: Duration = Duration::from_millis(100);
 /// A version that is written and rolled back to find out whether the file can be written.
 const OTHER_VERSION: u32 = 1_000_000;
 
-const INSERT: &str = include_str!("../../../../sql/store/insert.sql");
+const INSERT: &str = include_str!("../../sql/store/insert.sql");
 
 static DIALECT: Dialect = Dialect {
     time: "text",
@@ -36,7 +36,7 @@ static DIALECT: Dialect = Dialect {
     lock_record: "",
 };
 
-const CONTENTS: &str = include_str!("../../../../sql/store/contents.sql");
+const CONTENTS: &str = include_str!("../../sql/store/contents.sql");
 /// Number of the columns that the query counts.
 const STORE_COLUMNS: u32 = 4;
 

@@ -17,9 +17,9 @@ fn open_file(path: &Path) -> Result<Box<dyn Store>, StoreError> {
 /// Creates a store as riops created it before it had a PostgreSQL backend.
 fn old_store(path: &Path, version: u32) -> Connection {
     let steps = [
-        include_str!("../../../../sql/store/0001_run.sql"),
-        include_str!("../../../../sql/store/0002_disk_limit.sql"),
-        include_str!("../../../../sql/store/0003_device_limit.sql"),
+        include_str!("../../sql/store/0001_run.sql"),
+        include_str!("../../sql/store/0002_disk_limit.sql"),
+        include_str!("../../sql/store/0003_device_limit.sql"),
     ];
     let old = Connection::open(path).unwrap();
     for step in steps.iter().take(version as usize) {

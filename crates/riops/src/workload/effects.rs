@@ -66,6 +66,7 @@ impl TransactionEffects {
     }
 
     /// Adds effects on a table.
+    #[inline]
     pub fn add(&mut self, table: u32, effects: Effects) {
         if effects.is_none() {
             return;
@@ -84,6 +85,7 @@ impl TransactionEffects {
     }
 
     /// Removes all effects.
+    #[inline]
     pub fn clear(&mut self) {
         if self.used > 0 {
             *self = Self::default();
@@ -132,6 +134,7 @@ pub struct EffectsByTable(Vec<Effects>);
 
 impl EffectsByTable {
     /// Adds the effects of a transaction.
+    #[inline]
     pub fn add(&mut self, effects: &TransactionEffects) {
         for (table, effects) in effects.iter() {
             self.add_to(table, effects);

@@ -148,6 +148,7 @@ impl RangePicker {
     }
 
     /// Draws the first key of the next range.
+    #[inline]
     pub fn pick(&self, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match &self.kind {
             Kind::Uniform => rng.random_range(1..=self.starts),

@@ -210,6 +210,7 @@ impl Transaction {
 
     /// Returns the number of the next row of COPY data to send; `None` if all data are sent.
     #[must_use]
+    #[inline]
     pub fn next_row(&self) -> Option<u64> {
         self.copy_progress().filter(|copy| copy.open).map(|copy| copy.next)
     }
@@ -241,6 +242,7 @@ impl Transaction {
     }
 
     /// Ends a step: the statements after it are sent when the reply to this step has arrived.
+    #[inline]
     pub fn end_step(&mut self) {
         if self.known.protocol() == Protocol::Simple {
             let query = frontend::Message::Query(&self.extras.sql);
@@ -339,6 +341,7 @@ impl Transaction {
 
     /// Returns the bytes of a step and its number of statements.
     #[must_use]
+    #[inline]
     pub fn step(&self, number: usize) -> (&[u8], u32) {
         let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
         let Step { end, statements, .. } = self.steps.get(number).copied().unwrap_or_default();
@@ -393,6 +396,7 @@ pub struct Reply<'a> {
 impl<'a> Reply<'a> {
     /// Returns the first column as a `bigint`; `None` if it is not one.
     #[must_use]
+    #[inline]
     pub fn first_bigint(&self) -> Option<i64> {
         let value = self.row.values().next()?.ok()??;
         if self.binary {

@@ -80,6 +80,7 @@ impl<'a> Values<'a> {
     }
 
     /// Appends a `bigint`.
+    #[inline]
     pub fn bigint(&mut self, value: i64) {
         match &mut self.form {
             Form::Binary(out) => {

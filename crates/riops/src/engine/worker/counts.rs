@@ -69,6 +69,7 @@ impl Counts {
     }
 
     /// Reads the CPU time at the start and the end of the measurement, and ends completed intervals.
+    #[inline]
     pub(super) fn note_time(
         &mut self,
         now: Nanos,

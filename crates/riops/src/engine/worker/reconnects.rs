@@ -67,6 +67,7 @@ impl Reconnects {
     }
 
     /// Returns the next result of a request.
+    #[inline]
     pub(super) fn next(&self) -> Option<Reopened> {
         self.reopened.try_recv().ok()
     }

@@ -48,6 +48,7 @@ impl Shell {
     }
 
     /// Returns a command that has ended.
+    #[inline]
     pub(super) fn take_done(&mut self) -> Option<Done> {
         if self.running == 0 {
             return None;

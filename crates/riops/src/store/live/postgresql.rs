@@ -20,18 +20,18 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// At the end of a run, how long the removal of its rows may take. A heartbeat that stops has the same effect.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-const SESSION: &str = include_str!("../../../../../sql/live/session.sql");
-const CREATE: &str = include_str!("../../../../../sql/live/create.sql");
-const EXISTS: &str = include_str!("../../../../../sql/live/exists.sql");
-const FORGET: &str = include_str!("../../../../../sql/live/forget.sql");
-const START: &str = include_str!("../../../../../sql/live/start.sql");
-const EVENT: &str = include_str!("../../../../../sql/live/event.sql");
-const STATE: &str = include_str!("../../../../../sql/live/state.sql");
-const HEARTBEAT: &str = include_str!("../../../../../sql/live/heartbeat.sql");
-const END: &str = include_str!("../../../../../sql/live/end.sql");
-const RUNS: &str = include_str!("../../../../../sql/live/runs.sql");
-const RUN: &str = include_str!("../../../../../sql/live/run.sql");
-const EVENTS: &str = include_str!("../../../../../sql/live/events.sql");
+const SESSION: &str = include_str!("../../../sql/live/session.sql");
+const CREATE: &str = include_str!("../../../sql/live/create.sql");
+const EXISTS: &str = include_str!("../../../sql/live/exists.sql");
+const FORGET: &str = include_str!("../../../sql/live/forget.sql");
+const START: &str = include_str!("../../../sql/live/start.sql");
+const EVENT: &str = include_str!("../../../sql/live/event.sql");
+const STATE: &str = include_str!("../../../sql/live/state.sql");
+const HEARTBEAT: &str = include_str!("../../../sql/live/heartbeat.sql");
+const END: &str = include_str!("../../../sql/live/end.sql");
+const RUNS: &str = include_str!("../../../sql/live/runs.sql");
+const RUN: &str = include_str!("../../../sql/live/run.sql");
+const EVENTS: &str = include_str!("../../../sql/live/events.sql");
 
 fn connect(conninfo: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, ConnectionError> {
     let mut conninfo = conninfo.clone();

@@ -26,10 +26,10 @@ pub const TABLE: &str = "riops.settings_loop";
 /// Name of the dedicated database.
 pub const DATABASE: &str = "riops_cbc";
 
-const SIZES: &str = include_str!("../../../../../sql/cbc/sizes.sql");
-const SESSION: &str = include_str!("../../../../../sql/cbc/session.sql");
-const LEFTOVER: &str = include_str!("../../../../../sql/cbc/leftover.sql");
-const ESTIMATE: &str = include_str!("../../../../../sql/cbc/estimate.sql");
+const SIZES: &str = include_str!("../../../sql/cbc/sizes.sql");
+const SESSION: &str = include_str!("../../../sql/cbc/session.sql");
+const LEFTOVER: &str = include_str!("../../../sql/cbc/leftover.sql");
+const ESTIMATE: &str = include_str!("../../../sql/cbc/estimate.sql");
 
 /// How the scripts show plan and buffers of a select, and how riops does, which parses them.
 const EXPLAIN: &str = "explain (analyze, buffers)";

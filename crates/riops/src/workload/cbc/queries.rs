@@ -9,10 +9,10 @@ use crate::workload::{
     ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 
-const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
-const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
+const SELECT_MAX: &str = include_str!("../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
+const SELECT_RANGE: &str = include_str!("../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
 const INDEXED_SELECT_MAX: &str =
-    include_str!("../../../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
+    include_str!("../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
 
 /// A select that sessions repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,19 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::fill;
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/cbc/cbc-t00-ctas.sql");
-const VACUUM: &str = include_str!("../../../../../sql/cbc/cbc-t01-vacuum.sql");
-const CREATE_INDEX: &str = include_str!("../../../../../sql/cbc/cbc-t02-index.sql");
-const SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t03-select-max.sql");
-const SELECT_RANGE: &str = include_str!("../../../../../sql/cbc/cbc-t04-selectr.sql");
-const CLUSTER: &str = include_str!("../../../../../sql/cbc/cbc-t05-cluster.sql");
-const INDEXED_SELECT_MAX: &str = include_str!("../../../../../sql/cbc/cbc-t06-iselect-max.sql");
+const CREATE_TABLE: &str = include_str!("../../../sql/cbc/cbc-t00-ctas.sql");
+const VACUUM: &str = include_str!("../../../sql/cbc/cbc-t01-vacuum.sql");
+const CREATE_INDEX: &str = include_str!("../../../sql/cbc/cbc-t02-index.sql");
+const SELECT_MAX: &str = include_str!("../../../sql/cbc/cbc-t03-select-max.sql");
+const SELECT_RANGE: &str = include_str!("../../../sql/cbc/cbc-t04-selectr.sql");
+const CLUSTER: &str = include_str!("../../../sql/cbc/cbc-t05-cluster.sql");
+const INDEXED_SELECT_MAX: &str = include_str!("../../../sql/cbc/cbc-t06-iselect-max.sql");
 /// The first statement of the first script. Where riops creates the table, there is none.
 pub(super) const DROP_TABLE: &str = "drop table if exists settings_loop;\n";
-const PROGRESS_VACUUM: &str = include_str!("../../../../../sql/cbc/progress_vacuum.sql");
-const PROGRESS_CLUSTER: &str = include_str!("../../../../../sql/cbc/progress_cluster.sql");
-const PROGRESS_CREATE_INDEX: &str =
-    include_str!("../../../../../sql/cbc/progress_create_index.sql");
+const PROGRESS_VACUUM: &str = include_str!("../../../sql/cbc/progress_vacuum.sql");
+const PROGRESS_CLUSTER: &str = include_str!("../../../sql/cbc/progress_cluster.sql");
+const PROGRESS_CREATE_INDEX: &str = include_str!("../../../sql/cbc/progress_create_index.sql");
 
 /// A statement that runs once, as a separate stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

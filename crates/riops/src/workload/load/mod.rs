@@ -36,11 +36,11 @@ pub use table::LoadTable;
 /// Name of the workload and of its dataset.
 pub const NAME: &str = "load";
 
-const COPY_TEXT: &str = include_str!("../../../../../sql/load/copy_text.sql");
-const COPY_FILE: &str = include_str!("../../../../../sql/load/copy_file.sql");
-const UNNEST: &str = include_str!("../../../../../sql/load/unnest.sql");
-const CALL: &str = include_str!("../../../../../sql/load/call.sql");
-const LOAD_BATCH: &str = include_str!("../../../../../sql/load/load_batch.sql");
+const COPY_TEXT: &str = include_str!("../../../sql/load/copy_text.sql");
+const COPY_FILE: &str = include_str!("../../../sql/load/copy_file.sql");
+const UNNEST: &str = include_str!("../../../sql/load/unnest.sql");
+const CALL: &str = include_str!("../../../sql/load/call.sql");
+const LOAD_BATCH: &str = include_str!("../../../sql/load/load_batch.sql");
 
 /// Hexadecimal digits of an MD5 hash.
 const HASH_DIGITS: u32 = 32;

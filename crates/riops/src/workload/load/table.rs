@@ -15,14 +15,14 @@ use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 /// Length in characters up to which the length of a text is stored in one byte.
 const SHORT_TEXT_MAX: u64 = 126;
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/load/create_table.sql");
-const COPY_BINARY: &str = include_str!("../../../../../sql/load/copy_binary.sql");
-const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
-const IDS: &str = include_str!("../../../../../sql/load/ids.sql");
-const PARTS: &str = include_str!("../../../../../sql/load/parts.sql");
-const PRESENT: &str = include_str!("../../../../../sql/load/present.sql");
-const ROW_SIZE: &str = include_str!("../../../../../sql/load/row_size.sql");
-const FILE_RIGHTS: &str = include_str!("../../../../../sql/load/file_rights.sql");
+const CREATE_TABLE: &str = include_str!("../../../sql/load/create_table.sql");
+const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
+const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
+const IDS: &str = include_str!("../../../sql/load/ids.sql");
+const PARTS: &str = include_str!("../../../sql/load/parts.sql");
+const PRESENT: &str = include_str!("../../../sql/load/present.sql");
+const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
+const FILE_RIGHTS: &str = include_str!("../../../sql/load/file_rights.sql");
 
 /// Number of columns: the key and the texts.
 pub(in crate::workload) const COLUMNS: usize = 5;

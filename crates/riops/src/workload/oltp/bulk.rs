@@ -9,9 +9,9 @@ use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
 use crate::workload::values::{INT_OID, Values};
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_bulk_table.sql");
-const CONTENTS: &str = include_str!("../../../../../sql/oltp/bulk_contents.sql");
-const HIGHEST_ID: &str = include_str!("../../../../../sql/oltp/highest_id.sql");
+const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_bulk_table.sql");
+const CONTENTS: &str = include_str!("../../../sql/oltp/bulk_contents.sql");
+const HIGHEST_ID: &str = include_str!("../../../sql/oltp/highest_id.sql");
 
 /// Returns an empty table.
 pub(super) fn table(name: String, dialect: Dialect) -> Table {

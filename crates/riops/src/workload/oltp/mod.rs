@@ -30,10 +30,10 @@ use statements::{Kind, TableContext};
 pub const NAME: &str = "oltp";
 
 /// Query for the sysbench tables in a schema.
-const FOUND: &str = include_str!("../../../../../sql/oltp/found.sql");
-const WHOLE_UNTIL: &str = include_str!("../../../../../sql/oltp/whole_until.sql");
-const LOWEST_ID: &str = include_str!("../../../../../sql/oltp/lowest_id.sql");
-const WRITERS: &str = include_str!("../../../../../sql/oltp/writers.sql");
+const FOUND: &str = include_str!("../../../sql/oltp/found.sql");
+const WHOLE_UNTIL: &str = include_str!("../../../sql/oltp/whole_until.sql");
+const LOWEST_ID: &str = include_str!("../../../sql/oltp/lowest_id.sql");
+const WRITERS: &str = include_str!("../../../sql/oltp/writers.sql");
 
 /// Two sessions may replace the same row concurrently, or insert the same id. As in sysbench, the transaction that fails
 /// is retried.

@@ -9,20 +9,20 @@ use crate::workload::access::AccessPath;
 use crate::workload::values::{BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};
 
-const POINT_SELECT: &str = include_str!("../../../../../sql/oltp/point_select.sql");
-const SIMPLE_RANGE: &str = include_str!("../../../../../sql/oltp/simple_range.sql");
-const SUM_RANGE: &str = include_str!("../../../../../sql/oltp/sum_range.sql");
-const ORDER_RANGE: &str = include_str!("../../../../../sql/oltp/order_range.sql");
-const DISTINCT_RANGE: &str = include_str!("../../../../../sql/oltp/distinct_range.sql");
-const INDEX_UPDATE: &str = include_str!("../../../../../sql/oltp/index_update.sql");
-const NON_INDEX_UPDATE: &str = include_str!("../../../../../sql/oltp/non_index_update.sql");
-const DELETE: &str = include_str!("../../../../../sql/oltp/delete.sql");
-const INSERT: &str = include_str!("../../../../../sql/oltp/insert.sql");
-const INSERT_AUTO: &str = include_str!("../../../../../sql/oltp/insert_auto.sql");
-const SEQUENTIAL_SCAN: &str = include_str!("../../../../../sql/oltp/sequential_scan.sql");
-const INDEX_SCAN: &str = include_str!("../../../../../sql/oltp/index_scan.sql");
-const SELECT_ONE: &str = include_str!("../../../../../sql/oltp/select_one.sql");
-const JOIN: &str = include_str!("../../../../../sql/oltp/join.sql");
+const POINT_SELECT: &str = include_str!("../../../sql/oltp/point_select.sql");
+const SIMPLE_RANGE: &str = include_str!("../../../sql/oltp/simple_range.sql");
+const SUM_RANGE: &str = include_str!("../../../sql/oltp/sum_range.sql");
+const ORDER_RANGE: &str = include_str!("../../../sql/oltp/order_range.sql");
+const DISTINCT_RANGE: &str = include_str!("../../../sql/oltp/distinct_range.sql");
+const INDEX_UPDATE: &str = include_str!("../../../sql/oltp/index_update.sql");
+const NON_INDEX_UPDATE: &str = include_str!("../../../sql/oltp/non_index_update.sql");
+const DELETE: &str = include_str!("../../../sql/oltp/delete.sql");
+const INSERT: &str = include_str!("../../../sql/oltp/insert.sql");
+const INSERT_AUTO: &str = include_str!("../../../sql/oltp/insert_auto.sql");
+const SEQUENTIAL_SCAN: &str = include_str!("../../../sql/oltp/sequential_scan.sql");
+const INDEX_SCAN: &str = include_str!("../../../sql/oltp/index_scan.sql");
+const SELECT_ONE: &str = include_str!("../../../sql/oltp/select_one.sql");
+const JOIN: &str = include_str!("../../../sql/oltp/join.sql");
 
 /// A kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,15 +12,15 @@ use crate::workload::fill;
 use crate::workload::keys::{Purpose, RangePicker, stream};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/oltp/create_table.sql");
-const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/oltp/create_primary_key.sql");
-const CREATE_ID_INDEX: &str = include_str!("../../../../../sql/oltp/create_id_index.sql");
-const CREATE_INDEX: &str = include_str!("../../../../../sql/oltp/create_index.sql");
-const COPY: &str = include_str!("../../../../../sql/oltp/copy.sql");
-const COPY_FROZEN: &str = include_str!("../../../../../sql/oltp/copy_frozen.sql");
-const NEXT_ID: &str = include_str!("../../../../../sql/oltp/next_id.sql");
-const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
-const CONTENTS: &str = include_str!("../../../../../sql/oltp/contents.sql");
+const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_table.sql");
+const CREATE_PRIMARY_KEY: &str = include_str!("../../../sql/oltp/create_primary_key.sql");
+const CREATE_ID_INDEX: &str = include_str!("../../../sql/oltp/create_id_index.sql");
+const CREATE_INDEX: &str = include_str!("../../../sql/oltp/create_index.sql");
+const COPY: &str = include_str!("../../../sql/oltp/copy.sql");
+const COPY_FROZEN: &str = include_str!("../../../sql/oltp/copy_frozen.sql");
+const NEXT_ID: &str = include_str!("../../../sql/oltp/next_id.sql");
+const SETTLE: &str = include_str!("../../../sql/oltp/settle.sql");
+const CONTENTS: &str = include_str!("../../../sql/oltp/contents.sql");
 
 /// Number of rows per transaction of the load: small enough that even a small dataset keeps several
 /// connections busy.

@@ -11,7 +11,7 @@ use super::{
 use crate::plan::ping::{PingRun, PingStatement};
 use crate::plan::{Plan, PlanError, Protocol};
 
-const SELECT1: &str = include_str!("../../../../../sql/ping/select1.sql");
+const SELECT1: &str = include_str!("../../../sql/ping/select1.sql");
 
 /// The workload with its parameters.
 #[derive(Debug, Clone)]

@@ -21,8 +21,8 @@ use generator::PointGenerator;
 /// The workload's name.
 pub const NAME: &str = "point";
 
-const SELECT: &str = include_str!("../../../../../sql/point/select.sql");
-const UPDATE: &str = include_str!("../../../../../sql/point/update.sql");
+const SELECT: &str = include_str!("../../../sql/point/select.sql");
+const UPDATE: &str = include_str!("../../../sql/point/update.sql");
 
 /// Disables sequential scans: the planner would read a small table as a whole instead of through the key.
 const SESSION_SETTINGS: [&str; 4] = [

@@ -123,6 +123,7 @@ impl Generator for RowsGenerator {
         true
     }
 
+    #[inline]
     fn reply(&mut self, tx: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
         let count = reply.first_bigint().and_then(|count| u64::try_from(count).ok());
         outcome.rows += count.unwrap_or(0);

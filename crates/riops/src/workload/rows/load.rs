@@ -10,9 +10,9 @@ use crate::workload::fill;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
 use crate::workload::tables::{CopySource, Job};
 
-const COPY: &str = include_str!("../../../../../sql/rows/copy.sql");
-const PROBE_ORDER: &str = include_str!("../../../../../sql/rows/probe_order.sql");
-const INSERT: &str = include_str!("../../../../../sql/rows/insert.sql");
+const COPY: &str = include_str!("../../../sql/rows/copy.sql");
+const PROBE_ORDER: &str = include_str!("../../../sql/rows/probe_order.sql");
+const INSERT: &str = include_str!("../../../sql/rows/insert.sql");
 
 /// Size of a piece of COPY data, in bytes: larger than a socket buffer, and small enough for the CPU cache.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -31,18 +31,18 @@ use server_loop::RowsLoop;
 /// Name of the workload.
 pub const NAME: &str = "rows";
 
-const CREATE_TABLE: &str = include_str!("../../../../../sql/rows/create_table.sql");
-const CREATE_TABLE_BLOCK: &str = include_str!("../../../../../sql/rows/create_table_block.sql");
-const CREATE_INDEX: &str = include_str!("../../../../../sql/rows/create_index.sql");
-const CREATE_PRIMARY_KEY: &str = include_str!("../../../../../sql/rows/create_primary_key.sql");
-const SETTLE: &str = include_str!("../../../../../sql/dataset/settle.sql");
-const SHARED_BLOCKS: &str = include_str!("../../../../../sql/rows/shared_blocks.sql");
-const CONTENTS: &str = include_str!("../../../../../sql/rows/contents.sql");
-const READ: &str = include_str!("../../../../../sql/rows/read.sql");
-const READ_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/read_index_only.sql");
-const UPDATE: &str = include_str!("../../../../../sql/rows/update.sql");
-const UPDATE_INDEX_ONLY: &str = include_str!("../../../../../sql/rows/update_index_only.sql");
-const WRITERS: &str = include_str!("../../../../../sql/rows/writers.sql");
+const CREATE_TABLE: &str = include_str!("../../../sql/rows/create_table.sql");
+const CREATE_TABLE_BLOCK: &str = include_str!("../../../sql/rows/create_table_block.sql");
+const CREATE_INDEX: &str = include_str!("../../../sql/rows/create_index.sql");
+const CREATE_PRIMARY_KEY: &str = include_str!("../../../sql/rows/create_primary_key.sql");
+const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
+const SHARED_BLOCKS: &str = include_str!("../../../sql/rows/shared_blocks.sql");
+const CONTENTS: &str = include_str!("../../../sql/rows/contents.sql");
+const READ: &str = include_str!("../../../sql/rows/read.sql");
+const READ_INDEX_ONLY: &str = include_str!("../../../sql/rows/read_index_only.sql");
+const UPDATE: &str = include_str!("../../../sql/rows/update.sql");
+const UPDATE_INDEX_ONLY: &str = include_str!("../../../sql/rows/update_index_only.sql");
+const WRITERS: &str = include_str!("../../../sql/rows/writers.sql");
 
 /// Forces index scans. The planner would prefer a bitmap heap scan or a sequential scan: better for a
 /// single query, but no random row access.

@@ -18,7 +18,7 @@ use crate::workload::keys::{Purpose, stream};
 use crate::workload::routines::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
-const YBIO: &str = include_str!("../../../../../sql/ybio.sql");
+const YBIO: &str = include_str!("../../../sql/ybio.sql");
 /// Maximum number of update batches before the first report of the procedure.
 const BATCHES_BEFORE_FIRST_REPORT: u64 = 10;
 

@@ -35,7 +35,7 @@ pub use table::ACCOUNTS_EACH;
 /// Name of the workload and of its dataset.
 pub const NAME: &str = "script";
 
-const FOUND: &str = include_str!("../../../../../sql/script/found.sql");
+const FOUND: &str = include_str!("../../../sql/script/found.sql");
 
 /// Sessions with the same number on their worker draw from streams that differ by this seed.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

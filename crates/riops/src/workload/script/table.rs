@@ -14,15 +14,15 @@ use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 /// Added to the random difference of a transaction, so that the ledger contains no negative numbers.
 const DELTA_OFFSET: i64 = 5_000;
 
-const HISTORY: &str = include_str!("../../../../../sql/script/history.sql");
-const TELLERS: &str = include_str!("../../../../../sql/script/tellers.sql");
-const ACCOUNTS: &str = include_str!("../../../../../sql/script/accounts.sql");
-const PARTITION: &str = include_str!("../../../../../sql/script/partition.sql");
-const BRANCHES: &str = include_str!("../../../../../sql/script/branches.sql");
-const PRIMARY_KEY: &str = include_str!("../../../../../sql/script/primary_key.sql");
-const FOREIGN_KEYS: &str = include_str!("../../../../../sql/script/foreign_keys.sql");
-const CONTENTS: &str = include_str!("../../../../../sql/script/contents.sql");
-const SETTLE: &str = include_str!("../../../../../sql/oltp/settle.sql");
+const HISTORY: &str = include_str!("../../../sql/script/history.sql");
+const TELLERS: &str = include_str!("../../../sql/script/tellers.sql");
+const ACCOUNTS: &str = include_str!("../../../sql/script/accounts.sql");
+const PARTITION: &str = include_str!("../../../sql/script/partition.sql");
+const BRANCHES: &str = include_str!("../../../sql/script/branches.sql");
+const PRIMARY_KEY: &str = include_str!("../../../sql/script/primary_key.sql");
+const FOREIGN_KEYS: &str = include_str!("../../../sql/script/foreign_keys.sql");
+const CONTENTS: &str = include_str!("../../../sql/script/contents.sql");
+const SETTLE: &str = include_str!("../../../sql/oltp/settle.sql");
 
 /// Names of the tables, in the order in which pgbench creates them.
 pub(super) const TABLES: [&str; 4] =
