@@ -4,6 +4,7 @@
 mod args;
 mod bar_terminal;
 mod commands;
+mod completion;
 mod experiment;
 mod failure;
 mod file;
@@ -42,6 +43,7 @@ use settings::Origin;
 use ui::Ui;
 
 fn main() -> ExitCode {
+    completion::answer();
     standard_output::keep_closed();
     survive_file_size_limit();
     let arguments = originals::named(std::env::args_os().collect());

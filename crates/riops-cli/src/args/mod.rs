@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use riops::plan::WorkPlan;
 use riops::units::{Size, Span};
 
@@ -49,7 +49,7 @@ pub(crate) use warm::Warm;
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
-#[command(name = "riops", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "riops", version, long_version = build(), max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -71,6 +71,18 @@ pub(crate) struct Arguments {
     // The words of `riops run` for each cell of an experiment.
     #[arg(skip)]
     pub(crate) cell_words: Vec<OsString>,
+}
+
+/// Returns the version, and what was built for what.
+fn build() -> String {
+    let features = if cfg!(feature = "embedded") { "embedded" } else { "none" };
+    let commit = Some(env!("BUILD_COMMIT")).filter(|commit| !commit.is_empty());
+    format!(
+        "{}\ncommit: {}\ntarget: {}\nfeatures: {features}",
+        env!("CARGO_PKG_VERSION"),
+        commit.unwrap_or("unknown"),
+        env!("BUILD_TARGET"),
+    )
 }
 
 /// Returns the command line of riops. Deriving and cloning it take milliseconds, so it is done once.
@@ -175,6 +187,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ScriptCommand,
     },
+    /// Print what makes a shell complete the command line, with the stored runs: source <(riops completions bash)
+    Completions {
+        shell: Shell,
+    },
+    Man(Man),
     /// Accept the command line of sysbench: TEST prepare|run|cleanup|help, with sysbench's options
     Sysbench(Original),
     /// Accept the command line of ysql-bench: -o insert,select with its options
@@ -183,6 +200,25 @@ pub(crate) enum Command {
     Pgio(Original),
     /// Accept the command line of pgbench, with its options and reports
     Pgbench(Original),
+}
+
+// A shell that can complete command lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+/// Print the manual page of a command: riops man run rows | man -l -
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The command [default: riops itself]
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) all: Option<PathBuf>,
 }
 
 /// The command line of another tool. `main` reads it as the tool does, without clap.

@@ -20,6 +20,7 @@ mod runs;
 mod script;
 mod serve;
 mod server;
+mod shell;
 mod sweep;
 mod verify;
 mod warm;
@@ -65,6 +66,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Doctor(options) => doctor::doctor(&options, ui),
         Command::Script { command } => script::run(&command, ui),
         Command::Server { action } => server::run(action, ui),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man(options) => shell::man(&options),
         // `main` handles these commands if they come first.
         Command::Sysbench(line) => Err(misplaced("sysbench", &line)),
         Command::YsqlBench(line) => Err(misplaced("ysql-bench", &line)),

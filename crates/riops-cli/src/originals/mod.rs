@@ -54,7 +54,7 @@ static TOOLS: [Tool; 4] = [
 
 const PGBENCH: &str = "pgbench";
 
-/// The names under which riops is the tool, and the arguments that a name implies.
+/// The names under which riops is the tool, also with `riops-` before them, and the arguments that a name implies.
 const NAMES: [(&str, &str, &[&str]); 8] = [
     ("pgbench", "pgbench", &[]),
     ("sysbench", "sysbench", &[]),
@@ -66,10 +66,15 @@ const NAMES: [(&str, &str, &[&str]); 8] = [
     ("csv_generator", "generate", &["csv"]),
 ];
 
+/// Start of the names of links beside the tools themselves.
+const PREFIX: &str = "riops-";
+
 /// Inserts the subcommand into the arguments if the program was called by the name of a tool, for example through a
 /// symbolic link.
 pub(crate) fn named(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    let name =
+        name.and_then(|name| name.to_str()).map(|name| name.strip_prefix(PREFIX).unwrap_or(name));
     let found = name.and_then(|name| NAMES.iter().find(|(known, ..)| name == *known));
     if let Some((_, subcommand, implied)) = found {
         let words = std::iter::once(subcommand).chain(implied.iter()).map(OsString::from);

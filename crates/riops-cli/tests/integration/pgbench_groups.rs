@@ -484,16 +484,16 @@ fn a_symbolic_link_named_pgbench_is_pgbench() {
     let Some(both) = Both::new("pgbench_link") else {
         return;
     };
-    let link = both.folder.join("pgbench");
-    std::os::unix::fs::symlink(crate::fixture::binary(), &link).unwrap();
-    let run = |line: &str| {
+    let run = |name: &str, line: &str| {
+        let link = both.folder.join(name);
+        std::os::unix::fs::symlink(crate::fixture::binary(), &link).unwrap();
         let mut command = std::process::Command::new(&link);
         command.args(line.split_whitespace()).arg(&both.database.url);
         command.env("RIOPS_STORE", &both.database.store).current_dir(&both.folder);
         CommandOutput::of(&mut command)
     };
-    run("-i -q").expect(0);
-    let ran = run("-S -t 7 --random-seed=9").expect(0);
+    run("riops-pgbench", "-i -q").expect(0);
+    let ran = run("pgbench", "-S -t 7 --random-seed=9").expect(0);
     assert!(ran.stdout.contains("actually processed: 7/7"), "{}", ran.stdout);
     assert!(ran.stderr.contains("setting random seed to 9"), "{}", ran.stderr);
 }
