@@ -33,3 +33,9 @@ bench-peers *options="--rounds 7 --seconds 5":
 bench *cases="all":
     cargo build --release --bins --examples
     bench/bench.py {{cases}}
+
+# Build and test the packages (as root; see CONTRIBUTING.md)
+packages:
+    deploy/build
+    deploy/image
+    deploy/test
