@@ -37,5 +37,4 @@ bench *cases="all":
 # Build and test the packages (as root; see CONTRIBUTING.md)
 packages:
     deploy/build
-    deploy/image
     deploy/test

@@ -4,7 +4,7 @@ use std::env::var;
 use std::process::Command;
 
 fn main() {
-    // A distributor who builds without git names the commit.
+    // For builds without git.
     println!("cargo::rerun-if-env-changed=BUILD_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");
     let commit = var("BUILD_COMMIT").ok().or_else(packaged).or_else(checked_out);

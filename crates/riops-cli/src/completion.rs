@@ -1,5 +1,6 @@
 //! Completion of command lines: the shell executes riops, which also knows the stored runs.
 
+use clap::ValueHint;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::CompleteEnv;
 use riops::host::Interrupt;
@@ -20,7 +21,10 @@ pub(crate) fn answer() {
 
 /// Adds the stored runs and their labels where they can be given.
 fn with_candidates(arg: clap::Arg) -> clap::Arg {
-    let is_run = arg.is_positional() && ["run", "runs", "a", "b"].contains(&arg.get_id().as_str());
+    // `compare` takes runs, `ab` files of the same names.
+    let is_run = arg.is_positional()
+        && ["run", "runs", "a", "b"].contains(&arg.get_id().as_str())
+        && arg.get_value_hint() == ValueHint::Unknown;
     if is_run {
         arg.add(ArgValueCandidates::new(runs_and_labels))
     } else if arg.get_long() == Some("label") {
@@ -49,7 +53,7 @@ fn labels(runs: &[RunSummary]) -> Vec<CompletionCandidate> {
     labels.into_iter().map(of_runs).collect()
 }
 
-/// The newest runs; none if they are in a database, which may ask for a password or not answer.
+/// The newest runs; none if the store is a database, which may require a password or not respond.
 fn stored() -> Vec<RunSummary> {
     let location = match std::env::var("RIOPS_STORE") {
         Ok(given) => StoreLocation::parse(&given, |name| std::env::var(name).ok()).ok(),

@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     pub(crate) cell_words: Vec<OsString>,
 }
 
-/// Returns the version, and what was built for what.
+/// Returns the version, and the commit, target and features of the build.
 fn build() -> String {
     let features = if cfg!(feature = "embedded") { "embedded" } else { "none" };
     let commit = Some(env!("BUILD_COMMIT")).filter(|commit| !commit.is_empty());
@@ -187,7 +187,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ScriptCommand,
     },
-    /// Print what makes a shell complete the command line, with the stored runs: source <(riops completions bash)
+    /// Print the completion script of a shell, also for stored runs: source <(riops completions bash)
     Completions {
         shell: Shell,
     },
@@ -213,7 +213,7 @@ pub(crate) enum Shell {
 /// Print the manual page of a command: riops man run rows | man -l -
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The command [default: riops itself]
+    /// Command, such as run rows [default: riops]
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// Write the pages of all commands to this directory

@@ -1,4 +1,4 @@
-//! `riops completions` and `riops man`: what a shell and `man` need to know about the command line.
+//! `riops completions` and `riops man`: the completion script of a shell, and manual pages.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::failure::UsageError;
 use crate::options::with_suggestion;
 use crate::ui;
 
-/// Prints the script that makes a shell ask riops for completions.
+/// Prints the script with which a shell executes riops to complete command lines.
 pub(super) fn completions(shell: Shell) -> Result<ExitCode> {
     let shell: &dyn EnvCompleter = match shell {
         Shell::Bash => &Bash,

@@ -48,6 +48,9 @@ fn a_shell_completes_workloads_options_and_stored_runs() {
             assert!(found.contains(&each.to_owned()), "{words:?}: {found:?}");
         }
     }
+    // Files, which the shell completes in the current directory.
+    let files = completed(&mut database.command(""), &["riops", "ab", ""]);
+    assert!(!files.contains(&"last".to_owned()), "{files:?}");
     let labels = completed(&mut database.command(""), &["riops", "runs", "list", "--label", ""]);
     assert_eq!(labels, ["night"]);
     for shell in ["bash", "fish", "zsh"] {

@@ -181,7 +181,7 @@ impl<'a> Intervals<'a> {
         let _ = waiting.join();
         // The process that started riops may ignore the signal SIGCHLD: the kernel then forgets how its children ended.
         status.map_err(|error| {
-            RunError::Unsuitable(format!("how the command ended is not known: {error}"))
+            RunError::Unsuitable(format!("cannot read the exit status of the command: {error}"))
         })
     }
 

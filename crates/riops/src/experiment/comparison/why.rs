@@ -278,7 +278,7 @@ const NAMES: [(&str, &[TimePart]); 33] = [
 
 /// Whether a change is known to affect a part.
 fn concerns(change: &Change, part: TimePart) -> bool {
-    // Who needs more CPU also waits longer for it.
+    // More CPU time also means a longer wait for a processor.
     let part = if part == RunQueue { Cpu } else { part };
     match change.topic {
         Topic::AccessPath => matches!(part, Cpu | Read | Temporary | LwLock),
@@ -361,6 +361,13 @@ mod tests {
     fn setting(name: &str, a: &str, b: &str) -> Change {
         let [name, a, b] = [name, a, b].map(str::to_owned);
         Change { topic: Topic::Setting, name, a, b }
+    }
+
+    #[test]
+    fn another_address_explains_only_a_change_of_the_network() {
+        let address =
+            Change { topic: Topic::Environment, ..setting("address", "a:5432", "b:5432") };
+        assert_eq!([Cpu, Network].map(|part| is_cause(&address, part)), [false, true]);
     }
 
     #[test]
