@@ -1,11 +1,12 @@
 //! The terminal of progress bars: standard error without its last columns.
 //!
 //! A progress bar fills its line with spaces, so that the cursor is at its end. On Ctrl-C, the terminal echoes
-//! `^C` there. In a full line, the cursor would wrap to the next line, and the bar could not be cleared any more.
+//! `^C` there. In a full line, the cursor would wrap to the next line, and the bar could not be cleared any more. Lines of
+//! several are therefore ended here, and not by the terminal as indicatif expects.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io::{self, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use indicatif::TermLike;
 use terminal_size::{Height, Width, terminal_size_of};
@@ -17,22 +18,39 @@ const DEFAULT_SIZE: (u16, u16) = (24, 80);
 
 /// Draws to `output`, usually standard error, whose size `size` returns as lines and columns.
 pub(crate) struct BarTerminal<W> {
-    output: Mutex<(W, Vec<u8>)>,
+    output: Mutex<Output<W>>,
     size: fn() -> Option<(u16, u16)>,
+}
+
+struct Output<W> {
+    writer: W,
+    /// What `flush` writes at once.
+    buffer: Vec<u8>,
+    /// Whether a line is complete: indicatif writes each line, and then spaces up to the width.
+    is_full: bool,
+}
+
+impl<W> Output<W> {
+    fn new(writer: W) -> Mutex<Self> {
+        Mutex::new(Self { writer, buffer: Vec::new(), is_full: false })
+    }
 }
 
 impl BarTerminal<io::Stderr> {
     pub(crate) fn stderr() -> Self {
         let size = || terminal_size_of(io::stderr()).map(|(Width(w), Height(h))| (h, w));
-        Self { output: Mutex::new((io::stderr(), Vec::new())), size }
+        Self { output: Output::new(io::stderr()), size }
     }
 }
 
 impl<W: Write> BarTerminal<W> {
-    /// Adds to the buffer, which `flush` writes at once.
+    fn output(&self) -> io::Result<MutexGuard<'_, Output<W>>> {
+        self.output.lock().map_err(|_| io::Error::other("a drawing panicked"))
+    }
+
+    /// Adds to the buffer.
     fn add(&self, text: &str) -> io::Result<()> {
-        let mut output = self.output.lock().map_err(|_| io::Error::other("a drawing panicked"))?;
-        output.1.extend_from_slice(text.as_bytes());
+        self.output()?.buffer.extend_from_slice(text.as_bytes());
         Ok(())
     }
 
@@ -76,7 +94,13 @@ impl<W: Write + Send> TermLike for BarTerminal<W> {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        self.add(text)
+        let mut output = self.output()?;
+        let is_filler = text.bytes().all(|byte| byte == b' ');
+        if std::mem::replace(&mut output.is_full, is_filler) && !is_filler && text != "\r" {
+            output.buffer.extend_from_slice(b"\r\n");
+        }
+        output.buffer.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 
     fn clear_line(&self) -> io::Result<()> {
@@ -84,8 +108,9 @@ impl<W: Write + Send> TermLike for BarTerminal<W> {
     }
 
     fn flush(&self) -> io::Result<()> {
-        let mut output = self.output.lock().map_err(|_| io::Error::other("a drawing panicked"))?;
-        let (writer, buffer) = &mut *output;
+        let mut output = self.output()?;
+        let Output { writer, buffer, is_full } = &mut *output;
+        *is_full = false;
         let written = writer.write_all(buffer).and_then(|()| writer.flush());
         buffer.clear();
         written
@@ -105,9 +130,9 @@ mod tests {
     use std::sync::Arc;
 
     #[derive(Clone, Default)]
-    struct Output(Arc<Mutex<Vec<u8>>>);
+    struct Written(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Output {
+    impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -120,11 +145,8 @@ mod tests {
 
     #[test]
     fn a_bar_leaves_room_for_the_echo_of_ctrl_c_and_is_cleared() {
-        let output = Output::default();
-        let terminal = BarTerminal {
-            output: Mutex::new((output.clone(), Vec::new())),
-            size: || Some((40, 60)),
-        };
+        let output = Written::default();
+        let terminal = BarTerminal { output: Output::new(output.clone()), size: || Some((40, 60)) };
         let target = ProgressDrawTarget::term_like(Box::new(terminal));
         let bar = ProgressBar::with_draw_target(Some(10), target);
         bar.set_style(ProgressStyle::with_template("[{bar:10}] {msg}").unwrap());
@@ -137,5 +159,31 @@ mod tests {
         bar.finish_and_clear();
         let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         assert!(text.ends_with("\r\x1b[2K"), "{text:?}");
+    }
+    #[test]
+    fn several_lines_are_below_each_other_and_all_are_cleared() {
+        let output = Written::default();
+        let terminal = BarTerminal { output: Output::new(output.clone()), size: || Some((40, 20)) };
+        let bar = ProgressBar::with_draw_target(
+            Some(10),
+            ProgressDrawTarget::term_like_with_hz(Box::new(terminal), 255),
+        );
+        bar.set_style(ProgressStyle::with_template("{msg}").unwrap());
+        for message in ["first\nsecond line", "third\nfourth\nfifth", "sixth"] {
+            bar.set_message(message);
+            bar.force_draw();
+        }
+        let text = |output: &Written| {
+            let mut screen = vt100::Parser::new(40, 20, 0);
+            screen.process(&output.0.lock().unwrap());
+            screen.screen().contents()
+        };
+        assert_eq!(text(&output).trim_end(), "sixth");
+        bar.set_message("seventh\neighth\nninth");
+        bar.force_draw();
+        let lines: Vec<_> = text(&output).lines().map(|line| line.trim_end().to_owned()).collect();
+        assert_eq!(lines, ["seventh", "eighth", "ninth"]);
+        bar.finish_and_clear();
+        assert_eq!(text(&output).trim(), "");
     }
 }

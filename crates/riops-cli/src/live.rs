@@ -116,8 +116,9 @@ impl Observer for Live {
         })
     }
 
-    fn stage(&mut self, name: &str, _: &Plan) {
+    fn stage(&mut self, name: &str, _: &Plan) -> OnPoint {
         self.send(&LiveEvent::Stage { name: name.to_owned() });
+        Arc::new(|_| {})
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {

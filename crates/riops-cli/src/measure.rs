@@ -1,8 +1,11 @@
 //! Runs a plan once: passes its events to the observers, and stores and prints its record.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
+use riops::probe::sampler::OnPoint;
 use riops::record::Point;
 use riops::record::{ObservedRecord, Record, Status};
 use riops::report::{self, Extras, Form, FormError, Stream};
@@ -124,8 +127,9 @@ impl Observer for Streamed<'_> {
         }
     }
 
-    fn stage(&mut self, _: &str, plan: &Plan) {
+    fn stage(&mut self, _: &str, plan: &Plan) -> OnPoint {
         self.print(|stream| stream.opening(plan, self.intervals));
+        Arc::new(|_| {})
     }
 }
 
@@ -164,7 +168,7 @@ fn print_with(
     (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
     print: Print<'_>,
 ) -> Result<()> {
-    let extras = Extras::new(stored, crate::ui::output_columns())
+    let extras = Extras::new(stored, crate::ui::output_lines())
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
     crate::ui::print(&print(form, record, &extras)?)?;

@@ -59,9 +59,11 @@ impl Observer for Screen<'_> {
     }
 
     fn notice(&mut self, text: &str) {
-        // The bar of the previous stage would overwrite the notice.
-        self.run = None;
-        self.ui.notice(text);
+        self.run.take_if(|run| run.is_over());
+        match &self.run {
+            Some(run) => run.above_view(|| self.ui.notice(text)),
+            None => self.ui.notice(text),
+        }
     }
 
     fn left_behind(&mut self, text: &str) {
@@ -77,8 +79,8 @@ impl Observer for Screen<'_> {
         self.ui.notice(&report::prepared_text(prepared));
     }
 
-    fn stage(&mut self, _: &str, plan: &Plan) {
-        self.run = Some(RunProgress::new(self.ui, plan));
+    fn stage(&mut self, _: &str, plan: &Plan) -> OnPoint {
+        self.run.insert(RunProgress::new(self.ui, plan)).on_sample()
     }
 
     fn messages(&mut self) -> OnMessage {

@@ -31,7 +31,6 @@ impl Observer for Tee<'_> {
         notice(text: &str);
         left_behind(text: &str);
         prepared(prepared: &Prepared);
-        stage(name: &str, plan: &Plan);
         step_done(seconds: f64);
         complete(record: &Record);
     }
@@ -52,15 +51,22 @@ impl Observer for Tee<'_> {
         })
     }
 
+    fn stage(&mut self, name: &str, plan: &Plan) -> OnPoint {
+        both_points(self.0.stage(name, plan), self.1.stage(name, plan))
+    }
+
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
-        let (first, second) = (self.0.step(name, growth), self.1.step(name, growth));
-        Arc::new(move |point: &ProbePoint| {
-            first(point);
-            second(point);
-        })
+        both_points(self.0.step(name, growth), self.1.step(name, growth))
     }
 
     fn history(&self) -> &dyn History {
         self.0.history()
     }
+}
+
+fn both_points(first: OnPoint, second: OnPoint) -> OnPoint {
+    Arc::new(move |point: &ProbePoint| {
+        first(point);
+        second(point);
+    })
 }

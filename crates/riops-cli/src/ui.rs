@@ -6,20 +6,21 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use riops::dataset::prepare::Progress;
 use riops::host::Interrupt;
 use riops::plan::{Plan, Stop};
+use riops::probe::sampler::OnPoint;
 use riops::record::Point;
 use riops::record::ProbePoint;
-use riops::report::{self, Document};
+use riops::report::{self, Document, Lines, LiveView};
 use riops::units::Span;
 use riops::units::text::{json, lines, one_line};
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::bar_terminal::{BarTerminal, ECHO_COLUMNS};
 use crate::hints::Given;
@@ -42,9 +43,14 @@ pub(crate) fn output_columns() -> usize {
     terminal.or_else(variable).map_or(usize::MAX, |columns: usize| columns.max(COLUMNS_MIN))
 }
 
-/// A document in lines of the width of standard output.
+/// The lines of a text on standard output.
+pub(crate) fn output_lines() -> Lines {
+    Lines { columns: output_columns(), colors: has_colors(&std::io::stdout()) }
+}
+
+/// A document as text for standard output.
 pub(crate) fn text(document: &Document) -> String {
-    report::document_text(document, output_columns())
+    report::document_text(document, output_lines())
 }
 
 /// Columns of a line on standard error; unlimited if it is not a terminal.
@@ -85,6 +91,9 @@ pub(crate) fn has_printed() -> bool {
 /// # Errors
 /// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    if has_colors(&std::io::stdout()) {
+        return print_bytes(report::keep_colors(text, |part| lines(part).into_owned()).as_bytes());
+    }
     print_bytes(lines(text).as_bytes())
 }
 
@@ -162,8 +171,13 @@ pub(crate) fn help_of_clap(plain: &str, colored: &str) -> anyhow::Result<()> {
     print_bytes(in_colors(has_colors(&std::io::stdout()), plain, colored).as_bytes())
 }
 
+/// Whether a text has colors: in a terminal, or with `CLICOLOR_FORCE`, and not with `NO_COLOR`.
+///
+/// Sources: no-color.org, bixense.com/clicolors.
 fn has_colors(output: &impl IsTerminal) -> bool {
-    output.is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    !is_set("NO_COLOR") && (is_forced || output.is_terminal())
 }
 
 /// Returns the text, in colors if wanted. A text with characters that a terminal obeys loses its colors.
@@ -253,6 +267,14 @@ impl Ui {
     }
 }
 
+/// Lines of a terminal that are not for a view: a lower terminal has only the line of the bar.
+const ROWS_BESIDE_VIEW: usize = 4;
+
+/// Lines of the terminal on standard error.
+fn rows() -> usize {
+    terminal_size_of(std::io::stderr()).map_or(0, |(_, Height(rows))| rows.into())
+}
+
 /// Columns of a bar, in a terminal with fewer columns than `WIDE_COLUMNS` and in others.
 const NARROW_BAR: usize = 10;
 const WIDE_BAR: usize = 20;
@@ -277,7 +299,12 @@ impl Bar {
     }
 
     fn show(&self, position: u64, message: &str) {
-        self.bar.set_message(one_line(message).into_owned());
+        self.show_lines(position, &one_line(message));
+    }
+
+    /// Shows a message whose further lines are below the bar.
+    fn show_lines(&self, position: u64, message: &str) {
+        self.bar.set_message(message.to_owned());
         self.bar.set_position(position);
     }
 
@@ -436,22 +463,38 @@ impl StepProgress {
     }
 }
 
-/// The progress of a run.
+/// The progress of a stage: a view of several lines, which gives way to the result.
 pub(crate) struct RunProgress {
     ui: Ui,
     bar: Bar,
     plan: Plan,
-    done: u64,
+    view: Arc<Mutex<LiveView>>,
 }
 
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
-        let length = match plan.stop {
-            // In tenths of seconds.
-            Stop::DurationS(seconds) => parts_of_bar(seconds * 10.0),
-            Stop::Transactions(count) | Stop::Rows(count) => count,
-        };
-        Self { ui, bar: ui.bar(length), plan: plan.clone(), done: 0 }
+        let view = Arc::new(Mutex::new(LiveView::new(plan)));
+        Self { ui, bar: ui.bar(BAR_PARTS), plan: plan.clone(), view }
+    }
+
+    /// Returns the callback for the counters.
+    pub(crate) fn on_sample(&self) -> OnPoint {
+        let view = Arc::clone(&self.view);
+        Arc::new(move |sample| {
+            if let Ok(mut view) = view.lock() {
+                view.add_sample(sample);
+            }
+        })
+    }
+
+    /// Whether the measurement has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.view.lock().is_ok_and(|view| view.progress().0 >= 1.0)
+    }
+
+    /// Prints something, with the view below it.
+    pub(crate) fn above_view(&self, print: impl FnOnce()) {
+        self.bar.bar.suspend(print);
     }
 
     pub(crate) fn connected(&mut self, sessions: usize) {
@@ -490,22 +533,21 @@ impl RunProgress {
         if !self.ui.terminal {
             return self.ui.notice(&report::interval_line(point, &self.plan));
         }
-        self.done += match self.plan.stop {
-            Stop::DurationS(_) => parts_of_bar((point.seconds * 10.0).round()),
-            Stop::Transactions(_) => point.transactions,
-            Stop::Rows(_) => point.rows,
-        };
-        let progress = match self.plan.stop {
-            Stop::DurationS(seconds) => {
-                format!("{}/{seconds} s", report::series_time(point.t_s, &self.plan))
-            }
-            Stop::Transactions(count) | Stop::Rows(count) => {
-                riops::units::format::percent((self.done as f64 / count.max(1) as f64).min(1.0))
-            }
-        };
-        let columns = self.bar.message_columns();
-        let line = report::live_line(point, &self.plan, &progress, columns);
-        self.bar.show(self.done, &line);
+        if let Ok(mut view) = self.view.lock() {
+            view.add(point);
+            let (share, progress) = view.progress();
+            let text = report::document_text(
+                &view.document(),
+                message_columns().saturating_sub(1 + ECHO_COLUMNS),
+            );
+            let message = if text.lines().count() + ROWS_BESIDE_VIEW <= rows() {
+                format!("{progress}\n{text}")
+            } else {
+                let parts = [(0, progress), (1, view.headline())];
+                report::fit(&parts, self.bar.message_columns())
+            };
+            self.bar.show_lines(parts_of_bar(share * BAR_PARTS as f64), message.trim_end());
+        }
     }
 }
 

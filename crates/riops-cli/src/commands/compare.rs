@@ -21,10 +21,8 @@ pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
     let comparison = compare(options, store.as_ref())?;
     let text = match options.output {
         ComparisonOutput::Text => {
-            let text = report::findings_text(
-                &report::comparison(&comparison),
-                crate::ui::output_columns(),
-            );
+            let text =
+                report::findings_text(&report::comparison(&comparison), crate::ui::output_lines());
             ui.given().complete(&text)
         }
         ComparisonOutput::Json => json_text(&comparison)?,

@@ -51,7 +51,7 @@ impl Results<'_> {
             "json" => experiment::json(&view)?,
             "markdown" => report::findings_markdown(&experiment::experiment(&view)),
             "csv" => experiment::csv(&view)?,
-            _ => report::findings_text(&experiment::experiment(&view), crate::ui::output_columns()),
+            _ => report::findings_text(&experiment::experiment(&view), crate::ui::output_lines()),
         })?;
         self.write(&view, ui)
     }

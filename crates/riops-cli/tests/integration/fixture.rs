@@ -186,7 +186,7 @@ pub(crate) fn command(line: &str) -> Command {
     let mut command = Command::new(binary());
     command.args(line.split_whitespace());
     for (name, _) in std::env::vars() {
-        if name.starts_with("PG") || name.starts_with("RIOPS_") {
+        if name.starts_with("PG") || name.starts_with("RIOPS_") || name == "CLICOLOR_FORCE" {
             command.env_remove(name);
         }
     }

@@ -163,6 +163,30 @@ fn hostile_record(id: &str) -> String {
 }
 
 #[test]
+fn colors_mark_verdicts_and_come_from_no_value() {
+    let folder = folder("colors");
+    let show = |variables: &[&str]| {
+        let mut command = command("runs show last");
+        command.env("RIOPS_STORE", folder.join("runs.sqlite"));
+        command.envs(variables.iter().map(|name| (name, "1")));
+        CommandOutput::of(&mut command).expect(0).stdout
+    };
+    let record = hostile_record("01890000-0000-7000-8000-0000000000aa");
+    let record = record.replace("[2J", "[31m");
+    std::fs::write(folder.join("run.json"), record).unwrap();
+    let mut import = command("runs import run.json");
+    import.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(&folder);
+    CommandOutput::of(&mut import).expect(0);
+    assert_printable("in a pipe", &show(&[]));
+    assert_printable("NO_COLOR", &show(&["CLICOLOR_FORCE", "NO_COLOR"]));
+    let colored = show(&["CLICOLOR_FORCE"]);
+    assert!(colored.contains("  valid        \u{1b}[32myes: "), "{colored}");
+    assert!(colored.contains("\\u{1b}[31m"), "{colored}");
+    let known = ["\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
+    assert_printable("forced", &known.iter().fold(colored, |text, each| text.replace(each, "")));
+}
+
+#[test]
 fn no_command_shows_the_control_characters_of_a_stored_record() {
     let folder = folder("hostile_record");
     let run = |line: &str| {

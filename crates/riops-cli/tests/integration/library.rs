@@ -1,7 +1,10 @@
 //! Runs through the library API, with a plan and a server.
 
+use std::sync::Arc;
+
 use riops::host::Interrupt;
 use riops::plan::{Plan, PreparePolicy, RowsRun, Stop};
+use riops::probe::sampler::OnPoint;
 use riops::record::Point;
 use riops::record::{Record, Status};
 use riops::run::{self, ErrorKind, NoHistory, Observer};
@@ -40,11 +43,12 @@ impl Observer for Recorder {
         self.prepared += 1;
     }
 
-    fn stage(&mut self, _: &str, _: &Plan) {
+    fn stage(&mut self, _: &str, _: &Plan) -> OnPoint {
         self.stages += 1;
         if let Some(on_stage) = &self.on_stage {
             on_stage(self.stages);
         }
+        Arc::new(|_| {})
     }
 
     fn complete(&mut self, record: &Record) {

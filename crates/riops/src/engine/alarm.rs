@@ -1,20 +1,25 @@
-//! A timer that wakes a poller with nanosecond resolution. The poller's own timeout
-//! has a resolution of one millisecond.
+//! A timer that wakes a poller with nanosecond resolution. The own timeout of epoll has a resolution of one millisecond;
+//! that of other pollers (kqueue) one nanosecond.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
+#[cfg(target_os = "linux")]
+use {
+    mio::unix::SourceFd,
+    rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
+    std::os::fd::{AsRawFd, OwnedFd},
 };
+
+use mio::{Registry, Token};
 
 use crate::units::Nanos;
 
 /// A one-shot timer that can be set again.
+#[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: OwnedFd,
@@ -22,12 +27,13 @@ pub(super) struct Alarm {
     set_for: Option<Nanos>,
 }
 
+#[cfg(target_os = "linux")]
 impl Alarm {
     /// Creates a timer that wakes the poller with `token`.
     pub(super) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
+        registry.register(&mut SourceFd(&timer.as_raw_fd()), token, mio::Interest::READABLE)?;
         Ok(Self { timer, set_for: None })
     }
 
@@ -56,6 +62,30 @@ impl Alarm {
     }
 }
 
+/// The timeout of the poller.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+pub(super) struct Alarm;
+
+#[cfg(not(target_os = "linux"))]
+impl Alarm {
+    #[expect(clippy::unnecessary_wraps, reason = "a timer may fail")]
+    pub(super) fn new(_: &Registry, _: Token) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Returns the timeout for the poll.
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "a timer has state and may fail"
+    )]
+    pub(super) fn wait_until(&mut self, at: Nanos, now: Nanos) -> io::Result<Option<Duration>> {
+        Ok(Some(at.since(now).into()))
+    }
+}
+
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use super::*;

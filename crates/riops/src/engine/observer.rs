@@ -32,8 +32,11 @@ pub trait Observer {
     /// Called after a dataset was prepared.
     fn prepared(&mut self, _prepared: &Prepared) {}
 
-    /// Called before the stage with this name, whose sessions repeat transactions according to `plan`.
-    fn stage(&mut self, _name: &str, _plan: &Plan) {}
+    /// Called before the stage with this name, whose sessions repeat transactions according to `plan`. Returns the callback
+    /// for the counters that are sampled meanwhile.
+    fn stage(&mut self, _name: &str, _plan: &Plan) -> OnPoint {
+        Arc::new(|_| {})
+    }
 
     /// Called before a stage. Returns the callback for the output of `debug()` in its scripts.
     fn messages(&mut self) -> OnMessage {

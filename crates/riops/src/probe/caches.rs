@@ -7,8 +7,6 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Advice;
-
 use super::extension::schema;
 use crate::record::CacheState;
 use crate::server::{Connection, ConnectionError, Feature};
@@ -228,10 +226,21 @@ fn drop_pages_of(first: &Path) -> std::io::Result<usize> {
         let file = File::open(&path)?;
         // Dirty pages cannot be dropped.
         file.sync_data()?;
-        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        drop_pages_of_file(&file)?;
         files += 1;
     }
     Ok(files)
+}
+
+#[cfg(target_os = "linux")]
+fn drop_pages_of_file(file: &File) -> std::io::Result<()> {
+    Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn drop_pages_of_file(_: &File) -> std::io::Result<()> {
+    let text = "dropping the pages of a file requires Linux";
+    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
 }
 
 #[cfg(test)]

@@ -150,8 +150,8 @@ impl Sampler {
     }
 
     /// Starts watching this number of sessions, which have the `application_name` of the sampler.
-    pub fn watch_sessions(&mut self, sessions: u32) {
-        self.on_point = None;
+    pub fn watch_sessions(&mut self, sessions: u32, on_point: OnPoint) {
+        self.on_point = Some(on_point);
         if let Some(server) = &mut self.server {
             (server.watched, server.progress) = (Watched::Sessions(sessions), Progress::Unknown);
         }
@@ -161,13 +161,13 @@ impl Sampler {
     ///
     /// # Errors
     /// Returns [`ConnectionError`] if the query cannot be prepared.
-    pub fn observe(&mut self, own: &str) -> Result<(), ConnectionError> {
+    pub fn observe(&mut self, own: &str, on_point: OnPoint) -> Result<(), ConnectionError> {
         if let Some(server) = &mut self.server {
             server.connection.execute("deallocate riops_sessions")?;
             let own = format!("({own} and not {OF_RUN})");
             server.connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", &own))?;
         }
-        self.watch_sessions(0);
+        self.watch_sessions(0, on_point);
         Ok(())
     }
 
@@ -296,9 +296,11 @@ impl SamplerThread {
             }
             if Instant::now() >= due {
                 let now = self.counters();
-                if let Some(point) = self.point(&last, &now) {
+                if let Some(mut point) = self.point(&last, &now) {
                     if let Some(on_point) = &self.on_point {
+                        point.waits = profile.waits();
                         on_point(&point);
+                        point.waits = Vec::new();
                     }
                     if sampled.points.len() < POINTS_MAX {
                         sampled.points.push(point);
@@ -406,6 +408,7 @@ impl SamplerThread {
                 .map(|(now, last)| mb_s(now.1.saturating_sub(last.1) * crate::units::BLOCK_BYTES)),
             database_bytes: None,
             progress: None,
+            waits: Vec::new(),
         };
         if let Some(server) = &mut self.server {
             match server.progress.clone() {

@@ -79,7 +79,7 @@ impl Topology {
     #[must_use]
     pub fn volume(&self, path: &Path) -> Option<Volume> {
         let path = path.canonicalize().ok()?;
-        let number = fs::metadata(&path).ok()?.dev();
+        let number = fs::metadata(&path).ok()?.dev() as rustix::fs::Dev;
         self.volume_of(&path, (rustix::fs::major(number), rustix::fs::minor(number)))
     }
 

@@ -158,7 +158,8 @@ pub struct LiveTotals {
 }
 
 impl LiveTotals {
-    fn add(&mut self, point: &Point) {
+    /// Adds an interval.
+    pub fn add(&mut self, point: &Point) {
         // The file of another process may contain any numbers.
         self.seconds += point.seconds;
         self.transactions = self.transactions.saturating_add(point.transactions);

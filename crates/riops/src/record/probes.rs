@@ -55,6 +55,9 @@ pub struct ProbePoint {
     /// Progress of the statement, as reported by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ServerProgress>,
+    /// Wait events since the stage started; only while it is in progress.
+    #[serde(skip)]
+    pub waits: Vec<WaitShare>,
 }
 
 impl Sampled {

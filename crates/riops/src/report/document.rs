@@ -19,6 +19,32 @@ pub enum Tone {
     Bad,
 }
 
+impl Tone {
+    /// The sequence that sets the color of a text in a terminal.
+    pub(super) const fn sequence(self) -> &'static str {
+        match self {
+            Self::Good => "\x1b[32m",
+            Self::Warn => "\x1b[33m",
+            Self::Bad => "\x1b[31m",
+        }
+    }
+}
+
+/// The lines of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lines {
+    /// Columns of a line.
+    pub columns: usize,
+    /// Whether verdicts and warnings have colors.
+    pub colors: bool,
+}
+
+impl From<usize> for Lines {
+    fn from(columns: usize) -> Self {
+        Self { columns, colors: false }
+    }
+}
+
 /// A label and its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
@@ -199,7 +225,7 @@ impl Document {
         })
     }
 
-    fn push_line(&mut self, label: &str, text: String, tone: Option<Tone>) {
+    pub(super) fn push_line(&mut self, label: &str, text: String, tone: Option<Tone>) {
         self.blocks.push(Block::Line { label: label.to_owned(), text, tone });
     }
 }

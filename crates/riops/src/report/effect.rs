@@ -1,5 +1,6 @@
 //! The texts of an effect: ratios as changes, intervals, p-values, verdicts.
 
+use crate::report::document::Tone;
 use crate::stats::{Interval, Outcome};
 use crate::units::format::{factor, rate};
 
@@ -50,5 +51,14 @@ pub(in crate::report) fn outcome_text(outcome: Outcome) -> &'static str {
         Outcome::Slower => "SLOWER",
         Outcome::Equivalent => "equivalent",
         Outcome::Inconclusive => "inconclusive",
+    }
+}
+
+/// Whether a verdict is good or bad news.
+pub(in crate::report) fn outcome_tone(outcome: Outcome) -> Option<Tone> {
+    match outcome {
+        Outcome::Faster => Some(Tone::Good),
+        Outcome::Slower => Some(Tone::Bad),
+        Outcome::Equivalent | Outcome::Inconclusive => None,
     }
 }

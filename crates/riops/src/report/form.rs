@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use crate::record::{Point, Record};
+use crate::report::document::Lines;
 use crate::report::histogram::{Scale, histogram_text};
 
 /// A record cannot be printed in this form.
@@ -30,8 +31,8 @@ pub enum FormError {
 pub struct Extras<'a> {
     /// Where the record is stored, as text.
     pub stored: &'a str,
-    /// Columns of a line of text.
-    pub width: usize,
+    /// Lines of a text.
+    pub lines: Lines,
     /// Whether the intervals are part of a form that has them.
     pub intervals: bool,
     /// Scale of the latency histogram, and its number of buckets.
@@ -44,12 +45,12 @@ pub struct Extras<'a> {
 }
 
 impl<'a> Extras<'a> {
-    /// Only where the record is stored, in lines of this width.
+    /// Only where the record is stored, in these lines.
     #[must_use]
-    pub fn new(stored: &'a str, width: usize) -> Self {
+    pub fn new(stored: &'a str, lines: impl Into<Lines>) -> Self {
         Self {
             stored,
-            width,
+            lines: lines.into(),
             intervals: true,
             histogram: None,
             server_options: None,

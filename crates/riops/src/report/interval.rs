@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::figure::Statistic;
 use crate::plan::{Plan, Stop};
-use crate::record::Point;
+use crate::record::{LiveTotals, Point};
 use crate::units::format::{count, duration_us, rate};
 
 /// The time series has at most this many decimals: `--interval` has a resolution of milliseconds.
@@ -38,94 +38,61 @@ pub(super) fn asides(counts: &[(u64, &str)]) -> String {
     text
 }
 
-/// The latencies of an interval, each with its rank in a live line: response times if there is a rate. `None` if no
-/// transaction ended in the interval.
-fn latencies(point: &Point, plan: &Plan) -> Option<Vec<(u8, String)>> {
+/// The latencies of an interval and what they are: response times if there is a rate. None if no transaction ended in the
+/// interval.
+pub(super) fn latencies(point: &Point, plan: &Plan) -> (&'static str, Vec<String>) {
+    let has_rate = point.response_p50_us.is_some();
+    let label = if has_rate { "response" } else { "latency" };
     let text = |name: &str, us: f64| format!("{name} {}", duration_us(us));
-    Statistic::of_series().next()?.of_users(point)?;
+    if Statistic::of_series().next().and_then(|first| first.of_users(point)).is_none() {
+        return (label, Vec::new());
+    }
     let found = Statistic::of_series().filter_map(|each| Some((each, each.of_users(point)?)));
     let found: Vec<_> = found.collect();
-    let mut parts: Vec<_> =
-        found.iter().map(|(each, us)| (rank(each), text(each.name, *us))).collect();
+    let mut parts: Vec<_> = found.iter().map(|(each, us)| text(each.name, *us)).collect();
     let percent = plan.percentile;
     let is_shown = found.iter().any(|(each, _)| each.percent == Some(percent));
     if let Some(us) = point.percentile_us.filter(|_| !is_shown) {
-        parts.insert(1, (8, text(&format!("p{percent}"), us)));
+        parts.insert(1, text(&format!("p{percent}"), us));
     }
-    if point.response_p50_us.is_some() {
-        parts.extend(point.p99_us.map(|us| (9, text("service p99", us))));
+    if has_rate {
+        parts.extend(point.p99_us.map(|us| text("service p99", us)));
     }
-    Some(parts)
+    (label, parts)
 }
 
-fn rank(statistic: &Statistic) -> u8 {
-    match statistic.key {
-        "p99" => 4,
-        "p50" => 6,
-        "max" => 7,
-        _ => 8,
-    }
-}
-
-fn counters(point: &Point) -> [(u64, &'static str); 5] {
+/// Counts that are shown if they are not zero.
+pub(super) fn counters(counts: &LiveTotals, backlog: Option<u64>) -> [(u64, &'static str); 5] {
     let noun = |number: u64, one, several| (number, if number == 1 { one } else { several });
     [
-        noun(point.errors, "error", "errors"),
-        noun(point.retries, "retry", "retries"),
-        (point.late, "late"),
-        (point.skipped, "skipped"),
-        (point.backlog.unwrap_or(0), "waiting"),
+        noun(counts.errors, "error", "errors"),
+        noun(counts.retries, "retry", "retries"),
+        (counts.late, "late"),
+        (counts.skipped, "skipped"),
+        (backlog.unwrap_or(0), "waiting"),
     ]
 }
 
-const NOTHING_FINISHED: &str = "no transaction finished";
+pub(super) const NOTHING_FINISHED: &str = "no transaction finished";
 
 /// One interval as a line of a log.
 #[must_use]
 pub(super) fn interval_line(point: &Point, plan: &Plan) -> String {
-    let kind = if point.response_p50_us.is_some() { "response " } else { "" };
-    let latency = latencies(point, plan).map_or_else(
-        || NOTHING_FINISHED.to_owned(),
-        |parts| {
-            let parts: Vec<_> = parts.into_iter().map(|(_, text)| text).collect();
-            format!("{kind}{}", parts.join(" · "))
-        },
-    );
+    let (label, parts) = latencies(point, plan);
+    let kind = if label == "response" { "response " } else { "" };
+    let latency = match parts.as_slice() {
+        [] => NOTHING_FINISHED.to_owned(),
+        parts => format!("{kind}{}", parts.join(" · ")),
+    };
+    let mut counts = LiveTotals::default();
+    counts.add(point);
     format!(
         "{:>6} s  {:>12} rows/s  {:>9} tx/s  {latency}{}",
         seconds(point.t_s, plan, 1),
         rate(point.rows as f64 / point.seconds),
         rate(point.transactions as f64 / point.seconds),
-        asides(&counters(point)),
+        asides(&counters(&counts, point.backlog)),
     )
-}
-
-/// The parts of a live line with their ranks: errors and the main result come before details.
-pub(super) fn live_parts(
-    (point, plan): (&Point, &Plan),
-    counts_transactions: bool,
-    has_rows: bool,
-    progress: &str,
-) -> Vec<(u8, String)> {
-    let rows = format!("{} rows/s", rate(point.rows as f64 / point.seconds));
-    let transactions = format!("{} tx/s", rate(point.transactions as f64 / point.seconds));
-    let (first, second) =
-        if counts_transactions { (transactions, rows) } else { (rows, transactions) };
-    let mut parts = vec![(0, progress.to_owned()), (1, first)];
-    if has_rows {
-        parts.push((5, second));
-    }
-    let mut latencies =
-        latencies(point, plan).unwrap_or_else(|| vec![(4, NOTHING_FINISHED.to_owned())]);
-    if point.response_p50_us.is_some() {
-        // The label is part of the one that is shown longest.
-        latencies.sort_by_key(|(rank, _)| *rank != 4);
-        latencies.iter_mut().take(1).for_each(|(_, text)| text.insert_str(0, "response "));
-    }
-    parts.extend(latencies);
-    let counters = counters(point).into_iter().filter(|(number, _)| *number > 0);
-    parts.extend(counters.map(|(number, name)| (2, format!("{} {name}", count(number)))));
-    parts
 }
 
 #[cfg(test)]
@@ -168,12 +135,6 @@ mod tests {
             ),
             "{line}"
         );
-        let shown = |width| {
-            crate::report::fit(&live_parts((&point, &every(1.0)), false, true, "1/2 s"), width)
-        };
-        assert_eq!(shown(50), "1/2 s · 1,200,000 rows/s · response p99 3.10 s");
-        assert!(shown(200).contains("response p99 3.10 s · p50 2.85 s"), "{}", shown(200));
-        assert!(shown(200).ends_with("service p99 2.90 ms"), "{}", shown(200));
     }
 
     #[test]
@@ -183,22 +144,6 @@ mod tests {
         let line = |percentile| interval_line(&point, &Plan { percentile, ..every(1.0) });
         assert!(line(97.5).contains("p50 1.60 ms · p97.5 2.70 ms · p99 2.90 ms"), "{}", line(97.5));
         assert!(line(99.0).contains("p50 1.60 ms · p99 2.90 ms"), "{}", line(99.0));
-    }
-
-    #[test]
-    fn a_live_line_is_never_cut_inside_a_number_and_shows_errors_first() {
-        let mut point = example_record().stages[0].session_loop.series[0].clone();
-        point.percentile_us = None;
-        point.errors = 2;
-        let line = |width| {
-            crate::report::fit(&live_parts((&point, &every(1.0)), false, true, "1/10 s"), width)
-        };
-        assert_eq!(
-            line(120),
-            "1/10 s · 1,200,000 rows/s · 1,200 tx/s · p50 1.60 ms · p99 2.90 ms · max 4.10 ms · 2 errors"
-        );
-        assert_eq!(line(60), "1/10 s · 1,200,000 rows/s · p99 2.90 ms · 2 errors");
-        assert_eq!(line(40), "1/10 s · 1,200,000 rows/s · 2 errors");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod histogram;
 mod imported;
 mod interval;
 mod latency;
+mod live;
 mod metrics_text;
 pub mod openmetrics;
 mod paths;
@@ -28,10 +29,11 @@ mod table;
 mod words;
 
 pub use compat::pgio_sessions;
-pub use document::{Badge, Document, Fact, Findings, Headline, Tone};
+pub use document::{Badge, Document, Fact, Findings, Headline, Lines, Tone};
 pub use form::{Extras, Form, FormError, Stream};
 pub use forms::{FORMS, form, forms_for};
 pub use histogram::Scale;
+pub use live::LiveView;
 pub use metrics_text::{accepted_format, metrics_text};
 pub use render::drawing::DrawingError;
 pub use render::fill::{fit, wrapped};
@@ -40,7 +42,7 @@ pub use render::html::{
 };
 pub use render::markdown::findings_markdown;
 pub use render::png::chart_png;
-pub use render::text::{findings_text, text as document_text};
+pub use render::text::{findings_text, keep_colors, text as document_text};
 pub use script::{script_statement, script_title};
 pub use setup::badge;
 pub use subjects::comparison::{comparison, comparison_of};
@@ -59,21 +61,6 @@ pub use table::{ABSENT, Cell, Column, Table};
 
 use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;
-
-/// One interval of a run with this plan, as a line of a terminal with `width` columns. `progress` is the part
-/// of the run that is done.
-#[must_use]
-pub fn live_line(point: &Point, plan: &Plan, progress: &str, width: usize) -> String {
-    let words = words::of(&plan.work);
-    let kinds = (words.traits().counts_transactions, words.measure().has_rows);
-    fit(&interval::live_parts((point, plan), kinds.0, kinds.1, progress), width)
-}
-
-/// A time of the series of a run with this plan, in seconds, with as many decimals as its intervals need.
-#[must_use]
-pub fn series_time(t_s: f64, plan: &Plan) -> String {
-    interval::seconds(t_s, plan, 0)
-}
 
 /// Returns whether the main figure of a workload counts transactions and not rows.
 #[must_use]

@@ -11,7 +11,7 @@ use rustix::termios::tcgetpgrp;
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::RunError;
-use crate::engine::Observer;
+use crate::engine::{NoObserver, Observer};
 use crate::host::Interrupt;
 use crate::plan::{ObserveRun, Stop};
 use crate::probe::cpu::reaped_cpu_s;
@@ -45,7 +45,12 @@ impl Observe {
         let id = active.id.to_string();
         let application = format!("riops observed {}", short_id(&id));
         let own = (!run.watches_database()).then_some(application.as_str());
-        let mut sampler = active.observing_sampler(own)?;
+        // Without a count, there are no intervals to show.
+        let on_point = match run.counts.as_slice() {
+            [] => NoObserver.stage("observe", &active.plan),
+            _ => active.observer.stage("observe", &active.plan),
+        };
+        let mut sampler = active.observing_sampler(own, on_point)?;
         let mut probe = active.machine_probe(&[])?;
         if active.nodes.allowed().len() == 1 && active.control.dialect().has(Feature::Catalogs) {
             let is_dedicated = !active.environment.is_transaction_pooled();
@@ -209,9 +214,6 @@ impl Runner for Observe {
     }
 
     fn stage(&mut self, _: usize, active: &mut ActiveRun<'_>) -> Result<FinishedStage, RunError> {
-        if !self.0.counts.is_empty() {
-            active.observer.stage("observe", &active.plan);
-        }
         let measured = self.observe(active)?;
         Ok(FinishedStage::new(Part::Observed(Box::new(measured))))
     }

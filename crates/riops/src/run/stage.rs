@@ -9,7 +9,7 @@ use super::error::RunError;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
-use crate::probe::sampler::Sampler;
+use crate::probe::sampler::{OnPoint, Sampler};
 use crate::probe::yugabytedb::ClusterProbe;
 use crate::probe::{MachineUse, active_sessions, caches};
 use crate::record::{ActivityRecord, CacheState};
@@ -116,8 +116,10 @@ impl ActiveRun<'_> {
         let row_size_sql = stage.row_size_sql.take().filter(|_| self.plan.row_size);
         let settings = self.settings_of(&mut stage);
         let cluster = self.cluster_probe();
+        let on_point = self.observer.stage(&stage.name, &self.plan);
         let mut sampler = self.sampler(connections)?;
-        sampler.watch_sessions(u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX));
+        let sessions = u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX);
+        sampler.watch_sessions(sessions, on_point);
         let mut queries = self.query_probe(&[]);
         let mut probe = self.machine_probe(&tables)?;
         let is_closed = *connections == Connections::OfSessions;
@@ -149,7 +151,6 @@ impl ActiveRun<'_> {
         let shows_all = self.plan.work.traits().allows_no_transactions;
         let on_notice = counted(&notices, &on_message, shows_all);
         stage.show_with(&on_message, &on_notice);
-        self.observer.stage(&stage.name, &self.plan);
         let result = run_stage(
             stage,
             workload.accesses(),
@@ -257,13 +258,14 @@ impl ActiveRun<'_> {
     pub(super) fn observing_sampler(
         &mut self,
         application: Option<&str>,
+        on_point: OnPoint,
     ) -> Result<Sampler, RunError> {
         let mut sampler = self.sampler(&mut Connections::All.clone())?;
         let own = match application {
             Some(name) => format!("a.application_name = {}", sql::literal(name)),
             None => "a.backend_type = 'client backend' and a.datid = (select oid from pg_database where datname = current_database())".to_owned(),
         };
-        sampler.observe(&own)?;
+        sampler.observe(&own, on_point)?;
         Ok(sampler)
     }
 

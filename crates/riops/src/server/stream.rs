@@ -6,7 +6,6 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -253,13 +252,27 @@ impl Stream {
 fn connect_unix(server: &Server) -> io::Result<UnixStream> {
     let path = server.socket_path().unwrap_or_default();
     match path.to_str().and_then(|path| path.strip_prefix('@')) {
-        Some(name) => {
-            let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-            UnixStream::connect_addr(&address)
-        }
+        Some(name) => connect_abstract(name),
         None => UnixStream::connect(path),
     }
 }
+
+#[cfg(target_os = "linux")]
+fn connect_abstract(name: &str) -> io::Result<UnixStream> {
+    use std::os::linux::net::SocketAddrExt;
+    UnixStream::connect_addr(&std::os::unix::net::SocketAddr::from_abstract_name(name)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn connect_abstract(_: &str) -> io::Result<UnixStream> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "abstract sockets require Linux"))
+}
+
+/// No signal if the peer has closed the connection. Where the flag does not exist, Rust's runtime ignores the signal.
+#[cfg(target_os = "linux")]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
 
 fn set_keepalive(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, keepalive.enabled)?;
@@ -272,6 +285,8 @@ fn set_keepalive(stream: &TcpStream, keepalive: &Keepalive) -> io::Result<()> {
     if let Some(count) = keepalive.count {
         sockopt::set_tcp_keepcnt(stream, count)?;
     }
+    // As in libpq, without effect on other systems.
+    #[cfg(target_os = "linux")]
     if let Some(timeout) = keepalive.user_timeout {
         let milliseconds = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
         sockopt::set_tcp_user_timeout(stream, milliseconds)?;
@@ -391,7 +406,7 @@ impl Read for Socket {
 impl Write for Socket {
     #[inline]
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        Ok(send(self.as_fd(), buffer, SendFlags::NOSIGNAL)?)
+        Ok(send(self.as_fd(), buffer, SEND_FLAGS)?)
     }
 
     #[inline]

@@ -1,6 +1,8 @@
 //! A document as text for a terminal or a pipe, in lines of a given width.
 
-use crate::report::document::{Block, Document, Findings, Hint};
+use std::fmt::Write as _;
+
+use crate::report::document::{Block, Document, Findings, Hint, Lines, Tone};
 use crate::report::render::fill::{columns, fill};
 use crate::report::render::plot;
 use crate::report::render::table::{table_columns, table_lines, with_bars};
@@ -16,28 +18,50 @@ const NARROW_INDENT: usize = 4;
 /// With less space behind its name, a value starts further to the left.
 const VALUE_COLUMNS_MIN: usize = 24;
 
-/// The document in lines of at most `width` columns, if its words allow it.
+/// The sequence that ends a color.
+const RESET: &str = "\x1b[0m";
+
+/// Calls `escape` for the parts of a text between the sequences that [`text`] writes.
+pub fn keep_colors(text: &str, escape: impl Fn(&str) -> String) -> String {
+    let tones = [Tone::Good, Tone::Warn, Tone::Bad].map(Tone::sequence);
+    let find = |rest: &str| {
+        let sequences = tones.iter().chain([&RESET]);
+        sequences.filter_map(|each| Some((rest.find(each)?, each.len()))).min()
+    };
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((at, length)) = find(rest) {
+        let (before, sequence) = rest.split_at(at);
+        let (sequence, after) = sequence.split_at(length);
+        kept += &(escape(before) + sequence);
+        rest = after;
+    }
+    kept + &escape(rest)
+}
+
+/// The document in lines of this width, if its words allow it.
 #[must_use]
-pub fn text(document: &Document, width: usize) -> String {
-    let mut writer = Writer { width, text: String::new(), heading: String::new() };
+pub fn text(document: &Document, lines: impl Into<Lines>) -> String {
+    let Lines { columns, colors } = lines.into();
+    let mut writer = Writer { width: columns, colors, text: String::new(), heading: String::new() };
     document.blocks.iter().for_each(|block| writer.block(block));
     writer.text
 }
 
-/// The findings in lines of at most `width` columns, with the conclusion at the end.
+/// The findings in lines of this width, with the conclusion at the end.
 #[must_use]
-pub fn findings_text(findings: &Findings, width: usize) -> String {
+pub fn findings_text(findings: &Findings, lines: impl Into<Lines>) -> String {
     let mut whole = Document::default();
     whole.title(&findings.title);
     for part in [&findings.conditions, &findings.results, &findings.conclusion] {
         whole.gap();
         whole.blocks.extend(part.blocks.iter().cloned());
     }
-    text(&whole, width)
+    text(&whole, lines)
 }
 
 struct Writer {
     width: usize,
+    colors: bool,
     text: String,
     /// The last title: a table with the same title needs no label.
     heading: String,
@@ -50,7 +74,7 @@ impl Writer {
                 self.hanging(0, INDENT, text);
                 self.heading.clone_from(text);
             }
-            Block::Line { label, text, .. } => self.labeled(label, text),
+            Block::Line { label, text, tone } => self.labeled(label, text, *tone),
             Block::Pairs { label, pairs } => self.pairs(label, pairs),
             Block::Table(table) => self.table(table),
             Block::Chart(chart) => {
@@ -77,7 +101,7 @@ impl Writer {
     }
 
     /// A labeled text; an empty label continues the line above.
-    fn labeled(&mut self, label: &str, text: &str) {
+    fn labeled(&mut self, label: &str, text: &str, tone: Option<Tone>) {
         let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
         let lines = fill(text, space);
         // A long word, such as an id, gets more room below the label.
@@ -85,10 +109,14 @@ impl Writer {
             if !label.is_empty() {
                 self.push(&format!("{:INDENT$}{label}", ""));
             }
-            return self.hanging(NARROW_INDENT, NARROW_INDENT, text);
+            for line in fill(text, self.width.saturating_sub(NARROW_INDENT)) {
+                self.toned(&format!("{:NARROW_INDENT$}", ""), &line, tone);
+            }
+            return;
         }
         for (position, line) in lines.iter().enumerate() {
-            self.unbroken(if position == 0 { label } else { "" }, line);
+            let label = if position == 0 { label } else { "" };
+            self.toned(&format!("{:INDENT$}{label:<LABEL_COLUMNS$}", ""), line, tone);
         }
     }
 
@@ -181,6 +209,16 @@ impl Writer {
         }
     }
 
+    fn toned(&mut self, start: &str, text: &str, tone: Option<Tone>) {
+        match tone.filter(|_| self.colors) {
+            None => self.push(&format!("{start}{text}")),
+            Some(tone) => {
+                let (start, text) = (one_line(start), one_line(text));
+                let _ = writeln!(self.text, "{start}{}{text}{RESET}", tone.sequence());
+            }
+        }
+    }
+
     fn push(&mut self, line: &str) {
         self.text.push_str(one_line(line).trim_end());
         self.text.push('\n');
@@ -200,6 +238,7 @@ fn with_quoted_spaces(command: &str, from: char, to: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::text::lines;
 
     fn text(width: usize, add: impl Fn(&mut Document)) -> String {
         let mut document = Document::default();
@@ -248,6 +287,23 @@ mod tests {
         assert_eq!(
             text(40, add),
             "  result\n    wallclock time  12.5 s, 99% of the\n                    time\n"
+        );
+    }
+
+    #[test]
+    fn verdicts_have_colors_and_values_cannot_add_any() {
+        let mut document = Document::default();
+        document.line("label", "a\x1b[31mb");
+        document.toned("valid", "yes: \x1b[31m", Tone::Good);
+        let text = super::text(&document, Lines { columns: 80, colors: true });
+        let expected =
+            "  label        a\\u{1b}[31mb\n  valid        \x1b[32myes: \\u{1b}[31m\x1b[0m\n";
+        assert_eq!(text, expected);
+        let escape = |text: &str| lines(text).into_owned();
+        assert_eq!(keep_colors(&text, escape), text);
+        assert_eq!(
+            keep_colors("\x1b[2J\x1b[31ma\x1b[0m\x1b", escape),
+            "\\u{1b}[2J\x1b[31ma\x1b[0m\\u{1b}"
         );
     }
 

@@ -1,7 +1,9 @@
 //! The document of a comparison: what changed, the figures, and the verdict with its limits.
 
-use super::super::document::{Document, Findings};
-use super::super::effect::{change_interval, change_text, open_text, outcome_text, p_text};
+use super::super::document::{Document, Findings, Tone};
+use super::super::effect::{
+    change_interval, change_text, open_text, outcome_text, outcome_tone, p_text,
+};
 use super::super::flame;
 use super::super::table::{Table, number, word};
 use crate::experiment::comparison::{Change, Comparison, FigureComparison, Group, Side, compare};
@@ -44,7 +46,9 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         }
     }
     let mut conclusion = Document::default();
-    conclusion.lines("verdict", verdict_lines(comparison));
+    for (position, (text, tone)) in verdict_lines(comparison).into_iter().enumerate() {
+        conclusion.push_line(if position == 0 { "verdict" } else { "" }, text, tone);
+    }
     for found in &comparison.stages {
         let main = found.figures.first().and_then(|main| main.effect.as_ref());
         let is_different =
@@ -167,7 +171,7 @@ fn relative(figure: &FigureComparison) -> Option<String> {
 }
 
 /// The conclusion: about the main figure, then about figures with another verdict.
-fn verdict_lines(comparison: &Comparison) -> Vec<String> {
+fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
     let judged: Vec<_> = comparison
         .figures()
         .filter_map(|figure| figure.effect.as_ref().map(|effect| (figure, effect)))
@@ -175,13 +179,16 @@ fn verdict_lines(comparison: &Comparison) -> Vec<String> {
     let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
     else {
         let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
-        return vec![format!("none: {}", needed.unwrap_or_default())];
+        return vec![(format!("none: {}", needed.unwrap_or_default()), None)];
     };
-    let mut lines = vec![conclusion(main, found, comparison.effect)];
+    let line = |figure: &FigureComparison, found: &Effect| {
+        (conclusion(figure, found, comparison.effect), outcome_tone(found.outcome))
+    };
+    let mut lines = vec![line(main, found)];
     for (figure, other) in &judged {
         let is_news = matches!(other.outcome, Outcome::Faster | Outcome::Slower);
         if is_news && !figure.main && other.outcome != found.outcome {
-            lines.push(conclusion(figure, other, comparison.effect));
+            lines.push(line(figure, other));
         }
     }
     lines

@@ -153,8 +153,8 @@ fn an_inconclusive_verdict_shows_no_effect() {
         run.stages[0].throughput.rows_per_s = thousands * 1e3;
     }
     let lines = verdict_lines(&compared(&a, &b));
-    assert!(lines[0].starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
-    assert!(lines[0].contains("; a verdict probably needs "), "{lines:?}");
+    assert!(lines[0].0.starts_with("inconclusive: rows/s may differ by -"), "{lines:?}");
+    assert!(lines[0].0.contains("; a verdict probably needs "), "{lines:?}");
     // An interval that excludes 1 without a significant p-value is not shown.
     let interval = Some(crate::stats::Interval { low: 1.479, high: 4.46 });
     let found = open_text("TPS", interval, Some(0.0571));

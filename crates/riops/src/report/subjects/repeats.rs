@@ -39,7 +39,7 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
     });
     parts.push(short_id(&record.id.to_string()).to_owned());
     let text = format!("run {number} of {count}  {}", parts.join(" · "));
-    wrapped(&one_line(&text), 4, extras.width) + "\n"
+    wrapped(&one_line(&text), 4, extras.lines.columns) + "\n"
 }
 
 /// The summary of repeated runs. `selection` is the tag that selects them in other commands.

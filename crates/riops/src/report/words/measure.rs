@@ -14,8 +14,8 @@ pub(in crate::report) const TRANSACTIONS: &str = "transactions/s";
 /// The main result of a workload.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::report) struct Measure {
-    pub(super) name: &'static str,
-    pub(super) counts_transactions: bool,
+    pub(in crate::report) name: &'static str,
+    pub(in crate::report) counts_transactions: bool,
     /// Whether the number of rows is of interest.
     pub(in crate::report) has_rows: bool,
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::experiment::evaluation::{AbView, AxisView, StudyKind, StudyView};
-use crate::report::document::{Document, Tone};
-use crate::report::effect::{change_interval, change_text, open_text, outcome_text};
+use crate::report::document::Document;
+use crate::report::effect::{change_interval, change_text, open_text, outcome_text, outcome_tone};
 use crate::report::sections::why;
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::report::subjects::experiment::limits::common_bottleneck;
@@ -97,13 +97,8 @@ fn best(view: &StudyView) -> Option<String> {
 
 /// The verdict on the main figure of the improvement.
 fn verdict(document: &mut Document, view: &StudyView) {
-    let Some((text, outcome)) = verdict_text(view) else {
-        return;
-    };
-    match outcome {
-        Outcome::Faster => document.toned("verdict", text, Tone::Good),
-        Outcome::Slower => document.toned("verdict", text, Tone::Bad),
-        _ => document.line("verdict", text),
+    if let Some((text, outcome)) = verdict_text(view) {
+        document.push_line("verdict", text, outcome_tone(outcome));
     }
 }
 

@@ -38,7 +38,7 @@ impl Form for Text {
     }
 
     fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(text(&run_document(record, extras), extras.width) + &extras.histogram_below(record))
+        Ok(text(&run_document(record, extras), extras.lines) + &extras.histogram_below(record))
     }
 }
 
