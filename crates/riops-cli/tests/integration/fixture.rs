@@ -86,6 +86,8 @@ fn shared() -> &'static Embedded {
         let data = folder(&format!("shared-{}", std::process::id()));
         remove_ended(data.parent().unwrap());
         let options = Options {
+            // Another release, see scripts/test-servers.
+            server_dir: std::env::var_os("RIOPS_TEST_SERVER_DIR").map(PathBuf::from),
             data: Some(data),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Options::default()
