@@ -38,3 +38,16 @@ bench *cases="all":
 packages:
     deploy/build
     deploy/test
+
+# Run the commands of the guide again, and replace their outputs and the pictures (on a quiet machine)
+docs-figures *pages:
+    cargo build --release
+    scripts/docs-figures {{pages}}
+
+# Build the guide
+book:
+    mdbook build docs
+
+# Run the server tests on releases 14 to 18 of PostgreSQL
+test-servers *releases:
+    scripts/test-servers {{releases}}

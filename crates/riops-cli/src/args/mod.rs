@@ -27,6 +27,7 @@ use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use riops::plan::WorkPlan;
+use riops::report::glossary_text;
 use riops::units::{Size, Span};
 
 use crate::failure::ErrorForm;
@@ -49,7 +50,8 @@ pub(crate) use warm::Warm;
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
-#[command(name = "riops", version, long_version = build(), max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "riops", version, long_version = build(), max_term_width = 100, after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\nTerms:\n{}", glossary_text(HELP_COLUMNS)))]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -115,6 +117,9 @@ fn derived_command() -> clap::Command {
         command.mut_subcommand("sweep", |sweep| sweep.mut_subcommand(workload, sweep::adapted))
     })
 }
+
+/// Columns of the terms in the help.
+const HELP_COLUMNS: usize = 98;
 
 const EXAMPLES: &str = "\
 Every option can also be set in the environment (RIOPS_SESSIONS=60) or in a file (--config).

@@ -87,13 +87,18 @@ fn shared() -> &'static Embedded {
         remove_ended(data.parent().unwrap());
         let options = Options {
             // Another release, see scripts/test-servers.
-            server_dir: std::env::var_os("RIOPS_TEST_SERVER_DIR").map(PathBuf::from),
+            server_dir: std::env::var_os("TEST_SERVER_DIR").map(PathBuf::from),
             data: Some(data),
             settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Options::default()
         };
         Embedded::acquire(&options, binary(), &Interrupt::new(), &|_| {}).unwrap()
     })
+}
+
+/// Returns the directory of the programs of the server that all tests share.
+pub(crate) fn server_dir() -> &'static Path {
+    shared().state().bin_dir.parent().unwrap()
 }
 
 /// Removes the servers of test processes that have ended, gigabytes each.

@@ -18,6 +18,7 @@ mod connect;
 mod costs;
 mod crash;
 mod devices;
+mod docs;
 mod driver;
 mod errors;
 mod experiment_reset;

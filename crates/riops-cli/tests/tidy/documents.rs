@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::workspace::{files, read};
+use crate::workspace::{files, path, read};
 
 /// Returns the options that the reference does not mention, each with a command that has it.
 pub(crate) fn undocumented_options() -> Vec<String> {
@@ -193,4 +193,62 @@ fn mentions(text: &str, option: &str) -> bool {
         let after = text[at + option.len()..].chars().next();
         !before.is_some_and(is_option_char) && !after.is_some_and(is_option_char)
     })
+}
+
+/// Returns the links of README and docs to files and headings that do not exist.
+pub(crate) fn broken_links() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    pages.extend(files("docs", "md"));
+    assert!(pages.len() > 30, "{pages:?}");
+    let mut broken = Vec::new();
+    for page in &pages {
+        let text = read(page).unwrap_or_default();
+        for (line, content) in (1..).zip(text.lines()) {
+            let targets = content.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+            for target in targets.filter(|target| !target.contains("://")) {
+                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+                let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let file = if file.is_empty() { page.clone() } else { joined(folder, file) };
+                let exists = path(&file).exists();
+                let found = read(&file).unwrap_or_default();
+                if !exists || !anchor.is_empty() && !headings(&found).contains(anchor) {
+                    broken.push(format!("{page}:{line}: no {target}"));
+                }
+            }
+        }
+    }
+    broken
+}
+
+/// Returns the pages of the guide that its summary does not have.
+pub(crate) fn unlisted_pages() -> Vec<String> {
+    let summary = read("docs/SUMMARY.md").unwrap_or_default();
+    let pages = files("docs", "md").into_iter().filter(|page| page != "docs/SUMMARY.md");
+    let is_unlisted = |page: &String| {
+        !summary.contains(&format!("]({})", page.strip_prefix("docs/").unwrap_or(page)))
+    };
+    pages.filter(is_unlisted).map(|page| format!("{page}:1: not in docs/SUMMARY.md")).collect()
+}
+
+/// A path relative to a folder, without `..`.
+fn joined(folder: &str, file: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in file.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The anchors of the headings of a page.
+fn headings(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|&c| c.is_alphanumeric() || " -_".contains(c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
 }

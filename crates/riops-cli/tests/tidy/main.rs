@@ -87,6 +87,12 @@ fn reference_documents_every_option() {
 }
 
 #[test]
+fn links_of_the_documentation_lead_somewhere() {
+    report("broken links", &documents::broken_links());
+    report("pages outside of the guide", &documents::unlisted_pages());
+}
+
+#[test]
 fn reading_results_explains_every_verdict() {
     report("verdicts not explained", &documents::unexplained_verdicts());
     report("reasons not explained", &documents::unexplained_reasons());

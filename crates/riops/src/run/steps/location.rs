@@ -159,11 +159,12 @@ pub(super) fn require_space(
     if need.bytes(size_gb) <= free {
         return Ok(());
     }
+    let largest_gb = need.largest_size_gb(free);
+    let smaller = if largest_gb > 0.0 { format!("--size {largest_gb} or ") } else { String::new() };
     Err(RunError::Precondition(format!(
-        "--size {size_gb}GB may need up to {}, but only {:.1} GB are free: use --size {} or --skip-space-check",
+        "--size {size_gb}GB may need up to {}, but only {:.1} GB are free: use {smaller}--skip-space-check",
         need.text(size_gb),
         free as f64 / 1e9,
-        need.largest_size_gb(free),
     )))
 }
 

@@ -17,6 +17,7 @@ use crate::record::Record;
 use crate::report::chart::Chart;
 use crate::report::document::{Document, Findings};
 use crate::report::flame;
+use crate::report::glossary::glossary_text;
 use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::sections::bottleneck::resources;
@@ -250,7 +251,9 @@ fn sessions(record: &Record, id: &str) -> Section {
 fn text(record: &Record, id: &str) -> Section {
     let text = run_text(record, &record.id.to_string(), TEXT_COLUMNS);
     let title = "Output of the run in the terminal".to_owned();
-    Section { texts: vec![Details { title, text, open: false }], ..Section::new(id, "Text") }
+    let terms =
+        Details { title: "Terms".to_owned(), text: glossary_text(TEXT_COLUMNS), open: false };
+    Section { texts: vec![Details { title, text, open: false }, terms], ..Section::new(id, "Text") }
 }
 
 #[cfg(test)]
