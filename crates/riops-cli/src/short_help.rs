@@ -3,7 +3,10 @@
 use clap::{Arg, Command};
 
 /// The commands with a short help, and the options that it shows. At most ten, in no particular order.
-const SHORT: [(&str, &str); 10] = [
+const SHORT: [(&str, &str); 18] = [
+    ("run", "plan prepare dump-plan output repeat database"),
+    ("sweep", "resume list axis repeat find-saturation set dry-run html output database"),
+    ("ab", "trust resume set blocks-max dry-run html output database"),
     (
         "run rows",
         "batch update-percent sessions duration rate threshold label output rows database",
@@ -16,21 +19,41 @@ const SHORT: [(&str, &str); 10] = [
     ),
     ("run cbc", "size cold query-sessions query-duration keep label output database"),
     ("observe", "for command count probe database-wide threshold label output database"),
+    ("run script", "file builtin define scale sessions duration rate threshold output database"),
+    ("run observe", "for command count probe threshold label output database"),
+    ("runs rerun", "seed trust prepare repeat output database"),
     ("run ping", "statement sessions duration rate pipeline label output database"),
     ("prepare rows", "tables rows filler layout size recreate connections database"),
     ("prepare load", "rows table-name field-length recreate connections database"),
     ("prepare oltp", "tables table-size schema recreate connections database"),
+    ("prepare script", "scale schema recreate database"),
+    ("script check", "define offline database"),
 ];
+
+/// What follows the list of commands.
+const START: &str = "\
+Examples:
+  riops run rows                    random row reads on the embedded server
+  riops run rows -c 32 --batch 1    32 sessions, one row per statement
+
+Options of a command: riops COMMAND -h. Exit codes, more examples and the terms: riops --help";
 
 /// Hides all options of each command that its short help does not show.
 pub(crate) fn shortened(command: Command) -> Command {
-    SHORT.into_iter().fold(command, |command, (path, shown)| {
+    SHORT.into_iter().fold(command.after_help(START), |command, (path, shown)| {
         let (outer, inner) = path.split_once(' ').unwrap_or((path, ""));
-        command.mut_subcommand(outer, |outer| {
-            if inner.is_empty() {
-                return shorten(outer, path, shown);
-            }
-            outer.mut_subcommand(inner, |inner| shorten(inner, path, shown))
+        let command = command.mut_subcommand(outer, |outer| match inner {
+            "" => shorten(outer, path, shown),
+            _ => outer.mut_subcommand(inner, |inner| shorten(inner, path, shown)),
+        });
+        // A sweep has the options of its workload.
+        if outer != "run" || inner.is_empty() {
+            return command;
+        }
+        let (path, shown) =
+            (format!("sweep {inner}"), format!("axis repeat find-saturation {shown}"));
+        command.mut_subcommand("sweep", |sweep| {
+            sweep.mut_subcommand(inner, |inner| shorten(inner, &path, &shown))
         })
     })
 }
@@ -62,6 +85,19 @@ mod tests {
                 assert!(is_known, "riops {path} --{name}");
             }
         }
+    }
+
+    #[test]
+    fn every_short_help_fits_a_screen() {
+        let mut pending = vec![shortened(crate::args::command().clone()).term_width(100)];
+        let mut all = 0;
+        while let Some(mut command) = pending.pop() {
+            let lines = command.render_help().to_string().lines().count();
+            assert!(lines <= 50, "{}: {lines} lines", command.get_name());
+            pending.extend(command.get_subcommands().map(|each| each.clone().term_width(100)));
+            all += 1;
+        }
+        assert!(all > 30, "{all}");
     }
 
     #[test]
