@@ -171,7 +171,12 @@ fn print_with(
     let extras = Extras::new(stored, crate::ui::output_lines())
         .with_histogram(graph_options.histogram())
         .with_options(server, store);
-    crate::ui::print(&print(form, record, &extras)?)?;
+    let text = print(form, record, &extras)?;
+    // Only these contain a document, whose values are escaped.
+    match form.name() {
+        "text" | "pgio" => crate::ui::print_colored(&text),
+        _ => crate::ui::print(&text),
+    }?;
     if !form.has_verdict() {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
         for error in form.errors(record).unwrap_or_else(|| reasons().collect()) {

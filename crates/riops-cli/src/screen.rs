@@ -84,7 +84,11 @@ impl Observer for Screen<'_> {
     }
 
     fn messages(&mut self) -> OnMessage {
-        Arc::new(|text| crate::ui::print_error(&(lines(text) + "\n")))
+        let print = |text: &str| crate::ui::print_error(&(lines(text) + "\n"));
+        match &self.run {
+            Some(run) => run.above_view_of_threads(print),
+            None => Arc::new(print),
+        }
     }
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {

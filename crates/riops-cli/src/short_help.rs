@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-/// The commands with a short help, and the options that it shows. At most ten, in no particular order.
+/// The commands with a short help, and the options that it shows: at most ten each.
 const SHORT: [(&str, &str); 18] = [
     ("run", "plan prepare dump-plan output repeat database"),
     ("sweep", "resume list axis repeat find-saturation set dry-run html output database"),

@@ -18,6 +18,7 @@ use riops::probe::sampler::OnPoint;
 use riops::record::Point;
 use riops::record::ProbePoint;
 use riops::report::{self, Document, Lines, LiveView};
+use riops::run::OnMessage;
 use riops::units::Span;
 use riops::units::text::{json, lines, one_line};
 use terminal_size::{Height, Width, terminal_size_of};
@@ -50,7 +51,7 @@ pub(crate) fn output_lines() -> Lines {
 
 /// A document as text for standard output.
 pub(crate) fn text(document: &Document) -> String {
-    report::document_text(document, output_lines())
+    report::document_text(document, output_columns())
 }
 
 /// Columns of a line on standard error; unlimited if it is not a terminal.
@@ -91,10 +92,15 @@ pub(crate) fn has_printed() -> bool {
 /// # Errors
 /// If standard output cannot be written, for example because the disk is full.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    if has_colors(&std::io::stdout()) {
-        return print_bytes(report::keep_colors(text, |part| lines(part).into_owned()).as_bytes());
-    }
     print_bytes(lines(text).as_bytes())
+}
+
+/// Prints a document as text, which may have colors.
+///
+/// # Errors
+/// See [`print()`].
+pub(crate) fn print_colored(text: &str) -> anyhow::Result<()> {
+    print_bytes(report::keep_colors(text, |part| lines(part).into_owned()).as_bytes())
 }
 
 /// Prints the result of a command, which succeeded.
@@ -175,9 +181,9 @@ pub(crate) fn help_of_clap(plain: &str, colored: &str) -> anyhow::Result<()> {
 ///
 /// Sources: no-color.org, bixense.com/clicolors.
 fn has_colors(output: &impl IsTerminal) -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
-    !is_set("NO_COLOR") && (is_forced || output.is_terminal())
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let is_forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    set("NO_COLOR").is_none() && (is_forced || output.is_terminal())
 }
 
 /// Returns the text, in colors if wanted. A text with characters that a terminal obeys loses its colors.
@@ -254,13 +260,16 @@ impl Ui {
         }
     }
 
-    fn bar(self, length: u64) -> Bar {
-        let target = if self.terminal {
+    fn draw_target(self) -> ProgressDrawTarget {
+        if self.terminal {
             ProgressDrawTarget::term_like(Box::new(BarTerminal::stderr()))
         } else {
             ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(length), target);
+        }
+    }
+
+    fn bar(self, length: u64) -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(length), self.draw_target());
         let columns = if message_columns() < WIDE_COLUMNS { NARROW_BAR } else { WIDE_BAR };
         bar.set_style(bar_style(&format!("[{{bar:{columns}}}] {{msg}}")));
         Bar { bar, columns }
@@ -474,7 +483,10 @@ pub(crate) struct RunProgress {
 impl RunProgress {
     pub(crate) fn new(ui: Ui, plan: &Plan) -> Self {
         let view = Arc::new(Mutex::new(LiveView::new(plan)));
-        Self { ui, bar: ui.bar(BAR_PARTS), plan: plan.clone(), view }
+        let bar = ui.bar(BAR_PARTS);
+        // A notice before the measurement must not draw it.
+        bar.bar.set_draw_target(ProgressDrawTarget::hidden());
+        Self { ui, bar, plan: plan.clone(), view }
     }
 
     /// Returns the callback for the counters.
@@ -490,6 +502,15 @@ impl RunProgress {
     /// Whether the measurement has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.view.lock().is_ok_and(|view| view.progress().0 >= 1.0)
+    }
+
+    /// Returns a function that other threads print with, with the view below.
+    pub(crate) fn above_view_of_threads(
+        &self,
+        print: impl Fn(&str) + Send + Sync + 'static,
+    ) -> OnMessage {
+        let bar = self.bar.bar.clone();
+        Arc::new(move |text| bar.suspend(|| print(text)))
     }
 
     /// Prints something, with the view below it.
@@ -523,6 +544,7 @@ impl RunProgress {
             }
             Stop::Rows(count) => format!("measuring {} rows", riops::units::format::count(count)),
         });
+        self.bar.bar.set_draw_target(self.ui.draw_target());
         self.bar.bar.tick();
     }
 
@@ -533,21 +555,23 @@ impl RunProgress {
         if !self.ui.terminal {
             return self.ui.notice(&report::interval_line(point, &self.plan));
         }
-        if let Ok(mut view) = self.view.lock() {
+        // The lock is released before the terminal is written: a slow one must not delay the sampling.
+        let drawn = self.view.lock().map(|mut view| {
             view.add(point);
-            let (share, progress) = view.progress();
-            let text = report::document_text(
-                &view.document(),
-                message_columns().saturating_sub(1 + ECHO_COLUMNS),
-            );
-            let message = if text.lines().count() + ROWS_BESIDE_VIEW <= rows() {
-                format!("{progress}\n{text}")
-            } else {
-                let parts = [(0, progress), (1, view.headline())];
-                report::fit(&parts, self.bar.message_columns())
-            };
-            self.bar.show_lines(parts_of_bar(share * BAR_PARTS as f64), message.trim_end());
-        }
+            (view.progress(), view.document(), view.parts())
+        });
+        let Ok(((share, progress), document, parts)) = drawn else {
+            return;
+        };
+        let text =
+            report::document_text(&document, message_columns().saturating_sub(1 + ECHO_COLUMNS));
+        let message = if text.lines().count() + ROWS_BESIDE_VIEW <= rows() {
+            format!("{progress}\n{text}")
+        } else {
+            let parts: Vec<_> = [(0, progress)].into_iter().chain(parts).collect();
+            report::fit(&parts, self.bar.message_columns())
+        };
+        self.bar.show_lines(parts_of_bar(share * BAR_PARTS as f64), message.trim_end());
     }
 }
 

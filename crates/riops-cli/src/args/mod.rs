@@ -118,8 +118,8 @@ fn derived_command() -> clap::Command {
     })
 }
 
-/// Columns of the terms in the help.
-const HELP_COLUMNS: usize = 98;
+/// Columns of the terms in the help, which a narrow terminal has, too.
+const HELP_COLUMNS: usize = 78;
 
 const EXAMPLES: &str = "\
 Every option can also be set in the environment (RIOPS_SESSIONS=60) or in a file (--config).

@@ -19,16 +19,15 @@ use crate::ui::Ui;
 pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let comparison = compare(options, store.as_ref())?;
-    let text = match options.output {
+    let document = || report::comparison(&comparison);
+    match options.output {
         ComparisonOutput::Text => {
-            let text =
-                report::findings_text(&report::comparison(&comparison), crate::ui::output_lines());
-            ui.given().complete(&text)
+            let text = report::findings_text(&document(), crate::ui::output_lines());
+            crate::ui::print_colored(&ui.given().complete(&text))
         }
-        ComparisonOutput::Json => json_text(&comparison)?,
-        ComparisonOutput::Markdown => report::findings_markdown(&report::comparison(&comparison)),
-    };
-    crate::ui::print(&text)?;
+        ComparisonOutput::Json => crate::ui::print(&json_text(&comparison)?),
+        ComparisonOutput::Markdown => crate::ui::print(&report::findings_markdown(&document())),
+    }?;
     let fails = options.fail_on.iter().any(|what| match what {
         FailOnVerdict::Slower => comparison.is_slower(),
         FailOnVerdict::Inconclusive => comparison.is_inconclusive(),

@@ -47,12 +47,17 @@ impl Results<'_> {
             return Ok(());
         }
         let view = experiment::view(study);
-        crate::ui::print(&match self.form {
-            "json" => experiment::json(&view)?,
-            "markdown" => report::findings_markdown(&experiment::experiment(&view)),
-            "csv" => experiment::csv(&view)?,
-            _ => report::findings_text(&experiment::experiment(&view), crate::ui::output_lines()),
-        })?;
+        match self.form {
+            "json" => crate::ui::print(&experiment::json(&view)?),
+            "markdown" => {
+                crate::ui::print(&report::findings_markdown(&experiment::experiment(&view)))
+            }
+            "csv" => crate::ui::print(&experiment::csv(&view)?),
+            _ => {
+                let (document, lines) = (experiment::experiment(&view), crate::ui::output_lines());
+                crate::ui::print_colored(&report::findings_text(&document, lines))
+            }
+        }?;
         self.write(&view, ui)
     }
 

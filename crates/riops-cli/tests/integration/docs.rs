@@ -19,7 +19,8 @@ impl Block {
     fn script(&self) -> Option<String> {
         let (language, mark) = self.info.split_once(' ').unwrap_or((&self.info, ""));
         match (language, mark) {
-            ("sh", "") => Some(self.text.clone()),
+            (_, "elsewhere") => None,
+            ("sh", _) => Some(self.text.clone()),
             // Output follows a command.
             ("console", _) => {
                 let commands = self.text.lines().filter_map(|line| line.strip_prefix("$ "));
@@ -142,7 +143,9 @@ fn run_page(page: &Path) {
         let script = script.replace("/mnt/", &format!("{}/", home.display()));
         let mut command = Command::new("bash");
         let inherited = std::env::vars().map(|(name, _)| name);
-        for name in inherited.filter(|name| name.starts_with("PG") || name.starts_with("RIOPS_")) {
+        for name in inherited.filter(|name| {
+            name.starts_with("PG") || name.starts_with("RIOPS_") || name == "CLICOLOR_FORCE"
+        }) {
             command.env_remove(name);
         }
         let path = std::env::var("PATH").unwrap_or_default();
@@ -189,9 +192,11 @@ fn run_page(page: &Path) {
 fn for_each_command(script: &str, mut run: impl FnMut(&str)) {
     let lines: Vec<&str> = script.lines().filter(|line| !line.is_empty()).collect();
     if lines.iter().all(|line| line.starts_with("riops ") && !line.ends_with('\\')) {
-        lines.into_iter().for_each(run);
+        for line in lines {
+            run(&format!("set -o pipefail; {line}"));
+        }
     } else {
-        run(&format!("set -e\n{script}"));
+        run(&format!("set -e -o pipefail\n{script}"));
     }
 }
 
@@ -200,7 +205,6 @@ fn is_supported(page: &Path) -> bool {
     let needs = match page.file_name().unwrap().to_str().unwrap() {
         "README.md" | "cbc.md" | "tutorial.md" => "fio",
         "pitfalls.md" => "psql",
-        "install.md" => "man",
         _ => return true,
     };
     program(needs).is_some()

@@ -165,8 +165,8 @@ fn hostile_record(id: &str) -> String {
 #[test]
 fn colors_mark_verdicts_and_come_from_no_value() {
     let folder = folder("colors");
-    let show = |variables: &[&str]| {
-        let mut command = command("runs show last");
+    let run = |line: &str, variables: &[&str]| {
+        let mut command = command(line);
         command.env("RIOPS_STORE", folder.join("runs.sqlite"));
         command.envs(variables.iter().map(|name| (name, "1")));
         CommandOutput::of(&mut command).expect(0).stdout
@@ -177,12 +177,16 @@ fn colors_mark_verdicts_and_come_from_no_value() {
     let mut import = command("runs import run.json");
     import.env("RIOPS_STORE", folder.join("runs.sqlite")).current_dir(&folder);
     CommandOutput::of(&mut import).expect(0);
+    let show = |variables: &[&str]| run("runs show last", variables);
     assert_printable("in a pipe", &show(&[]));
     assert_printable("NO_COLOR", &show(&["CLICOLOR_FORCE", "NO_COLOR"]));
     let colored = show(&["CLICOLOR_FORCE"]);
     assert!(colored.contains("  valid        \u{1b}[32myes: "), "{colored}");
     assert!(colored.contains("\\u{1b}[31m"), "{colored}");
     let known = ["\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
+    for other in ["runs list", "runs list --output csv", "report last --markdown"] {
+        assert_printable(other, &run(other, &["CLICOLOR_FORCE"]));
+    }
     assert_printable("forced", &known.iter().fold(colored, |text, each| text.replace(each, "")));
 }
 

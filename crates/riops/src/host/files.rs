@@ -131,6 +131,7 @@ mod tests {
         );
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_fifo_or_a_device_is_not_opened_as_a_plain_file() {
         let folder = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ mod tests {
             meaning("RIOPS"),
             Some("rows read or written per second, counted from the replies")
         );
-        let figure = "a number that riops shows, stores and compares; all of them";
+        let figure = "a number that riops shows, stores and compares (catalog)";
         assert_eq!(meaning("figure"), Some(figure));
         assert!(terms.len() > 30, "{terms:?}");
         let text = glossary_text(60);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::plan::{Plan, Stop};
+use crate::plan::{ObserveRun, Plan, Stop};
 use crate::record::{LiveTotals, Point, ProbePoint, Sampled};
 use crate::report::document::Document;
 use crate::report::interval::{NOTHING_FINISHED, counters, latencies, seconds};
@@ -71,6 +71,10 @@ impl LiveView {
     #[must_use]
     pub fn progress(&self) -> (f64, String) {
         let t_s = self.last.as_ref().map_or(0.0, |point| point.t_s);
+        // The end of an observed command is not known.
+        if self.plan.work.get::<ObserveRun>().is_some_and(|run| !run.command.is_empty()) {
+            return (0.0, format!("{} s", seconds(t_s, &self.plan, 0)));
+        }
         let (done, all) = match self.plan.stop {
             Stop::DurationS(seconds) => (t_s, seconds),
             Stop::Transactions(count) => (self.totals.transactions as f64, count as f64),
@@ -87,31 +91,50 @@ impl LiveView {
         (share, text + &left)
     }
 
-    /// The main result of the last interval.
+    /// The last interval in parts of one line, the most important first.
     #[must_use]
-    pub fn headline(&self) -> String {
+    pub fn parts(&self) -> Vec<(u8, String)> {
+        let (_, latencies) = self.latencies();
+        let parts = [self.headline(), self.counts(), latencies];
+        (1..).zip(parts).filter(|(_, text)| !text.is_empty()).collect()
+    }
+
+    fn headline(&self) -> String {
         let unit = words::of(&self.plan.work).measure().unit();
         format!("{} {unit}", rate(self.rates.back().copied().unwrap_or_default()))
+    }
+
+    fn latencies(&self) -> (&'static str, String) {
+        let Some(point) = &self.last else {
+            return ("latency", String::new());
+        };
+        let (label, parts) = latencies(point, &self.plan);
+        (label, if parts.is_empty() { NOTHING_FINISHED.to_owned() } else { parts.join(" · ") })
+    }
+
+    /// Errors, retries and late transactions so far, and those that wait.
+    fn counts(&self) -> String {
+        let backlog = self.last.as_ref().and_then(|point| point.backlog);
+        let counters = counters(&self.totals, backlog).into_iter();
+        let counters = counters.filter(|(number, _)| *number > 0);
+        counters
+            .map(|(number, name)| format!("{} {name}", count(number)))
+            .collect::<Vec<_>>()
+            .join(" · ")
     }
 
     /// The last interval, the errors so far, and what the server and the machine do.
     #[must_use]
     pub fn document(&self) -> Document {
         let mut document = Document::default();
-        let Some(point) = &self.last else {
+        if self.last.is_none() {
             return document;
-        };
+        }
         let measure = words::of(&self.plan.work).measure();
         document.line(measure.name, format!("{}  {}", self.headline(), self.curve()));
-        let (label, parts) = latencies(point, &self.plan);
-        let parts = if parts.is_empty() { NOTHING_FINISHED.to_owned() } else { parts.join(" · ") };
-        document.line(label, parts);
-        let counters = counters(&self.totals, point.backlog).into_iter();
-        let counters: Vec<String> = counters
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, name)| format!("{} {name}", count(number)))
-            .collect();
-        document.known("errors", counters.join(" · "));
+        let (label, latencies) = self.latencies();
+        document.line(label, latencies);
+        document.known("counts", self.counts());
         document.known("wait events", named(&self.sampled.waits, WAITS_MAX));
         let busy = self.sampled.points.last().and_then(|sample| sample.machine_busy_share);
         let busy = busy.map(|busy| format!("{} of CPU busy", percent(busy)));
@@ -176,5 +199,8 @@ mod tests {
         assert_eq!((share, text.as_str()), (0.0, "0/10 s"));
         let done = view(Stop::DurationS(4.0)).progress();
         assert_eq!(done, (1.0, "4/4 s".to_owned()));
+        let observed = ObserveRun { command: vec!["true".to_owned()], ..ObserveRun::default() };
+        let plan = Plan { work: observed.into(), stop: Stop::Transactions(1), ..Plan::default() };
+        assert_eq!(LiveView::new(&plan).progress(), (0.0, "0 s".to_owned()));
     }
 }
