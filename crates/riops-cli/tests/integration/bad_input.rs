@@ -1,6 +1,6 @@
 //! Invalid options, values and variables, and servers that cannot be used.
 
-use crate::fixture::{CommandOutput, command, database};
+use crate::fixture::{CommandOutput, command, database, folder, server_dir};
 
 #[test]
 fn reports_usage_errors_with_exit_code_2() {
@@ -227,10 +227,12 @@ fn an_invalid_order_expression_leaves_no_tables() {
 
 #[test]
 fn reports_more_sessions_than_the_server_allows() {
-    let database = database("too_many");
-    database.riops("prepare rows --rows 1000").expect(0);
-    database
-        .riops("run rows -c 600 --batch 1 --duration 1")
+    // Not on the shared server: the other tests need its connections.
+    let home = folder("too_many");
+    let mut run =
+        command("run rows --rows 1000 -c 30 --duration 1 --server-set max_connections=20");
+    run.env("RIOPS_SERVER_DIR", server_dir()).env("RIOPS_SERVER_DATA", home.join("server"));
+    CommandOutput::of(run.env("RIOPS_STORE", home.join("runs.sqlite")))
         .expect(1)
         .stderr_contains("cannot open session")
         .stderr_contains("too many clients");
