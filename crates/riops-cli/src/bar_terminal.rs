@@ -1,8 +1,8 @@
 //! The terminal of progress bars: standard error without its last columns.
 //!
 //! A progress bar fills its line with spaces, so that the cursor is at its end. On Ctrl-C, the terminal echoes
-//! `^C` there. In a full line, the cursor would wrap to the next line, and the bar could not be cleared any more. Lines of
-//! several are therefore ended here, and not by the terminal as indicatif expects.
+//! `^C` there. In a full line, the cursor would wrap to the next line, and the bar could not be cleared any more. A
+//! line break is therefore written between lines: indicatif expects that the terminal wraps.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io::{self, Write};
@@ -160,6 +160,7 @@ mod tests {
         let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         assert!(text.ends_with("\r\x1b[2K"), "{text:?}");
     }
+
     #[test]
     fn several_lines_are_below_each_other_and_all_are_cleared() {
         let output = Written::default();

@@ -209,6 +209,7 @@ impl Writer {
         }
     }
 
+    /// Adds a line whose text has the color of its tone.
     fn toned(&mut self, start: &str, text: &str, tone: Option<Tone>) {
         match tone.filter(|_| self.colors) {
             None => self.push(&format!("{start}{text}")),
