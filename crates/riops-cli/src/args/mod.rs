@@ -40,7 +40,7 @@ pub(crate) use output::{Output, OutputOptions};
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
-pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, RemoveOptions, TagOptions};
+pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, MergeOptions, RemoveOptions, TagOptions};
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};
@@ -488,6 +488,8 @@ pub(crate) enum Runs {
         #[command(flatten)]
         again: Box<PlanOptions>,
     },
+    /// Make one run of runs that several clients did at the same time
+    Merge(Box<MergeOptions>),
     /// Write stored runs as JSON, CSV or OpenMetrics
     Export(Box<Export>),
     /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use riops::store::Sort;
 
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
+use super::run::RunOutputOptions;
 use super::target::StoreOptions;
 
 /// Which runs
@@ -79,6 +80,24 @@ pub(crate) struct TagOptions {
     pub(crate) label: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
+}
+
+/// Which runs, and the label of the merged one
+#[derive(Debug, Args)]
+pub(crate) struct MergeOptions {
+    /// Start or end of the id of each run, a label, or KEY=VALUE of a tag
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Label of the merged run [default: that of the first one]
+    #[arg(long, value_name = "TEXT", help_heading = TYPED_ONLY[1])]
+    pub(crate) label: Option<String>,
+    /// Print the merged run without storing it
+    #[arg(long, help_heading = TYPED_ONLY[1])]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) output: RunOutputOptions,
 }
 
 /// Which runs

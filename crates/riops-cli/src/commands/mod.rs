@@ -12,6 +12,7 @@ mod graph;
 mod history;
 mod import;
 mod listing;
+mod merge;
 mod prepare;
 mod repeat;
 mod report;

@@ -43,6 +43,7 @@ pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
             }
             return Ok(code);
         }
+        Runs::Merge(options) => return super::merge::run(options, ui),
         Runs::Export(options) => return export::run(options, ui),
         Runs::Import(options) => return import::run(options, ui),
     }

@@ -128,6 +128,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
             shares_machine_with_server: false,
             server_may_be_here: false,
         },
+        agents: Vec::new(),
         stages: vec![stage],
         accesses: Vec::new(),
         unknown_outcomes: None,

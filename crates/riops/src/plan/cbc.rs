@@ -205,6 +205,7 @@ impl Spec for CbcRun {
     fn traits(&self) -> Traits {
         Traits {
             name: NAME,
+            is_undivided: true,
             terminates_sessions: true,
             needs_dedicated_sessions: true,
             // A select over a whole table may take longer than its stage, which is a valid result.

@@ -34,6 +34,7 @@ impl Spec for ImportedRun {
         Traits {
             name: "imported",
             is_imported: true,
+            is_undivided: true,
             counts_transactions: !self.counts_rows,
             has_no_rows: !self.counts_rows,
             has_no_statements: !self.counts_statements,

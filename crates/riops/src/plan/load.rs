@@ -287,6 +287,7 @@ impl Spec for LoadRun {
             counts_rows_of: Some(|_| true),
             needs_dedicated_sessions: true,
             is_exact: true,
+            is_undivided: true,
             replaces_its_table: true,
             // A file is loaded with one statement, regardless of its number of rows.
             batch: (self.method != Method::CopyFile).then_some(self.batch_size),

@@ -48,6 +48,7 @@ impl Spec for ObserveRun {
         Traits {
             name: "observe",
             is_observed: true,
+            is_undivided: true,
             counts_transactions: true,
             has_no_rows: true,
             has_no_statements: true,

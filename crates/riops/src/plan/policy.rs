@@ -21,6 +21,36 @@ pub enum Stop {
     Rows(u64),
 }
 
+impl Stop {
+    /// Returns the name of the variant in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DurationS(_) => "duration_s",
+            Self::Transactions(_) => "transactions",
+            Self::Rows(_) => "rows",
+        }
+    }
+
+    /// Returns the duration in seconds; `None` if the measurement stops by count.
+    #[must_use]
+    pub fn seconds(self) -> Option<f64> {
+        match self {
+            Self::DurationS(seconds) => Some(seconds),
+            Self::Transactions(_) | Self::Rows(_) => None,
+        }
+    }
+
+    /// Returns the number of transactions or rows; 0 for a duration.
+    #[must_use]
+    pub fn count(self) -> u64 {
+        match self {
+            Self::DurationS(_) => 0,
+            Self::Transactions(count) | Self::Rows(count) => count,
+        }
+    }
+}
+
 /// The intended start times of transactions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

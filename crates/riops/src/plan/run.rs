@@ -13,6 +13,7 @@ use super::policy::{
 use super::profile::{self, RATE_MAX};
 use super::query::{self, NamedQuery};
 use super::rows::RowsRun;
+use super::share::Share;
 use super::spec::Common;
 use super::spread::Spread;
 use super::threshold::{Metric, Threshold};
@@ -44,6 +45,10 @@ pub struct Plan {
     pub sessions: u32,
     /// Number of worker threads that drive them.
     pub workers: u32,
+    /// Which of several clients runs the plan. Then `sessions` are those of all, and rate and number of transactions those
+    /// of this one. Absent: one client runs it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// How the workers wait for their sockets.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub driver: Driver,
@@ -149,6 +154,7 @@ impl Default for Plan {
             work: RowsRun::default().into(),
             sessions: 1,
             workers: 1,
+            share: None,
             driver: Driver::default(),
             schedule: Schedule::Closed,
             protocol: Protocol::Prepared,
@@ -327,10 +333,11 @@ impl Plan {
         at_least_one("--sessions", self.sessions)?;
         at_least_one("--workers", self.workers)?;
         at_most("--sessions", self.sessions, SESSIONS_MAX, "")?;
-        if self.workers > self.sessions {
+        let own = self.own_sessions();
+        if self.workers > own {
             return refuse(format!(
-                "--workers {} exceeds --sessions {}: each session is driven by one worker",
-                self.workers, self.sessions
+                "--workers {} exceeds --sessions {own}: each session is driven by one worker",
+                self.workers
             ));
         }
         if self.pipeline == 0 || self.pipeline as usize > PIPELINE_MAX {

@@ -126,6 +126,8 @@ pub struct Traits {
     pub has_server_loop: bool,
     /// Whether it relies on session-level locks and settings from the first statement on.
     pub needs_dedicated_sessions: bool,
+    /// Whether several clients cannot share its work.
+    pub is_undivided: bool,
     /// Whether sessions are terminated whose transaction did not end in time.
     pub terminates_sessions: bool,
     /// Whether each session ends after a number of transactions, to which skipped ones belong.

@@ -8,6 +8,7 @@
 
 mod access;
 mod activity;
+mod agent;
 mod check;
 mod client;
 mod cluster;
@@ -51,6 +52,7 @@ mod target;
 
 pub use access::{AccessRecord, StorageRequests, moment_text};
 pub use activity::ActivityRecord;
+pub use agent::{AgentRecord, AgentStage, ClockRecord};
 pub use check::{Check, ThresholdRecord, Verdict, Warning, WarningKind};
 pub(crate) use client::THROTTLED_SHARE;
 pub use client::{ClientCpu, ClientLimit, ClientRecord};
@@ -92,7 +94,7 @@ pub use rate::RateVerdict;
 pub use run::{Record, Status};
 pub use samples::{SamplePoint, SampleSet};
 pub use schedule::{LateRecord, ScheduleRecord};
-pub use series::{Checkpoint, Point};
+pub use series::{Checkpoint, Point, PointHistograms};
 pub use session::{Execution, Fairness, SessionOperation, SessionRecord};
 pub use session_loop::{EndedSessionRecord, LoopRecord};
 pub use session_time::{SessionTime, TimePart};

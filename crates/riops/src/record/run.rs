@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::access::AccessRecord;
+use super::agent::AgentRecord;
 use super::check::{Check, ThresholdRecord, Verdict, WarningKind};
 use super::client::ClientRecord;
 use super::counts::UnknownOutcomes;
@@ -74,6 +75,9 @@ pub struct Record {
     pub target: TargetRecord,
     /// The load generator and its machine.
     pub client: ClientRecord,
+    /// The clients of a run that was merged from the runs of several; empty for one client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentRecord>,
     /// The results.
     pub stages: Vec<StageRecord>,
     /// The access paths.

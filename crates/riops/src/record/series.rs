@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::counts::Queries;
+use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
 use crate::stats::percentile_shown;
 
@@ -74,6 +75,9 @@ pub struct Point {
     /// Maximum response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
+    /// The latencies of the interval, if the series is to be merged with that of other clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.
     #[serde(skip)]
     pub retried: u64,
@@ -103,6 +107,16 @@ impl Point {
         }
         (self.max_us, self.response_max_us) = (service(100.0), response(100.0));
     }
+}
+
+/// The latencies of an interval, with two significant digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointHistograms {
+    /// Service times.
+    pub service: StoredHistogram,
+    /// Response times; only with a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<StoredHistogram>,
 }
 
 /// The counts and latencies between two checkpoints.

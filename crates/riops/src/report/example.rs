@@ -310,6 +310,7 @@ pub(crate) fn example_record() -> Record {
             shares_machine_with_server: true,
             server_may_be_here: false,
         },
+        agents: Vec::new(),
         stages: vec![stage()],
         accesses: ["before", "middle", "after"].map(access).into(),
         unknown_outcomes: None,

@@ -143,6 +143,7 @@ impl<'a> ActiveRun<'a> {
             target: environment.target_record(server, control, dataset, locations, history),
             client: environment.client_record(&plan),
             plan,
+            agents: Vec::new(),
             stages: Vec::new(),
             accesses: Vec::new(),
             unknown_outcomes: None,

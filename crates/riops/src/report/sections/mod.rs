@@ -1,5 +1,6 @@
 //! Parts of the closing text that every workload shares.
 
+pub(super) mod agents;
 pub(super) mod bottleneck;
 pub(super) mod condition;
 pub(super) mod cost;

@@ -7,7 +7,7 @@ use crate::units::BLOCK_BYTES;
 
 /// Returns the costs from the counters of a stage; `None` without a transaction. `acknowledged` is the number of all
 /// transactions, with those of the warm-up and the drain; 0 if it is not known.
-pub(super) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<CostRecord> {
+pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<CostRecord> {
     if stage.transactions == 0 || stage.seconds <= 0.0 {
         return None;
     }

@@ -15,7 +15,7 @@ const NORMAL_95: f64 = 1.96;
 
 /// Returns the part of the record with the service times, and with the response times of a run with a rate. The heatmap
 /// is that of the response times then.
-pub(super) fn latencies(
+pub(in crate::run) fn latencies(
     service: &Latencies,
     response: Option<&Latencies>,
     heatmap: Option<HeatmapRecord>,

@@ -7,7 +7,7 @@ use crate::record::{MixRecord, OperationRecord};
 const STANDARD_ERRORS: f64 = 4.0;
 
 /// Returns the requested and the executed share; `None` if nothing was executed.
-pub(super) fn mix_of(
+pub(in crate::run) fn mix_of(
     asked: &Mix,
     operations: &[OperationRecord],
     sessions: u32,

@@ -15,6 +15,12 @@ mod stage;
 mod statement;
 
 pub(super) use client::loops_are_shared;
+pub(super) use cost::cost;
+pub(super) use latencies::latencies;
+pub(super) use mix::mix_of;
+pub(super) use nodes::imbalance_of;
 pub(super) use observed::observed;
 pub(super) use session_loop::stage;
+pub(super) use sessions::SESSIONS_STORED_MAX;
+pub(super) use stage::throughput;
 pub(super) use statement::statement;

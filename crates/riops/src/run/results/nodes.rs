@@ -71,7 +71,7 @@ pub(super) fn nodes(
     all.filter(is_used).map(|(_, record)| record).collect()
 }
 
-pub(super) fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
+pub(in crate::run) fn imbalance_of(nodes: &[NodeRecord]) -> Option<f64> {
     // A node that is down is excluded: it cannot take its share.
     let up = nodes.iter().filter(|node| !node.down);
     let counts: Vec<u64> = up.map(|node| node.transactions).collect();

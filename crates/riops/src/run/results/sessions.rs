@@ -4,7 +4,7 @@ use crate::engine::{SessionTally, StageResult};
 use crate::record::{Execution, Fairness, SessionOperation, SessionRecord};
 
 /// Maximum number of sessions for which per-session results are stored.
-const SESSIONS_STORED_MAX: usize = 1_000;
+pub(in crate::run) const SESSIONS_STORED_MAX: usize = 1_000;
 
 pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
     if result.sessions.len() > SESSIONS_STORED_MAX {

@@ -5,7 +5,7 @@ use crate::probe::MachineUse;
 use crate::record::{CacheState, ClientRecord, Sampled, StageRecord, Throughput};
 
 /// Returns the rates over `seconds`.
-pub(super) fn throughput(
+pub(in crate::run) fn throughput(
     seconds: f64,
     transactions: u64,
     rows: u64,

@@ -15,9 +15,11 @@ use crate::run::parts::{Ending, Measured, MeasuredObservation, MeasuredStatement
 use crate::run::results;
 use crate::workload::access::Access;
 use accesses::{access_of_statement, accesses_of, contradictions, path_reasons, unexpected_path};
-use reasons::{of_loop, strict_reasons, unlike_planned};
+use reasons::of_loop;
+pub(super) use reasons::{STRICT, strict_reasons, unlike_planned};
+pub(super) use thresholds::thresholds_of_record;
 use thresholds::{thresholds_of, thresholds_of_stage};
-use warnings::warnings;
+pub(super) use warnings::warnings;
 
 /// Adds the measured parts to a record without results, and judges them.
 ///
@@ -112,7 +114,7 @@ impl Judge<'_> {
         }
         let text = format!("others used the dataset: {}", users.join("; "));
         if self.record.plan.strict {
-            self.record.verdict.reasons.push(format!("disturbed: {text} (--strict)"));
+            self.record.verdict.reasons.push(format!("disturbed: {text}{STRICT}"));
         }
         self.record.verdict.warnings.push(Warning {
             kind: WarningKind::SharedDataset,

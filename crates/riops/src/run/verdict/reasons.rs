@@ -8,6 +8,9 @@ use crate::units;
 /// loop by more than repeated runs differ.
 const CLOCK_STEP_SHARE: f64 = 0.01;
 
+/// End of the reasons that are only warnings without `--strict`.
+pub(in crate::run) const STRICT: &str = " (--strict)";
+
 /// Returns why the result of a session loop is not valid.
 pub(super) fn of_loop(stage: &StageRecord, plan: &Plan, wrong_replies: u64) -> Vec<String> {
     let traits = plan.work.traits();
@@ -51,7 +54,7 @@ fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item =
 }
 
 /// Returns what makes a stage invalid under `--strict`.
-pub(super) fn strict_reasons(
+pub(in crate::run) fn strict_reasons(
     stage: &StageRecord,
     plan: &Plan,
     warnings: &[Warning],
@@ -69,7 +72,7 @@ pub(super) fn strict_reasons(
     reasons.extend(rate.map(|what| format!("{what}: {}", stage.rate_text(&plan.schedule))));
     let disturbances = warnings.iter().filter(|warning| warning.kind.is_disturbance());
     reasons.extend(disturbances.map(|warning| format!("disturbed: {}", warning.text)));
-    reasons.into_iter().map(|reason| format!("{reason} (--strict)")).collect()
+    reasons.into_iter().map(|reason| format!("{reason}{STRICT}")).collect()
 }
 
 /// Returns the reason of the verdict if the server's clock was set during a server-side loop, by enough to
@@ -87,7 +90,7 @@ fn clock_step(stage: &StageRecord) -> Option<String> {
 }
 
 /// Returns why the stage is not the one that the plan asked for.
-pub(super) fn unlike_planned(stage: &StageRecord, traits: &Traits) -> Vec<String> {
+pub(in crate::run) fn unlike_planned(stage: &StageRecord, traits: &Traits) -> Vec<String> {
     [not_cold(stage, traits), missed_mix(stage)].into_iter().flatten().collect()
 }
 

@@ -1,10 +1,11 @@
 //! Compares the thresholds of the plan with the result of a stage.
 
 use crate::engine::StageResult;
-use crate::metrics::Figures;
+use crate::metrics::{Counter, Counters, Figures};
 use crate::plan::{Metric, Part, Plan, Threshold, TimeKind};
 use crate::record::{
-    AtLeast, HistogramError, Latencies, QuerySeries, StageRecord, ThresholdRecord,
+    AtLeast, CommandRecord, HistogramError, Latencies, LoopRecord, QuerySeries, StageRecord,
+    StoredHistogram, ThresholdRecord,
 };
 use crate::run::parts::Measured;
 
@@ -33,21 +34,135 @@ pub(super) fn thresholds_of(
             (Some(part), metric) => figure_of_part(result, metric, part)?,
         };
         let ended_run = result.breached.as_ref() == Some(threshold);
-        let is_met = |found: AtLeast| match threshold.is_met_from(found.value) {
-            is_met if found.is_bound => is_met == Some(true),
-            _ => threshold.is_met_by(found.value),
-        };
-        Ok(ThresholdRecord {
-            stage: stage.map(str::to_owned),
-            threshold: threshold.clone(),
-            found: found.map(|found| found.value),
-            at_least: found.is_some_and(|found| found.is_bound),
-            // A threshold that ended the run stays breached, even if the last transactions met it again.
-            held: !ended_run && found.is_some_and(is_met),
-            ended_run,
-        })
+        Ok(judged(threshold, found, ended_run, stage))
     };
     plan.thresholds.iter().map(judge).collect()
+}
+
+/// Returns a threshold with its measured value.
+fn judged(
+    threshold: &Threshold,
+    found: Option<AtLeast>,
+    ended_run: bool,
+    stage: Option<&str>,
+) -> ThresholdRecord {
+    let is_met = |found: AtLeast| match threshold.is_met_from(found.value) {
+        is_met if found.is_bound => is_met == Some(true),
+        _ => threshold.is_met_by(found.value),
+    };
+    ThresholdRecord {
+        stage: stage.map(str::to_owned),
+        threshold: threshold.clone(),
+        found: found.map(|found| found.value),
+        at_least: found.is_some_and(|found| found.is_bound),
+        // A threshold that ended the run stays breached, even if the last transactions met it again.
+        held: !ended_run && found.is_some_and(is_met),
+        ended_run,
+    }
+}
+
+/// Returns each threshold with its value in the record of a stage.
+pub(in crate::run) fn thresholds_of_record(
+    stage: &StageRecord,
+    plan: &Plan,
+    name: Option<&str>,
+) -> Result<Vec<ThresholdRecord>, HistogramError> {
+    let of_loop = &stage.session_loop;
+    let unfinished = of_loop.unfinished_histogram.as_ref();
+    let times = |stored: &Option<StoredHistogram>, has_bounds: bool| {
+        let read = |stored| Latencies::stored(stored, unfinished.filter(|_| has_bounds));
+        stored.as_ref().map(read).transpose()
+    };
+    let response = times(&of_loop.response_histogram, true)?;
+    let service = times(&of_loop.histogram, response.is_none())?;
+    let service = service.map_or_else(Latencies::new, Ok)?;
+    let figures = Figures {
+        seconds: stage.seconds,
+        counters: counters_of(stage),
+        waiting: of_loop.schedule.as_ref().map(|schedule| schedule.waiting),
+        is_final: true,
+        service: &service.observed,
+        response: None,
+    };
+    let judge = |threshold: &Threshold| {
+        let found = match (&threshold.part, threshold.metric) {
+            (None, Metric::Time(kind, quantity)) => {
+                let of_kind = of_kind(kind, &service, response.as_ref());
+                of_kind.map(|of| of.figure(quantity)).transpose()?.flatten()
+            }
+            (None, Metric::TransactionsPerS) => exact(Some(stage.throughput.transactions_per_s)),
+            (None, Metric::RowsPerS) => exact(Some(stage.throughput.rows_per_s)),
+            (None, metric) => exact(figures.get(metric)),
+            (Some(Part { probe: Some(name), .. }), metric) => {
+                exact(of_probe(&stage.query_series, name, metric))
+            }
+            (Some(part), metric) => figure_of_recorded_part(of_loop, metric, part)?,
+        };
+        Ok(judged(threshold, found, false, name))
+    };
+    plan.thresholds.iter().map(judge).collect()
+}
+
+/// Returns the counts of a record.
+fn counters_of(stage: &StageRecord) -> Counters {
+    let of_loop = &stage.session_loop;
+    let outcomes = of_loop.outcomes.unwrap_or_default();
+    let late = of_loop.late.map_or((0, 0), |late| (late.transactions, late.skipped));
+    let mut counters = Counters::default();
+    counters.add([
+        (Counter::Transactions, stage.transactions),
+        (Counter::Rows, stage.rows),
+        (Counter::Errors, of_loop.error_count()),
+        (Counter::Failed, outcomes.failed),
+        (Counter::Unknown, outcomes.unknown),
+        (Counter::Late, late.0),
+        (Counter::Skipped, late.1),
+        (Counter::Retries, of_loop.retries),
+        (Counter::Reconnects, of_loop.reconnects),
+    ]);
+    counters
+}
+
+/// Returns the value of a metric for a script or one of its commands in a record. Response times of one of several scripts
+/// are not recorded.
+fn figure_of_recorded_part(
+    of_loop: &LoopRecord,
+    metric: Metric,
+    part: &Part,
+) -> Result<Option<AtLeast>, HistogramError> {
+    let names = of_loop.operations.iter().map(|each| each.name.as_str());
+    let Some(operation) = part.position(names).and_then(|at| of_loop.operations.get(at)) else {
+        return Ok(None);
+    };
+    let own = |command: &&CommandRecord| {
+        command.script == operation.number && part.command.is_none_or(|of| command.number == of)
+    };
+    let commands = || of_loop.commands.iter().filter(own);
+    let count = |pick: fn(&CommandRecord) -> u64| {
+        exact(Some(commands().map(pick).sum::<u64>() as f64))
+    };
+    let figure = |stored: Option<&StoredHistogram>, quantity| {
+        let decoded = stored.map(StoredHistogram::decode).transpose()?;
+        Ok(exact(decoded.and_then(|histogram| histogram.figure(quantity))))
+    };
+    match metric {
+        Metric::Time(kind, _)
+            if part.command.is_none()
+                && of_loop.response_us.is_some()
+                && kind != TimeKind::Service =>
+        {
+            Ok(None)
+        }
+        Metric::Time(_, quantity) if part.command.is_none() => {
+            figure(operation.histogram.as_ref(), quantity)
+        }
+        Metric::Time(_, quantity) => {
+            figure(commands().next().and_then(|command| command.histogram.as_ref()), quantity)
+        }
+        Metric::Errors => Ok(count(|command| command.failures)),
+        Metric::Retries => Ok(count(|command| command.retries)),
+        _ => Ok(None),
+    }
 }
 
 /// Returns each threshold with its value in a stage whose transactions riops did not send.
@@ -60,14 +175,7 @@ pub(super) fn thresholds_of_stage(stage: &StageRecord, plan: &Plan) -> Vec<Thres
             (None, Metric::TransactionsPerS) => Some(stage.throughput.transactions_per_s),
             _ => None,
         };
-        ThresholdRecord {
-            stage: None,
-            threshold: threshold.clone(),
-            found,
-            at_least: false,
-            held: found.is_some_and(|found| threshold.is_met_by(found)),
-            ended_run: false,
-        }
+        judged(threshold, exact(found), false, None)
     };
     plan.thresholds.iter().map(judge).collect()
 }

@@ -34,7 +34,7 @@ const SLOW_INTERVALS_MIN: usize = 3;
 const STALL_SHARE: f64 = 0.1;
 
 /// Returns the warnings about a stage.
-pub(super) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
+pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning> {
     let found = [
         (WarningKind::Outage, outage(stage)),
         (WarningKind::Stalls, stalls(stage, plan)),

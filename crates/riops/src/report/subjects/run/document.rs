@@ -10,6 +10,7 @@ use crate::report::form::{Extras, Form, FormError};
 use crate::report::imported::{not_verified, started};
 use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
+use crate::report::sections::agents::agents;
 use crate::report::sections::bottleneck::{bottleneck, resources};
 use crate::report::sections::condition::condition;
 use crate::report::sections::cost::cost;
@@ -76,6 +77,7 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     what(&mut document, record, words);
     access_paths::lines(&mut document, &summary, words);
     words.details(&mut document, record);
+    agents(&mut document, record);
     if stages.len() == 1 && summary.stage.statement.is_none() {
         details(&mut document, &summary, words);
     }

@@ -20,6 +20,7 @@ use crate::report::flame;
 use crate::report::glossary::glossary_text;
 use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
+use crate::report::sections::agents;
 use crate::report::sections::bottleneck::resources;
 use crate::report::sections::cost;
 use crate::report::sections::failures::{drained, failures, late};
@@ -149,6 +150,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         over_time(record, &id),
         distribution(record, &id),
         errors(record, &id),
+        Section::new(&id, "Agents").with_tables(agents::table(record)),
         Section::new(&id, "Nodes").with_tables(counters::nodes(record)),
         machine(record, &id),
         Section::new(&id, "Database").with_tables(counters::database(record)),

@@ -1,0 +1,179 @@
+//! One record of runs that took place at the same time on the same server, from several clients.
+//!
+//! Counts and histograms are added, so percentiles are those of all transactions. What cannot be added is absent: percentiles
+//! of which only the value is known. Counters of the server are those of the first client, because each of them reads the same
+//! ones. Pure: reads records, and returns one.
+
+mod fit;
+mod series;
+mod session_loop;
+mod stage;
+mod verdict;
+mod window;
+
+use uuid::Uuid;
+
+use crate::plan::{Plan, Stop};
+use crate::record::{
+    AgentRecord, AgentStage, Check, HistogramError, Record, StageRecord, Status, UnknownOutcomes,
+};
+
+/// Failure to merge records.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// The runs are not parts of one load.
+    #[error("cannot merge the runs: {0}")]
+    Unfit(String),
+    /// A histogram is damaged.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+}
+
+/// A run to be merged, with what is known about its client besides its record.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Number, host, clock and heartbeats of the client.
+    pub agent: AgentRecord,
+    /// Its record; `None` if the client was lost.
+    pub record: Option<Record>,
+}
+
+impl Part {
+    /// Returns the part of a client of which nothing else is known. Its number is that of its share, otherwise `number`.
+    #[must_use]
+    pub fn of(number: u32, record: Record) -> Self {
+        let number = record.plan.share.map_or(number, |share| share.agent);
+        let host = record.client.machine.host.clone();
+        Self { agent: AgentRecord { number, host, ..AgentRecord::default() }, record: Some(record) }
+    }
+}
+
+/// Merges runs that took place at the same time. `whole` is the plan that they share, with its thresholds; without it, the
+/// sessions and rates of their plans are added.
+///
+/// # Errors
+/// [`MergeError::Unfit`] if the runs are not parts of one load: their plans, servers or datasets differ, or they did not
+/// take place at the same time.
+pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record, MergeError> {
+    let mut parts = parts;
+    parts.sort_by_key(|part| part.agent.number);
+    let records: Vec<&Record> = parts.iter().filter_map(|part| part.record.as_ref()).collect();
+    let Some(first) = records.first() else {
+        return Err(MergeError::Unfit("no client has a result".to_owned()));
+    };
+    fit::require_fit(&records)?;
+    let plan = whole.cloned().unwrap_or_else(|| plan_of_all(&records));
+    let mut merged = Record {
+        id,
+        started_at: records.iter().map(|each| each.started_at).min().unwrap_or(first.started_at),
+        label: plan.label.clone(),
+        tags: plan.tags.clone(),
+        status: worst(&records),
+        failure: records.iter().find_map(|each| each.failure.clone()),
+        target: first.target.clone(),
+        client: first.client.clone(),
+        agents: Vec::new(),
+        stages: Vec::new(),
+        accesses: Vec::new(),
+        unknown_outcomes: unknown_outcomes(&records),
+        checks: checks(&parts),
+        thresholds: Vec::new(),
+        verdict: crate::record::Verdict::default(),
+        plan,
+        ..(*first).clone()
+    };
+    merged.client.workers = records.iter().map(|each| each.client.workers).sum();
+    let mut judge = verdict::Judge::new(&parts, &mut merged);
+    for number in 0..first.stages.len() {
+        let stages: Vec<&StageRecord> =
+            records.iter().filter_map(|record| record.stages.get(number)).collect();
+        let window = window::Window::of(&stages, judge.plan())?;
+        let stage = stage::merged(&stages, &window, judge.plan())?;
+        judge.add(stage, &window)?;
+    }
+    judge.finish();
+    merged.agents = parts.iter().map(agent).collect();
+    Ok(merged)
+}
+
+/// Returns the plan of clients that were started by hand.
+fn plan_of_all(records: &[&Record]) -> Plan {
+    let Some(first) = records.first() else {
+        return Plan::default();
+    };
+    let sum = |pick: fn(&Plan) -> u32| records.iter().map(|each| pick(&each.plan)).sum::<u32>();
+    let per_s = |plan: &Plan| plan.schedule.per_s().unwrap_or(0.0);
+    let all: f64 = records.iter().map(|each| per_s(&each.plan)).sum();
+    let count = |pick: fn(Stop) -> u64| records.iter().map(|each| pick(each.plan.stop)).sum();
+    Plan {
+        sessions: match first.plan.share {
+            Some(_) => first.plan.sessions,
+            None => sum(|plan| plan.sessions),
+        },
+        workers: sum(|plan| plan.workers),
+        share: None,
+        schedule: first.plan.schedule.scaled(all / per_s(&first.plan).max(f64::MIN_POSITIVE)),
+        stop: match first.plan.stop {
+            Stop::DurationS(seconds) => Stop::DurationS(seconds),
+            Stop::Transactions(_) => Stop::Transactions(count(Stop::count)),
+            Stop::Rows(_) => Stop::Rows(count(Stop::count)),
+        },
+        ..first.plan.clone()
+    }
+}
+
+/// Returns the status of the client whose run ended worst.
+fn worst(records: &[&Record]) -> Status {
+    let has = |status| records.iter().any(|each| each.status == status);
+    [Status::Failed, Status::Interrupted].into_iter().find(|&of| has(of)).unwrap_or(Status::Done)
+}
+
+fn unknown_outcomes(records: &[&Record]) -> Option<UnknownOutcomes> {
+    let found = records.iter().filter_map(|each| each.unknown_outcomes);
+    found.reduce(|sum, each| UnknownOutcomes {
+        applied: sum.applied + each.applied,
+        not_applied: sum.not_applied + each.not_applied,
+        unresolved: sum.unresolved + each.unresolved,
+    })
+}
+
+/// Returns the checks of all clients. If only one of them checked the data, it checked those of all.
+fn checks(parts: &[Part]) -> Vec<Check> {
+    let checked = || {
+        let records = parts.iter().filter_map(|part| Some((part, part.record.as_ref()?)));
+        records.filter(|(_, record)| !record.checks.is_empty())
+    };
+    let several = checked().count() > 1;
+    let named = |part: &Part, check: &Check| {
+        let name = format!("agent {}: {}", part.agent.number, check.name);
+        if several { Check { name, ..check.clone() } } else { check.clone() }
+    };
+    checked().flat_map(|(part, record)| record.checks.iter().map(|each| named(part, each))).collect()
+}
+
+/// Returns the client with its share of each stage.
+fn agent(part: &Part) -> AgentRecord {
+    let Some(record) = &part.record else {
+        return part.agent.clone();
+    };
+    let stage = |stage: &StageRecord| AgentStage {
+        started_at: stage.started_at,
+        seconds: stage.seconds,
+        sessions: stage.sessions,
+        transactions: stage.transactions,
+        transactions_per_s: stage.throughput.transactions_per_s,
+        latency_us: stage.session_loop.latency_us().cloned(),
+        client_cpu: stage.client_cpu.clone(),
+    };
+    AgentRecord {
+        run: Some(record.id),
+        client: Some(record.client.clone()),
+        status: Some(record.status),
+        failure: part.agent.failure.clone().or_else(|| record.failure.clone()),
+        stages: record.stages.iter().map(stage).collect(),
+        ..part.agent.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The session loops of all clients as one.
+
+use std::collections::BTreeMap;
+
+use super::series::{heatmap, queries, series};
+use super::window::Window;
+use crate::metrics::{Slot, steadiness};
+use crate::plan::Plan;
+use crate::record::{
+    CommandRecord, DrainedRecord, Effects, ErrorEntry, Execution, Fairness, Histogram,
+    HistogramError, LateRecord, Latencies, LatencySummary, LockWaits, LoopRecord, NodeRecord,
+    OperationRecord, Outcomes, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
+    StoredHistogram, TableEffects, WarmupRecord,
+};
+use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
+
+/// Other error messages that are kept, as in the run of one client.
+const SAMPLES_MAX: usize = 4;
+
+/// Returns the loops of all clients as one. What only their own histograms would tell is absent.
+pub(super) fn merged(
+    stages: &[&StageRecord],
+    window: &Window,
+    plan: &Plan,
+) -> Result<LoopRecord, HistogramError> {
+    let loops: Vec<&LoopRecord> = stages.iter().map(|stage| &stage.session_loop).collect();
+    let Some(first) = loops.first() else {
+        return Ok(LoopRecord::default());
+    };
+    let sum = |pick: fn(&LoopRecord) -> u64| loops.iter().map(|each| pick(each)).sum::<u64>();
+    let times = times(&loops, window, plan)?;
+    let series = series(stages, window, plan)?;
+    let operations = operations(&loops, times.response_us.as_ref())?;
+    let sessions = stages.iter().map(|stage| stage.sessions).sum();
+    let transactions = stages.iter().map(|stage| stage.transactions).sum::<u64>();
+    let nodes = nodes(&loops, transactions);
+    let rows_each = stages.iter().map(|stage| stage.rows).sum::<u64>() as f64
+        / (transactions as f64).max(1.0);
+    let numbers = |sums: Queries, each: &&LoopRecord| queries(sums, each.queries);
+    let connecting = loops.iter().filter_map(|each| each.connecting_s);
+    let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
+    Ok(LoopRecord {
+        batch: first.batch,
+        update_batch: first.update_batch,
+        method: first.method.clone(),
+        row_bytes: first.row_bytes,
+        outcomes: outcomes(&loops),
+        retries: sum(|each| each.retries),
+        retried: sum(|each| each.retried),
+        connecting_s: connecting.max_by(f64::total_cmp),
+        ended_sessions: loops.iter().flat_map(|each| each.ended_sessions.clone()).collect(),
+        notices: sum(|each| each.notices),
+        reconnects: sum(|each| each.reconnects),
+        queries: loops.iter().fold(Queries::default(), numbers),
+        execution_s: execution(stages),
+        lock_waits: lock_waits(&loops),
+        imbalance: imbalance_of(&nodes),
+        nodes,
+        late: late(&loops),
+        schedule: schedule(&loops),
+        steps: steps(&loops),
+        warmup_in_flight: warmup_in_flight(&loops),
+        server_clock_step_s: steps_s.max_by(|one, two| one.abs().total_cmp(&two.abs())),
+        mix: plan.work.traits().mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
+        operations,
+        commands: commands(&loops)?,
+        // Response times of single transactions are not known.
+        steadiness: (times.response_us.is_none())
+            .then(|| steadiness(&Slot::of_series(&series), rows_each, false))
+            .flatten(),
+        errors: errors(&loops),
+        unknown_commits: sum(|each| each.unknown_commits),
+        drained: drained(&loops),
+        sessions_fairness: fairness(stages),
+        session_details: session_details(&loops),
+        series,
+        ..times
+    })
+}
+
+/// Returns the part of the record with the latencies.
+fn times(loops: &[&LoopRecord], window: &Window, plan: &Plan) -> Result<LoopRecord, HistogramError> {
+    let has_rate = loops.iter().any(|each| each.response_histogram.is_some());
+    let (mut service, mut response) = (Latencies::new()?, Latencies::new()?);
+    for each in loops {
+        if let Some(stored) = &each.histogram {
+            let unfinished = each.unfinished_histogram.as_ref().filter(|_| !has_rate);
+            service.merge(&Latencies::stored(stored, unfinished)?)?;
+        }
+        if let Some(stored) = &each.response_histogram {
+            response.merge(&Latencies::stored(stored, each.unfinished_histogram.as_ref())?)?;
+        }
+    }
+    let mut all = latencies(&service, has_rate.then_some(&response), heatmap(loops, window), plan)?;
+    let of = |pick: fn(&LoopRecord) -> Option<&LatencySummary>| {
+        loops.iter().filter_map(|each| pick(each)).collect::<Vec<_>>()
+    };
+    make_exact(all.service_us.as_mut(), &of(|each| each.service_us.as_ref()));
+    make_exact(all.response_us.as_mut(), &of(|each| each.response_us.as_ref()));
+    Ok(all)
+}
+
+/// Replaces what a stored histogram knows only to its buckets by what the summaries of the clients know.
+fn make_exact(merged: Option<&mut LatencySummary>, parts: &[&LatencySummary]) {
+    let Some(merged) = merged else {
+        return;
+    };
+    merged.min = parts.iter().map(|each| each.min).fold(f64::MAX, f64::min);
+    merged.max = parts.iter().map(|each| each.max).fold(0.0, f64::max);
+    // With lower bounds, the number of values of a mean is not known.
+    if merged.lower_bound_from.is_none() {
+        let sum: f64 = parts.iter().map(|each| each.mean * each.count as f64).sum();
+        merged.mean = sum / (merged.count as f64).max(1.0);
+    }
+}
+
+/// Returns the summary of histograms that were stored, with the exact values of `parts`.
+fn summary(
+    histograms: &[&StoredHistogram],
+    parts: &[&LatencySummary],
+) -> Result<(Option<LatencySummary>, Option<StoredHistogram>), HistogramError> {
+    let Some(all) = Histogram::merged(histograms.iter().copied())? else {
+        return Ok((None, None));
+    };
+    let mut summary = all.summary();
+    make_exact(summary.as_mut(), parts);
+    Ok((summary, Some(all.stored()?)))
+}
+
+fn outcomes(loops: &[&LoopRecord]) -> Option<Outcomes> {
+    loops.iter().filter_map(|each| each.outcomes).reduce(|sum, each| Outcomes {
+        attempted: sum.attempted + each.attempted,
+        succeeded: sum.succeeded + each.succeeded,
+        failed: sum.failed + each.failed,
+        unknown: sum.unknown + each.unknown,
+    })
+}
+
+/// Returns mean and standard deviation over all sessions, from those of each client.
+fn execution(stages: &[&StageRecord]) -> Option<Execution> {
+    let parts: Option<Vec<_>> = stages
+        .iter()
+        .map(|stage| {
+            let found = stage.session_loop.execution_s?;
+            Some((f64::from(stage.sessions), found.mean, found.stdev))
+        })
+        .collect();
+    let (mean, stdev) = mean_stdev(&parts?);
+    Some(Execution { mean, stdev })
+}
+
+fn fairness(stages: &[&StageRecord]) -> Fairness {
+    let of = |stage: &&StageRecord| (stage.sessions, stage.session_loop.sessions_fairness);
+    let parts: Vec<_> = stages.iter().map(of).collect();
+    let weighted: Vec<_> =
+        parts.iter().map(|(count, each)| (f64::from(*count), each.mean, each.stdev)).collect();
+    let (mean, stdev) = mean_stdev(&weighted);
+    Fairness {
+        min: parts.iter().map(|(_, each)| each.min).min().unwrap_or(0),
+        mean,
+        max: parts.iter().map(|(_, each)| each.max).max().unwrap_or(0),
+        stdev,
+    }
+}
+
+/// Returns mean and standard deviation of groups of which number, mean and standard deviation are known.
+fn mean_stdev(groups: &[(f64, f64, f64)]) -> (f64, f64) {
+    let count = groups.iter().map(|(count, ..)| count).sum::<f64>().max(1.0);
+    let mean = groups.iter().map(|(count, mean, _)| count * mean).sum::<f64>() / count;
+    let squares = groups.iter().map(|(count, mean, stdev)| count * (mean * mean + stdev * stdev));
+    (mean, (squares.sum::<f64>() / count - mean * mean).max(0.0).sqrt())
+}
+
+/// Each client samples its own sessions.
+fn lock_waits(loops: &[&LoopRecord]) -> Option<LockWaits> {
+    loops.iter().filter_map(|each| each.lock_waits).reduce(|sum, each| LockWaits {
+        samples: sum.samples.max(each.samples),
+        waiting: sum.waiting + each.waiting,
+    })
+}
+
+fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
+    let mut nodes: Vec<NodeRecord> = Vec::new();
+    for each in loops.iter().flat_map(|each| &each.nodes) {
+        let Some(node) = nodes.iter_mut().find(|node| node.node == each.node) else {
+            nodes.push(NodeRecord { service_us: None, longest_pause_s: None, ..each.clone() });
+            continue;
+        };
+        node.down |= each.down;
+        node.sessions += each.sessions;
+        node.transactions += each.transactions;
+        node.transactions_per_s += each.transactions_per_s;
+        node.errors += each.errors;
+        node.retries += each.retries;
+        node.failed += each.failed;
+        node.unknown_commits += each.unknown_commits;
+        node.reconnects += each.reconnects;
+        node.outages.extend(each.outages.iter().cloned());
+        node.usage = node.usage.or(each.usage);
+    }
+    for node in &mut nodes {
+        node.share = node.transactions as f64 / (transactions as f64).max(1.0);
+    }
+    nodes
+}
+
+fn late(loops: &[&LoopRecord]) -> Option<LateRecord> {
+    loops.iter().filter_map(|each| each.late).reduce(|sum, each| LateRecord {
+        limit_us: sum.limit_us,
+        transactions: sum.transactions + each.transactions,
+        skipped: sum.skipped + each.skipped,
+    })
+}
+
+fn schedule(loops: &[&LoopRecord]) -> Option<ScheduleRecord> {
+    let longest = |one: Option<f64>, two: Option<f64>| {
+        one.into_iter().chain(two).max_by(f64::total_cmp)
+    };
+    let latest = |one: Option<LatencySummary>, two: Option<LatencySummary>| {
+        one.into_iter().chain(two).max_by(|one, two| one.p99.total_cmp(&two.p99))
+    };
+    let schedules = loops.iter().filter_map(|each| each.schedule.clone());
+    schedules.reduce(|sum, each| ScheduleRecord {
+        intended: sum.intended + each.intended,
+        sent: sum.sent + each.sent,
+        skipped: sum.skipped + each.skipped,
+        waiting: sum.waiting + each.waiting,
+        unanswered: sum.unanswered + each.unanswered,
+        oldest_wait_us: sum.oldest_wait_us.max(each.oldest_wait_us),
+        backlog_at_start: sum.backlog_at_start + each.backlog_at_start,
+        lag_max_us: longest(sum.lag_max_us, each.lag_max_us),
+        // The delay of the client that delayed its starts the most.
+        start_lag_us: latest(sum.start_lag_us, each.start_lag_us),
+    })
+}
+
+fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
+    let Some(first) = loops.first() else {
+        return Vec::new();
+    };
+    let of_step = |number: usize| {
+        let same = loops.iter().filter_map(move |each| each.steps.get(number).cloned());
+        same.reduce(|mut sum, each| {
+            sum.step.from_per_s += each.step.from_per_s;
+            sum.step.to_per_s += each.step.to_per_s;
+            sum.due += each.due;
+            sum.answered += each.answered;
+            sum.failed += each.failed;
+            sum.skipped += each.skipped;
+            sum.unanswered += each.unanswered;
+            sum.not_started += each.not_started;
+            sum.response_us = None;
+            sum
+        })
+    };
+    (0..first.steps.len()).filter_map(of_step).collect()
+}
+
+fn warmup_in_flight(loops: &[&LoopRecord]) -> Option<WarmupRecord> {
+    loops.iter().filter_map(|each| each.warmup_in_flight).reduce(|sum, each| WarmupRecord {
+        transactions: sum.transactions + each.transactions,
+        occupied_s: sum.occupied_s + each.occupied_s,
+    })
+}
+
+fn drained(loops: &[&LoopRecord]) -> DrainedRecord {
+    loops.iter().fold(DrainedRecord::default(), |sum, each| DrainedRecord {
+        transactions: sum.transactions + each.drained.transactions,
+        max_us: sum.max_us.max(each.drained.max_us),
+        lost: sum.lost + each.drained.lost,
+    })
+}
+
+fn effects(sum: Effects, each: Effects) -> Effects {
+    Effects {
+        inserted: sum.inserted + each.inserted,
+        reinserted: sum.reinserted + each.reinserted,
+        deleted: sum.deleted + each.deleted,
+        added: sum.added + each.added,
+    }
+}
+
+fn tables<'a>(all: impl Iterator<Item = &'a TableEffects>) -> Vec<TableEffects> {
+    let mut tables: BTreeMap<u32, TableEffects> = BTreeMap::new();
+    for each in all {
+        let sum = tables.entry(each.table).or_insert(TableEffects { table: each.table, ..TableEffects::default() });
+        sum.inserted += each.inserted;
+        sum.reinserted += each.reinserted;
+        sum.deleted += each.deleted;
+        sum.added += each.added;
+    }
+    tables.into_values().collect()
+}
+
+/// Returns the kinds of transactions. With a rate, the response times of one of several kinds are not known.
+fn operations(
+    loops: &[&LoopRecord],
+    response_us: Option<&LatencySummary>,
+) -> Result<Vec<OperationRecord>, HistogramError> {
+    let mut groups: BTreeMap<(usize, &str), Vec<&OperationRecord>> = BTreeMap::new();
+    for each in loops.iter().flat_map(|each| &each.operations) {
+        groups.entry((each.number, &each.name)).or_default().push(each);
+    }
+    let is_single = groups.len() == 1;
+    let merged = groups.into_iter().map(|((number, name), parts)| {
+        let sum = |pick: fn(&OperationRecord) -> u64| parts.iter().map(|each| pick(each)).sum();
+        let all = |pick: fn(&OperationRecord) -> Effects| {
+            parts.iter().map(|each| pick(each)).fold(Effects::default(), effects)
+        };
+        let histograms: Vec<_> = parts.iter().filter_map(|each| each.histogram.as_ref()).collect();
+        let summaries: Vec<_> = parts.iter().filter_map(|each| each.service_us.as_ref()).collect();
+        let (service_us, histogram) = summary(&histograms, &summaries)?;
+        Ok(OperationRecord {
+            number,
+            name: name.to_owned(),
+            transactions: sum(|each| each.transactions),
+            rows: sum(|each| each.rows),
+            acknowledged_transactions: sum(|each| each.acknowledged_transactions),
+            acknowledged_rows: sum(|each| each.acknowledged_rows),
+            unknown_rows: sum(|each| each.unknown_rows),
+            effects: all(|each| each.effects),
+            unknown_effects: all(|each| each.unknown_effects),
+            tables: tables(parts.iter().flat_map(|each| &each.tables)),
+            unknown_tables: tables(parts.iter().flat_map(|each| &each.unknown_tables)),
+            blocks_per_transaction: None,
+            failed: sum(|each| each.failed),
+            retried: sum(|each| each.retried),
+            unknown: sum(|each| each.unknown),
+            skipped: sum(|each| each.skipped),
+            service_us: service_us.filter(|_| is_single || response_us.is_none()),
+            response_us: response_us.filter(|_| is_single).cloned(),
+            histogram,
+        })
+    });
+    merged.collect()
+}
+
+fn commands(loops: &[&LoopRecord]) -> Result<Vec<CommandRecord>, HistogramError> {
+    let mut groups: BTreeMap<(usize, usize), Vec<&CommandRecord>> = BTreeMap::new();
+    for each in loops.iter().flat_map(|each| &each.commands) {
+        groups.entry((each.script, each.number)).or_default().push(each);
+    }
+    let merged = groups.into_values().map(|parts| {
+        let histograms: Vec<_> = parts.iter().filter_map(|each| each.histogram.as_ref()).collect();
+        let summaries: Vec<_> = parts.iter().filter_map(|each| each.service_us.as_ref()).collect();
+        let (service_us, histogram) = summary(&histograms, &summaries)?;
+        let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+        for (sqlstate, count) in parts.iter().flat_map(|each| &each.errors) {
+            *errors.entry(sqlstate.clone()).or_default() += count;
+        }
+        Ok(CommandRecord {
+            service_us,
+            histogram,
+            failures: parts.iter().map(|each| each.failures).sum(),
+            retries: parts.iter().map(|each| each.retries).sum(),
+            errors,
+            ..parts.first().map(|each| (*each).clone()).unwrap_or_default()
+        })
+    });
+    merged.collect()
+}
+
+fn errors(loops: &[&LoopRecord]) -> Vec<ErrorEntry> {
+    let longest = |one: Option<f64>, two: Option<f64>| {
+        one.into_iter().chain(two).max_by(f64::total_cmp)
+    };
+    let mut errors: Vec<ErrorEntry> = Vec::new();
+    for each in loops.iter().flat_map(|each| &each.errors) {
+        let Some(sum) = errors.iter_mut().find(|sum| sum.sqlstate == each.sqlstate) else {
+            errors.push(each.clone());
+            continue;
+        };
+        sum.count += each.count;
+        sum.retried += each.retried;
+        sum.attempts_s += each.attempts_s;
+        for sample in std::iter::once(&each.sample).chain(&each.more_samples) {
+            let is_new = sum.sample != *sample && !sum.more_samples.contains(sample);
+            if is_new && sum.more_samples.len() < SAMPLES_MAX {
+                sum.more_samples.push(sample.clone());
+            }
+        }
+        sum.without_success_s = longest(sum.without_success_s, each.without_success_s);
+        sum.below_90_percent_s = longest(sum.below_90_percent_s, each.below_90_percent_s);
+        sum.until_90_percent_s = longest(sum.until_90_percent_s, each.until_90_percent_s);
+    }
+    errors.sort_by(|one, two| two.count.cmp(&one.count).then(one.sqlstate.cmp(&two.sqlstate)));
+    errors
+}
+
+/// Returns the sessions of all clients, numbered through; none if there are too many.
+fn session_details(loops: &[&LoopRecord]) -> Vec<SessionRecord> {
+    let all = loops.iter().flat_map(|each| &each.session_details);
+    let all: Vec<_> =
+        (1..).zip(all).map(|(number, each)| SessionRecord { number, ..each.clone() }).collect();
+    let is_complete = loops.iter().all(|each| !each.session_details.is_empty());
+    if all.len() <= SESSIONS_STORED_MAX && is_complete { all } else { Vec::new() }
+}

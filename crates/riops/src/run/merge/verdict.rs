@@ -1,0 +1,190 @@
+//! Whether the result of several clients is valid, from what each of them found and from what they found together.
+
+use super::window::{VALID_SHARE, Window};
+use super::{MergeError, Part};
+use crate::plan::Plan;
+use crate::record::{Record, StageRecord, Warning, WarningKind};
+use crate::run::verdict::{STRICT, strict_reasons, thresholds_of_record, unlike_planned, warnings};
+use crate::units::percent;
+
+/// Name of the processes of riops, as the kernel shows it.
+const PROCESS: &str = "riops";
+
+/// Adds the stages to the merged record, and judges them.
+pub(super) struct Judge<'a> {
+    parts: &'a [Part],
+    merged: &'a mut Record,
+    /// Whether the runs have several stages. Each is then named.
+    several: bool,
+    /// Reasons and warnings of clients, with the numbers of those that found them.
+    reasons: Vec<(String, Vec<u32>)>,
+    warnings: Vec<(Warning, Vec<u32>)>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(parts: &'a [Part], merged: &'a mut Record) -> Self {
+        let mut stages = parts.iter().filter_map(|part| Some(part.record.as_ref()?.stages.len()));
+        let several = stages.next().is_some_and(|stages| stages > 1);
+        let mut judge =
+            Self { parts, merged, several, reasons: Vec::new(), warnings: Vec::new() };
+        for part in parts {
+            judge.add_part(part);
+        }
+        judge
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.merged.plan
+    }
+
+    /// Adds what a client found.
+    fn add_part(&mut self, part: &Part) {
+        let number = part.agent.number;
+        let Some(record) = &part.record else {
+            let failure = part.agent.failure.as_deref().unwrap_or("its results are missing");
+            return self.reason(number, failure);
+        };
+        for reason in record.verdict.reasons.iter().filter(|reason| !reason.ends_with(STRICT)) {
+            self.reason(number, reason);
+        }
+        if let Some(failure) = &part.agent.failure {
+            self.reason(number, failure);
+        }
+        let own = self.ids();
+        for stage in &record.stages {
+            let cpus = self.shares_host(part).then(|| record.client.machine.counted_cpus());
+            let stage = without_clients(stage, &own, cpus);
+            let found = warnings(&stage, &record.plan);
+            if self.merged.plan.strict {
+                for reason in strict_reasons(&stage, &record.plan, &found) {
+                    self.reason(number, &reason);
+                }
+            }
+            found.into_iter().for_each(|warning| self.warning(number, warning));
+        }
+        // These do not follow from a stage.
+        let other = |warning: &&Warning| {
+            matches!(warning.kind, WarningKind::Statement | WarningKind::PlanChange)
+        };
+        for warning in record.verdict.warnings.iter().filter(other) {
+            self.warning(number, warning.clone());
+        }
+        self.merged.accesses.extend(record.accesses.iter().cloned());
+        self.add_users(part, record, &own);
+    }
+
+    /// Adds the other users of the dataset that are none of the clients.
+    fn add_users(&mut self, part: &Part, record: &Record, own: &[String]) {
+        let Some(dataset) = &record.target.dataset else {
+            return;
+        };
+        let is_own = |user: &String| own.iter().any(|id| user.contains(id));
+        let others: Vec<_> = dataset.other_users.iter().filter(|user| !is_own(user)).cloned().collect();
+        if let Some(merged) = &mut self.merged.target.dataset {
+            merged.other_users.retain(|user| !is_own(user));
+        }
+        if !others.is_empty() {
+            let text = format!("others used the dataset: {}", others.join("; "));
+            if self.merged.plan.strict {
+                self.reason(part.agent.number, &format!("disturbed: {text}{STRICT}"));
+            }
+            let kind = WarningKind::SharedDataset;
+            self.warning(part.agent.number, Warning { kind, stage: None, text });
+        }
+    }
+
+    /// Returns the ids of the runs of all clients, which are in the names of their sessions.
+    fn ids(&self) -> Vec<String> {
+        self.parts.iter().filter_map(|part| Some(part.record.as_ref()?.id.to_string())).collect()
+    }
+
+    /// Whether another client is on the same machine.
+    fn shares_host(&self, part: &Part) -> bool {
+        let same = |other: &&Part| other.agent.host == part.agent.host;
+        self.parts.iter().filter(same).count() > 1
+    }
+
+    fn reason(&mut self, agent: u32, text: &str) {
+        match self.reasons.iter_mut().find(|(known, _)| known == text) {
+            Some((_, agents)) if agents.contains(&agent) => {}
+            Some((_, agents)) => agents.push(agent),
+            None => self.reasons.push((text.to_owned(), vec![agent])),
+        }
+    }
+
+    fn warning(&mut self, agent: u32, warning: Warning) {
+        match self.warnings.iter_mut().find(|(known, _)| *known == warning) {
+            Some((_, agents)) if agents.contains(&agent) => {}
+            Some((_, agents)) => agents.push(agent),
+            None => self.warnings.push((warning, vec![agent])),
+        }
+    }
+
+    /// Adds a merged stage.
+    pub(super) fn add(
+        &mut self,
+        stage: StageRecord,
+        window: &Window,
+    ) -> Result<(), MergeError> {
+        let name = self.several.then(|| stage.name.clone());
+        let traits = self.merged.plan.work.traits();
+        let mut reasons = unlike_planned(&stage, &traits);
+        let share = window.common_share();
+        if share < VALID_SHARE {
+            reasons.push(format!(
+                "all clients measured in only {} of the time, {:.1} s: the latencies include times in which some did not",
+                percent(share),
+                window.common_s
+            ));
+        }
+        self.merged.verdict.reasons.extend(reasons);
+        let thresholds = thresholds_of_record(&stage, &self.merged.plan, name.as_deref())?;
+        self.merged.thresholds.extend(thresholds);
+        self.merged.stages.push(stage);
+        Ok(())
+    }
+
+    /// Adds the reasons and warnings of the clients.
+    pub(super) fn finish(self) {
+        let all = self.parts.len();
+        let prefix = |agents: &[u32]| match agents {
+            agents if agents.len() == all => String::new(),
+            [agent] => format!("agent {agent}: "),
+            agents => {
+                let numbers: Vec<_> = agents.iter().map(u32::to_string).collect();
+                format!("agents {}: ", numbers.join(", "))
+            }
+        };
+        let own = std::mem::take(&mut self.merged.verdict.reasons);
+        let of_agents =
+            self.reasons.iter().map(|(text, agents)| format!("{}{text}", prefix(agents)));
+        self.merged.verdict.reasons = of_agents.chain(own).collect();
+        self.merged.verdict.warnings = self
+            .warnings
+            .into_iter()
+            .map(|(warning, agents)| Warning {
+                text: format!("{}{}", prefix(&agents), warning.text),
+                ..warning
+            })
+            .collect();
+        self.merged.verdict.valid = self.merged.verdict.reasons.is_empty();
+    }
+}
+
+/// Returns a stage whose neighbors are none of the clients. `own` are the ids of their runs. `cpus` are the processors of the
+/// machine if others of them are on it.
+fn without_clients(stage: &StageRecord, own: &[String], cpus: Option<usize>) -> StageRecord {
+    let mut stage = stage.clone();
+    let Some(neighbors) = &mut stage.neighbors else {
+        return stage;
+    };
+    neighbors.sessions.retain(|each| !own.iter().any(|id| each.name.contains(id.as_str())));
+    if let Some(cpus) = cpus {
+        let (clients, others): (Vec<_>, _) =
+            neighbors.processes.drain(..).partition(|process| process.name == PROCESS);
+        neighbors.processes = others;
+        let used = clients.iter().map(|each| each.cpus).sum::<f64>() / cpus.max(1) as f64;
+        neighbors.cpu_share = neighbors.cpu_share.map(|share| (share - used).max(0.0));
+    }
+    stage
+}
