@@ -8,6 +8,7 @@ mod completion;
 mod experiment;
 mod failure;
 mod file;
+mod fleet;
 mod given;
 #[cfg(test)]
 mod help_tests;

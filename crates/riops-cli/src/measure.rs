@@ -1,9 +1,11 @@
 //! Runs a plan once: passes its events to the observers, and stores and prints its record.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
+use riops::fleet::Fleet;
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::probe::sampler::OnPoint;
 use riops::record::Point;
@@ -13,6 +15,7 @@ use riops::run::{self, Observer};
 use riops::units::text::one_line;
 
 use crate::args::GraphOptions;
+use crate::fleet::InFleet;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
 use crate::live::Live;
 use crate::screen::Screen;
@@ -45,8 +48,12 @@ pub(crate) struct Runner<'a> {
     pub(crate) runs: &'a StoredRuns<'a>,
     pub(crate) target: &'a Target,
     pub(crate) live: Live,
+    /// The fleet whose agent this is.
+    pub(crate) fleet: Option<Fleet>,
     pub(crate) screen_ui: Ui,
     pub(crate) ui: Ui,
+    /// The exit code, if it is not that of the record: of a fleet.
+    pub(crate) code: Option<ExitCode>,
 }
 
 impl Runner<'_> {
@@ -84,11 +91,29 @@ impl Runner<'_> {
         let mut shown = Streamed { stream, intervals, plan };
         let mut watched = Tee(&mut screen, &mut shown);
         let mut observer = Tee(&mut watched, &mut self.live);
-        let result = run::run(plan, &self.target.server(), self.ui.interrupt, &mut observer);
+        let (server, interrupt) = (self.target.server(), self.ui.interrupt);
+        let mut of_fleet = None;
+        let result = match &mut self.fleet {
+            None => run::run(plan, &server, interrupt, &mut observer),
+            Some(fleet) => {
+                let mut observer =
+                    InFleet { fleet, observer: &mut observer, ui: self.ui, result: None };
+                let result = run::run(plan, &server, interrupt, &mut observer);
+                of_fleet = observer.result;
+                result.inspect_err(|error| fleet.fail(&error.to_string()))
+            }
+        };
         let record = result.map_err(|error| {
             self.live.failed(&error);
             self.target.with_grants(error, access(plan))
         })?;
+        let record = match of_fleet.transpose()? {
+            Some((merged, code)) => {
+                self.code = Some(code);
+                merged.unwrap_or(record)
+            }
+            None => record,
+        };
         Ok((record, printed.and(stored.context("cannot store the run"))))
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use riops::record::{DiskLimit, Record};
 use riops::run::{History, NoHistory};
 use riops::store::live::sink_of;
-use riops::store::{self, Store, StoreLocation};
+use riops::store::{self, Store, StoreError, StoreLocation};
 
 use crate::args::ResultOptions;
 use crate::live::OpenFeed;
@@ -17,7 +17,7 @@ use crate::{stored, unstored};
 pub(crate) struct StoredRuns<'a> {
     /// Store that the run is saved to; `None` with `--no-store`.
     store: Option<Box<dyn Store>>,
-    /// Where that store is.
+    /// Where the run is saved to.
     location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Box<dyn Store>>>,
@@ -33,12 +33,16 @@ impl<'a> StoredRuns<'a> {
             let found = location.insert(stored::location(&options.store, ui)?);
             store.insert(store::open(found, ui.interrupt)?).require_writable()?;
         }
+        // Of many agents, only one saves a run.
+        if options.fleet.fleet.is_some() {
+            store = None;
+        }
         Ok(Self { store, location, history_only: OnceCell::new(), options, ui })
     }
 
     /// Whether the run is stored.
     pub(crate) fn is_open(&self) -> bool {
-        self.store.is_some()
+        self.location.is_some()
     }
 
     /// Where the run is published while it is in progress; `None` if it is not stored.
@@ -49,11 +53,26 @@ impl<'a> StoredRuns<'a> {
 
     /// Saves the record. Returns a text for the output, the location or the error, and the result.
     pub(crate) fn save(&self, record: &Record) -> (String, Result<()>) {
-        let Some(store) = &self.store else {
+        let Some(location) = &self.location else {
             return ("no (--no-store)".to_owned(), Ok(()));
         };
-        match store.save(record) {
-            Ok(()) => (format!("{} in {}", record.id, store.location()), Ok(())),
+        let opened = match &self.store {
+            Some(_) => Ok(None),
+            None => store::open(location, self.ui.interrupt).map(Some),
+        };
+        let save = |opened: Option<Box<dyn Store>>| {
+            let Some(store) = self.store.as_ref().or(opened.as_ref()) else {
+                return Ok(location.to_string());
+            };
+            match store.save(record) {
+                // By an agent that has ended since.
+                Err(StoreError::Exists(_)) if !record.agents.is_empty() => Ok(()),
+                saved => saved,
+            }?;
+            Ok(store.location())
+        };
+        match opened.and_then(save) {
+            Ok(location) => (format!("{} in {location}", record.id), Ok(())),
             // A failed save must not prevent the result from being printed.
             Err(error) => {
                 let error = unstored::keep(record, &error);
@@ -63,6 +82,9 @@ impl<'a> StoredRuns<'a> {
     }
 
     fn history(&self) -> &dyn History {
+        if self.options.fleet.fleet.is_some() {
+            return &NoHistory;
+        }
         let existing = || stored::open_if_present(&self.options.store, self.ui).ok().flatten();
         match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
             Some(store) => store,

@@ -1,6 +1,7 @@
 //! Several observers of one run.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use riops::dataset::prepare::{Prepared, Progress};
 use riops::plan::Plan;
@@ -57,6 +58,14 @@ impl Observer for Tee<'_> {
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
         both_points(self.0.step(name, growth), self.1.step(name, growth))
+    }
+
+    fn agree_start(&mut self) -> Result<Option<Instant>, String> {
+        Ok(self.0.agree_start()?.or(self.1.agree_start()?))
+    }
+
+    fn settled(&mut self) -> bool {
+        self.0.settled() && self.1.settled()
     }
 
     fn history(&self) -> &dyn History {

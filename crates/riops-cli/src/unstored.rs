@@ -5,14 +5,13 @@ use std::path::Path;
 
 use riops::host::OutputFile;
 use riops::record::Record;
-use riops::store::StoreError;
 use riops::units::text::json_text;
 
 use crate::hints::quoted;
 
 /// Writes the record to a file in the current directory, otherwise in the directory for temporary files. Returns the
 /// error with the path of the file and the command that stores it later.
-pub(crate) fn keep(record: &Record, error: &StoreError) -> anyhow::Error {
+pub(crate) fn keep(record: &Record, error: &dyn std::error::Error) -> anyhow::Error {
     let name = format!("riops-run-{}.json", record.id);
     let folders = [std::env::current_dir().ok(), Some(std::env::temp_dir())];
     let mut failures = Vec::new();

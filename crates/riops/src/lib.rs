@@ -34,6 +34,8 @@ pub mod run;
 
 pub mod store;
 
+pub mod fleet;
+
 pub mod experiment;
 
 pub mod import;

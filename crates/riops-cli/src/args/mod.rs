@@ -2,6 +2,7 @@
 
 mod cbc;
 mod compare;
+pub(crate) mod fleet;
 mod live;
 mod load;
 mod observe;

@@ -15,6 +15,7 @@ use riops::record::Record;
 use riops::report::{self, Scale};
 use riops::units::{Count, Span, UnitError};
 
+use super::fleet::FleetOptions;
 use super::live::LiveOptions;
 use super::parsers::{
     Switch, choice, name_of, or_default, parse_pair, parse_png, parse_time_with_unit,
@@ -232,6 +233,8 @@ pub(crate) struct ResultOptions {
     pub(crate) repeat: RepeatOptions,
     #[command(flatten)]
     pub(crate) live: LiveOptions,
+    #[command(flatten)]
+    pub(crate) fleet: FleetOptions,
 }
 
 /// Repeated runs

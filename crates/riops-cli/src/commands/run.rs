@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use riops::fleet::Fleet;
 use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
@@ -17,6 +18,7 @@ use super::repeat::Repeats;
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
+use crate::fleet;
 use crate::live::Live;
 use crate::measure::{Runner, as_in_form, exit_code_in};
 use crate::stored_runs::StoredRuns;
@@ -95,14 +97,19 @@ fn perform(
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let session_detail = session_detail.map(SessionDetail::open).transpose()?;
+    let in_fleet = fleet::require_valid(keep)?;
     let runs = StoredRuns::open(keep, ui)?;
-    let live = Live::open(&keep.live, runs.feed(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
     run::allow_sessions(plan.sessions, plan.workers)?;
     let target = Target::open(target_options, ui)?;
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
         target.announce_another_server(before, ui);
     }
+    let fleet = in_fleet.then(|| fleet::join(keep, plan, &target, ui)).transpose()?;
+    let of_agent = fleet.as_ref().map(Fleet::plan).transpose()?;
+    let plan = of_agent.as_ref().unwrap_or(plan);
+    // The first agent publishes the run of all.
+    let live = Live::open(&keep.live, runs.feed().filter(|_| plan.is_first()), ui)?;
     // Several runs are printed one after the other.
     let stream = form.stream().filter(|_| repeats.is_none());
     let hides_intervals = keep.live.interval_json || keep.no_intervals || stream.is_some();
@@ -115,8 +122,10 @@ fn perform(
         runs: &runs,
         target: &target,
         live,
+        fleet,
         screen_ui,
         ui,
+        code: None,
     };
     if let Some(repeats) = repeats {
         let result = repeats.run(plan, &mut runner);
@@ -124,12 +133,13 @@ fn perform(
         return result;
     }
     let (record, published) = runner.measure(plan, &as_in_form)?;
+    let code = runner.code;
     drop(runner);
     let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
     let drawn = drawn.and(session_detail.map_or(Ok(()), |detail| detail.write(&record)));
     target.close()?;
     published?;
-    let code = ExitCode::from(exit_code_in(form, &record));
+    let code = code.unwrap_or_else(|| ExitCode::from(exit_code_in(form, &record)));
     match drawn {
         Err(error) if code == ExitCode::SUCCESS => Err(error),
         drawn => {

@@ -27,6 +27,11 @@ impl MonotonicClock {
         Self { started: Instant::now(), origin_ns: system_ns() }
     }
 
+    /// Returns the time at an instant; zero if it is before the start of the clock.
+    pub(super) fn at(self, instant: Instant) -> Nanos {
+        instant.saturating_duration_since(self.started).into()
+    }
+
     /// Returns the instant at which the clock was zero.
     pub(super) fn started(self) -> Instant {
         self.started

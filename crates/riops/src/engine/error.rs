@@ -52,6 +52,9 @@ pub enum EngineError {
         /// The server's plan, one node per line.
         found: String,
     },
+    /// The clients that share the plan did not agree on a start.
+    #[error("nothing was measured: {0}")]
+    NoStart(String),
     /// A worker thread exited without a report.
     #[error("a worker thread exited unexpectedly")]
     WorkerLost,

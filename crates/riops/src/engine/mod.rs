@@ -229,7 +229,7 @@ pub fn run_stage(
     } else {
         start_workers(sessions, workers, &shared)?
     };
-    let mut run = StageRun { shared: &shared, handles, received, head_start: HEAD_START };
+    let mut run = StageRun { shared: &shared, handles, received, head_start: HEAD_START, start_at: None };
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {
@@ -237,6 +237,7 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
+    run.start_at = observer.agree_start().map_err(EngineError::NoStart)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let names = (stage.operations, stage.commands);
     let mut result = run.measure(stage.name, names, before, probe, observer)?;

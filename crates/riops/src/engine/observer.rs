@@ -1,6 +1,7 @@
 //! The interface through which a run reports its progress and queries earlier runs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::dataset::prepare::{Prepared, Progress};
 use crate::plan::Plan;
@@ -46,6 +47,15 @@ pub trait Observer {
     /// Called when all sessions of the stage are connected.
     fn connected(&mut self, _sessions: usize) {}
 
+    /// Called when all sessions of a stage are connected. Returns when its first transaction starts: of several clients,
+    /// all start at the same time. `None`: at once.
+    ///
+    /// # Errors
+    /// The reason why the stage cannot start.
+    fn agree_start(&mut self) -> Result<Option<Instant>, String> {
+        Ok(None)
+    }
+
     /// Called when the measurement starts.
     fn measuring(&mut self) {}
 
@@ -63,6 +73,12 @@ pub trait Observer {
 
     /// Called after such a statement, with its duration in seconds.
     fn step_done(&mut self, _seconds: f64) {}
+
+    /// Called when the changes of the run are in the ledger. Returns whether this run verifies the data: of several clients,
+    /// one does, when the changes of all are in the ledger.
+    fn settled(&mut self) -> bool {
+        true
+    }
 
     /// Receives the complete record, which must be stored here: the run cleans up afterwards, and a failure
     /// of the cleanup must not lose the result.

@@ -84,6 +84,8 @@ pub(super) struct Session {
     pub(super) postponed: usize,
     /// Number of transactions that were started.
     pub(super) started: u64,
+    /// Number of transactions after which it ends.
+    pub(super) most: u64,
     /// Number of transactions on this connection.
     pub(super) since_connect: u64,
     /// Number of the node that it is connected to, from 0.
@@ -200,6 +202,7 @@ impl Session {
             process: 0,
             backend: None,
             started: 0,
+            most: u64::MAX,
             since_connect: 0,
             node: 0,
             dialect: Dialect::default(),
@@ -288,9 +291,9 @@ impl Session {
         !self.spare.is_empty()
     }
 
-    /// Returns whether the generator may have another transaction.
+    /// Returns whether there may be another transaction.
     pub(super) fn has_next(&self) -> bool {
-        self.answers.generator.has_next()
+        self.started < self.most && self.answers.generator.has_next()
     }
 
     /// Counts the next transaction as started without executing it. Returns its operation, if it is known.

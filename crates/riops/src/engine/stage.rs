@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clock::Clock;
 use super::error::EngineError;
@@ -21,7 +21,7 @@ use super::worker::{WorkerEvent, add_unclaimed};
 use crate::metrics::{TimeSeries, Timeline};
 use crate::plan::Schedule;
 use crate::probe::Probe;
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 use crate::workload::ScriptCommand;
 use crate::workload::keys::{Purpose, stream};
 use riops_script::random::Random;
@@ -33,6 +33,8 @@ pub(super) struct StageRun<'a> {
     pub(super) received: Receiver<(usize, WorkerEvent)>,
     /// Delay between the last session's connect and the first transaction.
     pub(super) head_start: Duration,
+    /// When the first transaction starts, if several clients have agreed on it.
+    pub(super) start_at: Option<Instant>,
 }
 
 impl StageRun<'_> {
@@ -57,9 +59,10 @@ impl StageRun<'_> {
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<StageResult, EngineError> {
-        let Self { shared, handles, received, head_start } = self;
+        let Self { shared, handles, received, head_start, start_at } = self;
         let plan = &shared.plan;
-        let start = shared.clock.now().after(head_start.into());
+        let earliest = shared.clock.now().after(head_start.into());
+        let start = start_at.map_or(earliest, |at| shared.clock.at(at).max(earliest));
         let measure_start = start.after(plan.warmup().into());
         let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
         let window = Arc::new(window.with_schedule(&plan.schedule));
@@ -71,6 +74,9 @@ impl StageRun<'_> {
         }
         let mut timeline = Timeline::new(handles.len(), plan.interval_s, plan.percentile);
         let open_loop = plan.schedule != Schedule::Closed;
+        if plan.share.is_some() {
+            timeline.keep_histograms();
+        }
         if plan.abort_on_threshold {
             timeline.enable_total(open_loop)?;
         }
@@ -124,11 +130,16 @@ impl StageRun<'_> {
 /// Returns the intended starts; `None` in the closed loop.
 fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unclaimed>> {
     let plan = &shared.plan;
+    // Evenly spaced starts of several clients alternate, and random ones are independent.
+    let (agent, agents) = plan.share.map_or((0, 1), |share| (share.agent, share.agents));
     let gaps = match shared.streams.first() {
-        Some([starts, _]) => Gaps::Pgbench(Random::new(*starts)),
-        None => Gaps::Own(stream(plan.seed, Purpose::Arrivals, 0)),
+        Some([starts, _]) if plan.share.is_none() => Gaps::Pgbench(Random::new(*starts)),
+        _ => Gaps::Own(stream(plan.seed, Purpose::Arrivals, agent.into())),
     };
-    let arrivals = Arrivals::new(&plan.schedule, start, measure_start, gaps)?;
+    let gap_s = plan.schedule.per_s().map_or(0.0, |per_s| 1.0 / per_s);
+    let later = Span::of_seconds(gap_s * f64::from(agent) / f64::from(agents.max(1)));
+    let anchor = measure_start.after(later.0.into());
+    let arrivals = Arrivals::new(&plan.schedule, start, anchor, gaps)?;
     Some(Arc::new(Unclaimed::new(arrivals)))
 }
 

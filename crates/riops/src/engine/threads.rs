@@ -230,12 +230,9 @@ fn open_session(
         opening::open_on_any_node(&setup, number, true, &shared.nodes, &shared.interrupt)
     })?;
     findings::merge(findings, std::mem::take(&mut opened.findings));
-    Ok(Session::new(
-        number,
-        setup,
-        generator,
-        shared.plan.pipeline as usize,
-        shared.operations,
-        opened,
-    ))
+    let plan = &shared.plan;
+    let depth = plan.pipeline as usize;
+    let mut session = Session::new(number, setup, generator, depth, shared.operations, opened);
+    session.most = plan.transactions_of(number).unwrap_or(u64::MAX);
+    Ok(session)
 }

@@ -1,7 +1,7 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::Counters;
-use crate::record::{Checkpoint, Histogram, HistogramError, Point};
+use crate::record::{Checkpoint, Histogram, HistogramError, Point, PointHistograms};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
@@ -103,6 +103,12 @@ impl IntervalPart {
         point.count(&self.counters);
         point.set_latencies(|percent| at(service, percent), |percent| at(response, percent));
         point
+    }
+
+    /// Returns the histograms for the point of a series; `None` if one cannot be encoded.
+    pub(super) fn histograms(&self) -> Option<Box<PointHistograms>> {
+        let response = self.response.as_ref().map(Histogram::stored).transpose().ok()?;
+        Some(Box::new(PointHistograms { service: self.service.stored().ok()?, response }))
     }
 
     /// Returns the intervals since the previous checkpoint, which this part has summed up, as a checkpoint.

@@ -50,6 +50,8 @@ pub struct Timeline {
     /// Sum of all closed intervals, if requested.
     total: Option<IntervalPart>,
     segment: Option<Segment>,
+    /// Whether the points keep the histograms of their intervals.
+    keeps_histograms: bool,
 }
 
 /// The intervals since the last checkpoint.
@@ -87,7 +89,13 @@ impl Timeline {
             heatmap: Heatmap::new(interval_s),
             total: None,
             segment: None,
+            keeps_histograms: false,
         }
+    }
+
+    /// Keeps the histograms of the intervals in their points, so that these can be merged with those of other clients.
+    pub fn keep_histograms(&mut self) {
+        self.keeps_histograms = true;
     }
 
     /// Starts summing up the intervals that become complete.
@@ -227,6 +235,9 @@ impl Timeline {
             let _ = total.merge(&sum);
         }
         let mut point = sum.point(start_s + seconds, seconds, self.percentile);
+        if self.keeps_histograms {
+            point.histograms = sum.histograms();
+        }
         if let Some(segment) = &mut self.segment {
             let _ = segment.sum.merge(&sum);
             if segment.checkpoints.front() == Some(&self.closed) {

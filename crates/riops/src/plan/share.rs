@@ -49,6 +49,25 @@ impl Plan {
         self.share.map_or(self.sessions, |share| share.sessions_of(self.sessions))
     }
 
+    /// Whether this client prepares what all clients need: it is the only one, or the first.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.share.is_none_or(|share| share.agent == 0)
+    }
+
+    /// Returns the number of transactions after which a session of this client, counted from 0, ends: of several clients,
+    /// each session has a fixed number of them, so that all together execute the same ones whatever the number of clients
+    /// is. `None` without such a number.
+    #[must_use]
+    pub fn transactions_of(&self, session: u64) -> Option<u64> {
+        let (Stop::Transactions(count), Some(_)) = (self.stop, self.share) else {
+            return None;
+        };
+        // Those of the warm-up are executed until it ends.
+        let own = u64::from(self.own_sessions().max(1));
+        (self.warmup_s == 0.0).then(|| count / own + u64::from(session < count % own))
+    }
+
     /// Returns the part of one of several clients: the plan with a part of the rate and of the number of transactions. Its
     /// thresholds are those of the whole, and the queries of `--probe` run once.
     ///

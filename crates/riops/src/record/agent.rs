@@ -31,9 +31,9 @@ pub struct AgentRecord {
     /// Its clock, compared with that of the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockRecord>,
-    /// Longest time between two of its heartbeats, in seconds.
+    /// Longest time for which its process did not run, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub silent_s: Option<f64>,
+    pub stopped_s: Option<f64>,
     /// Its share of each stage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<AgentStage>,

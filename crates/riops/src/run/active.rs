@@ -50,7 +50,7 @@ impl<'a> ActiveRun<'a> {
         interrupt: &'a Interrupt,
         observer: &'a mut dyn Observer,
     ) -> Result<Self, RunError> {
-        allow_sessions(plan.sessions, plan.workers)?;
+        allow_sessions(plan.own_sessions(), plan.workers)?;
         let id = Uuid::now_v7();
         let mut server = server.clone();
         server.await_connection(plan.connect_within_s, interrupt)?;

@@ -231,7 +231,7 @@ fn driver(
     control: &Connection,
     observer: &mut dyn Observer,
 ) -> Result<Driver, RunError> {
-    let chosen = choose_driver(plan.driver, plan.sessions as usize, plan.workers as usize)?;
+    let chosen = choose_driver(plan.driver, plan.own_sessions() as usize, plan.workers as usize)?;
     if let Some(reason) = chosen.refused {
         observer.notice(&format!("epoll is used, because io_uring is not available: {reason}"));
     }

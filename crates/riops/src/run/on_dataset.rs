@@ -65,7 +65,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let found = find::find(name, active, self.guard.as_mut())?;
         self.dataset = Some(OwnDataset { name, found, condition: None });
         self.note_other_users(active);
-        if !self.other_users.is_empty() {
+        // The other clients of a fleet are among them.
+        if !self.other_users.is_empty() && active.plan.share.is_none() {
             let text = format!("warning: others use the dataset{}", self.other_users);
             active.observer.notice(&text);
         }
@@ -101,6 +102,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
 
     /// Executes what the workload wants to be done to the tables before the run.
     fn maintain(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
+        if !active.plan.is_first() {
+            return Ok(());
+        }
         let wanted: Vec<_> = self.stages.iter().map(|stage| stage.workload.maintenance()).collect();
         let sql: Vec<_> = wanted.iter().flat_map(|wanted| &wanted.sql).collect();
         for sql in &sql {
@@ -162,7 +166,9 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             let found = &dataset.found;
             find::note_changes(&mut registry, found, workload, dedicated_sessions, &mut on_wait)?;
         }
-        for routines in self.stages.iter().filter_map(|stage| stage.workload.routines()) {
+        // The first of several clients has created them for all.
+        let stages = self.stages.iter().filter(|_| active.plan.is_first());
+        for routines in stages.filter_map(|stage| stage.workload.routines()) {
             registry
                 .install(&routines)
                 .with_context(|| "cannot create the routines of the server-side loop".to_owned())?;
@@ -185,7 +191,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // Advisory locks reveal other runs in progress.
         let locks_are_reliable = registry.connection().dialect().has(Feature::AdvisoryLocks)
             && !active.environment.is_transaction_pooled();
-        let verifies = locks_are_reliable && active.plan.verify;
+        let verifies = locks_are_reliable && active.plan.verify && active.plan.is_first();
         let mut unreported = None;
         if let Some(stage) = self.stages.first()
             && traits.adds_changes

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
+use super::share;
 use crate::engine::run_stage;
 use crate::plan::{Caches, WorkPlan};
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
@@ -69,7 +70,7 @@ impl ActiveRun<'_> {
         one_of_several: bool,
     ) -> Result<Measured, RunError> {
         let workload = &loop_stage.workload;
-        let mut stage = workload.stage(&self.plan);
+        let mut stage = share::stage(workload.as_ref(), &self.plan);
         if one_of_several {
             self.observer.notice(&format!("stage: {}", stage.name));
         }
@@ -93,7 +94,7 @@ impl ActiveRun<'_> {
                     let traits = self.plan.work.traits();
                     let may_close = traits.dataset.is_none() && !traits.needs_dedicated_sessions;
                     let (fewer, missing) = connections.fewer(may_close).ok_or_else(|| {
-                        let needed = u64::from(self.plan.sessions) + u64::from(!may_close);
+                        let needed = u64::from(self.plan.own_sessions()) + u64::from(!may_close);
                         RunError::TooFewConnections { needed, source: Box::new(error) }
                     })?;
                     (connections, since) = (fewer, Instant::now());
@@ -101,7 +102,7 @@ impl ActiveRun<'_> {
                 }
                 Err(error) => return Err(error),
             }
-            stage = workload.stage(&self.plan);
+            stage = share::stage(workload.as_ref(), &self.plan);
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::MergeError;
+use crate::plan::Plan;
 use crate::record::{Record, StageRecord};
 
 /// Fields of a plan that may differ between the clients.
@@ -73,33 +74,43 @@ fn require_mergeable(record: &Record) -> Result<(), MergeError> {
     }
 }
 
-/// Returns the first field in which two plans differ, with both values.
+/// Returns the first field in which the plans of two runs differ, with both values.
 fn differing_plan(first: &Record, other: &Record) -> Result<Option<String>, MergeError> {
-    let fields = |record: &Record| match serde_json::to_value(&record.plan) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => unfit("a plan has no fields".to_owned()),
-        Err(error) => unfit(error.to_string()),
-    };
-    let (one, two) = (fields(first)?, fields(other)?);
-    let names = one.keys().chain(two.keys()).filter(|name| !OWN_FIELDS.contains(&name.as_str()));
-    let mut differing = names.filter(|name| one.get(*name) != two.get(*name));
+    let ids = [first.id.to_string(), other.id.to_string()];
+    let [one, two] = [&first.plan, &other.plan];
+    let names = ids.each_ref().map(String::as_str);
     let of_kind = [
-        ("schedule", first.plan.schedule.as_str() != other.plan.schedule.as_str()),
-        ("stop", first.plan.stop.as_str() != other.plan.stop.as_str()),
-        ("stop", first.plan.stop.seconds() != other.plan.stop.seconds()),
+        ("schedule", one.schedule.as_str() != two.schedule.as_str()),
+        ("stop", one.stop.as_str() != two.stop.as_str()),
+        ("stop", one.stop.seconds() != two.stop.seconds()),
     ];
-    let of_kind = of_kind.into_iter().find_map(|(name, differs)| differs.then(|| name.to_owned()));
-    let Some(name) = differing.next().cloned().or(of_kind) else {
+    let kept = of_kind.into_iter().find_map(|(name, differs)| differs.then_some(name));
+    let ignored: Vec<&str> = OWN_FIELDS.into_iter().filter(|name| Some(*name) != kept).collect();
+    differing_plans([one, two], &ignored, names).map_err(|error| MergeError::Unfit(error.to_string()))
+}
+
+/// Returns the first field in which two plans differ, except for those that are `ignored`, with both values. `names` say whose
+/// plans they are.
+///
+/// # Errors
+/// [`serde_json::Error`] if a plan is no JSON.
+pub fn differing_plans(
+    plans: [&Plan; 2],
+    ignored: &[&str],
+    names: [&str; 2],
+) -> Result<Option<String>, serde_json::Error> {
+    let [one, two] = plans.map(serde_json::to_value);
+    let (Value::Object(one), Value::Object(two)) = (one?, two?) else {
         return Ok(None);
     };
-    let value = |fields: &serde_json::Map<String, Value>| {
-        fields.get(&name).map_or_else(|| "absent".to_owned(), Value::to_string)
+    let fields = one.keys().chain(two.keys()).filter(|name| !ignored.contains(&name.as_str()));
+    let mut differing = fields.filter(|name| one.get(*name) != two.get(*name));
+    let value = |fields: &serde_json::Map<String, Value>, name: &str| {
+        fields.get(name).map_or_else(|| "absent".to_owned(), Value::to_string)
     };
-    Ok(Some(format!(
-        "their plans differ: \"{name}\" is {} in {} and {} in {}",
-        value(&one),
-        first.id,
-        value(&two),
-        other.id
-    )))
+    Ok(differing.next().map(|name| {
+        let [first, other] = names;
+        let (one, two) = (value(&one, name), value(&two, name));
+        format!("their plans differ: \"{name}\" is {one} in {first} and {two} in {other}")
+    }))
 }

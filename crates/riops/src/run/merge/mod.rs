@@ -13,6 +13,9 @@ mod window;
 
 use uuid::Uuid;
 
+pub use fit::differing_plans;
+pub use series::merged_point;
+
 use crate::plan::{Plan, Stop};
 use crate::record::{
     AgentRecord, AgentStage, Check, HistogramError, Record, StageRecord, Status, UnknownOutcomes,

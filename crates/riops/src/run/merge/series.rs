@@ -44,6 +44,15 @@ fn node_names(stage: &StageRecord) -> Vec<&str> {
     stage.session_loop.nodes.iter().map(|node| node.node.as_str()).collect()
 }
 
+/// Returns an interval of all clients from those of each; `None` if a histogram is damaged.
+#[must_use]
+pub fn merged_point(parts: &[&Point], plan: &Plan) -> Option<Point> {
+    let mut point = sum(parts, false);
+    point.t_s = parts.first()?.t_s;
+    add_latencies(&mut point, parts, plan).ok()?;
+    Some(point)
+}
+
 /// Returns the counts of an interval.
 fn sum(points: &[&Point], same_nodes: bool) -> Point {
     let mut sum = Point::default();

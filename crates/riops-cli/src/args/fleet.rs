@@ -1,0 +1,28 @@
+//! The options of an agent of a fleet.
+
+use std::time::Duration;
+
+use clap::Args;
+use riops::units::Span;
+
+use super::parsers::or_default;
+
+/// How long an agent waits for the others.
+pub(crate) const AGENTS_WITHIN: Span = Span(Duration::from_mins(5));
+
+/// Several clients
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Fleet")]
+pub(crate) struct FleetOptions {
+    /// Run the plan together with the other agents of this fleet, which meet in the PostgreSQL store
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fleet: Option<String>,
+    /// Number of agents [default: that of Slurm, MPI or Flux]
+    #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) agents: Option<u32>,
+    /// Number of this agent, from 0 [default: that of Kubernetes, Slurm, MPI or Flux, otherwise a free one]
+    #[arg(long, value_name = "K", requires = "fleet")]
+    pub(crate) agent: Option<u32>,
+    #[arg(long, value_name = "TIME", requires = "fleet", help = or_default("Maximum wait for the other agents", AGENTS_WITHIN))]
+    pub(crate) agents_within: Option<Span>,
+}

@@ -1,0 +1,47 @@
+//! Errors of a fleet.
+
+use crate::plan::PlanError;
+use crate::run::MergeError;
+use crate::server::ConnectionError;
+
+/// The error of an agent of a fleet.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The store cannot be accessed.
+    #[error("cannot access the store in which the fleet meets: {0}")]
+    Store(#[from] ConnectionError),
+    /// The plan cannot be divided.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The agent does not fit the fleet of this name.
+    #[error("cannot join fleet \"{name}\": {reason}")]
+    Refused {
+        /// Name of the fleet.
+        name: String,
+        /// Reason.
+        reason: String,
+    },
+    /// The fleet does not start.
+    #[error("fleet \"{name}\" does not start: {reason}")]
+    NoStart {
+        /// Name of the fleet.
+        name: String,
+        /// Reason.
+        reason: String,
+    },
+    /// The fleet has ended without this agent.
+    #[error("fleet \"{0}\" has ended without this agent: it had no heartbeat for too long")]
+    EndedWithout(String),
+    /// The records do not fit.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// A record or a plan is no JSON.
+    #[error("cannot read or write what the agents of the fleet exchange: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A record cannot be compressed or decompressed.
+    #[error("cannot read or write the record of an agent: {0}")]
+    Record(String),
+    /// The thread for the heartbeats cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}

@@ -1,0 +1,245 @@
+//! How an agent enters a fleet.
+
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::error::FleetError;
+use super::heartbeat::{Heartbeat, Pulse};
+use super::meeting::Meeting;
+use super::{Fleet, HEARTBEAT_MAX, HEARTBEAT_MIN, lost_after};
+use crate::host::Interrupt;
+use crate::plan::{Plan, Share};
+use crate::record::MachineFacts;
+use crate::server::{ConnInfo, Connection};
+use crate::run::differing_plans;
+use crate::store::{self, StoreLocation};
+
+const LOCK: &str = "select pg_advisory_xact_lock(hashtextextended('riops fleets', 0))";
+const PURGE: &str = include_str!("../../sql/fleet/purge.sql");
+const RUNNING: &str = include_str!("../../sql/fleet/running.sql");
+const INSERT: &str = include_str!("../../sql/fleet/insert.sql");
+const TAKEN: &str = include_str!("../../sql/fleet/taken.sql");
+const JOIN: &str = include_str!("../../sql/fleet/join.sql");
+
+/// A fleet of which no agent has had a heartbeat for this time, in seconds, is dead: one of the same name, and any other.
+const DEAD_AFTER_S: &str = "60";
+const FORGOTTEN_AFTER_S: &str = "600";
+
+/// What may differ between the plans that the agents were given. The seed may have been chosen at random: that of the founder is
+/// used. Workers and driver depend on the machine.
+const OWN_FIELDS: [&str; 3] = ["seed", "workers", "driver"];
+
+/// The fleet that an agent wants to enter.
+#[derive(Debug, Clone, Copy)]
+pub struct Invitation<'a> {
+    /// Name of the fleet.
+    pub name: &'a str,
+    /// Number of agents.
+    pub agents: u32,
+    /// Number of this agent, from 0; `None`: a free one.
+    pub agent: Option<u32>,
+    /// The plan of all.
+    pub plan: &'a Plan,
+    /// Address of the server, which must be the same for all.
+    pub server: &'a str,
+    /// How long the agent waits for the others.
+    pub within: Duration,
+}
+
+impl Fleet {
+    /// Enters the fleet of this name, or founds it, and waits until all agents have joined, and the first one has prepared
+    /// what is missing. The store must exist.
+    ///
+    /// # Errors
+    /// [`FleetError`] if the agent does not fit the fleet, the others do not come in time, or the store cannot be accessed.
+    pub fn join(
+        store: &ConnInfo,
+        invitation: &Invitation<'_>,
+        interrupt: &Interrupt,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Self, FleetError> {
+        let Invitation { name, agents, agent, plan, .. } = *invitation;
+        // Whether the plan can be divided does not depend on which agent this is.
+        plan.shared(Share { agent: agent.unwrap_or(0), agents })?;
+        // Creates or migrates it.
+        let location = StoreLocation::Postgresql(Box::new(store.clone()));
+        drop(store::open(&location, interrupt).map_err(|error| refused(name, error.to_string()))?);
+        let mut meeting = Meeting::open(store)?;
+        require_dedicated(&mut meeting, name)?;
+        let every = plan.interval().clamp(HEARTBEAT_MIN, HEARTBEAT_MAX);
+        let (id, agent, whole) = enter(&mut meeting, invitation, lost_after(every))?;
+        let share = Share { agent, agents };
+        let pulse = Pulse {
+            every,
+            agents: if agent == 0 { agents } else { 0 },
+            plan: whole.clone(),
+            interrupt: interrupt.clone(),
+        };
+        let mut fleet = Self {
+            name: name.to_owned(),
+            share,
+            whole,
+            id,
+            host: MachineFacts::read().host,
+            stage: 0,
+            heartbeat: Heartbeat::start(meeting, pulse)?,
+            every,
+            interrupt: interrupt.clone(),
+            is_conductor: false,
+        };
+        notice(&format!("fleet {name}: this is agent {agent} of {agents}"));
+        let joined = fleet.await_others(invitation.within, notice);
+        joined.inspect_err(|error| fleet.fail(&error.to_string()))?;
+        Ok(fleet)
+    }
+
+    fn await_others(
+        &mut self,
+        within: Duration,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<(), FleetError> {
+        let deadline = Instant::now() + within;
+        let agents = u64::from(self.share.agents);
+        let (mut known, mut is_told) = (0, false);
+        loop {
+            let state = self.state()?;
+            self.require_all(&state)?;
+            if state.joined < agents && Instant::now() >= deadline {
+                return Err(self.no_start(format!("{} of {agents} agents have joined", state.joined)));
+            }
+            if state.joined >= agents && (self.share.agent == 0 || state.first_stage > 0) {
+                return Ok(());
+            }
+            if state.joined != known && state.joined < agents {
+                notice(&format!("{} of {agents} agents have joined", state.joined));
+                known = state.joined;
+            }
+            if state.joined >= agents && !is_told {
+                notice("waiting for agent 0, which prepares what is missing");
+                is_told = true;
+            }
+            self.pause()?;
+        }
+    }
+}
+
+fn refused(name: &str, reason: impl Into<String>) -> FleetError {
+    FleetError::Refused { name: name.to_owned(), reason: reason.into() }
+}
+
+/// Fails behind a pooler in transaction mode, where the locks of a session are those of others.
+fn require_dedicated(meeting: &mut Meeting, name: &str) -> Result<(), FleetError> {
+    const PROCESS: &str = "select pg_backend_pid()";
+    let connection = meeting.connected()?;
+    let own = connection.session_info().process.to_string();
+    // A pooler sends its own number at the start.
+    let found = [connection.query_value(PROCESS)?, connection.query_value(PROCESS)?];
+    if found.iter().all(|process| process.as_ref() == Some(&own)) {
+        return Ok(());
+    }
+    let text = "the store is behind a connection pooler: agents need sessions of their own; use the address of the server";
+    Err(refused(name, text))
+}
+
+/// Enters the fleet in one transaction. Returns its id, the number of the agent, and the plan: that of its founder.
+fn enter(
+    meeting: &mut Meeting,
+    invitation: &Invitation<'_>,
+    lost_after: Duration,
+) -> Result<(Uuid, u32, Plan), FleetError> {
+    let token = Uuid::now_v7().to_string();
+    let connection = meeting.connected()?;
+    connection.execute("begin")?;
+    let entered = enter_locked(connection, invitation, &token, lost_after);
+    connection.execute(if entered.is_ok() { "commit" } else { "rollback" })?;
+    let (id, number, whole) = entered?;
+    (meeting.fleet, meeting.token) = (id.to_string(), token);
+    Ok((id, number, whole))
+}
+
+fn enter_locked(
+    connection: &mut Connection,
+    invitation: &Invitation<'_>,
+    token: &str,
+    lost_after: Duration,
+) -> Result<(Uuid, u32, Plan), FleetError> {
+    let Invitation { name, agents, agent, plan, server, .. } = *invitation;
+    connection.execute(LOCK)?;
+    connection.query_with(PURGE, &[Some(FORGOTTEN_AFTER_S), None])?;
+    connection.query_with(PURGE, &[Some(DEAD_AFTER_S), Some(name)])?;
+    let own = [agents.to_string(), env!("CARGO_PKG_VERSION").to_owned(), server.to_owned()];
+    let running = connection.query_with(RUNNING, &[Some(name)])?.into_iter().next();
+    let (id, whole) = match running {
+        Some(row) => {
+            let found: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
+            let [id, same @ .., json, is_started] = found.as_slice() else {
+                return Err(refused(name, "its row in the store is damaged"));
+            };
+            if is_started == "t" {
+                return Err(refused(name, "it is running already: an agent that comes later, or again, cannot take part"));
+            }
+            require_same(name, &own, same)?;
+            let whole = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
+            let names = ["the fleet", "this agent"];
+            if let Some(text) = differing_plans([&whole, plan], &OWN_FIELDS, names)? {
+                return Err(refused(name, text));
+            }
+            (id.parse().map_err(|_| refused(name, "its id in the store is damaged"))?, whole)
+        }
+        None => {
+            let (id, json) = (Uuid::now_v7(), serde_json::to_string(plan)?);
+            let [agents, version, server] = own.each_ref().map(|text| Some(text.as_str()));
+            let row = [Some(&*id.to_string()), Some(name), agents, version, server, Some(&*json)];
+            connection.query_with(INSERT, &row)?;
+            (id, plan.clone())
+        }
+    };
+    let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
+    let (id_text, number_text, host) = (id.to_string(), number.to_string(), MachineFacts::read().host);
+    connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
+    let whole = Plan { workers: plan.workers, driver: plan.driver, ..whole };
+    Ok((id, number, whole))
+}
+
+/// Fails with the first difference between this agent and the fleet: number of agents, version, server, plan.
+fn require_same(name: &str, own: &[String; 3], found: &[String]) -> Result<(), FleetError> {
+    let names = ["number of agents", "version of riops", "server"];
+    let mut pairs = names.into_iter().zip(own.iter().zip(found));
+    match pairs.find(|(_, (own, found))| own != found) {
+        Some((what, (own, found))) => {
+            Err(refused(name, format!("its {what} is {found}, that of this agent is {own}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the given number, or the lowest free one.
+fn free_number(
+    connection: &mut Connection,
+    fleet: &str,
+    (name, agents, given): (&str, u32, Option<u32>),
+    lost_after: Duration,
+) -> Result<u32, FleetError> {
+    let lost_after_s = lost_after.as_secs_f64().to_string();
+    let rows = connection.query_with(TAKEN, &[Some(fleet), Some(&lost_after_s)])?;
+    let taken: Vec<(u32, String)> = rows
+        .into_iter()
+        .filter_map(|row| match row.as_slice() {
+            [Some(number), Some(host), Some(lives)] if lives == "t" => {
+                Some((number.parse().ok()?, host.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let holder = |number: u32| taken.iter().find(|(of, _)| *of == number);
+    match given {
+        Some(number) => match holder(number) {
+            Some((_, host)) => Err(refused(name, format!("agent {number} has joined already, on {host}"))),
+            None => Ok(number),
+        },
+        None => (0..agents)
+            .find(|number| holder(*number).is_none())
+            .ok_or_else(|| refused(name, format!("all of its {agents} agents have joined"))),
+    }
+}

@@ -1,0 +1,305 @@
+//! A fleet: several clients that run one plan together, as agents.
+//!
+//! They meet in the PostgreSQL store; nothing listens on a port. Each agent is an ordinary run of its share of the plan
+//! (`plan::Share`), with two meetings: all start at the same time, and the data are verified when the changes of all are in the
+//! ledger. At the end, each stores its record in the tables of the fleet, and one of them merges all (`run::merge`).
+//!
+//! # Course
+//!
+//! 1. `join`: an agent enters the fleet of the name, or founds it. Plan, version and server must be the same. When all have
+//!    joined, the first one begins its run, and so prepares what is missing; the others begin when its sessions are connected.
+//! 2. `agree_start`: when the sessions of all are connected, the start is set to a time of the store's clock, which each agent
+//!    knows to half a round trip (`clock`).
+//! 3. A thread sends heartbeats (`heartbeat`). An agent without one for [`lost_after`] is lost: before the start, the fleet
+//!    ends; after it, the others go on, and the result is not valid.
+//! 4. `settled`, `finish`: all wait for each other. Whoever gets the advisory lock of the fleet conducts: verifies the data,
+//!    merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
+//!
+//! An agent is known by a token, so that a process that was replaced changes nothing. Each agent removes its row at the end,
+//! and the last one the fleet; rows of the dead are removed by the others, or by the next fleet.
+
+mod clock;
+mod error;
+mod heartbeat;
+mod join;
+mod meeting;
+mod packed;
+
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+pub use error::FleetError;
+pub use join::Invitation;
+
+use crate::host::Interrupt;
+use crate::plan::{Plan, Share};
+use crate::record::{AgentRecord, ClockRecord, Point, Record};
+use crate::run::{MergedPart, merge};
+use heartbeat::Heartbeat;
+use meeting::State;
+
+const CONNECTED: &str = include_str!("../../sql/fleet/connected.sql");
+const SETTLED: &str = include_str!("../../sql/fleet/settled.sql");
+const DONE: &str = include_str!("../../sql/fleet/done.sql");
+const FAILED: &str = include_str!("../../sql/fleet/failed.sql");
+const START: &str = include_str!("../../sql/fleet/start.sql");
+const CONDUCT: &str = include_str!("../../sql/fleet/conduct.sql");
+const PARTS: &str = include_str!("../../sql/fleet/parts.sql");
+const RESULT: &str = include_str!("../../sql/fleet/result.sql");
+const LEAVE: &str = include_str!("../../sql/fleet/leave.sql");
+const REMOVE: &str = include_str!("../../sql/fleet/remove.sql");
+const ABANDON: &str = include_str!("../../sql/fleet/abandon.sql");
+
+/// Bounds of the time between two heartbeats, which is that of the intervals within them.
+const HEARTBEAT_MIN: Duration = Duration::from_secs(1);
+const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
+/// Heartbeats that an agent may miss, and the shortest time for that.
+const MISSED_MAX: u32 = 3;
+const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
+/// Time from the agreement to the start: each agent must have learned of it.
+const HEAD_START: Duration = Duration::from_secs(1);
+/// All agents together ask for the state this often per second, and each at most ten times.
+const POLLS_PER_S: f64 = 100.0;
+const POLL_MIN: Duration = Duration::from_millis(100);
+
+/// Returns the time without a heartbeat after which an agent is lost.
+fn lost_after(every: Duration) -> Duration {
+    (MISSED_MAX * every).max(LOST_AFTER_MIN)
+}
+
+/// How a fleet ended for one of its agents.
+#[derive(Debug)]
+pub enum Finished {
+    /// This agent conducts: it stores the record, and then calls [`Fleet::complete`].
+    Conducts(Box<Record>),
+    /// Another agent has stored the record of the fleet, which has this id, and its process ends with this code.
+    Follows {
+        /// Id of the record.
+        run: String,
+        /// Exit code.
+        code: u8,
+    },
+}
+
+/// An agent of a fleet.
+#[derive(Debug)]
+pub struct Fleet {
+    name: String,
+    share: Share,
+    whole: Plan,
+    id: Uuid,
+    host: String,
+    /// Number of stages for which the sessions were connected.
+    stage: u32,
+    heartbeat: Heartbeat,
+    every: Duration,
+    interrupt: Interrupt,
+    is_conductor: bool,
+}
+
+impl Fleet {
+    /// Returns the share of the plan that this agent runs.
+    ///
+    /// # Errors
+    /// [`FleetError::Plan`] if the plan cannot be divided.
+    pub fn plan(&self) -> Result<Plan, FleetError> {
+        Ok(self.whole.shared(self.share)?)
+    }
+
+    /// Returns which of the agents this is.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// Agrees on the start of a stage with the others. Call it when all sessions are connected.
+    ///
+    /// # Errors
+    /// [`FleetError`] if an agent failed or was lost before the first start.
+    pub fn agree_start(&mut self) -> Result<Instant, FleetError> {
+        self.stage += 1;
+        self.heartbeat.shared.begin_stage();
+        let stage = self.stage.to_string();
+        let reply = self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&stage)])?;
+        reply.ok_or_else(|| FleetError::EndedWithout(self.name.clone()))?;
+        let head_start_s = HEAD_START.as_secs_f64().to_string();
+        loop {
+            let state = self.state()?;
+            if let Some(start_s) = state.start_s {
+                return Ok(self.heartbeat.shared.meeting().clock.instant_of(start_s));
+            }
+            if self.stage == 1 {
+                self.require_all(&state)?;
+            }
+            if state.connected.max(state.connected + state.ended + state.lost) >= state.joined {
+                let mut meeting = self.heartbeat.shared.meeting();
+                meeting.ask(START, &[Some(&stage), Some(&head_start_s)])?;
+                continue;
+            }
+            self.pause()?;
+        }
+    }
+
+    /// Fails if an agent has failed or was lost, or the user has interrupted.
+    fn require_all(&self, state: &State) -> Result<(), FleetError> {
+        let lost = state.lost_agent.as_ref().map(|agent| format!("{agent} was lost"));
+        match state.failed.clone().or(lost) {
+            Some(reason) => Err(self.no_start(reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn no_start(&self, reason: impl Into<String>) -> FleetError {
+        FleetError::NoStart { name: self.name.clone(), reason: reason.into() }
+    }
+
+    fn state(&self) -> Result<State, FleetError> {
+        self.heartbeat.shared.meeting().state(self.stage, lost_after(self.every))
+    }
+
+    fn poll_every(&self) -> Duration {
+        Duration::from_secs_f64(f64::from(self.share.agents) / POLLS_PER_S).max(POLL_MIN)
+    }
+
+    /// Waits until the next question.
+    fn pause(&self) -> Result<(), FleetError> {
+        if self.interrupt.pause(self.poll_every()) {
+            return Ok(());
+        }
+        Err(self.no_start("interrupted"))
+    }
+
+    /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
+    pub fn exchange(&self, point: &Point) -> Vec<Point> {
+        self.heartbeat.shared.exchange(point)
+    }
+
+    /// Waits until the changes of all agents are in the ledger. Returns whether this agent verifies the data.
+    ///
+    /// # Errors
+    /// [`FleetError`] if the store cannot be accessed.
+    pub fn settled(&mut self) -> Result<bool, FleetError> {
+        self.heartbeat.shared.meeting().tell(SETTLED, &[])?;
+        loop {
+            let state = self.state()?;
+            if state.ended + state.lost >= state.joined {
+                return self.conducts();
+            }
+            std::thread::sleep(self.poll_every());
+        }
+    }
+
+    /// Returns whether this agent conducts the end of the fleet.
+    fn conducts(&mut self) -> Result<bool, FleetError> {
+        let rows = self.heartbeat.shared.meeting().ask(CONDUCT, &[])?;
+        let reply = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        self.is_conductor |= reply.as_deref() == Some("t");
+        Ok(self.is_conductor)
+    }
+
+    /// Passes the record of this agent on, and waits for the end of the fleet.
+    ///
+    /// # Errors
+    /// [`FleetError`] if the store cannot be accessed, the records do not fit, or the fleet has ended without this agent.
+    pub fn finish(&mut self, mut record: Record) -> Result<Finished, FleetError> {
+        let agent = self.agent();
+        let offset = agent.clock.map_or(0.0, |clock| clock.offset_s);
+        to_time_of_store(&mut record, offset);
+        let (record, agent) = (packed::pack(&record)?, serde_json::to_string(&agent)?);
+        let told = self.heartbeat.shared.meeting().tell(DONE, &[Some(&record), Some(&agent)])?;
+        let ended_without = || FleetError::EndedWithout(self.name.clone());
+        if told.is_none() {
+            return Err(ended_without());
+        }
+        loop {
+            let state = self.state()?;
+            if let Some(result) = &state.result {
+                self.leave()?;
+                let code = result.parse().map_err(|_| self.no_start(result.clone()))?;
+                return Ok(Finished::Follows { run: self.id.to_string(), code });
+            }
+            if state.done + state.lost >= state.joined && self.conducts()? {
+                return Ok(Finished::Conducts(Box::new(self.merged()?)));
+            }
+            std::thread::sleep(self.poll_every());
+        }
+    }
+
+    /// Returns what is known about this agent besides its record.
+    fn agent(&self) -> AgentRecord {
+        let shared = &self.heartbeat.shared;
+        let clock = shared.meeting().clock.clone();
+        let own_s = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+        let (stopped_s, most_s) = (shared.stopped_s(), f64::from(MISSED_MAX) * self.every.as_secs_f64());
+        let failure = (stopped_s > most_s)
+            .then(|| format!("its process did not run for {stopped_s:.1} s"));
+        AgentRecord {
+            number: self.share.agent,
+            host: self.host.clone(),
+            clock: Some(ClockRecord {
+                offset_s: clock.time_at(Instant::now()) - own_s,
+                uncertainty_s: clock.uncertainty_s(),
+                exchanges: clock.exchanges,
+            }),
+            stopped_s: Some(stopped_s),
+            failure,
+            ..AgentRecord::default()
+        }
+    }
+
+    /// Merges the records of all agents.
+    fn merged(&self) -> Result<Record, FleetError> {
+        let rows = self.heartbeat.shared.meeting().ask(PARTS, &[])?;
+        let parts: Vec<MergedPart> =
+            rows.iter().map(|row| packed::part(row)).collect::<Result<_, _>>()?;
+        let mut merged = merge(self.id, parts, Some(&self.whole))?;
+        let verifies = self.whole.verify && self.whole.work.traits().writes;
+        if verifies && merged.checks.is_empty() {
+            let text = "the data were not verified: the agent that verified them was lost, or its verification failed";
+            merged.verdict.reasons.push(text.to_owned());
+            merged.verdict.valid = false;
+        }
+        Ok(merged)
+    }
+
+    /// Ends the fleet. Its record is stored, and the process ends with this code. Call it after [`Finished::Conducts`].
+    ///
+    /// # Errors
+    /// [`FleetError`] if the store cannot be accessed.
+    pub fn complete(&mut self, code: u8) -> Result<(), FleetError> {
+        self.heartbeat.shared.meeting().ask(RESULT, &[Some(&code.to_string())])?;
+        self.leave()
+    }
+
+    /// Tells the others that this agent has no record.
+    pub fn fail(&mut self, error: &str) {
+        let shared = &self.heartbeat.shared;
+        let told = shared.meeting().tell(FAILED, &[Some(error)]);
+        // Without the store, the others find out by themselves.
+        if told.is_ok() {
+            let _ = shared.meeting().ask(ABANDON, &[Some(&lost_after(self.every).as_secs_f64().to_string())]);
+        }
+    }
+
+    /// Removes the row of this agent, and those of the dead; the last one removes the fleet.
+    fn leave(&self) -> Result<(), FleetError> {
+        let lost_after_s = lost_after(self.every).as_secs_f64().to_string();
+        let mut meeting = self.heartbeat.shared.meeting();
+        meeting.tell(LEAVE, &[Some(&lost_after_s)])?;
+        meeting.ask(REMOVE, &[])?;
+        Ok(())
+    }
+}
+
+/// Moves the times of a record to the clock of the store, which is ahead by `offset_s`.
+fn to_time_of_store(record: &mut Record, offset_s: f64) {
+    let Ok(offset) = jiff::SignedDuration::try_from_secs_f64(offset_s) else {
+        return;
+    };
+    let moved = |at: jiff::Timestamp| at.checked_add(offset).unwrap_or(at);
+    record.started_at = moved(record.started_at);
+    for stage in &mut record.stages {
+        stage.started_at = stage.started_at.map(moved);
+    }
+}

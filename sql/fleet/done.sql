@@ -1,0 +1,1 @@
+update riops_store.fleet_agent set state = 'done', record = $3, agent = $4 where fleet = $1 and token = $2 returning number

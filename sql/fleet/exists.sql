@@ -1,0 +1,1 @@
+select to_regclass('riops_store.fleet_start') is not null

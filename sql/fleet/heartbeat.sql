@@ -1,0 +1,3 @@
+update riops_store.fleet_agent set heartbeat_at = clock_timestamp(), points = coalesce($3, points)
+ where fleet = $1 and token = $2
+returning (select is_interrupted from riops_store.fleet where id = $1)

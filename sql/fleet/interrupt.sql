@@ -1,0 +1,1 @@
+update riops_store.fleet set is_interrupted = true where id = $1

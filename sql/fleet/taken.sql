@@ -1,0 +1,2 @@
+select number, host, heartbeat_at > clock_timestamp() - make_interval(secs => $2::float8)
+  from riops_store.fleet_agent where fleet = $1
