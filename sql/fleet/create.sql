@@ -15,6 +15,8 @@ create table if not exists riops_store.fleet_agent (
   number integer not null,
   token text not null,
   host text not null,
+  -- Id of its run.
+  run text,
   -- Number of the stage for which its sessions are connected, from 1.
   stage integer not null default 0,
   state text not null default 'running',

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use serde_json::json;
 
 use riops::experiment::comparison::ComparisonError;
+use riops::fleet::FleetError;
 use riops::import::ImportError;
 use riops::plan::PlanError;
 use riops::report::FormError;
@@ -187,6 +188,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             )
         )
         || cause.is::<PlanError>()
+        || matches!(cause.downcast_ref(), Some(FleetError::Plan(_)))
         || cause.is::<ConnInfoError>()
         || cause.is::<ComparisonError>()
         || matches!(

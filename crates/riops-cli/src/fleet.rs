@@ -16,6 +16,7 @@ use crate::args::ResultOptions;
 use crate::args::fleet::AGENTS_WITHIN;
 use crate::failure::refuse;
 use crate::measure::exit_code;
+use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
 use crate::{stored, unstored};
@@ -81,6 +82,7 @@ pub(crate) fn join(keep: &ResultOptions, plan: &Plan, target: &Target, ui: Ui) -
 pub(crate) struct InFleet<'a> {
     pub(crate) fleet: &'a mut Fleet,
     pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) runs: &'a StoredRuns<'a>,
     pub(crate) ui: Ui,
     /// The record that is printed and stored, the code with which the process ends, or the error.
     pub(crate) result: Option<Result<(Option<Record>, ExitCode)>>,
@@ -100,7 +102,6 @@ impl Observer for InFleet<'_> {
         connected(sessions: usize);
         measuring();
         draining();
-        started(start: &LiveStart<'_>);
         notice(text: &str);
         left_behind(text: &str);
         preparing() -> OnLoaded;
@@ -113,6 +114,11 @@ impl Observer for InFleet<'_> {
 
     fn history(&self) -> &dyn History {
         self.observer.history()
+    }
+
+    fn started(&mut self, start: &LiveStart<'_>) {
+        self.fleet.started(start.id);
+        self.observer.started(start);
     }
 
     fn agree_start(&mut self) -> Result<Option<Instant>, String> {
@@ -141,9 +147,11 @@ impl Observer for InFleet<'_> {
     fn complete(&mut self, record: &Record) {
         let result = match self.fleet.finish(record.clone()) {
             Ok(Finished::Conducts(merged)) => {
-                self.observer.complete(&merged);
+                // Before it is printed: whoever reads the output must not keep the others waiting.
+                let _ = self.runs.save(&merged);
                 let code = exit_code(&merged);
                 let told = self.fleet.complete(code).context("cannot end the fleet");
+                self.observer.complete(&merged);
                 told.map(|()| (Some(*merged), ExitCode::from(code)))
             }
             Ok(Finished::Follows { run, code }) => {

@@ -15,8 +15,8 @@ use riops::run::{self, Observer};
 use riops::units::text::one_line;
 
 use crate::args::GraphOptions;
-use crate::fleet::InFleet;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
+use crate::fleet::InFleet;
 use crate::live::Live;
 use crate::screen::Screen;
 use crate::stored_runs::StoredRuns;
@@ -96,8 +96,13 @@ impl Runner<'_> {
         let result = match &mut self.fleet {
             None => run::run(plan, &server, interrupt, &mut observer),
             Some(fleet) => {
-                let mut observer =
-                    InFleet { fleet, observer: &mut observer, ui: self.ui, result: None };
+                let mut observer = InFleet {
+                    fleet,
+                    observer: &mut observer,
+                    runs: self.runs,
+                    ui: self.ui,
+                    result: None,
+                };
                 let result = run::run(plan, &server, interrupt, &mut observer);
                 of_fleet = observer.result;
                 result.inspect_err(|error| fleet.fail(&error.to_string()))

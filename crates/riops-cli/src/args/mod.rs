@@ -41,7 +41,9 @@ pub(crate) use output::{Output, OutputOptions};
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use portable::{Export, Import};
 pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
-pub(crate) use runs::{FilterOptions, ListOptions, ListOutput, MergeOptions, RemoveOptions, TagOptions};
+pub(crate) use runs::{
+    FilterOptions, ListOptions, ListOutput, MergeOptions, RemoveOptions, TagOptions,
+};
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use serve::Serve;
 pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};

@@ -25,6 +25,7 @@ mod experiment_reset;
 mod faults;
 mod files;
 mod fixture;
+mod fleet;
 mod harness;
 mod help;
 mod hijack;

@@ -229,7 +229,8 @@ pub fn run_stage(
     } else {
         start_workers(sessions, workers, &shared)?
     };
-    let mut run = StageRun { shared: &shared, handles, received, head_start: HEAD_START, start_at: None };
+    let mut run =
+        StageRun { shared: &shared, handles, received, head_start: HEAD_START, start_at: None };
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
+
 use super::error::EngineError;
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
 use super::server_clock::larger_step_s;
@@ -26,6 +28,8 @@ pub struct StageResult {
     pub operations: Vec<Cow<'static, str>>,
     /// Commands of scripts, in the order of the recorder.
     pub commands: Vec<ScriptCommand>,
+    /// Start of the measurement.
+    pub started_at: Timestamp,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// Counts and histograms of all workers.
@@ -106,6 +110,7 @@ pub(super) fn merge_reports(
         name: String::new(),
         operations: Vec::new(),
         commands: Vec::new(),
+        started_at: Timestamp::UNIX_EPOCH,
         seconds: end.since(window.measure_start()).as_seconds(),
         recorder: first.recorder,
         acknowledged: first.acknowledged,

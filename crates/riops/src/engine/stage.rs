@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
@@ -64,6 +66,8 @@ impl StageRun<'_> {
         let earliest = shared.clock.now().after(head_start.into());
         let start = start_at.map_or(earliest, |at| shared.clock.at(at).max(earliest));
         let measure_start = start.after(plan.warmup().into());
+        let until = Duration::from_nanos(measure_start.since(shared.clock.now()).0);
+        let started_at = Timestamp::now() + until;
         let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
         let window = Arc::new(window.with_schedule(&plan.schedule));
         let unclaimed = starts(shared, start, measure_start);
@@ -99,6 +103,7 @@ impl StageRun<'_> {
         if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.starts) {
             add_unclaimed(unclaimed, &window, (starts, &mut result.recorder));
         }
+        result.started_at = started_at;
         result.name = name;
         result.operations = operations;
         for ended in &mut result.ended_sessions {

@@ -11,8 +11,8 @@ use super::{Fleet, HEARTBEAT_MAX, HEARTBEAT_MIN, lost_after};
 use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
 use crate::record::MachineFacts;
-use crate::server::{ConnInfo, Connection};
 use crate::run::differing_plans;
+use crate::server::{ConnInfo, Connection};
 use crate::store::{self, StoreLocation};
 
 const LOCK: &str = "select pg_advisory_xact_lock(hashtextextended('riops fleets', 0))";
@@ -82,6 +82,7 @@ impl Fleet {
             whole,
             id,
             host: MachineFacts::read().host,
+            run: None,
             stage: 0,
             heartbeat: Heartbeat::start(meeting, pulse)?,
             every,
@@ -106,7 +107,9 @@ impl Fleet {
             let state = self.state()?;
             self.require_all(&state)?;
             if state.joined < agents && Instant::now() >= deadline {
-                return Err(self.no_start(format!("{} of {agents} agents have joined", state.joined)));
+                return Err(
+                    self.no_start(format!("{} of {agents} agents have joined", state.joined))
+                );
             }
             if state.joined >= agents && (self.share.agent == 0 || state.first_stage > 0) {
                 return Ok(());
@@ -177,7 +180,10 @@ fn enter_locked(
                 return Err(refused(name, "its row in the store is damaged"));
             };
             if is_started == "t" {
-                return Err(refused(name, "it is running already: an agent that comes later, or again, cannot take part"));
+                return Err(refused(
+                    name,
+                    "it is running already: an agent that comes later, or again, cannot take part",
+                ));
             }
             require_same(name, &own, same)?;
             let whole = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
@@ -196,7 +202,8 @@ fn enter_locked(
         }
     };
     let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
-    let (id_text, number_text, host) = (id.to_string(), number.to_string(), MachineFacts::read().host);
+    let (id_text, number_text, host) =
+        (id.to_string(), number.to_string(), MachineFacts::read().host);
     connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
     let whole = Plan { workers: plan.workers, driver: plan.driver, ..whole };
     Ok((id, number, whole))
@@ -235,7 +242,9 @@ fn free_number(
     let holder = |number: u32| taken.iter().find(|(of, _)| *of == number);
     match given {
         Some(number) => match holder(number) {
-            Some((_, host)) => Err(refused(name, format!("agent {number} has joined already, on {host}"))),
+            Some((_, host)) => {
+                Err(refused(name, format!("agent {number} has joined already, on {host}")))
+            }
             None => Ok(number),
         },
         None => (0..agents)

@@ -43,10 +43,11 @@ pub(super) struct Meeting {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct State {
     pub(super) joined: u64,
-    /// Whose sessions of the stage are connected.
+    /// Whose sessions of the stage are connected, or which take no part in it.
     pub(super) connected: u64,
-    /// Running, but without a heartbeat.
-    pub(super) lost: u64,
+    /// Without a heartbeat, and with or without changes that are not in the ledger.
+    pub(super) lost_running: u64,
+    pub(super) lost_settled: u64,
     /// No longer running.
     pub(super) ended: u64,
     /// With a result, or failed.
@@ -141,7 +142,11 @@ impl Meeting {
     }
 
     /// Runs a statement whose first parameters are the fleet and the token. Returns whether the agent is still part of it.
-    pub(super) fn tell(&mut self, sql: &str, more: &[Option<&str>]) -> Result<Option<Row>, FleetError> {
+    pub(super) fn tell(
+        &mut self,
+        sql: &str,
+        more: &[Option<&str>],
+    ) -> Result<Option<Row>, FleetError> {
         let (fleet, token) = (self.fleet.clone(), self.token.clone());
         let own = [Some(fleet.as_str()), Some(token.as_str())];
         let parameters: Vec<_> = own.into_iter().chain(more.iter().copied()).collect();
@@ -151,7 +156,8 @@ impl Meeting {
     /// Runs a statement whose only parameters are the fleet and `more`.
     pub(super) fn ask(&mut self, sql: &str, more: &[Option<&str>]) -> Result<Vec<Row>, FleetError> {
         let fleet = self.fleet.clone();
-        let parameters: Vec<_> = [Some(fleet.as_str())].into_iter().chain(more.iter().copied()).collect();
+        let parameters: Vec<_> =
+            [Some(fleet.as_str())].into_iter().chain(more.iter().copied()).collect();
         self.query(sql, &parameters)
     }
 
@@ -160,21 +166,22 @@ impl Meeting {
     pub(super) fn state(&mut self, stage: u32, lost_after: Duration) -> Result<State, FleetError> {
         let lost_after_s = lost_after.as_secs_f64().to_string();
         let rows = self.ask(STATE, &[Some(&stage.to_string()), Some(&lost_after_s)])?;
-        let is_settled = self.since.elapsed() > lost_after;
+        let can_judge = self.since.elapsed() > lost_after;
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |column: usize| row.get(column).cloned().flatten();
         let number = |column: usize| text(column).and_then(|text| text.parse().ok()).unwrap_or(0);
         Ok(State {
             joined: number(0),
             connected: number(1),
-            lost: if is_settled { number(2) } else { 0 },
-            ended: number(3),
-            done: number(4),
-            first_stage: number(5),
-            failed: text(6),
-            lost_agent: text(7).filter(|_| is_settled),
-            start_s: text(8).and_then(|text| text.parse().ok()),
-            result: text(9),
+            lost_running: if can_judge { number(2) } else { 0 },
+            lost_settled: if can_judge { number(3) } else { 0 },
+            ended: number(4),
+            done: number(5),
+            first_stage: number(6),
+            failed: text(7),
+            lost_agent: text(8).filter(|_| can_judge),
+            start_s: text(9).and_then(|text| text.parse().ok()),
+            result: text(10),
         })
     }
 

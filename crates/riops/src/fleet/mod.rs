@@ -90,6 +90,8 @@ pub struct Fleet {
     whole: Plan,
     id: Uuid,
     host: String,
+    /// Id of its run, in the names of its sessions.
+    run: Option<Uuid>,
     /// Number of stages for which the sessions were connected.
     stage: u32,
     heartbeat: Heartbeat,
@@ -113,6 +115,11 @@ impl Fleet {
         self.share
     }
 
+    /// Notes the id of the run of this agent.
+    pub fn started(&mut self, run: Uuid) {
+        self.run = Some(run);
+    }
+
     /// Agrees on the start of a stage with the others. Call it when all sessions are connected.
     ///
     /// # Errors
@@ -121,7 +128,9 @@ impl Fleet {
         self.stage += 1;
         self.heartbeat.shared.begin_stage();
         let stage = self.stage.to_string();
-        let reply = self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&stage)])?;
+        let run = self.run.map(|run| run.to_string());
+        let reply =
+            self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&stage), run.as_deref()])?;
         reply.ok_or_else(|| FleetError::EndedWithout(self.name.clone()))?;
         let head_start_s = HEAD_START.as_secs_f64().to_string();
         loop {
@@ -132,7 +141,7 @@ impl Fleet {
             if self.stage == 1 {
                 self.require_all(&state)?;
             }
-            if state.connected.max(state.connected + state.ended + state.lost) >= state.joined {
+            if state.connected + state.lost_running >= state.joined {
                 let mut meeting = self.heartbeat.shared.meeting();
                 meeting.ask(START, &[Some(&stage), Some(&head_start_s)])?;
                 continue;
@@ -183,7 +192,7 @@ impl Fleet {
         self.heartbeat.shared.meeting().tell(SETTLED, &[])?;
         loop {
             let state = self.state()?;
-            if state.ended + state.lost >= state.joined {
+            if state.ended + state.lost_running >= state.joined {
                 return self.conducts();
             }
             std::thread::sleep(self.poll_every());
@@ -219,7 +228,8 @@ impl Fleet {
                 let code = result.parse().map_err(|_| self.no_start(result.clone()))?;
                 return Ok(Finished::Follows { run: self.id.to_string(), code });
             }
-            if state.done + state.lost >= state.joined && self.conducts()? {
+            let lost = state.lost_running + state.lost_settled;
+            if state.done + lost >= state.joined && self.conducts()? {
                 return Ok(Finished::Conducts(Box::new(self.merged()?)));
             }
             std::thread::sleep(self.poll_every());
@@ -231,9 +241,10 @@ impl Fleet {
         let shared = &self.heartbeat.shared;
         let clock = shared.meeting().clock.clone();
         let own_s = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
-        let (stopped_s, most_s) = (shared.stopped_s(), f64::from(MISSED_MAX) * self.every.as_secs_f64());
-        let failure = (stopped_s > most_s)
-            .then(|| format!("its process did not run for {stopped_s:.1} s"));
+        let (stopped_s, most_s) =
+            (shared.stopped_s(), f64::from(MISSED_MAX) * self.every.as_secs_f64());
+        let failure =
+            (stopped_s > most_s).then(|| format!("its process did not run for {stopped_s:.1} s"));
         AgentRecord {
             number: self.share.agent,
             host: self.host.clone(),
@@ -278,7 +289,9 @@ impl Fleet {
         let told = shared.meeting().tell(FAILED, &[Some(error)]);
         // Without the store, the others find out by themselves.
         if told.is_ok() {
-            let _ = shared.meeting().ask(ABANDON, &[Some(&lost_after(self.every).as_secs_f64().to_string())]);
+            let _ = shared
+                .meeting()
+                .ask(ABANDON, &[Some(&lost_after(self.every).as_secs_f64().to_string())]);
         }
     }
 

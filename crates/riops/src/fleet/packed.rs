@@ -36,7 +36,7 @@ fn failed(error: std::io::Error) -> FleetError {
     FleetError::Record(error.to_string())
 }
 
-/// Returns the part of an agent from its row: number, host, state, error, record, agent, seconds since its heartbeat.
+/// Returns the part of an agent from its row: number, host, state, error, record, agent, seconds since its heartbeat, run.
 pub(super) fn part(row: &[Option<String>]) -> Result<MergedPart, FleetError> {
     let text = |column: usize| row.get(column).and_then(Option::as_deref);
     let number = text(0).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -50,6 +50,7 @@ pub(super) fn part(row: &[Option<String>]) -> Result<MergedPart, FleetError> {
         |error| format!("failed: {error}"),
     );
     let host = text(1).unwrap_or_default().to_owned();
-    let agent = AgentRecord { number, host, failure: Some(failure), ..AgentRecord::default() };
+    let run = text(7).and_then(|text| text.parse().ok());
+    let agent = AgentRecord { number, host, run, failure: Some(failure), ..AgentRecord::default() };
     Ok(MergedPart { agent, record: None })
 }

@@ -76,16 +76,18 @@ impl Plan {
     pub fn shared(&self, share: Share) -> Result<Self, PlanError> {
         let Share { agent, agents } = share;
         if agent >= agents {
-            return refuse(format!("--agent {agent} must be less than --agents {agents}: agents are counted from 0"));
+            return refuse(format!(
+                "--agent {agent} must be less than --agents {agents}: agents are counted from 0"
+            ));
+        }
+        if let Some(option) = self.undivided() {
+            return refuse(format!("{option} is not supported in a fleet"));
         }
         if agents > self.sessions {
             return refuse(format!(
                 "--agents {agents} exceeds --sessions {}: each agent needs at least one session",
                 self.sessions
             ));
-        }
-        if let Some(option) = self.undivided() {
-            return refuse(format!("{option} is not supported in a fleet"));
         }
         let own = share.sessions_of(self.sessions);
         let stop = match self.stop {
@@ -94,7 +96,10 @@ impl Plan {
             duration @ Stop::DurationS(_) => duration,
         };
         if matches!(stop, Stop::Transactions(0) | Stop::Rows(0)) {
-            return refuse(format!("there is less than one transaction for each of the {} sessions", self.sessions));
+            return refuse(format!(
+                "there is less than one transaction for each of the {} sessions",
+                self.sessions
+            ));
         }
         Ok(Self {
             share: Some(share),

@@ -7,8 +7,9 @@ use crate::plan::Plan;
 use crate::record::{Record, StageRecord};
 
 /// Fields of a plan that may differ between the clients.
-const OWN_FIELDS: [&str; 10] =
-    ["sessions", "workers", "driver", "share", "schedule", "stop", "seed", "label", "tags", "probes"];
+const OWN_FIELDS: [&str; 10] = [
+    "sessions", "workers", "driver", "share", "schedule", "stop", "seed", "label", "tags", "probes",
+];
 
 /// Fails unless the runs are parts of one load.
 pub(super) fn require_fit(records: &[&Record]) -> Result<(), MergeError> {
@@ -86,7 +87,8 @@ fn differing_plan(first: &Record, other: &Record) -> Result<Option<String>, Merg
     ];
     let kept = of_kind.into_iter().find_map(|(name, differs)| differs.then_some(name));
     let ignored: Vec<&str> = OWN_FIELDS.into_iter().filter(|name| Some(*name) != kept).collect();
-    differing_plans([one, two], &ignored, names).map_err(|error| MergeError::Unfit(error.to_string()))
+    differing_plans([one, two], &ignored, names)
+        .map_err(|error| MergeError::Unfit(error.to_string()))
 }
 
 /// Returns the first field in which two plans differ, except for those that are `ignored`, with both values. `names` say whose

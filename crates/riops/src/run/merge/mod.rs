@@ -151,7 +151,9 @@ fn checks(parts: &[Part]) -> Vec<Check> {
         let name = format!("agent {}: {}", part.agent.number, check.name);
         if several { Check { name, ..check.clone() } } else { check.clone() }
     };
-    checked().flat_map(|(part, record)| record.checks.iter().map(|each| named(part, each))).collect()
+    checked()
+        .flat_map(|(part, record)| record.checks.iter().map(|each| named(part, each)))
+        .collect()
 }
 
 /// Returns the client with its share of each stage.

@@ -34,8 +34,8 @@ pub(super) fn merged(
     let sessions = stages.iter().map(|stage| stage.sessions).sum();
     let transactions = stages.iter().map(|stage| stage.transactions).sum::<u64>();
     let nodes = nodes(&loops, transactions);
-    let rows_each = stages.iter().map(|stage| stage.rows).sum::<u64>() as f64
-        / (transactions as f64).max(1.0);
+    let rows_each =
+        stages.iter().map(|stage| stage.rows).sum::<u64>() as f64 / (transactions as f64).max(1.0);
     let numbers = |sums: Queries, each: &&LoopRecord| queries(sums, each.queries);
     let connecting = loops.iter().filter_map(|each| each.connecting_s);
     let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
@@ -79,7 +79,11 @@ pub(super) fn merged(
 }
 
 /// Returns the part of the record with the latencies.
-fn times(loops: &[&LoopRecord], window: &Window, plan: &Plan) -> Result<LoopRecord, HistogramError> {
+fn times(
+    loops: &[&LoopRecord],
+    window: &Window,
+    plan: &Plan,
+) -> Result<LoopRecord, HistogramError> {
     let has_rate = loops.iter().any(|each| each.response_histogram.is_some());
     let (mut service, mut response) = (Latencies::new()?, Latencies::new()?);
     for each in loops {
@@ -213,9 +217,8 @@ fn late(loops: &[&LoopRecord]) -> Option<LateRecord> {
 }
 
 fn schedule(loops: &[&LoopRecord]) -> Option<ScheduleRecord> {
-    let longest = |one: Option<f64>, two: Option<f64>| {
-        one.into_iter().chain(two).max_by(f64::total_cmp)
-    };
+    let longest =
+        |one: Option<f64>, two: Option<f64>| one.into_iter().chain(two).max_by(f64::total_cmp);
     let latest = |one: Option<LatencySummary>, two: Option<LatencySummary>| {
         one.into_iter().chain(two).max_by(|one, two| one.p99.total_cmp(&two.p99))
     };
@@ -283,7 +286,9 @@ fn effects(sum: Effects, each: Effects) -> Effects {
 fn tables<'a>(all: impl Iterator<Item = &'a TableEffects>) -> Vec<TableEffects> {
     let mut tables: BTreeMap<u32, TableEffects> = BTreeMap::new();
     for each in all {
-        let sum = tables.entry(each.table).or_insert(TableEffects { table: each.table, ..TableEffects::default() });
+        let sum = tables
+            .entry(each.table)
+            .or_insert(TableEffects { table: each.table, ..TableEffects::default() });
         sum.inserted += each.inserted;
         sum.reinserted += each.reinserted;
         sum.deleted += each.deleted;
@@ -361,9 +366,8 @@ fn commands(loops: &[&LoopRecord]) -> Result<Vec<CommandRecord>, HistogramError>
 }
 
 fn errors(loops: &[&LoopRecord]) -> Vec<ErrorEntry> {
-    let longest = |one: Option<f64>, two: Option<f64>| {
-        one.into_iter().chain(two).max_by(f64::total_cmp)
-    };
+    let longest =
+        |one: Option<f64>, two: Option<f64>| one.into_iter().chain(two).max_by(f64::total_cmp);
     let mut errors: Vec<ErrorEntry> = Vec::new();
     for each in loops.iter().flat_map(|each| &each.errors) {
         let Some(sum) = errors.iter_mut().find(|sum| sum.sqlstate == each.sqlstate) else {

@@ -73,11 +73,15 @@ fn common_rates(
 /// The blocks that one client counted are those of all, so that its blocks per row are too many.
 fn io_of_all(io: IoRecord, rows_per_s: f64) -> IoRecord {
     let per_row = |liops: f64| (rows_per_s > 0.0).then(|| liops / rows_per_s);
-    IoRecord { blocks_per_row: io.liops.and_then(per_row).filter(|_| io.blocks_per_row.is_some()), ..io }
+    IoRecord {
+        blocks_per_row: io.liops.and_then(per_row).filter(|_| io.blocks_per_row.is_some()),
+        ..io
+    }
 }
 
 fn client_cpu(stages: &[&StageRecord], transactions: u64) -> Option<ClientCpu> {
-    let parts: Option<Vec<&ClientCpu>> = stages.iter().map(|each| each.client_cpu.as_ref()).collect();
+    let parts: Option<Vec<&ClientCpu>> =
+        stages.iter().map(|each| each.client_cpu.as_ref()).collect();
     let parts = parts?;
     let most = |pick: fn(&ClientCpu) -> Option<f64>| {
         parts.iter().filter_map(|part| pick(part)).max_by(f64::total_cmp)

@@ -73,7 +73,10 @@ fn counts_and_histograms_of_every_workload_are_sums() {
                 (whole.response_us.as_ref(), part.response_us.as_ref()),
             ];
             for (whole, part) in summaries.into_iter().filter_map(|(one, two)| one.zip(two)) {
-                assert_eq!((whole.count, whole.min, whole.max), (3 * part.count, part.min, part.max));
+                assert_eq!(
+                    (whole.count, whole.min, whole.max),
+                    (3 * part.count, part.min, part.max)
+                );
                 assert!((whole.p50 / part.p50 - 1.0).abs() < 2e-3, "{name}: {whole:?} {part:?}");
                 assert!((whole.mean / part.mean - 1.0).abs() < 2e-3, "{name}: {whole:?} {part:?}");
             }
@@ -84,8 +87,10 @@ fn counts_and_histograms_of_every_workload_are_sums() {
                 let sums = |tables: &[crate::record::TableEffects]| {
                     tables.iter().map(|each| (each.table, each.added)).collect::<Vec<_>>()
                 };
-                let triple: Vec<_> =
-                    sums(&part.tables).into_iter().map(|(table, added)| (table, 3 * added)).collect();
+                let triple: Vec<_> = sums(&part.tables)
+                    .into_iter()
+                    .map(|(table, added)| (table, 3 * added))
+                    .collect();
                 assert_eq!(sums(&whole.tables), triple, "{name}");
             }
             assert_eq!(whole.error_count(), 3 * part.error_count(), "{name}");
@@ -165,7 +170,10 @@ fn with_windows_that_differ_the_rate_is_that_of_the_common_intervals() {
     // The counts remain those of the whole windows.
     assert_eq!(all.stages[0].transactions, 2 * first.stages[0].transactions);
     let reason = &all.verdict.reasons[..];
-    assert!(reason.iter().any(|reason| reason.contains("all clients measured in only")), "{reason:?}");
+    assert!(
+        reason.iter().any(|reason| reason.contains("all clients measured in only")),
+        "{reason:?}"
+    );
     assert!(!all.verdict.valid);
 }
 
@@ -187,7 +195,10 @@ fn percentiles_of_intervals_come_from_the_histograms_of_all_clients() {
     assert!((point.p50_us.unwrap() / 100.0 - 1.0).abs() < 0.01, "{point:?}");
     assert!((point.p99_us.unwrap() / 5_000.0 - 1.0).abs() < 0.01, "{point:?}");
     assert_eq!(point.histograms, None);
-    assert_eq!(merged(vec![with(1), rows(0)]).unwrap().stages[0].session_loop.series[0].p50_us, None);
+    assert_eq!(
+        merged(vec![with(1), rows(0)]).unwrap().stages[0].session_loop.series[0].p50_us,
+        None
+    );
 }
 
 #[test]

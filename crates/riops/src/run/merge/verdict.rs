@@ -25,8 +25,7 @@ impl<'a> Judge<'a> {
     pub(super) fn new(parts: &'a [Part], merged: &'a mut Record) -> Self {
         let mut stages = parts.iter().filter_map(|part| Some(part.record.as_ref()?.stages.len()));
         let several = stages.next().is_some_and(|stages| stages > 1);
-        let mut judge =
-            Self { parts, merged, several, reasons: Vec::new(), warnings: Vec::new() };
+        let mut judge = Self { parts, merged, several, reasons: Vec::new(), warnings: Vec::new() };
         for part in parts {
             judge.add_part(part);
         }
@@ -79,7 +78,8 @@ impl<'a> Judge<'a> {
             return;
         };
         let is_own = |user: &String| own.iter().any(|id| user.contains(id));
-        let others: Vec<_> = dataset.other_users.iter().filter(|user| !is_own(user)).cloned().collect();
+        let others: Vec<_> =
+            dataset.other_users.iter().filter(|user| !is_own(user)).cloned().collect();
         if let Some(merged) = &mut self.merged.target.dataset {
             merged.other_users.retain(|user| !is_own(user));
         }
@@ -95,7 +95,8 @@ impl<'a> Judge<'a> {
 
     /// Returns the ids of the runs of all clients, which are in the names of their sessions.
     fn ids(&self) -> Vec<String> {
-        self.parts.iter().filter_map(|part| Some(part.record.as_ref()?.id.to_string())).collect()
+        let of_part = |part: &Part| part.record.as_ref().map(|record| record.id).or(part.agent.run);
+        self.parts.iter().filter_map(of_part).map(|id| id.to_string()).collect()
     }
 
     /// Whether another client is on the same machine.
@@ -121,11 +122,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Adds a merged stage.
-    pub(super) fn add(
-        &mut self,
-        stage: StageRecord,
-        window: &Window,
-    ) -> Result<(), MergeError> {
+    pub(super) fn add(&mut self, stage: StageRecord, window: &Window) -> Result<(), MergeError> {
         let name = self.several.then(|| stage.name.clone());
         let traits = self.merged.plan.work.traits();
         let mut reasons = unlike_planned(&stage, &traits);

@@ -80,8 +80,13 @@ impl Window {
     /// Returns the start of the common window in a series with intervals of this length: the number of intervals that each
     /// client had before.
     pub(super) fn intervals_before(&self, interval_s: f64) -> Vec<usize> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
-        let intervals = |before: &f64| (before / interval_s.max(f64::MIN_POSITIVE)).round() as usize;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small number"
+        )]
+        let intervals =
+            |before: &f64| (before / interval_s.max(f64::MIN_POSITIVE)).round() as usize;
         self.before_s.iter().map(intervals).collect()
     }
 }

@@ -66,6 +66,7 @@ pub(in crate::run) fn stage(
     let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
     let acknowledged = acknowledged.map(|each| each.transactions).sum();
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
+    let started_at = Some(result.started_at);
     let stage = StageRecord {
         name: result.name.clone(),
         kind: if traits.has_server_loop { "server_loop" } else { "loop" }.to_owned(),
@@ -80,6 +81,7 @@ pub(in crate::run) fn stage(
         io: io::io(&usage, work, storage),
         client_cpu,
         session_loop: session_loop(result, &usage, plan, (&traits, row_bytes), latencies)?,
+        started_at,
         ..with_counters(usage, caches, client)
     };
     Ok(StageRecord { cost: cost(&stage, acknowledged), ..stage })

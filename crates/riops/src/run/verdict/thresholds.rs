@@ -138,9 +138,8 @@ fn figure_of_recorded_part(
         command.script == operation.number && part.command.is_none_or(|of| command.number == of)
     };
     let commands = || of_loop.commands.iter().filter(own);
-    let count = |pick: fn(&CommandRecord) -> u64| {
-        exact(Some(commands().map(pick).sum::<u64>() as f64))
-    };
+    let count =
+        |pick: fn(&CommandRecord) -> u64| exact(Some(commands().map(pick).sum::<u64>() as f64));
     let figure = |stored: Option<&StoredHistogram>, quantity| {
         let decoded = stored.map(StoredHistogram::decode).transpose()?;
         Ok(exact(decoded.and_then(|histogram| histogram.figure(quantity))))

@@ -1,0 +1,354 @@
+//! Several processes that run one plan together, and meet in a PostgreSQL store.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::crash::kill;
+use crate::fixture::{CommandOutput, Database, database, folder, until};
+use crate::server::on;
+
+/// A database of the server under test, and one for the store.
+struct Place {
+    target: Database,
+    store: Database,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let target = database(&format!("fleet_{name}"));
+        let store = database(&format!("fleet_{name}_store"));
+        Self { target, store }
+    }
+
+    fn command(&self, line: &str, agents: u32) -> Command {
+        let fleet = format!("--fleet f --agents {agents} --output json");
+        let mut command = self.target.command(&format!("{line} {fleet}"));
+        command.env("RIOPS_STORE", &self.store.url);
+        command
+    }
+
+    /// Runs an agent for each number.
+    fn run(&self, line: &str, agents: u32) -> Fleet {
+        let start =
+            |number: u32| start(&mut self.command(&format!("{line} --agent {number}"), agents));
+        let children: Vec<Child> = (0..agents).map(start).collect();
+        Fleet::of(children)
+    }
+
+    /// Waits until a query on the store returns a value.
+    fn await_value(&self, sql: &str) {
+        while !matches!(self.store.connect().query_value(sql), Ok(Some(_))) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn require_empty(&self) {
+        let rows = "select (select count(*) from riops_store.fleet) + (select count(*) from riops_store.fleet_agent)
+                         + (select count(*) from riops_store.fleet_start)";
+        assert_eq!(self.store.value(rows).as_deref(), Some("0"));
+        let locks = "select count(*) from pg_locks lock join pg_stat_activity a using (pid)
+                      where locktype = 'advisory' and a.datname = current_database()";
+        assert_eq!(self.store.value(locks).as_deref(), Some("0"));
+    }
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The outputs of all agents.
+struct Fleet(Vec<CommandOutput>);
+
+impl Fleet {
+    fn of(children: Vec<Child>) -> Self {
+        Self(
+            children
+                .into_iter()
+                .map(|each| CommandOutput::from(each.wait_with_output().unwrap()))
+                .collect(),
+        )
+    }
+
+    /// Returns the record of the fleet, which exactly one agent has printed. All ended with this code.
+    fn record(self, code: i32) -> Value {
+        let mut records = Vec::new();
+        for output in self.0 {
+            let output = output.expect(code);
+            if !output.stdout.is_empty() {
+                records.push(output.json());
+            }
+        }
+        assert_eq!(records.len(), 1);
+        records.remove(0)
+    }
+}
+
+fn sum(record: &Value, field: &str) -> u64 {
+    let agents = record["agents"].as_array().unwrap();
+    agents.iter().map(|agent| agent["stages"][0][field].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn eight_agents_are_one_verified_load() {
+    let place = Place::new("eight");
+    let line = "run rows --rows 10000 --batch 10 --update-percent 50 --prepare -c 20 --warmup 500ms --duration 3s --label whole --tag a=b";
+    let record = place.run(line, 8).record(0);
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    assert_eq!((&record["label"], &record["tags"]["a"]), (&"whole".into(), &"b".into()));
+    assert_eq!(record["agents"].as_array().unwrap().len(), 8);
+    let stage = &record["stages"][0];
+    assert_eq!(stage["sessions"], 20);
+    assert_eq!(sum(&record, "sessions"), 20);
+    assert_eq!(sum(&record, "transactions"), stage["transactions"].as_u64().unwrap());
+    // The counters of the server, which only one agent compared with the changes of all.
+    let checks = record["checks"].as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["held"] == true), "{checks:?}");
+    let series = stage["series"].as_array().unwrap();
+    let counted: u64 = series.iter().map(|point| point["transactions"].as_u64().unwrap()).sum();
+    assert_eq!(counted, stage["transactions"].as_u64().unwrap());
+    // From the histograms of all agents, which are not kept.
+    assert!(series.iter().all(|point| point["p99_us"].is_f64() && point["histograms"].is_null()));
+    // Starts by the clock of the store, which is that of this machine: the offset is within the uncertainty.
+    let agents = record["agents"].as_array().unwrap();
+    for agent in agents {
+        let [offset, reach] =
+            ["offset_s", "uncertainty_s"].map(|name| agent["clock"][name].as_f64().unwrap());
+        assert!(offset.abs() <= reach + 5e-6, "{}", agent["clock"]);
+    }
+    let starts: BTreeSet<&str> =
+        agents.iter().map(|agent| agent["stages"][0]["started_at"].as_str().unwrap()).collect();
+    let at = |text: &&str| text.parse::<jiff::Timestamp>().unwrap();
+    let apart = starts.last().map(at).unwrap().duration_since(starts.first().map(at).unwrap());
+    assert!(apart.as_secs_f64() < 0.02, "{starts:?}");
+    place.require_empty();
+    let listed = CommandOutput::of(
+        place.target.command("runs list --output json").env("RIOPS_STORE", &place.store.url),
+    );
+    assert_eq!(listed.expect(0).json().as_array().unwrap().len(), 1);
+    place.target.riops("verify rows").expect(0);
+}
+
+/// Contents of a table after the same number of transactions with the same seed.
+fn contents(agents: u32, line: &str, sql: &str) -> Option<String> {
+    let place = Place::new(&format!("same_{agents}_{}", &line[4..7]));
+    place.target.connect().execute("create table seen (client int, value int)").unwrap();
+    let record = place.run(line, agents).record(0);
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    place.require_empty();
+    place.target.value(sql)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_statements_whatever_the_number_of_agents() {
+    let file = folder("fleet-script").join("seen.sql");
+    let script = "\\set value random(1, 1000000)\ninsert into seen values (:client_id, :value);\n";
+    std::fs::write(&file, script).unwrap();
+    let script = format!(
+        "run script --file {} -c 16 --transactions 10000 --warmup 0 --seed 7",
+        file.display()
+    );
+    let sql = "select count(*) || md5(string_agg(client || '/' || value, ',' order by client, value)) from seen";
+    let one = contents(1, &script, sql).unwrap();
+    assert!(one.starts_with("10000"));
+    assert_eq!([2, 8].map(|agents| contents(agents, &script, sql).unwrap()), [one.clone(), one]);
+    let rows = "run rows --rows 5000 --batch 10 --update-percent 100 --prepare -c 9 --transactions 1000 --warmup 0 --seed 7";
+    let sql =
+        "select md5(string_agg(mykey || '/' || scratch, ',' order by mykey)) from riops.rows_0001";
+    let one = contents(1, rows, sql);
+    assert_eq!([2, 8].map(|agents| contents(agents, rows, sql)), [one.clone(), one]);
+}
+
+#[test]
+fn a_rate_is_that_of_all_agents_together() {
+    let place = Place::new("rate");
+    let line = "run ping -c 6 --rate 300 --warmup 0 --duration 2s --threshold tps>290";
+    let record = place.run(line, 3).record(0);
+    assert_eq!(record["plan"]["schedule"]["constant"]["per_s"], 300.0);
+    assert_eq!(record["stages"][0]["schedule"]["intended"], 600);
+    assert_eq!(record["thresholds"][0]["held"], true, "{}", record["thresholds"]);
+    let breached = place.run("run ping -c 6 --warmup 0 --duration 1s --threshold p99<1us", 3);
+    assert_eq!(breached.record(99)["thresholds"][0]["held"], false);
+    place.require_empty();
+}
+
+const LONG: &str =
+    "run rows --rows 2000 --batch 10 --update-percent 50 --prepare -c 6 --warmup 0 --duration 6s";
+const MEASURING: &str =
+    "select 1 from riops_store.fleet_start where start_s < extract(epoch from clock_timestamp())";
+
+/// Starts three agents, and waits until they measure.
+fn measuring(place: &Place, line: &str) -> Vec<Child> {
+    let start = |number: u32| start(&mut place.command(&format!("{line} --agent {number}"), 3));
+    let children = (0..3).map(start).collect();
+    place.await_value("select 1 where to_regclass('riops_store.fleet_start') is not null");
+    place.await_value(MEASURING);
+    children
+}
+
+#[test]
+fn an_agent_that_dies_makes_the_result_invalid_and_leaves_nothing() {
+    // The first agent has prepared, and shows the run.
+    for killed in [0, 2] {
+        let place = Place::new(&format!("killed_{killed}"));
+        let mut children = measuring(&place, LONG);
+        let mut dead = children.remove(killed);
+        kill(dead.id(), "-KILL");
+        dead.wait().unwrap();
+        let record = Fleet::of(children).record(3);
+        let reasons = record["verdict"]["reasons"].to_string();
+        assert!(reasons.contains(&format!("agent {killed}: lost: no heartbeat for")), "{reasons}");
+        let lost = &record["agents"][killed];
+        assert!(lost["status"].is_null() && lost["stages"].is_null(), "{lost}");
+        assert_eq!(record["stages"][0]["sessions"], 4);
+        place.require_empty();
+        // The ledger knows that a run has not reported its changes.
+        let verified = place.target.riops("verify rows");
+        assert!(
+            verified.stdout.contains("a run did not report its changes"),
+            "{}{}",
+            verified.stdout,
+            verified.stderr
+        );
+    }
+}
+
+#[test]
+fn if_all_agents_die_the_name_is_free_after_a_minute_and_the_rows_go_with_the_next_fleet() {
+    let place = Place::new("all_killed");
+    for mut child in measuring(&place, LONG) {
+        kill(child.id(), "-KILL");
+        child.wait().unwrap();
+    }
+    let again = "run ping -c 2 --warmup 0 --duration 1s";
+    let refused = CommandOutput::of(&mut place.command(again, 1)).expect(1);
+    refused.stderr_contains("cannot join fleet \"f\": it is running already");
+    // As if a minute had passed.
+    let earlier =
+        "update riops_store.fleet_agent set heartbeat_at = heartbeat_at - interval '1 minute'";
+    place.store.connect().execute(earlier).unwrap();
+    CommandOutput::of(&mut place.command(again, 1)).expect(0);
+    place.require_empty();
+}
+
+#[test]
+fn an_interrupt_of_one_agent_ends_all() {
+    let place = Place::new("interrupt");
+    let children = measuring(&place, LONG);
+    kill(children[1].id(), "-INT");
+    let record = Fleet::of(children).record(130);
+    assert_eq!(record["status"], "interrupted");
+    assert!(record["stages"][0]["transactions"].as_u64().unwrap() > 0);
+    assert!(record["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
+    place.require_empty();
+}
+
+#[test]
+fn an_agent_that_was_stopped_says_how_long() {
+    let place = Place::new("stopped");
+    let children = measuring(&place, LONG);
+    kill(children[2].id(), "-STOP");
+    std::thread::sleep(Duration::from_secs(5));
+    kill(children[2].id(), "-CONT");
+    let record = Fleet::of(children).record(3);
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("agent 2: its process did not run for"), "{reasons}");
+    assert!(record["agents"][2]["stopped_s"].as_f64().unwrap() > 3.0);
+    assert!(record["checks"].as_array().unwrap().iter().all(|check| check["held"] == true));
+    place.require_empty();
+}
+
+#[test]
+fn agents_that_do_not_fit_are_refused() {
+    let place = Place::new("refused");
+    let line = "run ping -c 4 --warmup 0 --duration 1s";
+    let refused = |line: &str, agents, code, text: &str| {
+        CommandOutput::of(&mut place.command(line, agents)).expect(code).stderr_contains(text);
+    };
+    refused(&format!("{line} --agent 2"), 2, 2, "--agent 2 must be less than --agents 2");
+    refused(line, 5, 2, "--agents 5 exceeds --sessions 4: each agent needs at least one session");
+    refused("run cbc --size 1 -q", 2, 2, "the workload cbc is not supported in a fleet");
+    refused(
+        &format!("{line} --agents-within 1s"),
+        2,
+        1,
+        "does not start: 1 of 2 agents have joined",
+    );
+    place.require_empty();
+    let first = until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
+    refused(&format!("{line} --agent 0"), 2, 1, "agent 0 has joined already, on ");
+    refused(line, 3, 1, "its number of agents is 2, that of this agent is 3");
+    let other = line.replace("--duration 1s", "--duration 2s");
+    refused(&other, 2, 1, "their plans differ: \"stop\" is");
+    let second = start(&mut place.command(line, 2));
+    // The first one printed to the pipe of `until`.
+    CommandOutput::from(second.wait_with_output().unwrap()).expect(0);
+    CommandOutput::from(first.wait_with_output().unwrap()).expect(0);
+    place.require_empty();
+    let file =
+        CommandOutput::of(&mut place.target.command(&format!("{line} --fleet f --agents 2")))
+            .expect(2);
+    file.stderr_contains("--fleet requires --store postgresql://");
+}
+
+#[test]
+fn a_failure_before_the_start_ends_all_with_its_reason() {
+    let place = Place::new("failure");
+    // Only the first agent would prepare the dataset.
+    let line = "run rows --rows 1000 --batch 10 -c 4 --warmup 0 --duration 1s";
+    let Fleet(outputs) = place.run(line, 2);
+    let [first, second] = <[CommandOutput; 2]>::try_from(outputs).ok().unwrap();
+    first.expect(1).stderr_contains("riops prepare rows");
+    second.expect(1).stderr_contains("does not start: agent 0 on ");
+    place.require_empty();
+}
+
+#[test]
+fn a_restart_of_the_store_does_not_disturb_the_run() {
+    let place = Place::new("restart");
+    let home = folder("fleet-store");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let url =
+        CommandOutput::of(&mut on(&home, "server url --tcp")).expect(0).stdout.trim().to_owned();
+    // The port must be the same after the restart.
+    let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
+    let command = |number: u32| {
+        let mut command = place.command(&format!("{LONG} --agent {number}"), 2);
+        command.env("RIOPS_STORE", &url);
+        command
+    };
+    let second = start(&mut command(1));
+    let first = until(&mut command(0), "measuring");
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    CommandOutput::of(&mut on(&home, &format!("server start --server-port {port}"))).expect(0);
+    let outputs =
+        [first, second].map(|each| CommandOutput::from(each.wait_with_output().unwrap()).expect(0));
+    let record = outputs.iter().find(|output| !output.stdout.is_empty()).unwrap().json();
+    assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+}
+
+#[test]
+fn runs_that_were_started_by_hand_are_merged() {
+    let place = Place::new("by_hand");
+    let client = |seed: u32| {
+        let line = format!(
+            "run ping -c 2 --warmup 0 --duration 2s --seed {seed} --label hand --output json"
+        );
+        start(&mut place.target.command(&line))
+    };
+    let children: Vec<Child> = (1..=2).map(client).collect();
+    let records: Vec<Value> =
+        Fleet::of(children).0.into_iter().map(|each| each.expect(0).json()).collect();
+    let merged = place.target.riops("runs merge hand --label both --output json").json();
+    let count = |record: &Value| record["stages"][0]["transactions"].as_u64().unwrap();
+    assert_eq!(count(&merged), records.iter().map(count).sum::<u64>());
+    assert_eq!((&merged["label"], &merged["plan"]["sessions"]), (&"both".into(), &4.into()));
+    let show = format!("runs show {}", merged["id"].as_str().unwrap());
+    place.target.riops(&show).expect(0).stdout_contains("both").stdout_contains("agents ");
+    let refused = place.target.riops("runs merge both hand").expect(1);
+    refused.stderr_contains("is already merged");
+    place.target.riops("runs merge both").expect(2).stderr_contains("at least two runs");
+}
