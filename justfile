@@ -39,6 +39,10 @@ packages:
     deploy/build
     deploy/test
 
+# Check the manifests of Kubernetes against its schemas
+manifests:
+    scripts/check-manifests
+
 # Run the commands of the guide again, and replace their outputs and the pictures (on a quiet machine)
 docs-figures *pages:
     cargo build --release

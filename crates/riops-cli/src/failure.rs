@@ -9,6 +9,7 @@ use riops::experiment::comparison::ComparisonError;
 use riops::fleet::FleetError;
 use riops::import::ImportError;
 use riops::plan::PlanError;
+use riops::record::{ObservedRecord, Record, Status};
 use riops::report::FormError;
 use riops::run::{ErrorKind, RunError};
 use riops::serve::ServeError;
@@ -203,6 +204,21 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         (true, _) => Some(INTERRUPTED),
         (_, true) => Some(USAGE),
         _ => None,
+    }
+}
+
+/// The exit code of a run: that of an observed command, if it failed.
+pub(crate) fn exit_code(record: &Record) -> u8 {
+    let observed = record.stages.iter().find_map(|stage| stage.observed.as_ref());
+    if let Some(code) = observed.and_then(ObservedRecord::shell_code).filter(|&code| code != 0) {
+        return u8::try_from(code).unwrap_or(FAILED);
+    }
+    match record.status {
+        Status::Interrupted => INTERRUPTED,
+        Status::Failed => FAILED,
+        Status::Done if !record.verdict.valid => NOT_VALID,
+        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => BREACHED,
+        Status::Done => 0,
     }
 }
 

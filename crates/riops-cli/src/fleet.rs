@@ -14,8 +14,7 @@ use riops::store::StoreLocation;
 
 use crate::args::ResultOptions;
 use crate::args::fleet::AGENTS_WITHIN;
-use crate::failure::refuse;
-use crate::measure::exit_code;
+use crate::failure::{exit_code, refuse};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
 use crate::ui::Ui;
@@ -43,7 +42,7 @@ pub(crate) fn require_valid(keep: &ResultOptions) -> Result<bool> {
     let Some(name) = &keep.fleet.fleet else {
         return Ok(false);
     };
-    riops::plan::require_printable([name].into_iter())?;
+    riops::plan::require_printable([name])?;
     if name.is_empty() {
         return refuse("--fleet needs a name");
     }
@@ -131,7 +130,9 @@ impl Observer for InFleet<'_> {
         if self.fleet.share().agent > 0 {
             return self.observer.point(point);
         }
-        of_all.iter().for_each(|point| self.observer.point(point));
+        for point in &of_all {
+            self.observer.point(point);
+        }
     }
 
     fn settled(&mut self) -> bool {
@@ -147,7 +148,7 @@ impl Observer for InFleet<'_> {
     fn complete(&mut self, record: &Record) {
         let result = match self.fleet.finish(record.clone()) {
             Ok(Finished::Conducts(merged)) => {
-                // Before it is printed: whoever reads the output must not keep the others waiting.
+                // Before it is printed: a reader of the output that waits must not keep the others waiting.
                 let _ = self.runs.save(&merged);
                 let code = exit_code(&merged);
                 let told = self.fleet.complete(code).context("cannot end the fleet");

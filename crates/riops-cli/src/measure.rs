@@ -9,13 +9,13 @@ use riops::fleet::Fleet;
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::probe::sampler::OnPoint;
 use riops::record::Point;
-use riops::record::{ObservedRecord, Record, Status};
+use riops::record::Record;
 use riops::report::{self, Extras, Form, FormError, Stream};
 use riops::run::{self, Observer};
 use riops::units::text::one_line;
 
 use crate::args::GraphOptions;
-use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
+use crate::failure::{FAILED, NOT_VALID, exit_code};
 use crate::fleet::InFleet;
 use crate::live::Live;
 use crate::screen::Screen;
@@ -234,20 +234,5 @@ pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
     match exit_code(record) {
         FAILED if form.is_measured(record) => NOT_VALID,
         code => code,
-    }
-}
-
-/// The exit code of a run: that of an observed command, if it failed.
-pub(crate) fn exit_code(record: &Record) -> u8 {
-    let observed = record.stages.iter().find_map(|stage| stage.observed.as_ref());
-    if let Some(code) = observed.and_then(ObservedRecord::shell_code).filter(|&code| code != 0) {
-        return u8::try_from(code).unwrap_or(FAILED);
-    }
-    match record.status {
-        Status::Interrupted => INTERRUPTED,
-        Status::Failed => FAILED,
-        Status::Done if !record.verdict.valid => NOT_VALID,
-        Status::Done if record.thresholds.iter().any(|threshold| !threshold.held) => BREACHED,
-        Status::Done => 0,
     }
 }

@@ -1,5 +1,6 @@
 //! The options of an agent of a fleet.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -25,4 +26,21 @@ pub(crate) struct FleetOptions {
     pub(crate) agent: Option<u32>,
     #[arg(long, value_name = "TIME", requires = "fleet", help = or_default("Maximum wait for the other agents", AGENTS_WITHIN))]
     pub(crate) agents_within: Option<Span>,
+}
+
+/// Number of pods, image, and command
+#[derive(Debug, Args)]
+pub(crate) struct ManifestOptions {
+    /// Number of agents, each in a pod
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) agents: u32,
+    /// Name of the Job and of the fleet
+    #[arg(long, value_name = "NAME", default_value = "riops")]
+    pub(crate) name: String,
+    /// Image with riops as its entry point
+    #[arg(long, value_name = "IMAGE", default_value = concat!("riops:", env!("CARGO_PKG_VERSION")))]
+    pub(crate) image: String,
+    /// The command without `riops`, after --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }

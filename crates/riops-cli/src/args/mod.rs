@@ -35,6 +35,7 @@ use crate::failure::ErrorForm;
 use crate::hints::Given;
 
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
+pub(crate) use fleet::ManifestOptions;
 pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
 pub(crate) use output::{Output, OutputOptions};
@@ -194,6 +195,11 @@ pub(crate) enum Command {
     Script {
         #[command(subcommand)]
         command: ScriptCommand,
+    },
+    /// Several clients that run one plan together: run … --fleet
+    Fleet {
+        #[command(subcommand)]
+        action: FleetCommand,
     },
     /// Print the completion script of a shell, also for stored runs: source <(riops completions bash)
     Completions {
@@ -497,6 +503,12 @@ pub(crate) enum Runs {
     Export(Box<Export>),
     /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
     Import(Box<Import>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Print the manifests of Kubernetes with which several pods execute a command of run
+    Manifest(ManifestOptions),
 }
 
 #[derive(Debug, Subcommand)]

@@ -184,7 +184,7 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 12] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 16] = [
     "dump-plan",
     "no-store",
     "settle",
@@ -197,6 +197,10 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 12] = [
     "metrics-token",
     "metrics-token-file",
     "interval-json",
+    "fleet",
+    "agents",
+    "agent",
+    "agents-within",
 ];
 
 /// Adapts the options of a workload of `riops run` to an experiment.

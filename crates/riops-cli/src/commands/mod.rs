@@ -12,6 +12,7 @@ mod graph;
 mod history;
 mod import;
 mod listing;
+mod manifest;
 mod merge;
 mod prepare;
 mod repeat;
@@ -33,7 +34,7 @@ use riops::host::Interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Command, Generate, Original, Server};
+use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Server};
 use crate::failure::{INTERRUPTED, UsageError};
 use crate::hints::Given;
 use crate::ui::Ui;
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Doctor(options) => doctor::doctor(&options, ui),
         Command::Script { command } => script::run(&command, ui),
         Command::Server { action } => server::run(action, ui),
+        Command::Fleet { action: FleetCommand::Manifest(options) } => manifest::print(&options),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man(options) => shell::man(&options),
         // `main` handles these commands if they come first.

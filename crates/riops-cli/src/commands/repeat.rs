@@ -11,8 +11,9 @@ use riops::units::Span;
 
 use crate::args::GraphOptions;
 use crate::args::run::{RepeatOptions, SETTLE};
+use crate::failure::exit_code;
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, refuse};
-use crate::measure::{Runner, exit_code};
+use crate::measure::Runner;
 
 /// Tag that repeated runs have in common.
 const TAG: &str = "repeat";

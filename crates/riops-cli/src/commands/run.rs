@@ -100,7 +100,9 @@ fn perform(
     let in_fleet = fleet::require_valid(keep)?;
     let runs = StoredRuns::open(keep, ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
-    run::allow_sessions(plan.sessions, plan.workers)?;
+    if !in_fleet {
+        run::allow_sessions(plan.sessions, plan.workers)?;
+    }
     let target = Target::open(target_options, ui)?;
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
         target.announce_another_server(before, ui);
@@ -140,16 +142,17 @@ fn perform(
     target.close()?;
     published?;
     let code = code.unwrap_or_else(|| ExitCode::from(exit_code_in(form, &record)));
-    match drawn {
-        Err(error) if code == ExitCode::SUCCESS => Err(error),
-        drawn => {
-            // The exit code of the run takes precedence over the failure of a file.
-            if let Err(error) = drawn {
-                ui.notice(&format!("{error:#}"));
-            }
-            Ok((code, Some(record)))
-        }
+    with_files(code, drawn, ui).map(|code| (code, Some(record)))
+}
+
+/// Returns the exit code of a run whose files were written or not: that of the run takes precedence.
+fn with_files(code: ExitCode, written: Result<()>, ui: Ui) -> Result<ExitCode> {
+    match written {
+        Err(error) if code == ExitCode::SUCCESS => return Err(error),
+        Err(error) => ui.notice(&format!("{error:#}")),
+        Ok(()) => {}
     }
+    Ok(code)
 }
 
 /// The table of the sessions, which is written after the run. The file is opened before the run, so that a path that

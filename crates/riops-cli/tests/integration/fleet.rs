@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::crash::kill;
-use crate::fixture::{CommandOutput, Database, database, folder, until};
+use crate::fixture::{self, CommandOutput, Database, database, folder, until};
 use crate::server::on;
 
 /// A database of the server under test, and one for the store.
@@ -351,4 +351,24 @@ fn runs_that_were_started_by_hand_are_merged() {
     let refused = place.target.riops("runs merge both hand").expect(1);
     refused.stderr_contains("is already merged");
     place.target.riops("runs merge both").expect(2).stderr_contains("at least two runs");
+}
+
+#[test]
+fn the_command_line_of_the_job_is_a_fleet_of_one_in_the_environment_of_the_job() {
+    let place = Place::new("job");
+    let manifest = fixture::command(
+        "fleet manifest --agents 1 -- run ping -c 2 --warmup 0 --duration 1s --output json",
+    );
+    let text = CommandOutput::of(&mut { manifest }).expect(0).stdout;
+    let arguments = text.split("args:\n").nth(1).unwrap().lines();
+    let arguments = arguments.map_while(|line| line.trim().strip_prefix("- "));
+    let arguments: Vec<String> =
+        arguments.map(|json| serde_json::from_str(json).unwrap()).collect();
+    let mut agent = fixture::command("");
+    agent.args(&arguments).env("JOB_COMPLETION_INDEX", "0");
+    agent.env("RIOPS_DATABASE", &place.target.url).env("RIOPS_STORE", &place.store.url);
+    let record = CommandOutput::of(&mut agent).expect(0).json();
+    assert_eq!(record["verdict"]["valid"], true);
+    assert_eq!(record["agents"].as_array().unwrap().len(), 1);
+    place.require_empty();
 }

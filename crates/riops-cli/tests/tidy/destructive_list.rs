@@ -138,6 +138,26 @@ pub(crate) const LIST: &[Place] = &[
         &[("drop table", 1)],
         "a drop-in script that users execute; riops removes this statement",
     ),
+    (
+        "sql/fleet/abandon.sql",
+        &[("delete from", 1)],
+        "the row in the store of the fleet of this agent, all of whose agents have failed",
+    ),
+    (
+        "sql/fleet/leave.sql",
+        &[("delete from", 1)],
+        "the row of this agent in the store, and those of the dead ones of its fleet, which has ended",
+    ),
+    (
+        "sql/fleet/purge.sql",
+        &[("delete from", 1)],
+        "rows of the store of fleets none of whose agents has had a heartbeat for minutes",
+    ),
+    (
+        "sql/fleet/remove.sql",
+        &[("delete from", 1)],
+        "the row in the store of the fleet of this agent, which has no agents any more",
+    ),
     ("sql/live/end.sql", &[("delete from", 1)], "the row of this run in the store"),
     (
         "sql/live/forget.sql",

@@ -21,7 +21,7 @@ use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
 use super::window::Window;
 use super::worker::{WorkerEvent, add_unclaimed};
 use crate::metrics::{TimeSeries, Timeline};
-use crate::plan::Schedule;
+use crate::plan::{Plan, Schedule};
 use crate::probe::Probe;
 use crate::units::{Nanos, Span};
 use crate::workload::ScriptCommand;
@@ -76,18 +76,7 @@ impl StageRun<'_> {
             let signal = StartSignal { start, window, unclaimed };
             handle.start_signal.send(signal).map_err(|_| EngineError::WorkerLost)?;
         }
-        let mut timeline = Timeline::new(handles.len(), plan.interval_s, plan.percentile);
-        let open_loop = plan.schedule != Schedule::Closed;
-        if plan.share.is_some() {
-            timeline.keep_histograms();
-        }
-        if plan.abort_on_threshold {
-            timeline.enable_total(open_loop)?;
-        }
-        let checkpoints: Vec<f64> = plan.checkpoints_s().collect();
-        if !checkpoints.is_empty() {
-            timeline.enable_checkpoints(&checkpoints, open_loop)?;
-        }
+        let timeline = timeline(plan, handles.len())?;
         let stage = Supervised { shared, handles: &handles, window: &window };
         let (supervisor, progress) = Supervisor::new(stage, received, timeline);
         let outcome = supervise(supervisor, &progress, probe, observer)?;
@@ -132,6 +121,23 @@ impl StageRun<'_> {
     }
 }
 
+/// Returns an empty time series for this number of workers.
+fn timeline(plan: &Plan, workers: usize) -> Result<Timeline, EngineError> {
+    let mut timeline = Timeline::new(workers, plan.interval_s, plan.percentile);
+    let open_loop = plan.schedule != Schedule::Closed;
+    if plan.share.is_some() {
+        timeline.keep_histograms();
+    }
+    if plan.abort_on_threshold {
+        timeline.enable_total(open_loop)?;
+    }
+    let checkpoints: Vec<f64> = plan.checkpoints_s().collect();
+    if !checkpoints.is_empty() {
+        timeline.enable_checkpoints(&checkpoints, open_loop)?;
+    }
+    Ok(timeline)
+}
+
 /// Returns the intended starts; `None` in the closed loop.
 fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unclaimed>> {
     let plan = &shared.plan;
@@ -141,8 +147,8 @@ fn starts(shared: &Shared, start: Nanos, measure_start: Nanos) -> Option<Arc<Unc
         Some([starts, _]) if plan.share.is_none() => Gaps::Pgbench(Random::new(*starts)),
         _ => Gaps::Own(stream(plan.seed, Purpose::Arrivals, agent.into())),
     };
-    let gap_s = plan.schedule.per_s().map_or(0.0, |per_s| 1.0 / per_s);
-    let later = Span::of_seconds(gap_s * f64::from(agent) / f64::from(agents.max(1)));
+    let between_s = plan.schedule.per_s().map_or(0.0, |per_s| 1.0 / per_s);
+    let later = Span::of_seconds(between_s * f64::from(agent) / f64::from(agents.max(1)));
     let anchor = measure_start.after(later.0.into());
     let arrivals = Arrivals::new(&plan.schedule, start, anchor, gaps)?;
     Some(Arc::new(Unclaimed::new(arrivals)))

@@ -106,8 +106,8 @@ mod tests {
         let origin = Instant::now();
         let mut clock = StoreClock::new(origin);
         let at = |ms| origin + Duration::from_millis(ms);
-        clock.add(at(0), 1_000.0005, at(1));
-        clock.add(at(10), 2_000.0105, at(11));
+        clock.add(at(0), 1_000.000_5, at(1));
+        clock.add(at(10), 2_000.010_5, at(11));
         assert!((clock.time_at(at(20)) - 2_000.02).abs() < 0.001);
     }
 }

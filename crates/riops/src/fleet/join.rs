@@ -88,6 +88,7 @@ impl Fleet {
             every,
             interrupt: interrupt.clone(),
             is_conductor: false,
+            is_over: false,
         };
         notice(&format!("fleet {name}: this is agent {agent} of {agents}"));
         let joined = fleet.await_others(invitation.within, notice);
@@ -174,32 +175,8 @@ fn enter_locked(
     let own = [agents.to_string(), env!("CARGO_PKG_VERSION").to_owned(), server.to_owned()];
     let running = connection.query_with(RUNNING, &[Some(name)])?.into_iter().next();
     let (id, whole) = match running {
-        Some(row) => {
-            let found: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
-            let [id, same @ .., json, is_started] = found.as_slice() else {
-                return Err(refused(name, "its row in the store is damaged"));
-            };
-            if is_started == "t" {
-                return Err(refused(
-                    name,
-                    "it is running already: an agent that comes later, or again, cannot take part",
-                ));
-            }
-            require_same(name, &own, same)?;
-            let whole = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
-            let names = ["the fleet", "this agent"];
-            if let Some(text) = differing_plans([&whole, plan], &OWN_FIELDS, names)? {
-                return Err(refused(name, text));
-            }
-            (id.parse().map_err(|_| refused(name, "its id in the store is damaged"))?, whole)
-        }
-        None => {
-            let (id, json) = (Uuid::now_v7(), serde_json::to_string(plan)?);
-            let [agents, version, server] = own.each_ref().map(|text| Some(text.as_str()));
-            let row = [Some(&*id.to_string()), Some(name), agents, version, server, Some(&*json)];
-            connection.query_with(INSERT, &row)?;
-            (id, plan.clone())
-        }
+        Some(row) => running_fleet(row, invitation, &own)?,
+        None => found(connection, invitation, &own)?,
     };
     let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
     let (id_text, number_text, host) =
@@ -207,6 +184,45 @@ fn enter_locked(
     connection.query_with(JOIN, &[Some(&id_text), Some(&number_text), Some(token), Some(&host)])?;
     let whole = Plan { workers: plan.workers, driver: plan.driver, ..whole };
     Ok((id, number, whole))
+}
+
+/// Founds a fleet. Returns its id and its plan.
+fn found(
+    connection: &mut Connection,
+    invitation: &Invitation<'_>,
+    own: &[String; 3],
+) -> Result<(Uuid, Plan), FleetError> {
+    let (id, json) = (Uuid::now_v7(), serde_json::to_string(invitation.plan)?);
+    let [agents, version, server] = own.each_ref().map(|text| Some(text.as_str()));
+    let id_text = id.to_string();
+    let row = [Some(&*id_text), Some(invitation.name), agents, version, server, Some(&*json)];
+    connection.query_with(INSERT, &row)?;
+    Ok((id, invitation.plan.clone()))
+}
+
+/// Returns the id and the plan of a fleet, from its row, if the agent fits.
+fn running_fleet(
+    row: Vec<Option<String>>,
+    invitation: &Invitation<'_>,
+    own: &[String; 3],
+) -> Result<(Uuid, Plan), FleetError> {
+    let (name, plan) = (invitation.name, invitation.plan);
+    let found: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
+    let [id, same @ .., json, is_started] = found.as_slice() else {
+        return Err(refused(name, "its row in the store is damaged"));
+    };
+    if is_started == "t" {
+        let text = "it is running already: an agent that comes later, or again, cannot take part";
+        return Err(refused(name, text));
+    }
+    require_same(name, own, same)?;
+    let whole = Plan { trust: plan.trust, ..serde_json::from_str(json)? };
+    let names = ["the fleet", "this agent"];
+    if let Some(text) = differing_plans([&whole, plan], &OWN_FIELDS, names)? {
+        return Err(refused(name, text));
+    }
+    let id = id.parse().map_err(|_| refused(name, "its id in the store is damaged"))?;
+    Ok((id, whole))
 }
 
 /// Fails with the first difference between this agent and the fleet: number of agents, version, server, plan.

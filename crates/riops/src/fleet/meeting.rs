@@ -100,15 +100,14 @@ impl Meeting {
 
     /// Returns the connection; opens it if it was lost.
     pub(super) fn connected(&mut self) -> Result<&mut Connection, ConnectionError> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                // An interrupt ends the run, and the others must learn of it.
-                let mut connection = Connection::open(&self.conninfo, &Interrupt::new())?;
-                connection.execute(SESSION)?;
-                self.since = Instant::now();
-                connection
-            }
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            // An interrupt ends the run, and the others must learn of it.
+            let mut connection = Connection::open(&self.conninfo, &Interrupt::new())?;
+            connection.execute(SESSION)?;
+            self.since = Instant::now();
+            connection
         };
         let connection = self.connection.insert(connection);
         connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));

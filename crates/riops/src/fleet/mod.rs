@@ -12,8 +12,8 @@
 //!    knows to half a round trip (`clock`).
 //! 3. A thread sends heartbeats (`heartbeat`). An agent without one for [`lost_after`] is lost: before the start, the fleet
 //!    ends; after it, the others go on, and the result is not valid.
-//! 4. `settled`, `finish`: all wait for each other. Whoever gets the advisory lock of the fleet conducts: verifies the data,
-//!    merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
+//! 4. `settled`, `finish`: all wait for each other. The agent that gets the advisory lock of the fleet conducts: it
+//!    verifies the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
 //!
 //! An agent is known by a token, so that a process that was replaced changes nothing. Each agent removes its row at the end,
 //! and the last one the fleet; rows of the dead are removed by the others, or by the next fleet.
@@ -36,6 +36,7 @@ use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
 use crate::record::{AgentRecord, ClockRecord, Point, Record};
 use crate::run::{MergedPart, merge};
+use crate::units::Span;
 use heartbeat::Heartbeat;
 use meeting::State;
 
@@ -98,6 +99,16 @@ pub struct Fleet {
     every: Duration,
     interrupt: Interrupt,
     is_conductor: bool,
+    /// Whether the others have been told how this agent ended.
+    is_over: bool,
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.fail("its process ended before its run did");
+        }
+    }
 }
 
 impl Fleet {
@@ -127,10 +138,10 @@ impl Fleet {
     pub fn agree_start(&mut self) -> Result<Instant, FleetError> {
         self.stage += 1;
         self.heartbeat.shared.begin_stage();
-        let stage = self.stage.to_string();
+        let number = self.stage.to_string();
         let run = self.run.map(|run| run.to_string());
         let reply =
-            self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&stage), run.as_deref()])?;
+            self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&number), run.as_deref()])?;
         reply.ok_or_else(|| FleetError::EndedWithout(self.name.clone()))?;
         let head_start_s = HEAD_START.as_secs_f64().to_string();
         loop {
@@ -143,7 +154,7 @@ impl Fleet {
             }
             if state.connected + state.lost_running >= state.joined {
                 let mut meeting = self.heartbeat.shared.meeting();
-                meeting.ask(START, &[Some(&stage), Some(&head_start_s)])?;
+                meeting.ask(START, &[Some(&number), Some(&head_start_s)])?;
                 continue;
             }
             self.pause()?;
@@ -168,7 +179,7 @@ impl Fleet {
     }
 
     fn poll_every(&self) -> Duration {
-        Duration::from_secs_f64(f64::from(self.share.agents) / POLLS_PER_S).max(POLL_MIN)
+        Span::of_seconds(f64::from(self.share.agents) / POLLS_PER_S).0.max(POLL_MIN)
     }
 
     /// Waits until the next question.
@@ -180,6 +191,7 @@ impl Fleet {
     }
 
     /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
+    #[must_use]
     pub fn exchange(&self, point: &Point) -> Vec<Point> {
         self.heartbeat.shared.exchange(point)
     }
@@ -218,6 +230,7 @@ impl Fleet {
         let (record, agent) = (packed::pack(&record)?, serde_json::to_string(&agent)?);
         let told = self.heartbeat.shared.meeting().tell(DONE, &[Some(&record), Some(&agent)])?;
         let ended_without = || FleetError::EndedWithout(self.name.clone());
+        self.is_over = true;
         if told.is_none() {
             return Err(ended_without());
         }
@@ -285,6 +298,7 @@ impl Fleet {
 
     /// Tells the others that this agent has no record.
     pub fn fail(&mut self, error: &str) {
+        self.is_over = true;
         let shared = &self.heartbeat.shared;
         let told = shared.meeting().tell(FAILED, &[Some(error)]);
         // Without the store, the others find out by themselves.
@@ -310,9 +324,8 @@ fn to_time_of_store(record: &mut Record, offset_s: f64) {
     let Ok(offset) = jiff::SignedDuration::try_from_secs_f64(offset_s) else {
         return;
     };
-    let moved = |at: jiff::Timestamp| at.checked_add(offset).unwrap_or(at);
-    record.started_at = moved(record.started_at);
-    for stage in &mut record.stages {
-        stage.started_at = stage.started_at.map(moved);
+    let of_stages = record.stages.iter_mut().filter_map(|stage| stage.started_at.as_mut());
+    for at in of_stages.chain(std::iter::once(&mut record.started_at)) {
+        *at = at.checked_add(offset).unwrap_or(*at);
     }
 }

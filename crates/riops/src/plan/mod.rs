@@ -23,6 +23,7 @@ mod run;
 pub mod script;
 mod script_dataset;
 mod share;
+mod sharing;
 mod spec;
 mod spread;
 mod sysbench;

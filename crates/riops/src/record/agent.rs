@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::client::{ClientCpu, ClientRecord};
 use super::latency::LatencySummary;
-use super::run::Status;
+use super::status::Status;
 
 /// One of the clients of a merged run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::run::{Record, Status};
+use super::run::Record;
 use super::series::Point;
+use super::status::Status;
 use crate::plan::{Plan, Stop};
 
 /// Version of the published data. A reader ignores runs with a newer version.

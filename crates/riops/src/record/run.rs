@@ -15,32 +15,9 @@ use super::counts::UnknownOutcomes;
 use super::imported::{ImportRecord, Validity};
 use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
+use super::status::Status;
 use super::target::TargetRecord;
 use crate::plan::{DatasetPlan, Member, Plan};
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// As planned.
-    Done,
-    /// With an error; the record has the measurements up to it.
-    Failed,
-    /// Interrupted by the user; the record has the measurements up to the interrupt.
-    Interrupted,
-}
-
-impl Status {
-    /// Returns the spelling in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
 
 /// Everything that is known about one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -75,7 +75,7 @@ pub struct Point {
     /// Maximum response time, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
-    /// The latencies of the interval, if the series is to be merged with that of other clients.
+    /// The latencies of the interval, for merging the series with those of other clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.

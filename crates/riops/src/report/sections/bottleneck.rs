@@ -105,7 +105,7 @@ fn client_text(summary: &Summary<'_>) -> String {
     let more_workers_help =
         limits.iter().all(|limit| matches!(limit, ClientLimit::Worker | ClientLimit::PollLoop));
     let advice = if more_workers_help { "more workers (-j) or " } else { "" };
-    format!("the client: {}; use {advice}more client machines", texts.join(", and "))
+    format!("the client: {}; use {advice}more client machines (--fleet)", texts.join(", and "))
 }
 
 /// What machine, client and device did meanwhile.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::MergeError;
+use super::part::MergeError;
 use crate::plan::Plan;
 use crate::record::{Record, StageRecord};
 

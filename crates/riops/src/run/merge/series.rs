@@ -26,7 +26,9 @@ pub(super) fn series(
         .map(|(stage, &before)| stage.session_loop.series.get(before..).unwrap_or_default())
         .collect();
     let intervals = all.iter().map(|series| series.len()).min().unwrap_or(0);
-    let same_nodes = stages.windows(2).all(|pair| node_names(pair[0]) == node_names(pair[1]));
+    let same_nodes = stages
+        .iter()
+        .all(|stage| stages.first().is_some_and(|first| node_names(first) == node_names(stage)));
     let mut start_s = 0.0;
     (0..intervals)
         .map(|number| {

@@ -1,6 +1,6 @@
 //! One stage of all clients.
 
-use super::MergeError;
+use super::part::MergeError;
 use super::session_loop;
 use super::window::Window;
 use crate::plan::Plan;
@@ -105,7 +105,7 @@ fn client_cpu(stages: &[&StageRecord], transactions: u64) -> Option<ClientCpu> {
     })
 }
 
-/// Returns the traffic of all clients, if each is on a machine of its own, as far as that is known.
+/// Returns the traffic of all clients, if there is only one.
 fn network(stages: &[&StageRecord]) -> Option<NetworkUse> {
     match stages {
         [only] => only.network,

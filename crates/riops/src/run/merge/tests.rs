@@ -95,15 +95,7 @@ fn counts_and_histograms_of_every_workload_are_sums() {
             }
             assert_eq!(whole.error_count(), 3 * part.error_count(), "{name}");
             assert_eq!(whole.series.len(), part.series.len(), "{name}");
-            for (whole, part) in whole.series.iter().zip(&part.series) {
-                assert_eq!(
-                    (whole.transactions, whole.errors, whole.queries.total(), whole.max_us),
-                    (3 * part.transactions, 3 * part.errors, 3 * part.queries.total(), part.max_us),
-                    "{name}"
-                );
-                // Percentiles of intervals cannot be merged.
-                assert_eq!((whole.p50_us, whole.p99_us, whole.percentile_us), (None, None, None));
-            }
+            assert_series(&whole.series, &part.series);
         }
         let numbers: Vec<u32> = all.agents.iter().map(|agent| agent.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -111,6 +103,18 @@ fn counts_and_histograms_of_every_workload_are_sums() {
         // The record can be stored and read.
         let json = serde_json::to_string(&all).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), all, "{name}");
+    }
+}
+
+/// The intervals of three clients that did the same.
+fn assert_series(whole: &[crate::record::Point], part: &[crate::record::Point]) {
+    for (whole, part) in whole.iter().zip(part) {
+        assert_eq!(
+            (whole.transactions, whole.errors, whole.queries.total(), whole.max_us),
+            (3 * part.transactions, 3 * part.errors, 3 * part.queries.total(), part.max_us)
+        );
+        // Percentiles of intervals cannot be merged.
+        assert_eq!((whole.p50_us, whole.p99_us, whole.percentile_us), (None, None, None));
     }
 }
 

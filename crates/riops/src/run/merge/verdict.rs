@@ -1,7 +1,7 @@
 //! Whether the result of several clients is valid, from what each of them found and from what they found together.
 
+use super::part::{MergeError, Part};
 use super::window::{VALID_SHARE, Window};
-use super::{MergeError, Part};
 use crate::plan::Plan;
 use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::verdict::{STRICT, strict_reasons, thresholds_of_record, unlike_planned, warnings};
@@ -59,7 +59,9 @@ impl<'a> Judge<'a> {
                     self.reason(number, &reason);
                 }
             }
-            found.into_iter().for_each(|warning| self.warning(number, warning));
+            for warning in found {
+                self.warning(number, warning);
+            }
         }
         // These do not follow from a stage.
         let other = |warning: &&Warning| {

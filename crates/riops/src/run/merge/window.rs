@@ -1,6 +1,6 @@
 //! The time in which the clients of a merged run measured.
 
-use super::MergeError;
+use super::part::MergeError;
 use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::units::format::duration_us;
@@ -85,9 +85,8 @@ impl Window {
             clippy::cast_sign_loss,
             reason = "a small number"
         )]
-        let intervals =
-            |before: &f64| (before / interval_s.max(f64::MIN_POSITIVE)).round() as usize;
-        self.before_s.iter().map(intervals).collect()
+        let number = |before: &f64| (before / interval_s.max(f64::MIN_POSITIVE)).round() as usize;
+        self.before_s.iter().map(number).collect()
     }
 }
 

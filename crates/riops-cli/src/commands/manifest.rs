@@ -1,0 +1,147 @@
+//! `riops fleet manifest`: the manifests of Kubernetes for a command. They are those of `deploy/kubernetes/base`, with the
+//! command, the number of agents, the name and the image.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::ManifestOptions;
+use crate::failure::{UsageError, refuse};
+use crate::settings::parse_words;
+
+const JOB: &str = include_str!("../../kubernetes/job.yaml");
+const ACCESS: &str = include_str!("../../kubernetes/access.yaml");
+const SECRET: &str = include_str!("../../kubernetes/secret.yaml");
+
+/// Longest name of a Job: its pods have a host name with the index, which has at most 63 characters.
+const NAME_MAX: usize = 58;
+
+/// Prints the manifests.
+pub(super) fn print(options: &ManifestOptions) -> Result<ExitCode> {
+    crate::ui::print_done(&manifests(options)?)
+}
+
+fn manifests(options: &ManifestOptions) -> Result<String> {
+    let ManifestOptions { agents, name, image, command } = options;
+    require_name(name)?;
+    let words = words(command)?;
+    if words.first().is_none_or(|word| word != "run") {
+        return refuse("only a command of riops run can be executed by a fleet");
+    }
+    let given = |option: &str| words.iter().any(|word| word.split('=').next() == Some(option));
+    if ["--fleet", "--agents", "--agent"].into_iter().any(given) {
+        return refuse("--fleet, --agents and --agent of the command are set by the manifest");
+    }
+    let of_fleet = ["--fleet", name, "--agents", &agents.to_string()].map(str::to_owned);
+    let words: Vec<String> = words.into_iter().chain(of_fleet).collect();
+    let full = std::iter::once("riops").chain(words.iter().map(String::as_str)).map(OsString::from);
+    parse_words(&full.collect::<Vec<_>>()).map_err(UsageError)?;
+    Ok(format!("{ACCESS}---\n{SECRET}---\n{}", job(name, *agents, image, &words)))
+}
+
+/// Fails unless a name is one of a Job: a label of DNS.
+fn require_name(name: &str) -> Result<()> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_valid = name.chars().all(is_allowed)
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-');
+    if is_valid && name.len() <= NAME_MAX {
+        return Ok(());
+    }
+    refuse(format!(
+        "--name \"{name}\" must consist of at most {NAME_MAX} lower-case letters, digits and hyphens, and start with a letter"
+    ))
+}
+
+/// Returns the words of the command, without the name of the program.
+fn words(command: &[OsString]) -> Result<Vec<String>> {
+    let texts: Option<Vec<String>> =
+        command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
+    let texts = texts.ok_or_else(|| UsageError("the command is not valid UTF-8".to_owned()))?;
+    let skipped = usize::from(texts.first().is_some_and(|word| word == "riops"));
+    Ok(texts.into_iter().skip(skipped).collect())
+}
+
+/// Returns the Job of the base with other values.
+fn job(name: &str, agents: u32, image: &str, words: &[String]) -> String {
+    let mut text = String::new();
+    let (mut has_name, mut in_arguments) = (false, false);
+    for line in JOB.lines() {
+        let trimmed = line.trim_start();
+        let indent = line.get(..line.len() - trimmed.len()).unwrap_or_default();
+        if in_arguments && trimmed.starts_with("- ") {
+            continue;
+        }
+        in_arguments = trimmed == "args:";
+        let changed = match trimmed.split_once(':').map_or(trimmed, |(key, _)| key) {
+            "name" if !has_name => {
+                has_name = true;
+                format!("name: {name}")
+            }
+            "completions" => format!("completions: {agents}"),
+            "parallelism" => format!("parallelism: {agents}"),
+            "image" => format!("image: {}", quoted(image)),
+            _ => trimmed.to_owned(),
+        };
+        text.extend([indent, &changed, "\n"]);
+        if in_arguments {
+            let items = words.iter().map(|word| format!("{indent}  - {}\n", quoted(word)));
+            text.extend(items);
+        }
+    }
+    text
+}
+
+/// A text as in JSON, which is also YAML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(name: &str, command: &str) -> ManifestOptions {
+        ManifestOptions {
+            agents: 8,
+            name: name.to_owned(),
+            image: "registry/riops:1".to_owned(),
+            command: command.split_whitespace().map(OsString::from).collect(),
+        }
+    }
+
+    #[test]
+    fn the_manifests_of_a_command() {
+        let text = manifests(&options("night", "riops run oltp -c 64 --label=a:b")).unwrap();
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn what_the_schemas_do_not_check_is_right() {
+        let text = manifests(&options("night", "run ping -c 8")).unwrap();
+        let value = |key: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{key}: ")));
+            line.unwrap_or_else(|| panic!("no {key}"))
+        };
+        assert_eq!(value("completionMode"), "Indexed");
+        assert_eq!((value("completions"), value("parallelism")), ("8", "8"));
+        assert_eq!((value("restartPolicy"), value("backoffLimit")), ("Never", "0"));
+        assert_eq!(value("enableServiceLinks"), "false");
+        assert_eq!(value("automountServiceAccountToken"), "false");
+        let limits = text.split("limits:").nth(1).unwrap().lines().nth(1).unwrap();
+        assert_eq!(limits.trim(), "memory: 512Mi");
+        assert!(!text.contains("limits:\n              cpu"));
+    }
+
+    #[test]
+    fn commands_that_no_pod_could_execute_are_refused() {
+        let refused =
+            |name: &str, command: &str| manifests(&options(name, command)).unwrap_err().to_string();
+        assert!(refused("Night", "run ping").contains("lower-case letters"));
+        assert!(refused(&"a".repeat(59), "run ping").contains("at most 58"));
+        assert!(refused("a", "run ping --no-such-option").contains("--no-such-option"));
+        assert!(refused("a", "runs list").contains("only a command of riops run"));
+        assert!(refused("a", "run ping --agents 3").contains("are set by the manifest"));
+    }
+}

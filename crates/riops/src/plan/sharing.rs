@@ -1,0 +1,147 @@
+//! The division of a plan among several clients.
+
+use super::error::{PlanError, refuse};
+use super::policy::Stop;
+use super::run::Plan;
+use super::share::Share;
+
+impl Plan {
+    /// Returns the number of sessions that this client opens: those of its share.
+    #[must_use]
+    pub fn own_sessions(&self) -> u32 {
+        self.share.map_or(self.sessions, |share| share.sessions_of(self.sessions))
+    }
+
+    /// Whether this client prepares what all clients need: it is the only one, or the first.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.share.is_none_or(|share| share.agent == 0)
+    }
+
+    /// Returns the number of transactions after which a session of this client, counted from 0, ends: of several clients,
+    /// each session has a fixed number of them, so that all together execute the same ones whatever the number of clients
+    /// is. `None` without such a number.
+    #[must_use]
+    pub fn transactions_of(&self, session: u64) -> Option<u64> {
+        let (Stop::Transactions(count), Some(_)) = (self.stop, self.share) else {
+            return None;
+        };
+        // Those of the warm-up are executed until it ends.
+        let own = u64::from(self.own_sessions().max(1));
+        (self.warmup_s == 0.0).then(|| count / own + u64::from(session < count % own))
+    }
+
+    /// Returns the part of one of several clients: the plan with a part of the rate and of the number of transactions. Its
+    /// thresholds are those of the whole, and the queries of `--probe` run once.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the plan cannot be divided.
+    pub fn shared(&self, share: Share) -> Result<Self, PlanError> {
+        let Share { agent, agents } = share;
+        if agent >= agents {
+            return refuse(format!(
+                "--agent {agent} must be less than --agents {agents}: agents are counted from 0"
+            ));
+        }
+        if let Some(option) = self.undivided() {
+            return refuse(format!("{option} is not supported in a fleet"));
+        }
+        if agents > self.sessions {
+            return refuse(format!(
+                "--agents {agents} exceeds --sessions {}: each agent needs at least one session",
+                self.sessions
+            ));
+        }
+        let own = share.sessions_of(self.sessions);
+        let stop = match self.stop {
+            Stop::Transactions(count) => Stop::Transactions(share.part_of(count, self.sessions)),
+            Stop::Rows(count) => Stop::Rows(share.part_of(count, self.sessions)),
+            duration @ Stop::DurationS(_) => duration,
+        };
+        if matches!(stop, Stop::Transactions(0) | Stop::Rows(0)) {
+            return refuse(format!(
+                "there is less than one transaction for each of the {} sessions",
+                self.sessions
+            ));
+        }
+        Ok(Self {
+            share: Some(share),
+            workers: self.workers.min(own),
+            schedule: self.schedule.scaled(f64::from(own) / f64::from(self.sessions)),
+            stop,
+            thresholds: Vec::new(),
+            probes: if agent == 0 { self.probes.clone() } else { Vec::new() },
+            profile_hz: self.profile_hz.filter(|_| agent == 0),
+            ..self.clone()
+        })
+    }
+
+    /// Returns the first option that several clients cannot share.
+    fn undivided(&self) -> Option<String> {
+        let traits = self.work.traits();
+        let found = [
+            (traits.is_undivided, format!("the workload {}", traits.name)),
+            (self.abort_on_threshold, "--abort-on-threshold".to_owned()),
+            (self.keep_samples, "--graph".to_owned()),
+            (!self.checkpoints_s.is_empty(), "--report-checkpoints".to_owned()),
+            (matches!(self.stop, Stop::Rows(_)) && !traits.is_exact, "--total-rows".to_owned()),
+            (traits.transaction_log.is_some(), "--log".to_owned()),
+        ];
+        found.into_iter().find_map(|(applies, option)| applies.then_some(option))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Schedule;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_shares_of_all_agents_are_the_plan(
+            sessions in 1u32..200, agents in 1u32..50, count in 1u64..100_000,
+        ) {
+            prop_assume!(agents <= sessions && count >= u64::from(sessions));
+            let plan = Plan {
+                sessions,
+                stop: Stop::Transactions(count),
+                schedule: Schedule::Poisson { per_s: 1_000.0 },
+                ..Plan::default()
+            };
+            let shares: Vec<Plan> =
+                (0..agents).map(|agent| plan.shared(Share { agent, agents }).unwrap()).collect();
+            let own: u32 = shares.iter().map(Plan::own_sessions).sum();
+            prop_assert_eq!(own, sessions);
+            let counted: u64 = shares.iter().map(|plan| match plan.stop {
+                Stop::Transactions(count) => count,
+                _ => 0,
+            }).sum();
+            prop_assert_eq!(counted, count);
+            let per_s: f64 = shares.iter().filter_map(|plan| plan.schedule.per_s()).sum();
+            prop_assert!((per_s - 1_000.0).abs() < 1e-6);
+            for session in 0..sessions {
+                let holders = shares.iter().filter(|plan| plan.share.unwrap().has(session)).count();
+                prop_assert_eq!(holders, 1);
+            }
+            for plan in &shares {
+                prop_assert!(plan.validate().is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_divided_is_refused() {
+        let refused = |plan: Plan, share: (u32, u32)| {
+            let share = Share { agent: share.0, agents: share.1 };
+            plan.shared(share).unwrap_err().to_string()
+        };
+        let plan = || Plan { sessions: 4, ..Plan::default() };
+        assert!(refused(plan(), (2, 2)).contains("counted from 0"));
+        assert!(refused(plan(), (0, 5)).contains("--agents 5 exceeds --sessions 4"));
+        let abort = Plan { abort_on_threshold: true, ..plan() };
+        assert!(refused(abort, (0, 2)).contains("--abort-on-threshold is not supported"));
+        let few = Plan { stop: Stop::Transactions(1), ..plan() };
+        assert!(refused(few, (3, 4)).contains("less than one transaction"));
+    }
+}
