@@ -131,6 +131,23 @@ fn eight_agents_are_one_verified_load() {
     place.target.riops("verify rows").expect(0);
 }
 
+#[test]
+fn four_agents_load_every_row_once() {
+    for method in ["insert", "copy", "procedure"] {
+        let place = Place::new(&format!("load_{method}"));
+        let line = format!("run load --rows 10007 --batch-size 100 --method {method} -c 6");
+        let record = place.run(&line, 4).record(0);
+        assert_eq!(record["verdict"]["valid"], true, "{}", record["verdict"]);
+        assert_eq!((sum(&record, "sessions"), &record["stages"][0]["rows"]), (6, &10007.into()));
+        let rows = "select count(*) || ' ' || count(distinct id) || ' ' || min(id) || ' ' || max(id) from riops.test_table";
+        assert_eq!(place.target.value(rows).as_deref(), Some("10007 10007 0 10006"));
+        let entries = "select count(*) || ' ' || (select state from riops.dataset) from riops.run";
+        assert_eq!(place.target.value(entries).as_deref(), Some("0 complete"));
+        place.target.riops("verify load").expect(0);
+        place.require_empty();
+    }
+}
+
 /// Contents of a table after the same number of transactions with the same seed.
 fn contents(agents: u32, line: &str, sql: &str) -> Option<String> {
     let place = Place::new(&format!("same_{agents}_{}", &line[4..7]));
@@ -270,6 +287,14 @@ fn agents_that_do_not_fit_are_refused() {
     refused(&format!("{line} --agent 2"), 2, 2, "--agent 2 must be less than --agents 2");
     refused(line, 5, 2, "--agents 5 exceeds --sessions 4: each agent needs at least one session");
     refused("run cbc --size 1 -q", 2, 2, "the workload cbc is not supported in a fleet");
+    let load = "run load --rows 1000 -c 4 --batch-size 100";
+    refused(
+        &format!("{load} --method copy-file"),
+        2,
+        2,
+        "--method copy-file is not supported in a fleet",
+    );
+    refused(&format!("{load} --method insert,copy"), 2, 2, "more than one method is not supported");
     refused(
         &format!("{line} --agents-within 1s"),
         2,

@@ -131,12 +131,13 @@ impl Registry<'_> {
         Ok(())
     }
 
-    /// Deletes the entry of a run whose changes are the dataset itself: its load.
+    /// Deletes the entries of all runs on a dataset: of its load, by one client or several, whose changes are the dataset itself.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn forget_run(&mut self, run: &str) -> Result<(), DatasetError> {
-        self.connection().query_with("delete from riops.run where id = $1", &[Some(run)])?;
+    pub fn forget_runs_on(&mut self, dataset: &str) -> Result<(), DatasetError> {
+        let sql = "delete from riops.run where dataset = $1";
+        self.connection().query_with(sql, &[Some(dataset)])?;
         Ok(())
     }
 

@@ -287,8 +287,8 @@ impl Spec for LoadRun {
             counts_rows_of: Some(|_| true),
             needs_dedicated_sessions: true,
             is_exact: true,
-            is_undivided: true,
             replaces_its_table: true,
+            has_several_stages: self.methods.len() > 1,
             // A file is loaded with one statement, regardless of its number of rows.
             batch: (self.method != Method::CopyFile).then_some(self.batch_size),
             method: Some(self.method.as_str()),
@@ -300,7 +300,8 @@ impl Spec for LoadRun {
         self.validate_alone()?;
         common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
-        if common.stop != Stop::Rows(table.rows) {
+        let own = common.share.map_or(0..table.rows, |of| of.rows_of(table.rows, self.batch_size));
+        if common.stop != Stop::Rows(own.end - own.start) {
             return refuse(format!(
                 "invalid plan: a load stops after all {} rows (`dataset.rows`), which contradicts `stop`",
                 table.rows

@@ -294,6 +294,7 @@ impl Plan {
             protocol: self.protocol,
             schedule: &self.schedule,
             stop: self.stop,
+            share: self.share,
             max_duration_s: self.max_duration_s,
             pipeline: self.pipeline,
             reconnect_every: self.reconnect_every,

@@ -3,6 +3,8 @@
 //! The parts together are the plan: session n belongs to the agent n modulo the number of agents, wherever it runs, and has
 //! the same keys and random numbers there. So the same seed gives the same statements whatever the number of agents is.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::policy::Schedule;
@@ -28,6 +30,17 @@ impl Share {
     #[must_use]
     pub fn sessions_of(self, all: u32) -> u32 {
         all.saturating_sub(self.agent).div_ceil(self.agents.max(1))
+    }
+
+    /// Returns the rows that the agent loads, of all rows in batches of this size: whole batches, one after another.
+    #[must_use]
+    pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {
+        let batches = rows.div_ceil(batch.max(1));
+        let first = |agent: u32| {
+            let number = u128::from(batches) * u128::from(agent) / u128::from(self.agents.max(1));
+            u64::try_from(number).unwrap_or(batches).saturating_mul(batch).min(rows)
+        };
+        first(self.agent)..first(self.agent + 1)
     }
 
     /// Returns the part of `count` units that belongs to the agent if each of all sessions has the same number, and the

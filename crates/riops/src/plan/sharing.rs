@@ -55,14 +55,15 @@ impl Plan {
         let own = share.sessions_of(self.sessions);
         let stop = match self.stop {
             Stop::Transactions(count) => Stop::Transactions(share.part_of(count, self.sessions)),
-            Stop::Rows(count) => Stop::Rows(share.part_of(count, self.sessions)),
+            Stop::Rows(count) => {
+                let rows = share.rows_of(count, self.work.traits().batch.unwrap_or(1));
+                Stop::Rows(rows.end - rows.start)
+            }
             duration @ Stop::DurationS(_) => duration,
         };
         if matches!(stop, Stop::Transactions(0) | Stop::Rows(0)) {
-            return refuse(format!(
-                "there is less than one transaction for each of the {} sessions",
-                self.sessions
-            ));
+            let text = "there is less than one transaction, or batch, for some of the agents";
+            return refuse(text.to_owned());
         }
         Ok(Self {
             share: Some(share),
@@ -86,6 +87,10 @@ impl Plan {
             (!self.checkpoints_s.is_empty(), "--report-checkpoints".to_owned()),
             (matches!(self.stop, Stop::Rows(_)) && !traits.is_exact, "--total-rows".to_owned()),
             (traits.transaction_log.is_some(), "--log".to_owned()),
+            // The files are those of the sessions of one client, and the data prove that the load is complete.
+            (traits.is_exact && traits.batch.is_none(), "--method copy-file".to_owned()),
+            (traits.is_exact && !self.verify, "--no-verify".to_owned()),
+            (traits.has_several_stages, "more than one method".to_owned()),
         ];
         found.into_iter().find_map(|(applies, option)| applies.then_some(option))
     }

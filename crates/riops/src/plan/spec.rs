@@ -7,6 +7,7 @@ use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::pgbench::TransactionLog;
 use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
+use super::share::Share;
 use super::threshold::Part;
 
 /// The settings that all workloads share, so that a workload can reject those it does not support.
@@ -16,6 +17,7 @@ pub struct Common<'a> {
     pub protocol: Protocol,
     pub schedule: &'a Schedule,
     pub stop: Stop,
+    pub share: Option<Share>,
     pub max_duration_s: Option<f64>,
     pub pipeline: u32,
     pub reconnect_every: Option<u64>,
@@ -126,6 +128,8 @@ pub struct Traits {
     pub has_server_loop: bool,
     /// Whether it relies on session-level locks and settings from the first statement on.
     pub needs_dedicated_sessions: bool,
+    /// Whether each of several stages replaces the table of the one before.
+    pub has_several_stages: bool,
     /// Whether several clients cannot share its work.
     pub is_undivided: bool,
     /// Whether sessions are terminated whose transaction did not end in time.

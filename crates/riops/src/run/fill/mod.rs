@@ -8,7 +8,7 @@ use super::error::{Context as _, RunError};
 use super::settle::{changes, checks_or_reason, interrupt_after, not_verified};
 use super::stage::LoopStage;
 use crate::dataset::prepare::require_supported;
-use crate::dataset::{DatasetError, Entry, Holders, Registry};
+use crate::dataset::{DatasetError, Entry, Holders, Registry, State};
 use crate::engine::SessionError;
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, LoadDataset, LoadRun, Method, PlanError, Spec as _};
@@ -88,7 +88,9 @@ impl Runner for Fill {
             Load::new(table, run).on(dialect)
         });
         self.stages = stages.collect();
-        self.check_preconditions(active)?;
+        if active.plan.is_first() {
+            self.check_preconditions(active)?;
+        }
         Ok(self.stages.len())
     }
 
@@ -102,10 +104,11 @@ impl Runner for Fill {
             self.stages.get(number).cloned().ok_or_else(|| {
                 RunError::Unsuitable(format!("the load has no stage {}", number + 1))
             })?;
-        let entry = begin_table(active, &load)?;
+        let entry =
+            if active.plan.is_first() { begin_table(active, &load) } else { join_table(active) }?;
         let stage = LoopStage { workload: Box::new(load.clone()), work: load.run().clone().into() };
         let mut measured = active.run_loop(&stage, several).inspect_err(|error| {
-            if error.precedes_any_statement() {
+            if error.precedes_any_statement() && active.plan.is_first() {
                 drop_empty(active, &entry);
             }
         })?;
@@ -161,6 +164,17 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
     Ok(entry)
 }
 
+/// Returns the table that the first of several clients has created.
+fn join_table(active: &mut ActiveRun<'_>) -> Result<Entry, RunError> {
+    let mut registry = Registry::new(&mut active.control, NAME);
+    let entry = registry.entry()?.filter(|entry| entry.state == State::Loading);
+    let entry = entry.ok_or(DatasetError::Incomplete(NAME))?;
+    registry
+        .begin_run(&active.id.to_string(), &entry.id)
+        .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;
+    Ok(entry)
+}
+
 /// Drops an empty table and its entry. If the server is not available, they remain, registered as "loading".
 fn drop_empty(active: &ActiveRun<'_>, entry: &Entry) {
     let _ = connect_with_retries(&active.server, &active.plan)
@@ -186,7 +200,11 @@ fn settle(
     let settled = (|| -> Result<Vec<Check>, RunError> {
         let mut connection = connect_with_retries(&active.server, &active.plan)?;
         Registry::new(&mut connection, NAME).end_run(&id, &changed)?;
-        if is_complete { complete(active, load, entry, &interrupt) } else { Ok(Vec::new()) }
+        if is_complete && active.observer.settled() {
+            complete(active, load, entry, &interrupt)
+        } else {
+            Ok(Vec::new())
+        }
     })();
     if settled.is_err() && interrupt.requested() && is_complete {
         // The load had finished, but the table was not verified.
@@ -226,7 +244,7 @@ fn complete(
         }
         registry.complete(&entry.id, &baseline)?;
         // The loaded rows are the dataset itself, not a change of it.
-        registry.forget_run(&active.id.to_string())?;
+        registry.forget_runs_on(&entry.id)?;
     }
     Ok(checks)
 }

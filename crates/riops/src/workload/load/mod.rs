@@ -188,6 +188,12 @@ impl Load {
         fill(self.table.dialect.sql(COPY_TEXT), &[("table", self.table.name())])
     }
 
+    /// Returns the rows of this client: all, unless it is one of several.
+    fn own_rows(&self, plan: &Plan) -> Range<u64> {
+        let rows = self.table.dataset.rows;
+        plan.share.map_or(0..rows, |share| share.rows_of(rows, self.batch()))
+    }
+
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
         let mut settings = vec![NO_PARALLEL_WORKERS.to_owned()];
@@ -206,7 +212,7 @@ impl Load {
                 texts: self.table.texts(),
                 share: match self.run.method {
                     Method::CopyFile => Share::Own(file_ids(rows, plan.sessions, session)),
-                    _ => Share::Next { first: Arc::clone(first), rows },
+                    _ => Share::Next { first: Arc::clone(first), rows: self.own_rows(plan).end },
                 },
                 batch: self.batch(),
                 sizes: batch_sizes(rows, self.batch()),
@@ -305,7 +311,7 @@ impl Workload for Load {
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
-        let first = Arc::new(AtomicU64::new(0));
+        let first = Arc::new(AtomicU64::new(self.own_rows(plan).start));
         Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
             row_size_sql: Some(self.table.row_size_sql()),
