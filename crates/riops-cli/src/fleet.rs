@@ -70,7 +70,7 @@ pub(crate) fn join(keep: &ResultOptions, plan: &Plan, target: &Target, ui: Ui) -
         agents,
         agent: options.agent.or(rank),
         plan,
-        server: &target.conninfo.to_string(),
+        server: &target.identity(ui.interrupt)?,
         within: options.agents_within.unwrap_or(AGENTS_WITHIN).0,
     };
     Ok(Fleet::join(&store, &invitation, ui.interrupt, &mut |text| ui.notice(text))?)
@@ -128,7 +128,8 @@ impl Observer for InFleet<'_> {
     fn point(&mut self, point: &Point) {
         let of_all = self.fleet.exchange(point);
         if self.fleet.share().agent > 0 {
-            return self.observer.point(point);
+            // They are for the first agent.
+            return self.observer.point(&Point { histograms: None, ..point.clone() });
         }
         for point in &of_all {
             self.observer.point(point);

@@ -9,7 +9,7 @@ use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveEvent, LiveRun, LiveStart, Point, ProbePoint, Record};
 use riops::run::{Observer, OnLoaded};
-use riops::serve::MetricsServer;
+use riops::serve::{MetricsPush, MetricsServer};
 use riops::store::live::{OpenSink, Publisher};
 use serde::Serialize;
 
@@ -44,6 +44,16 @@ impl Live {
             let server = MetricsServer::start(listen, token)?;
             ui.notice(&format!("metrics: {}", server.url()));
             consumers.push(Box::new(server));
+        }
+        if let Some(url) = &options.metrics_push {
+            let file = options.metrics_push_token_file.as_deref();
+            let token = token(None, file, ui)?;
+            let failed = move |error: &str| {
+                ui.notice(&format!(
+                    "warning: intervals are missing at the receiver of the metrics: {error}"
+                ));
+            };
+            consumers.push(Box::new(MetricsPush::start(url, token, failed)?));
         }
         if options.interval_json {
             consumers.push(Box::new(IntervalJson::default()));
@@ -161,6 +171,16 @@ impl Pace {
 impl Consumer for MetricsServer {
     fn started(&self, run: &LiveRun) {
         self.started(run.clone());
+    }
+
+    fn event(&self, event: &LiveEvent) {
+        self.event(event);
+    }
+}
+
+impl Consumer for MetricsPush {
+    fn started(&self, run: &LiveRun) {
+        self.started(run);
     }
 
     fn event(&self, event: &LiveEvent) {

@@ -18,6 +18,12 @@ pub(crate) struct LiveOptions {
     /// Read the token of --metrics-token from a file, which takes precedence
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_token_file: Option<PathBuf>,
+    /// Send the figures of each interval to this address with Prometheus's remote write
+    #[arg(long, value_name = "URL")]
+    pub(crate) metrics_push: Option<String>,
+    /// Read the bearer token for --metrics-push from a file
+    #[arg(long, value_name = "FILE", requires = "metrics_push")]
+    pub(crate) metrics_push_token_file: Option<PathBuf>,
     /// Print each interval as a line of JSON on standard error, instead of the progress
     #[arg(long)]
     pub(crate) interval_json: bool,

@@ -184,7 +184,7 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 16] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 18] = [
     "dump-plan",
     "no-store",
     "settle",
@@ -196,6 +196,8 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 16] = [
     "metrics-listen",
     "metrics-token",
     "metrics-token-file",
+    "metrics-push",
+    "metrics-push-token-file",
     "interval-json",
     "fleet",
     "agents",

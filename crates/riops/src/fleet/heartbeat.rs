@@ -18,8 +18,8 @@ const HEARTBEAT: &str = include_str!("../../sql/fleet/heartbeat.sql");
 const INTERRUPT: &str = include_str!("../../sql/fleet/interrupt.sql");
 const POINTS: &str = include_str!("../../sql/fleet/points.sql");
 
-/// The last intervals that an agent sends with each heartbeat: a heartbeat may be late.
-const POINTS_SENT: usize = 3;
+/// The intervals of this number of heartbeats are sent with each of them: one may be late.
+const HEARTBEATS_SENT: f64 = 3.0;
 /// Heartbeats between two comparisons of the clocks.
 const CLOCK_EVERY: u32 = 10;
 
@@ -28,6 +28,8 @@ const CLOCK_EVERY: u32 = 10;
 pub(super) struct Shared {
     meeting: Mutex<Meeting>,
     points: Mutex<Points>,
+    /// Number of the last intervals that are sent with each heartbeat.
+    sent: usize,
 }
 
 /// Intervals on their way.
@@ -66,7 +68,11 @@ pub(super) struct Pulse {
 
 impl Heartbeat {
     pub(super) fn start(meeting: Meeting, pulse: Pulse) -> Result<Self, FleetError> {
-        let shared = Arc::new(Shared { meeting: Mutex::new(meeting), points: Mutex::default() });
+        let each = pulse.every.as_secs_f64() / pulse.plan.interval_s;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 30")]
+        let sent = (HEARTBEATS_SENT * each.max(1.0)).ceil() as usize;
+        let (meeting, points) = (Mutex::new(meeting), Mutex::default());
+        let shared = Arc::new(Shared { meeting, points, sent });
         let (stop, stopped) = channel();
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -100,7 +106,7 @@ impl Shared {
         let mut points = self.points();
         points.seen += 1;
         points.own.push_back(point.clone());
-        if points.own.len() > POINTS_SENT {
+        if points.own.len() > self.sent {
             points.own.pop_front();
         }
         std::mem::take(&mut points.merged)
@@ -175,16 +181,16 @@ fn tell(shared: &Shared, pulse: &Pulse, is_told: &mut bool) -> Result<(), FleetE
             }
         }
     }
-    points.merge(pulse);
+    points.merge(pulse, shared.sent as u64);
     Ok(())
 }
 
 impl Points {
     /// Merges the intervals that all agents have sent. One that an agent has not sent in time is left out.
-    fn merge(&mut self, pulse: &Pulse) {
+    fn merge(&mut self, pulse: &Pulse, sent: u64) {
         while let Some(entry) = self.of_all.first_entry() {
             let is_complete = entry.get().len() >= pulse.agents as usize;
-            if !is_complete && *entry.key() + POINTS_SENT as u64 > self.seen {
+            if !is_complete && *entry.key() + sent > self.seen {
                 return;
             }
             let (interval, parts) = entry.remove_entry();

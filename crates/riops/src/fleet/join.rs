@@ -41,7 +41,7 @@ pub struct Invitation<'a> {
     pub agent: Option<u32>,
     /// The plan of all.
     pub plan: &'a Plan,
-    /// Address of the server, which must be the same for all.
+    /// What identifies the server and the database, which must be the same for all.
     pub server: &'a str,
     /// How long the agent waits for the others.
     pub within: Duration,

@@ -4,7 +4,8 @@
 //! percentiles of different intervals cannot be combined. Names and formats are those of `openmetrics`.
 
 use super::openmetrics::{
-    BACKLOG, Labels, Metric, MetricType, MetricsText, RUN, SESSIONS, TextFormat, quantiles,
+    BACKLOG, Labels, Metric, MetricSink, MetricType, MetricsText, RUN, SESSIONS, TextFormat,
+    quantiles,
 };
 use crate::figure::{COUNTS, Count, ERRORS, ROWS, TRANSACTIONS, per_second};
 use crate::record::{LatencyKind, LivePhase, LiveRun, LiveStage, Point};
@@ -59,28 +60,33 @@ const RATES: [(Metric, &Count); 3] = [
 #[must_use]
 pub fn metrics_text(runs: &[LiveRun], format: TextFormat) -> String {
     let mut text = MetricsText::new(format);
-    add_runs(&mut text, runs);
+    add_metrics(&mut text, runs);
+    text.finish()
+}
+
+/// Writes the metrics of the runs in progress.
+pub(super) fn add_metrics(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
+    add_runs(sink, runs);
     let loops = || {
         let loops = stages(runs).filter(|(_, stage)| stage.statement_s.is_none());
         loops.map(|(run, stage)| (of(run, stage), stage.totals))
     };
     for count in COUNTS {
         let totals = loops().map(|(labels, totals)| (labels, (count.total)(&totals) as f64));
-        family(&mut text, &count.into(), totals);
+        family(sink, &count.into(), totals);
     }
-    family(&mut text, &MEASURED, loops().map(|(labels, totals)| (labels, totals.seconds)));
-    add_last(&mut text, runs);
+    family(sink, &MEASURED, loops().map(|(labels, totals)| (labels, totals.seconds)));
+    add_last(sink, runs);
     let statements = stages(runs);
     let durations =
         statements.filter_map(|(run, stage)| Some((of(run, stage), stage.statement_s?)));
-    family(&mut text, &STATEMENT, durations);
+    family(sink, &STATEMENT, durations);
     let shares = stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.share?)));
-    family(&mut text, &PROGRESS, shares);
-    text.finish()
+    family(sink, &PROGRESS, shares);
 }
 
 /// Adds the last interval of each stage in progress: that of an earlier stage is not current.
-fn add_last(text: &mut MetricsText, runs: &[LiveRun]) {
+fn add_last(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
     let last: Vec<(Labels, &Point)> = runs
         .iter()
         .filter_map(|run| {
@@ -91,7 +97,7 @@ fn add_last(text: &mut MetricsText, runs: &[LiveRun]) {
     let mut gauge = |metric: &Metric, value: &dyn Fn(&Point) -> Option<f64>| {
         let samples =
             last.iter().filter_map(|(labels, point)| Some((labels.clone(), value(point)?)));
-        family(text, metric, samples);
+        family(sink, metric, samples);
     };
     gauge(&INTERVAL, &|point| Some(point.seconds));
     for (metric, count) in RATES {
@@ -102,35 +108,39 @@ fn add_last(text: &mut MetricsText, runs: &[LiveRun]) {
         let samples = last.iter().flat_map(|(labels, point)| {
             quantiles(point, kind).map(move |(quantile, value)| (with(labels, quantile), value))
         });
-        family(text, &kind.into(), samples);
+        family(sink, &kind.into(), samples);
     }
 }
 
 /// Adds the facts about the runs themselves.
-fn add_runs(text: &mut MetricsText, runs: &[LiveRun]) {
+fn add_runs(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
     let info = |run: &LiveRun| {
         let texts = [("title", &run.title), ("server", &run.server), ("host", &run.host)];
         let more = texts.map(|(name, text)| label(name, text));
         (run_labels(run).into_iter().chain(more).collect(), 1.0)
     };
-    family(text, &RUN, runs.iter().map(info));
+    family(sink, &RUN, runs.iter().map(info));
     let phase = |run: &LiveRun| (with(&run_labels(run), label("phase", run.phase.as_str())), 1.0);
-    family(text, &PHASE, runs.iter().map(phase));
+    family(sink, &PHASE, runs.iter().map(phase));
     let start = |run: &LiveRun| (run_labels(run), run.started_at.as_millisecond() as f64 / 1e3);
-    family(text, &START, runs.iter().map(start));
+    family(sink, &START, runs.iter().map(start));
     let sessions = |run: &LiveRun| (run_labels(run), f64::from(run.sessions));
-    family(text, &SESSIONS, runs.iter().map(sessions));
+    family(sink, &SESSIONS, runs.iter().map(sessions));
     let preparing = runs.iter().filter(|run| run.phase == LivePhase::Preparing);
     let rows = preparing.filter_map(|run| Some((run_labels(run), run.prepared_rows?.0 as f64)));
-    family(text, &PREPARED_ROWS, rows);
+    family(sink, &PREPARED_ROWS, rows);
 }
 
 fn stages(runs: &[LiveRun]) -> impl Iterator<Item = (&LiveRun, &LiveStage)> {
     runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)))
 }
 
-fn family(text: &mut MetricsText, metric: &Metric, samples: impl Iterator<Item = (Labels, f64)>) {
-    text.family(metric, samples.map(|(labels, value)| (labels, value, None)));
+fn family(
+    sink: &mut dyn MetricSink,
+    metric: &Metric,
+    samples: impl Iterator<Item = (Labels, f64)>,
+) {
+    sink.family(metric, &mut samples.map(|(labels, value)| (labels, value, None)));
 }
 
 fn label(name: &str, value: &str) -> (String, String) {

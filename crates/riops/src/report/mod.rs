@@ -20,6 +20,7 @@ mod live;
 mod metrics_text;
 pub mod openmetrics;
 mod paths;
+mod remote_write;
 mod render;
 mod script;
 mod sections;
@@ -37,6 +38,7 @@ pub use glossary::glossary_text;
 pub use histogram::Scale;
 pub use live::LiveView;
 pub use metrics_text::{accepted_format, metrics_text};
+pub use remote_write::remote_write;
 pub use render::drawing::DrawingError;
 pub use render::fill::{fit, wrapped};
 pub use render::html::{

@@ -150,6 +150,21 @@ impl Metric {
 /// Labels of a sample: valid names, and values with any characters.
 pub type Labels = Vec<(String, String)>;
 
+/// Samples of a metric: labels, value, and the time if it is not the current one.
+pub type Samples<'a> = &'a mut dyn Iterator<Item = (Labels, f64, Option<Timestamp>)>;
+
+/// What metrics are written to.
+pub trait MetricSink {
+    /// Writes a metric with its samples, unless it has none.
+    fn family(&mut self, metric: &Metric, samples: Samples<'_>);
+}
+
+impl MetricSink for MetricsText {
+    fn family(&mut self, metric: &Metric, samples: Samples<'_>) {
+        Self::family(self, metric, samples);
+    }
+}
+
 /// A text of metrics in one of the two formats. All samples of a metric follow its head; the caller passes the
 /// samples of one set of labels one after the other, in the order of their times.
 #[derive(Debug)]

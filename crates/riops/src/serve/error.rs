@@ -8,6 +8,11 @@ pub enum ServeError {
         "\"{0}\" is not an address to listen on: give ADDRESS:PORT, such as 127.0.0.1:8080 or [::1]:8080"
     )]
     NotAnAddress(String),
+    /// The text is no address of a receiver.
+    #[error(
+        "\"{0}\" is not an address to send metrics to: give http://HOST:PORT/PATH, such as http://localhost:9090/api/v1/write"
+    )]
+    PushAddress(String),
     /// The port cannot be opened.
     #[error("cannot listen on {address}: {source}{}", listen_hint(.source))]
     Listen {

@@ -1,0 +1,161 @@
+//! `--metrics-push`: a receiver of the test, and a real Prometheus if it is installed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, database, folder};
+
+/// Answers each request with the next status, and passes its head on.
+fn receiver(statuses: &'static [&'static str]) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/api/v1/write", listener.local_addr().unwrap());
+    let (sender, received) = channel();
+    std::thread::spawn(move || {
+        for (stream, status) in
+            listener.incoming().zip(statuses.iter().chain([&"204 No Content"; 100]))
+        {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                reader.read_line(&mut head).unwrap();
+            }
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let mut body = vec![0; length.parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();
+            let _ = sender.send(head.to_lowercase());
+        }
+    });
+    (url, received)
+}
+
+#[test]
+fn each_interval_is_sent_with_the_headers_of_the_protocol_and_again_if_the_receiver_is_busy() {
+    let (url, received) = receiver(&["503 Service Unavailable"]);
+    let token = folder("push-token").join("token");
+    std::fs::write(&token, "0123456789abcdef").unwrap();
+    let line = format!(
+        "run ping -c 1 --warmup 0 --duration 2s --metrics-push {url} --metrics-push-token-file {}",
+        token.display()
+    );
+    let ran = database("push").riops(&line).expect(0);
+    assert!(!ran.stderr.contains("intervals are missing"), "{}", ran.stderr);
+    let heads: Vec<String> = received.try_iter().collect();
+    // Two intervals and the end, and the first one again.
+    assert_eq!(heads.len(), 4);
+    for line in [
+        "post /api/v1/write http/1.1",
+        "content-encoding: snappy",
+        "content-type: application/x-protobuf",
+        "x-prometheus-remote-write-version: 0.1.0",
+        "authorization: bearer 0123456789abcdef",
+        "user-agent: riops/",
+    ] {
+        assert!(heads[0].contains(line), "{line} is not in {}", heads[0]);
+    }
+}
+
+#[test]
+fn a_receiver_that_refuses_changes_nothing_but_a_warning() {
+    let (url, _received) = receiver(&["400 Bad Request"]);
+    let database = database("push_refused");
+    let line = "run ping -c 1 --warmup 0 --duration 2s --metrics-push";
+    let refused = database.riops(&format!("{line} {url}")).expect(0);
+    refused.stderr_contains("intervals are missing at the receiver of the metrics: 127.0.0.1");
+    database
+        .riops(&format!("{line} http://127.0.0.1:1/x"))
+        .expect(0)
+        .stderr_contains("intervals are missing");
+    database
+        .riops(&format!("{line} https://a/b"))
+        .expect(1)
+        .stderr_contains("is not an address to send metrics to");
+}
+
+/// A Prometheus that receives. Ended when dropped.
+struct Prometheus(Child, String);
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Prometheus {
+    fn start(program: &Path) -> Self {
+        let folder = folder("prometheus");
+        std::fs::write(folder.join("config.yml"), "").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(program)
+            .arg("--web.enable-remote-write-receiver")
+            .arg(format!("--web.listen-address={address}"))
+            .arg(format!("--config.file={}", folder.join("config.yml").display()))
+            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let prometheus = Self(child, address);
+        while prometheus.get("/-/ready").is_none_or(|answer| !answer.contains("200 OK")) {
+            std::thread::yield_now();
+        }
+        prometheus
+    }
+
+    fn get(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.1).ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+
+    /// Returns the value of a query.
+    fn value(&self, query: &str) -> f64 {
+        let answer = self.get(&format!("/api/v1/query?query={query}")).unwrap();
+        let body = answer.split("\r\n\r\n").nth(1).unwrap();
+        let found: Value = serde_json::from_str(body).unwrap();
+        let text = &found["data"]["result"][0]["value"][1];
+        text.as_str().unwrap_or_else(|| panic!("{query}: {found}")).parse().unwrap()
+    }
+}
+
+#[test]
+fn prometheus_has_the_values_of_the_record() {
+    let given = std::env::var_os("TEST_PROMETHEUS").map(PathBuf::from);
+    let program = given.unwrap_or_else(|| PathBuf::from("/usr/bin/prometheus"));
+    if !program.exists() {
+        return;
+    }
+    let prometheus = Prometheus::start(&program);
+    let url = format!("http://{}/api/v1/write", prometheus.1);
+    let line = format!(
+        "run ping -c 2 --warmup 0 --duration 3s --label pushed --output json --metrics-push {url}"
+    );
+    let record =
+        CommandOutput::of(&mut database("push_prometheus").command(&line)).expect(0).json();
+    let stage = &record["stages"][0];
+    let id = record["id"].as_str().unwrap();
+    let of_run = format!("{{run=%22{id}%22}}");
+    let series = stage["series"].as_array().unwrap();
+    assert_eq!(
+        prometheus.value(&format!("riops_transactions_total{of_run}")),
+        series.iter().map(|point| point["transactions"].as_f64().unwrap()).sum::<f64>()
+    );
+    let last = series.last().unwrap();
+    let quantile = format!("{{run=%22{id}%22,quantile=%220.99%22}}");
+    let p99_us = last["p99_us"].as_f64().unwrap();
+    let found = prometheus.value(&format!("riops_service_time_seconds{quantile}")) * 1e6;
+    assert!((found / p99_us - 1.0).abs() < 1e-9, "{found} {p99_us}");
+    // Each interval.
+    let count = prometheus.value(&format!("count_over_time(riops_transactions_total{of_run}[1m])"));
+    assert!(count >= series.len() as f64, "{count}");
+}
