@@ -1,6 +1,9 @@
 -- What an agent needs to know of all: $2 is the stage, $3 the seconds after which an agent without a heartbeat is lost.
 select count(*),
        count(*) filter (where stage >= $2::integer or state in ('done', 'failed')),
+       -- Lost before its sessions were connected.
+       count(*) filter (where stage < $2::integer and state = 'running'
+                          and heartbeat_at < clock_timestamp() - make_interval(secs => $3::float8)),
        -- Lost before its changes were in the ledger, and after that.
        count(*) filter (where state = 'running' and heartbeat_at < clock_timestamp() - make_interval(secs => $3::float8)),
        count(*) filter (where state = 'settled' and heartbeat_at < clock_timestamp() - make_interval(secs => $3::float8)),

@@ -172,6 +172,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             Some(StoreError::Postgresql { source, .. })
                 if matches!(**source, ConnectionError::Interrupted)
         )
+        || matches!(cause.downcast_ref(), Some(FleetError::Interrupted))
         || match cause.downcast_ref() {
             Some(EmbeddedError::Interrupted) => true,
             Some(EmbeddedError::Connection(inner)) => {

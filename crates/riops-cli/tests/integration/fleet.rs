@@ -319,6 +319,29 @@ fn agents_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn an_interrupt_before_the_start_leaves_nothing() {
+    let place = Place::new("waiting");
+    let line = "run rows --rows 1000 --batch 10 --update-percent 50 --prepare -c 4 --warmup 0 --duration 1s";
+    let joining = until(&mut place.command(line, 2), "this is agent 0 of 2");
+    kill(joining.id(), "-INT");
+    CommandOutput::from(joining.wait_with_output().unwrap()).expect(130);
+    place.require_empty();
+    // One whose sessions are connected, and which has entered its run into the ledger.
+    let connected =
+        until(&mut place.command(&format!("{line} --agent 0"), 2), "this is agent 0 of 2");
+    let mut other =
+        until(&mut place.command(&format!("{line} --agent 1"), 2), "waiting for agent 0");
+    kill(other.id(), "-STOP");
+    place.await_value("select 1 from riops_store.fleet_agent where number = 0 and stage = 1");
+    kill(connected.id(), "-INT");
+    CommandOutput::from(connected.wait_with_output().unwrap()).expect(130);
+    kill(other.id(), "-KILL");
+    other.wait().unwrap();
+    let open = "select count(*) from riops.run where ended_at is null";
+    assert_eq!(place.target.value(open).as_deref(), Some("0"));
+}
+
+#[test]
 fn a_failure_before_the_start_ends_all_with_its_reason() {
     let place = Place::new("failure");
     // Only the first agent would prepare the dataset.

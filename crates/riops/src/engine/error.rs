@@ -52,6 +52,9 @@ pub enum EngineError {
         /// The server's plan, one node per line.
         found: String,
     },
+    /// The user interrupted before the start.
+    #[error("interrupted")]
+    Interrupted,
     /// The clients that share the plan did not agree on a start.
     #[error("nothing was measured: {0}")]
     NoStart(String),

@@ -238,7 +238,9 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
-    run.start_at = observer.agree_start().map_err(EngineError::NoStart)?;
+    run.start_at = observer.agree_start().map_err(|error| {
+        if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
+    })?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let names = (stage.operations, stage.commands);
     let mut result = run.measure(stage.name, names, before, probe, observer)?;

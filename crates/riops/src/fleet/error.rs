@@ -29,6 +29,12 @@ pub enum FleetError {
         /// Reason.
         reason: String,
     },
+    /// The user has interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// Another agent could not merge the records.
+    #[error("the records of the agents cannot be merged: {0}")]
+    NoRecord(String),
     /// The fleet has ended without this agent.
     #[error("fleet \"{0}\" has ended without this agent: it had no heartbeat for too long")]
     EndedWithout(String),

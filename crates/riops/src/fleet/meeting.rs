@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) joined: u64,
     /// Whose sessions of the stage are connected, or which take no part in it.
     pub(super) connected: u64,
+    /// Without a heartbeat and without connected sessions.
+    pub(super) lost_connecting: u64,
     /// Without a heartbeat, and with or without changes that are not in the ledger.
     pub(super) lost_running: u64,
     pub(super) lost_settled: u64,
@@ -172,15 +174,16 @@ impl Meeting {
         Ok(State {
             joined: number(0),
             connected: number(1),
-            lost_running: if can_judge { number(2) } else { 0 },
-            lost_settled: if can_judge { number(3) } else { 0 },
-            ended: number(4),
-            done: number(5),
-            first_stage: number(6),
-            failed: text(7),
-            lost_agent: text(8).filter(|_| can_judge),
-            start_s: text(9).and_then(|text| text.parse().ok()),
-            result: text(10),
+            lost_connecting: if can_judge { number(2) } else { 0 },
+            lost_running: if can_judge { number(3) } else { 0 },
+            lost_settled: if can_judge { number(4) } else { 0 },
+            ended: number(5),
+            done: number(6),
+            first_stage: number(7),
+            failed: text(8),
+            lost_agent: text(9).filter(|_| can_judge),
+            start_s: text(10).and_then(|text| text.parse().ok()),
+            result: text(11),
         })
     }
 

@@ -152,7 +152,7 @@ impl Fleet {
             if self.stage == 1 {
                 self.require_all(&state)?;
             }
-            if state.connected + state.lost_running >= state.joined {
+            if state.connected + state.lost_connecting >= state.joined {
                 let mut meeting = self.heartbeat.shared.meeting();
                 meeting.ask(START, &[Some(&number), Some(&head_start_s)])?;
                 continue;
@@ -187,7 +187,7 @@ impl Fleet {
         if self.interrupt.pause(self.poll_every()) {
             return Ok(());
         }
-        Err(self.no_start("interrupted"))
+        Err(FleetError::Interrupted)
     }
 
     /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
@@ -229,21 +229,29 @@ impl Fleet {
         to_time_of_store(&mut record, offset);
         let (record, agent) = (packed::pack(&record)?, serde_json::to_string(&agent)?);
         let told = self.heartbeat.shared.meeting().tell(DONE, &[Some(&record), Some(&agent)])?;
-        let ended_without = || FleetError::EndedWithout(self.name.clone());
+        let name = self.name.clone();
+        let ended_without = || FleetError::EndedWithout(name.clone());
         self.is_over = true;
         if told.is_none() {
             return Err(ended_without());
         }
         loop {
             let state = self.state()?;
-            if let Some(result) = &state.result {
+            if let Some(result) = state.result {
                 self.leave()?;
-                let code = result.parse().map_err(|_| self.no_start(result.clone()))?;
+                let code = result.parse().map_err(|_| FleetError::NoRecord(result))?;
                 return Ok(Finished::Follows { run: self.id.to_string(), code });
+            }
+            if state.joined == 0 {
+                return Err(ended_without());
             }
             let lost = state.lost_running + state.lost_settled;
             if state.done + lost >= state.joined && self.conducts()? {
-                return Ok(Finished::Conducts(Box::new(self.merged()?)));
+                let merged = self.merged();
+                if let Err(error) = &merged {
+                    self.end(&error.to_string())?;
+                }
+                return Ok(Finished::Conducts(Box::new(merged?)));
             }
             std::thread::sleep(self.poll_every());
         }
@@ -292,7 +300,12 @@ impl Fleet {
     /// # Errors
     /// [`FleetError`] if the store cannot be accessed.
     pub fn complete(&mut self, code: u8) -> Result<(), FleetError> {
-        self.heartbeat.shared.meeting().ask(RESULT, &[Some(&code.to_string())])?;
+        self.end(&code.to_string())
+    }
+
+    /// Ends the fleet with an exit code, or the reason why there is no record.
+    fn end(&self, result: &str) -> Result<(), FleetError> {
+        self.heartbeat.shared.meeting().ask(RESULT, &[Some(result)])?;
         self.leave()
     }
 

@@ -84,6 +84,7 @@ impl RunError {
                 | DatasetError::Server(ServerError::TransactionPool(_)),
             ) => ErrorKind::Usage,
             Self::Engine(EngineError::AccessPath { .. }) => ErrorKind::NotValid,
+            Self::Engine(EngineError::Interrupted) => ErrorKind::Interrupted,
             _ => self.connection_error().map_or(ErrorKind::Failed, of_connection),
         }
     }
@@ -125,6 +126,8 @@ impl RunError {
                 EngineError::Connect { .. }
                     | EngineError::Clock { .. }
                     | EngineError::AccessPath { .. }
+                    | EngineError::NoStart(_)
+                    | EngineError::Interrupted
             )
         )
     }

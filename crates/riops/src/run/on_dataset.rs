@@ -157,7 +157,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         let mut registry = Registry::new(&mut active.control, dataset.name);
         let is_foreign = dataset.found.entry.is_adopted() || !dataset.found.is_registered;
         registry.require(&first.workload.table_names(), is_foreign)?;
-        if registry.connection().dialect().has(Feature::Heap) {
+        // It reads the tables, which the counters of the first of several clients would include.
+        if registry.connection().dialect().has(Feature::Heap) && active.plan.is_first() {
             dataset.condition = Some(registry.condition(first.workload.as_ref())?);
         }
         if dataset.found.is_registered {
