@@ -1,4 +1,4 @@
-//! Agents on hosts of their own: network namespaces, each with a delay. The kernel may have no queue that delays packets
+//! Agents on separate hosts: network namespaces, each with a delay. The kernel may have no queue that delays packets
 //! (netem), so a relay of the test holds each piece of the stream for as long.
 
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::fixture::{self, CommandOutput, database, is_root, program, tcp_url};
 
-/// A network namespace with an address of this host and one of its own. Removed when dropped.
+/// A network namespace, and the two addresses of the link to it. Removed when dropped.
 struct Host {
     name: String,
     gateway: String,
@@ -64,7 +64,7 @@ fn ip(line: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Forwards connections to a port of 127.0.0.1, with a delay in each direction. Returns its own port. It ends with the test.
+/// Forwards connections to a port of 127.0.0.1, with a delay in each direction. Returns the port of the relay, which ends with the test.
 fn relay(address: &str, to: u16, (there, back): (Duration, Duration)) -> u16 {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -159,3 +159,65 @@ fn prometheus_has_the_values_of_the_record() {
     let count = prometheus.value(&format!("count_over_time(riops_transactions_total{of_run}[1m])"));
     assert!(count >= series.len() as f64, "{count}");
 }
+
+/// The texts with this key in a JSON document.
+fn texts(value: &Value, key: &str) -> Vec<String> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get(key).and_then(Value::as_str).map(str::to_owned);
+            own.into_iter().chain(fields.values().flat_map(|value| texts(value, key))).collect()
+        }
+        Value::Array(values) => values.iter().flat_map(|value| texts(value, key)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn dashboard(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana").join(name);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_queries_of_the_dashboard_of_a_store_are_executed_and_its_metrics_exist() {
+    let (target, store) = (database("grafana"), database("grafana_store"));
+    let mut run = target.command("run ping -c 1 --warmup 0 --duration 500ms --label grafana");
+    CommandOutput::of(run.env("RIOPS_STORE", &store.url)).expect(0);
+    let queries = texts(&dashboard("store.json"), "rawSql");
+    assert_eq!(queries.len(), 7);
+    for sql in &queries {
+        let sql = sql.replace("$__timeFrom()", "now() - interval '1 hour'");
+        let rows = store.connect().query(&sql.replace("$__timeTo()", "now()")).unwrap();
+        assert_eq!(rows.is_empty(), !sql.contains("stage_results"), "{sql}");
+    }
+    let run = riops::record::LiveRun::new(&riops::record::LiveStart {
+        id: "01938f7a-7c00-7000-8000-0123456789ab".parse().unwrap(),
+        started_at: jiff::Timestamp::UNIX_EPOCH,
+        server: "",
+        host: "",
+        pid: 1,
+        plan: &riops::plan::Plan::default(),
+    });
+    let mut run = run;
+    let point = riops::record::Point {
+        seconds: 1.0,
+        transactions: 1,
+        backlog: Some(0),
+        p50_us: Some(1.0),
+        response_p50_us: Some(1.0),
+        ..riops::record::Point::default()
+    };
+    for event in [
+        riops::record::LiveEvent::Stage { name: "ping".to_owned() },
+        riops::record::LiveEvent::Point(Box::new(point)),
+    ] {
+        run.apply(&event);
+    }
+    let text =
+        riops::report::metrics_text(&[run], riops::report::openmetrics::TextFormat::Prometheus);
+    let expressions = texts(&dashboard("live.json"), "expr");
+    assert_eq!(expressions.len(), 8);
+    for expression in expressions {
+        let name = expression.split('{').next().unwrap();
+        assert!(text.contains(&format!("\n{name}{{")), "{name} is not in\n{text}");
+    }
+}

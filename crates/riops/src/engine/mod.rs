@@ -143,7 +143,7 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
@@ -238,9 +238,7 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
-    run.start_at = observer.agree_start().map_err(|error| {
-        if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
-    })?;
+    run.start_at = agreed_start(observer, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let names = (stage.operations, stage.commands);
     let mut result = run.measure(stage.name, names, before, probe, observer)?;
@@ -252,6 +250,16 @@ pub fn run_stage(
     let processes: Vec<i32> = result.sessions.iter().map(|session| session.process).collect();
     probe.close(&processes);
     Ok(result)
+}
+
+/// Returns when the first transaction starts, if several clients have agreed on it.
+fn agreed_start(
+    observer: &mut dyn Observer,
+    interrupt: &Interrupt,
+) -> Result<Option<Instant>, EngineError> {
+    observer.agree_start().map_err(|error| {
+        if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
+    })
 }
 
 /// Returns the number of workers: at least one, at most one per session.
