@@ -278,6 +278,33 @@ fn an_agent_that_was_stopped_says_how_long() {
 }
 
 #[test]
+fn an_agent_ends_the_fleet_if_all_others_die_at_the_end() {
+    let place = Place::new("last_one");
+    let mut children = measuring(&place, LONG);
+    let last = children.pop().unwrap();
+    kill(last.id(), "-STOP");
+    // The others have entered their changes into the ledger, and wait for the last one.
+    place.await_value(
+        "select 1 from riops_store.fleet_agent where state = 'settled' having count(*) = 2",
+    );
+    for mut other in children {
+        kill(other.id(), "-KILL");
+        other.wait().unwrap();
+    }
+    kill(last.id(), "-CONT");
+    let record = CommandOutput::from(last.wait_with_output().unwrap()).expect(3).json();
+    for number in 0..2 {
+        let failure = record["agents"][number]["failure"].as_str().unwrap();
+        assert!(failure.starts_with("lost: no heartbeat for"), "{failure}");
+    }
+    // The changes of the dead are in the ledger.
+    let checks = record["checks"].as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["held"] == true), "{checks:?}");
+    place.require_empty();
+    place.target.riops("verify rows").expect(0).stdout_contains("6 of 6 checks passed");
+}
+
+#[test]
 fn agents_that_do_not_fit_are_refused() {
     let place = Place::new("refused");
     let line = "run ping -c 4 --warmup 0 --duration 1s";

@@ -92,3 +92,60 @@ fn clock(of: &Of<'_>) -> Cell {
     });
     clock.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ClientCpu, ClockRecord, LatencySummary};
+    use crate::report::example::example_record;
+    use crate::report::render::text::text;
+
+    fn agent(number: u32, ms: i64) -> AgentRecord {
+        let start: jiff::Timestamp = "2026-11-26T12:00:00Z".parse().unwrap();
+        let cpu = ClientCpu {
+            seconds: 1.0,
+            us_per_transaction: None,
+            share_of_client: 0.95,
+            worker_shares: Vec::new(),
+            run_queue_share: None,
+            connector_share: None,
+            throttled_share: None,
+            away_us: None,
+            limits: vec![ClientLimit::Worker],
+            limited: true,
+        };
+        let stage = AgentStage {
+            started_at: Some(start + jiff::SignedDuration::from_millis(ms)),
+            seconds: 10.0,
+            sessions: 4,
+            transactions: 12_345,
+            transactions_per_s: 1_234.5,
+            latency_us: Some(LatencySummary::for_test(100.0, 900.0)),
+            client_cpu: Some(cpu),
+        };
+        AgentRecord {
+            number,
+            host: format!("client-{number}"),
+            clock: Some(ClockRecord { offset_s: -0.002, uncertainty_s: 0.000_2, exchanges: 20 }),
+            stages: vec![stage],
+            ..AgentRecord::default()
+        }
+    }
+
+    #[test]
+    fn agents_with_their_limits_starts_and_clocks_and_a_lost_one() {
+        let failure = Some("lost: no heartbeat for 10.1 s".to_owned());
+        let lost = AgentRecord {
+            number: 2,
+            host: "client-2".to_owned(),
+            failure,
+            ..AgentRecord::default()
+        };
+        let mut record = example_record();
+        assert_eq!(table(&record), None);
+        record.agents = vec![agent(0, 3), agent(1, 0), lost];
+        let mut document = Document::default();
+        agents(&mut document, &record);
+        insta::assert_snapshot!(text(&document, 160));
+    }
+}
