@@ -301,7 +301,7 @@ fn an_agent_ends_the_fleet_if_all_others_die_at_the_end() {
     let checks = record["checks"].as_array().unwrap();
     assert!(!checks.is_empty() && checks.iter().all(|check| check["held"] == true), "{checks:?}");
     place.require_empty();
-    place.target.riops("verify rows").expect(0).stdout_contains("6 of 6 checks passed");
+    place.target.riops("verify rows").expect(0).stdout_contains("all 6 checks passed");
 }
 
 #[test]
