@@ -58,7 +58,7 @@ const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
 /// Heartbeats that an agent may miss, and the shortest time for that.
 const MISSED_MAX: u32 = 3;
 const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
-/// Time from the agreement to the start: each agent must have learned of it.
+/// Time from the agreement to the start, besides two questions of each agent: all must have learned of it.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// All agents together ask for the state this often per second, and each at most ten times.
 const POLLS_PER_S: f64 = 100.0;
@@ -143,7 +143,7 @@ impl Fleet {
         let reply =
             self.heartbeat.shared.meeting().tell(CONNECTED, &[Some(&number), run.as_deref()])?;
         reply.ok_or_else(|| FleetError::EndedWithout(self.name.clone()))?;
-        let head_start_s = HEAD_START.as_secs_f64().to_string();
+        let head_start_s = (HEAD_START + 2 * self.poll_every()).as_secs_f64().to_string();
         loop {
             let state = self.state()?;
             if let Some(start_s) = state.start_s {
