@@ -10,7 +10,7 @@
 //!    joined, the first one begins its run, and so prepares what is missing; the others begin when its sessions are connected.
 //! 2. `agree_start`: when the sessions of all are connected, the start is set to a time of the store's clock, which each agent
 //!    knows to half a round trip (`clock`).
-//! 3. A thread sends heartbeats (`heartbeat`). An agent without one for [`lost_after`] is lost: before the start, the fleet
+//! 3. A thread sends heartbeats (`heartbeat`). An agent without one for `lost_after` is lost: before the start, the fleet
 //!    ends; after it, the others go on, and the result is not valid.
 //! 4. `settled`, `finish`: all wait for each other. The agent that gets the advisory lock of the fleet conducts: it
 //!    verifies the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
