@@ -1,6 +1,6 @@
 -- What an agent needs to know of all: $2 is the stage, $3 the seconds after which an agent without a heartbeat is lost.
 select count(*),
-       count(*) filter (where stage >= $2::integer or state in ('done', 'failed')),
+       count(*) filter (where stage >= $2::integer or state <> 'running'),
        -- Lost before its sessions were connected.
        count(*) filter (where stage < $2::integer and state = 'running'
                           and heartbeat_at < clock_timestamp() - make_interval(secs => $3::float8)),

@@ -150,9 +150,12 @@ impl Observer for InFleet<'_> {
         let result = match self.fleet.finish(record.clone()) {
             Ok(Finished::Conducts(merged)) => {
                 // Before it is printed: a reader of the output that waits must not keep the others waiting.
-                let _ = self.runs.save(&merged);
                 let code = exit_code(&merged);
-                let told = self.fleet.complete(code).context("cannot end the fleet");
+                let told = match self.runs.save(&merged).1 {
+                    Ok(()) => self.fleet.complete(code),
+                    Err(error) => self.fleet.end(&format!("{error:#}")),
+                };
+                let told = told.context("cannot end the fleet");
                 self.observer.complete(&merged);
                 told.map(|()| (Some(*merged), ExitCode::from(code)))
             }

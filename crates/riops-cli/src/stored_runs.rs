@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use anyhow::Result;
+use riops::host::Interrupt;
 use riops::record::{DiskLimit, Record};
 use riops::run::{History, NoHistory};
 use riops::store::live::sink_of;
@@ -58,7 +59,8 @@ impl<'a> StoredRuns<'a> {
         };
         let opened = match &self.store {
             Some(_) => Ok(None),
-            None => store::open(location, self.ui.interrupt).map(Some),
+            // An interrupt has ended the run, which is stored.
+            None => store::open(location, &Interrupt::new()).map(Some),
         };
         let save = |opened: Option<Box<dyn Store>>| {
             let Some(store) = self.store.as_ref().or(opened.as_ref()) else {

@@ -234,7 +234,7 @@ pub fn run_stage(
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {
-        run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.sessions;
+        run.head_start = CALL_HEAD_START + CALL_HEAD_START_EACH * shared.plan.own_sessions();
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);

@@ -18,6 +18,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a store that does not respond is tried again, and the pause between two attempts.
 const STORE_TIMEOUT: Duration = Duration::from_mins(1);
 const STORE_PAUSE: Duration = Duration::from_millis(250);
+/// After a statement that took longer, the heartbeats of the others may be late as well.
+const STALL: Duration = Duration::from_secs(1);
 /// Exchanges with the clock of the store at the beginning, and later.
 const EXCHANGES: usize = 20;
 const EXCHANGES_LATER: usize = 4;
@@ -125,9 +127,16 @@ impl Meeting {
     ) -> Result<Vec<Row>, FleetError> {
         let deadline = Instant::now() + STORE_TIMEOUT;
         loop {
+            let asked = Instant::now();
             let result = self.connected().and_then(|each| each.query_with(sql, parameters));
             match result {
-                Ok(rows) => return Ok(rows),
+                Ok(rows) => {
+                    // The others were without the store, too.
+                    if asked.elapsed() > STALL {
+                        self.since = Instant::now();
+                    }
+                    return Ok(rows);
+                }
                 Err(error) if error.is_final() => {
                     return Err(error.into());
                 }

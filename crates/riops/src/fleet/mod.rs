@@ -215,7 +215,8 @@ impl Fleet {
     fn conducts(&mut self) -> Result<bool, FleetError> {
         let rows = self.heartbeat.shared.meeting().ask(CONDUCT, &[])?;
         let reply = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-        self.is_conductor |= reply.as_deref() == Some("t");
+        // A lock that was lost with its session may be that of another agent.
+        self.is_conductor = reply.as_deref() == Some("t");
         Ok(self.is_conductor)
     }
 
@@ -304,7 +305,10 @@ impl Fleet {
     }
 
     /// Ends the fleet with an exit code, or the reason why there is no record.
-    fn end(&self, result: &str) -> Result<(), FleetError> {
+    ///
+    /// # Errors
+    /// [`FleetError`] if the store cannot be accessed.
+    pub fn end(&self, result: &str) -> Result<(), FleetError> {
         self.heartbeat.shared.meeting().ask(RESULT, &[Some(result)])?;
         self.leave()
     }

@@ -7,8 +7,18 @@ use crate::plan::Plan;
 use crate::record::{Record, StageRecord};
 
 /// Fields of a plan that may differ between the clients.
-const OWN_FIELDS: [&str; 10] = [
-    "sessions", "workers", "driver", "share", "schedule", "stop", "seed", "label", "tags", "probes",
+const OWN_FIELDS: [&str; 11] = [
+    "sessions",
+    "workers",
+    "driver",
+    "share",
+    "schedule",
+    "stop",
+    "seed",
+    "label",
+    "tags",
+    "probes",
+    "profile_hz",
 ];
 
 /// Fails unless the runs are parts of one load.
