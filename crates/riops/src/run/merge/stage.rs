@@ -30,7 +30,7 @@ pub(super) fn merged(
     let acknowledged = acknowledged.sum();
     let seconds_of_sessions = stages.iter().filter_map(|each| each.database_s);
     let stage = StageRecord {
-        database_s: Some(seconds_of_sessions.sum()),
+        database_s: window.is_one().then(|| seconds_of_sessions.sum()),
         started_at: stages.iter().filter_map(|each| each.started_at).max(),
         seconds,
         sessions: stages.iter().map(|each| each.sessions).sum(),
@@ -48,11 +48,15 @@ pub(super) fn merged(
         context_switches: None,
         pressure: stages.iter().find_map(|each| each.pressure),
         network: network(stages),
+        // Of the sessions of one client.
+        process_io: first.process_io.filter(|_| stages.len() == 1),
         profile: stages.iter().find_map(|each| each.profile.clone()),
         session_loop,
         ..(*first).clone()
     };
-    Ok(StageRecord { cost: cost(&stage, acknowledged), ..stage })
+    // Counters and counts of windows that differ are those of different times.
+    let cost = cost(&stage, acknowledged).filter(|_| window.is_one());
+    Ok(StageRecord { cost, ..stage })
 }
 
 /// Returns the rates over the intervals that all clients have in common; `None` without any.
