@@ -199,7 +199,11 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         )
         || matches!(
             cause.downcast_ref(),
-            Some(ServeError::WeakToken { .. } | ServeError::TokenRequired { .. })
+            Some(
+                ServeError::WeakToken { .. }
+                    | ServeError::TokenRequired { .. }
+                    | ServeError::PushAddress(_)
+            )
         );
     match (interrupted, usage) {
         (true, _) => Some(INTERRUPTED),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -267,7 +266,9 @@ fn an_agent_that_was_stopped_says_how_long() {
     let place = Place::new("stopped");
     let children = measuring(&place, LONG);
     kill(children[2].id(), "-STOP");
-    std::thread::sleep(Duration::from_secs(5));
+    place.await_value(
+        "select 1 from riops_store.fleet_agent where number = 2 and heartbeat_at < clock_timestamp() - interval '5 s'",
+    );
     kill(children[2].id(), "-CONT");
     let record = Fleet::of(children).record(3);
     let reasons = record["verdict"]["reasons"].to_string();

@@ -75,7 +75,7 @@ fn a_receiver_that_refuses_changes_nothing_but_a_warning() {
         .stderr_contains("intervals are missing");
     database
         .riops(&format!("{line} https://a/b"))
-        .expect(1)
+        .expect(2)
         .stderr_contains("is not an address to send metrics to");
 }
 

@@ -32,8 +32,8 @@ pub enum FleetError {
     /// The user has interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// Another agent could not merge the records.
-    #[error("the records of the agents cannot be merged: {0}")]
+    /// Another agent could not merge or store the records.
+    #[error("there is no record of the fleet: {0}")]
     NoRecord(String),
     /// The fleet has ended without this agent.
     #[error("fleet \"{0}\" has ended without this agent: it had no heartbeat for too long")]

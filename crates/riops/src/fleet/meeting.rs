@@ -6,6 +6,7 @@ use super::clock::StoreClock;
 use super::error::FleetError;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::store::live::create_tables;
 
 const SESSION: &str = include_str!("../../sql/fleet/session.sql");
 const CREATE: &str = include_str!("../../sql/fleet/create.sql");
@@ -81,25 +82,9 @@ impl Meeting {
             fleet: String::new(),
             token: String::new(),
         };
-        meeting.create_tables()?;
+        create_tables(meeting.connected()?, EXISTS, CREATE)?;
         meeting.read_clock(EXCHANGES)?;
         Ok(meeting)
-    }
-
-    /// Creates the tables unless they exist. A role that may only write rows can use existing ones.
-    fn create_tables(&mut self) -> Result<(), ConnectionError> {
-        let connection = self.connected()?;
-        let exists = |connection: &mut Connection| {
-            Ok::<_, ConnectionError>(connection.query_value(EXISTS)?.as_deref() == Some("t"))
-        };
-        if exists(connection)? {
-            return Ok(());
-        }
-        match connection.execute(CREATE) {
-            // Another agent has created them at the same time.
-            Err(ConnectionError::Server(_)) if exists(connection)? => Ok(()),
-            created => created,
-        }
     }
 
     /// Returns the connection; opens it if it was lost.

@@ -54,10 +54,8 @@ pub(super) fn require_fit(records: &[&Record]) -> Result<(), MergeError> {
         if let Some(text) = differing_plan(first, other)? {
             return unfit(text);
         }
-        let names = |record: &Record| {
-            record.stages.iter().map(|stage| stage.name.clone()).collect::<Vec<_>>()
-        };
-        if names(first) != names(other) {
+        let mut both = first.stages.iter().zip(&other.stages);
+        if both.any(|(one, other)| one.name != other.name) {
             return unfit(format!("{} and {} have different stages", first.id, other.id));
         }
     }

@@ -30,6 +30,10 @@ use crate::record::{AgentRecord, AgentStage, Check, Record, StageRecord, Status,
 pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record, MergeError> {
     let mut parts = parts;
     parts.sort_by_key(|part| part.agent.number);
+    if whole.is_some() {
+        // Runs that are given by hand are complete, or refused.
+        parts.iter_mut().for_each(Part::leave_out_unmeasured);
+    }
     let records: Vec<&Record> = parts.iter().filter_map(|part| part.record.as_ref()).collect();
     let Some(first) = records.first() else {
         return Err(MergeError::Unfit("no client has a result".to_owned()));
@@ -57,7 +61,12 @@ pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record,
     };
     merged.client.workers = records.iter().map(|each| each.client.workers).sum();
     let mut judge = verdict::Judge::new(&parts, &mut merged);
-    for number in 0..first.stages.len() {
+    let lengths = || records.iter().map(|record| record.stages.len());
+    let common = lengths().min().unwrap_or(0);
+    if lengths().any(|length| length > common) {
+        judge.stages_left_out(common);
+    }
+    for number in 0..common {
         let stages: Vec<&StageRecord> =
             records.iter().filter_map(|record| record.stages.get(number)).collect();
         let window = window::Window::of(&stages, judge.plan())?;

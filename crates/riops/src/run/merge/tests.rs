@@ -273,3 +273,19 @@ fn thresholds_are_those_of_the_whole() {
     let p99 = all.stages[0].session_loop.service_us.as_ref().unwrap().p99;
     assert_eq!(all.thresholds[1].found, Some(p99));
 }
+
+#[test]
+fn agents_that_ended_early_are_left_out_with_their_reason() {
+    let parts = |change: fn(&mut Record)| {
+        let mut early = rows(0);
+        early.failure = Some("no server".to_owned());
+        change(&mut early);
+        merge(Uuid::now_v7(), vec![Part::of(0, rows(0)), Part::of(1, early)], Some(&rows(0).plan))
+    };
+    let in_warmup = parts(|record| record.stages[0].seconds = 0.0).unwrap();
+    assert_eq!(in_warmup.verdict.reasons, ["agent 1: ended before it measured: no server"]);
+    assert_eq!(in_warmup.stages[0].transactions, rows(0).stages[0].transactions);
+    let after_one = parts(|record| record.stages.truncate(1)).unwrap();
+    assert_eq!(after_one.stages.len(), 1);
+    assert!(after_one.verdict.reasons[0].contains("those after the first 1 are left out"));
+}

@@ -123,6 +123,13 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Adds that some clients ended earlier than others: after this number of stages.
+    pub(super) fn stages_left_out(&mut self, common: usize) {
+        let text =
+            format!("not all agents did all stages: those after the first {common} are left out");
+        self.merged.verdict.reasons.push(text);
+    }
+
     /// Adds a merged stage.
     pub(super) fn add(&mut self, stage: StageRecord, window: &Window) -> Result<(), MergeError> {
         let name = self.several.then(|| stage.name.clone());

@@ -11,6 +11,7 @@ mod publisher;
 use std::path::{Path, PathBuf};
 
 pub use open::{sink_of, source_of};
+pub(crate) use postgresql::create_tables;
 pub use publisher::{OpenSink, Publisher};
 
 use crate::record::{LiveEvent, LiveRun};

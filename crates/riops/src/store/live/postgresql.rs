@@ -60,7 +60,7 @@ impl PostgresqlSink {
     pub(super) fn create(conninfo: &ConnInfo, run: &LiveRun) -> Result<Self, LiveError> {
         // Ctrl-C ends the run, which is published to its end.
         let mut connection = connect(conninfo, &Interrupt::new())?;
-        create_tables(&mut connection)?;
+        create_tables(&mut connection, EXISTS, CREATE)?;
         connection.execute(FORGET)?;
         let (id, state) = (run.id.to_string(), serde_json::to_string(run)?);
         connection.query_with(START, &[Some(&id), Some(&state)])?;
@@ -76,15 +76,19 @@ impl PostgresqlSink {
     }
 }
 
-/// Creates the tables unless they exist. A role that may only write rows can use existing ones.
-fn create_tables(connection: &mut Connection) -> Result<(), ConnectionError> {
+/// Executes `create` unless the query `is_there` returns true. A role that may only write rows can use existing tables.
+pub(crate) fn create_tables(
+    connection: &mut Connection,
+    is_there: &str,
+    create: &str,
+) -> Result<(), ConnectionError> {
     let exists = |connection: &mut Connection| {
-        Ok::<_, ConnectionError>(connection.query_value(EXISTS)?.as_deref() == Some("t"))
+        Ok::<_, ConnectionError>(connection.query_value(is_there)?.as_deref() == Some("t"))
     };
     if exists(connection)? {
         return Ok(());
     }
-    match connection.execute(CREATE) {
+    match connection.execute(create) {
         // Another riops has created them at the same time.
         Err(ConnectionError::Server(_)) if exists(connection)? => Ok(()),
         created => created,
