@@ -1,22 +1,21 @@
 //! A run as one of the agents of a fleet.
 
-use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use riops::dataset::prepare::Prepared;
-use riops::fleet::{Finished, Fleet, Invitation};
+use riops::fleet::{Finished, Fleet, Invitation, Role};
+use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveStart, Point, Record};
-use riops::run::{History, Observer, OnLoaded, OnMessage};
+use riops::run::{self, History, Observer, OnLoaded, OnMessage, RunError};
+use riops::server::{ConnInfo, Connection, ConnectionError, Server};
 use riops::store::StoreLocation;
 
-use crate::args::ResultOptions;
-use crate::args::fleet::AGENTS_WITHIN;
+use crate::args::StoreOptions;
+use crate::args::fleet::{AGENTS_WITHIN, FleetOptions};
 use crate::failure::{exit_code, refuse};
-use crate::stored_runs::StoredRuns;
-use crate::target::Target;
 use crate::ui::Ui;
 use crate::{stored, unstored};
 
@@ -30,6 +29,12 @@ const RANKS: [(&str, Option<&str>); 6] = [
     ("FLUX_TASK_RANK", Some("FLUX_JOB_SIZE")),
 ];
 
+/// A number of the cluster, which its physical copies have as well, and the database.
+const IDENTITY: &str = "select 'system ' || system_identifier || ', database ' || current_database() from pg_control_system()";
+
+const NO_MEETING: &str =
+    "--fleet requires --store postgresql://…: the agents meet in this database";
+
 /// Which agent this is, of how many; each as far as it is known.
 fn rank(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
@@ -37,54 +42,122 @@ fn rank(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>)
     found.map_or((None, None), |(rank, size)| (Some(rank), size.and_then(number)))
 }
 
-/// Fails if the options of a fleet contradict others. Returns whether there are any.
-pub(crate) fn require_valid(keep: &ResultOptions) -> Result<bool> {
-    let Some(name) = &keep.fleet.fleet else {
-        return Ok(false);
-    };
-    riops::plan::require_printable([name])?;
-    if name.is_empty() {
-        return refuse("--fleet needs a name");
-    }
-    if keep.no_store || !matches!(keep.store.location()?, StoreLocation::Postgresql(_)) {
-        return refuse("--fleet requires --store postgresql://…: the agents meet in this database");
-    }
-    if keep.repeat.repeat.is_some() {
-        return refuse("--fleet cannot be combined with --repeat");
-    }
-    Ok(true)
+/// Which agent of which fleet this is.
+#[derive(Debug, Clone)]
+pub(crate) struct Membership {
+    pub(crate) name: String,
+    pub(crate) agents: u32,
+    /// `None`: any.
+    pub(crate) agent: Option<u32>,
+    /// The database of the store, in which the agents meet.
+    pub(crate) store: ConnInfo,
+    pub(crate) within: Duration,
 }
 
-/// Joins the fleet of the options.
-pub(crate) fn join(keep: &ResultOptions, plan: &Plan, target: &Target, ui: Ui) -> Result<Fleet> {
-    let options = &keep.fleet;
-    let (rank, size) = rank(|name| std::env::var(name).ok());
-    let Some(agents) = options.agents.or(size) else {
-        return refuse("--fleet requires --agents N, the number of agents");
+impl Membership {
+    /// Returns that of the options; `None` for a single client.
+    ///
+    /// # Errors
+    /// If they contradict each other, or the store is not in PostgreSQL.
+    pub(crate) fn of(options: &FleetOptions, store: &StoreOptions, ui: Ui) -> Result<Option<Self>> {
+        let Some(name) = &options.fleet else {
+            return Ok(None);
+        };
+        riops::plan::require_printable([name])?;
+        if name.is_empty() {
+            return refuse("--fleet needs a name");
+        }
+        let (rank, size) = rank(|name| std::env::var(name).ok());
+        let Some(agents) = options.agents.or(size) else {
+            return refuse("--fleet requires --agents N, the number of agents");
+        };
+        if !matches!(store.location()?, StoreLocation::Postgresql(_)) {
+            return refuse(NO_MEETING);
+        }
+        let StoreLocation::Postgresql(store) = stored::location(store, ui)? else {
+            return refuse(NO_MEETING);
+        };
+        Ok(Some(Self {
+            name: name.clone(),
+            agents,
+            agent: options.agent.or(rank),
+            store: *store,
+            within: options.agents_within.unwrap_or(AGENTS_WITHIN).0,
+        }))
+    }
+
+    /// Returns this agent and its number, if another one conducts the experiment.
+    pub(crate) fn following(&self) -> Option<(&Self, u32)> {
+        Some((self, self.agent.filter(|&agent| agent > 0)?))
+    }
+
+    /// Where the runs are stored.
+    pub(crate) fn location(&self) -> StoreLocation {
+        StoreLocation::Postgresql(Box::new(self.store.clone()))
+    }
+
+    /// Joins the fleet.
+    pub(crate) fn join(&self, plan: &Plan, server: &Server, role: Role, ui: Ui) -> Result<Fleet> {
+        let invitation = Invitation {
+            name: &self.name,
+            agents: self.agents,
+            agent: self.agent,
+            plan,
+            server: &identity(server, ui.interrupt)?,
+            within: self.within,
+            role,
+        };
+        Ok(Fleet::join(&self.store, &invitation, ui.interrupt, &mut |text| ui.notice(text))?)
+    }
+}
+
+/// Returns what identifies the database, whatever its address is. Without the privilege, or on a server that has no such
+/// number, it is the address.
+fn identity(server: &Server, interrupt: &Interrupt) -> Result<String> {
+    let mut connection = Connection::open(&server.conninfo, interrupt)?;
+    match connection.query_value(IDENTITY) {
+        Ok(Some(identity)) => Ok(identity),
+        Ok(None) | Err(ConnectionError::Server(_)) => Ok(server.conninfo.to_string()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How the run of a fleet ended for this agent.
+pub(crate) struct Ended {
+    /// The record of all, if this agent has stored it.
+    pub(crate) merged: Option<Record>,
+    /// Its id.
+    pub(crate) run: String,
+    pub(crate) code: u8,
+}
+
+/// Stores the record of a fleet.
+type Save<'a> = &'a dyn Fn(&Record) -> Result<()>;
+
+/// Runs the plan of an agent, or of a single client. Returns the record of this client, and how the fleet ended.
+pub(crate) fn run(
+    fleet: Option<&mut Fleet>,
+    (plan, server): (&Plan, &Server),
+    (observer, save): (&mut dyn Observer, Save<'_>),
+    ui: Ui,
+) -> (Result<Record, RunError>, Option<Result<Ended>>) {
+    let Some(fleet) = fleet else {
+        return (run::run(plan, server, ui.interrupt, observer), None);
     };
-    let StoreLocation::Postgresql(store) = stored::location(&keep.store, ui)? else {
-        return refuse("--fleet requires --store postgresql://…: the agents meet in this database");
-    };
-    let invitation = Invitation {
-        name: options.fleet.as_deref().unwrap_or_default(),
-        agents,
-        agent: options.agent.or(rank),
-        plan,
-        server: &target.identity(ui.interrupt)?,
-        within: options.agents_within.unwrap_or(AGENTS_WITHIN).0,
-    };
-    Ok(Fleet::join(&store, &invitation, ui.interrupt, &mut |text| ui.notice(text))?)
+    let mut observer = InFleet { fleet, observer, save, ui, result: None };
+    let result = run::run(plan, server, ui.interrupt, &mut observer);
+    let ended = observer.result;
+    (result.inspect_err(|error| fleet.fail(&error.to_string())), ended)
 }
 
 /// Observes the run of an agent: meets the others, and passes the events on. The record that it passes on is that of the
 /// fleet, if this agent conducts.
-pub(crate) struct InFleet<'a> {
-    pub(crate) fleet: &'a mut Fleet,
-    pub(crate) observer: &'a mut dyn Observer,
-    pub(crate) runs: &'a StoredRuns<'a>,
-    pub(crate) ui: Ui,
-    /// The record that is printed and stored, the code with which the process ends, or the error.
-    pub(crate) result: Option<Result<(Option<Record>, ExitCode)>>,
+struct InFleet<'a> {
+    fleet: &'a mut Fleet,
+    observer: &'a mut dyn Observer,
+    save: Save<'a>,
+    ui: Ui,
+    result: Option<Result<Ended>>,
 }
 
 /// Passes calls on.
@@ -147,21 +220,26 @@ impl Observer for InFleet<'_> {
     }
 
     fn complete(&mut self, record: &Record) {
-        let result = match self.fleet.finish(record.clone()) {
+        let finished = self.fleet.finish(record.clone());
+        for point in &self.fleet.last_points() {
+            self.observer.point(point);
+        }
+        let result = match finished {
             Ok(Finished::Conducts(merged)) => {
                 // Before it is printed: a reader of the output that waits must not keep the others waiting.
                 let code = exit_code(&merged);
-                let told = match self.runs.save(&merged).1 {
+                let told = match (self.save)(&merged) {
                     Ok(()) => self.fleet.complete(code),
                     Err(error) => self.fleet.end(&format!("{error:#}")),
                 };
                 let told = told.context("cannot end the fleet");
                 self.observer.complete(&merged);
-                told.map(|()| (Some(*merged), ExitCode::from(code)))
+                let run = merged.id.to_string();
+                told.map(|()| Ended { merged: Some(*merged), run, code })
             }
             Ok(Finished::Follows { run, code }) => {
                 self.ui.notice(&format!("the run of the fleet is {run}: riops runs show {run}"));
-                Ok((None, ExitCode::from(code)))
+                Ok(Ended { merged: None, run, code })
             }
             Err(error) => Err(unstored::keep(record, &error)),
         };

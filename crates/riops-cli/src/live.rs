@@ -64,10 +64,10 @@ impl Live {
         Ok(Self { consumers: Arc::new(consumers) })
     }
 
-    /// Publishes the run only beside its store.
-    pub(crate) fn feed(open: OpenFeed, ui: Ui) -> Self {
-        let feed = Feed { open, ui, publisher: Mutex::new(None) };
-        Self { consumers: Arc::new(vec![Box::new(feed)]) }
+    /// Publishes the run only beside its store, if at all.
+    pub(crate) fn feed(open: Option<OpenFeed>, ui: Ui) -> Self {
+        let feed = |open| Box::new(Feed { open, ui, publisher: Mutex::new(None) }) as _;
+        Self { consumers: Arc::new(open.into_iter().map(feed).collect()) }
     }
 
     /// The run has ended without a record.

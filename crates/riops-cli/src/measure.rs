@@ -11,12 +11,12 @@ use riops::probe::sampler::OnPoint;
 use riops::record::Point;
 use riops::record::Record;
 use riops::report::{self, Extras, Form, FormError, Stream};
-use riops::run::{self, Observer};
+use riops::run::Observer;
 use riops::units::text::one_line;
 
 use crate::args::GraphOptions;
 use crate::failure::{FAILED, NOT_VALID, exit_code};
-use crate::fleet::InFleet;
+use crate::fleet;
 use crate::live::Live;
 use crate::screen::Screen;
 use crate::stored_runs::StoredRuns;
@@ -91,31 +91,17 @@ impl Runner<'_> {
         let mut shown = Streamed { stream, intervals, plan };
         let mut watched = Tee(&mut screen, &mut shown);
         let mut observer = Tee(&mut watched, &mut self.live);
-        let (server, interrupt) = (self.target.server(), self.ui.interrupt);
-        let mut of_fleet = None;
-        let result = match &mut self.fleet {
-            None => run::run(plan, &server, interrupt, &mut observer),
-            Some(fleet) => {
-                let mut observer = InFleet {
-                    fleet,
-                    observer: &mut observer,
-                    runs: self.runs,
-                    ui: self.ui,
-                    result: None,
-                };
-                let result = run::run(plan, &server, interrupt, &mut observer);
-                of_fleet = observer.result;
-                result.inspect_err(|error| fleet.fail(&error.to_string()))
-            }
-        };
+        let save = |record: &Record| self.runs.save(record).1;
+        let run = (plan, &self.target.server());
+        let (result, ended) = fleet::run(self.fleet.as_mut(), run, (&mut observer, &save), self.ui);
         let record = result.map_err(|error| {
             self.live.failed(&error);
             self.target.with_grants(error, access(plan))
         })?;
-        let record = match of_fleet.transpose()? {
-            Some((merged, code)) => {
-                self.code = Some(code);
-                merged.unwrap_or(record)
+        let record = match ended.transpose()? {
+            Some(ended) => {
+                self.code = Some(ExitCode::from(ended.code));
+                ended.merged.unwrap_or(record)
             }
             None => record,
         };

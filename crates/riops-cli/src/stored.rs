@@ -1,6 +1,7 @@
 //! Opens the store of `--store`.
 
 use anyhow::Result;
+use riops::record::Record;
 use riops::store::{self, Store, StoreError, StoreLocation};
 
 use crate::args::StoreOptions;
@@ -17,6 +18,15 @@ pub(crate) fn location(options: &StoreOptions, ui: Ui) -> Result<StoreLocation> 
         ask_if_missing(conninfo, ui.interrupt)?;
     }
     Ok(location)
+}
+
+/// Stores a run.
+pub(crate) fn save(store: &dyn Store, record: &Record) -> Result<(), StoreError> {
+    match store.save(record) {
+        // That of a fleet: by an agent that has ended since.
+        Err(StoreError::Exists(_)) if !record.agents.is_empty() => Ok(()),
+        saved => saved,
+    }
 }
 
 /// Opens the store; creates or migrates it if necessary.

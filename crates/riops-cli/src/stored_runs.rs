@@ -7,9 +7,10 @@ use riops::host::Interrupt;
 use riops::record::{DiskLimit, Record};
 use riops::run::{History, NoHistory};
 use riops::store::live::sink_of;
-use riops::store::{self, Store, StoreError, StoreLocation};
+use riops::store::{self, Store, StoreLocation};
 
 use crate::args::ResultOptions;
+use crate::fleet::Membership;
 use crate::live::OpenFeed;
 use crate::ui::Ui;
 use crate::{stored, unstored};
@@ -28,15 +29,18 @@ pub(crate) struct StoredRuns<'a> {
 
 impl<'a> StoredRuns<'a> {
     /// Opens the store, unless the run is not stored.
-    pub(crate) fn open(options: &'a ResultOptions, ui: Ui) -> Result<Self> {
+    pub(crate) fn open(
+        options: &'a ResultOptions,
+        membership: Option<&Membership>,
+        ui: Ui,
+    ) -> Result<Self> {
         let (mut store, mut location) = (None, None);
-        if !options.no_store {
+        if let Some(own) = membership {
+            // Of many agents, only one saves a run.
+            location = Some(own.location());
+        } else if !options.no_store {
             let found = location.insert(stored::location(&options.store, ui)?);
             store.insert(store::open(found, ui.interrupt)?).require_writable()?;
-        }
-        // Of many agents, only one saves a run.
-        if options.fleet.fleet.is_some() {
-            store = None;
         }
         Ok(Self { store, location, history_only: OnceCell::new(), options, ui })
     }
@@ -66,11 +70,7 @@ impl<'a> StoredRuns<'a> {
             let Some(store) = self.store.as_ref().or(opened.as_ref()) else {
                 return Ok(location.to_string());
             };
-            match store.save(record) {
-                // By an agent that has ended since.
-                Err(StoreError::Exists(_)) if !record.agents.is_empty() => Ok(()),
-                saved => saved,
-            }?;
+            stored::save(store.as_ref(), record)?;
             Ok(store.location())
         };
         match opened.and_then(save) {

@@ -16,9 +16,6 @@ use crate::failure::Hint;
 use crate::password::ask_if_missing;
 use crate::ui::Ui;
 
-/// A number of the cluster, which its physical copies have as well, and the database.
-const IDENTITY: &str = "select 'system ' || system_identifier || ', database ' || current_database() from pg_control_system()";
-
 /// The selected server. The embedded server runs at least until this value is dropped.
 pub(crate) struct Target {
     pub(crate) conninfo: ConnInfo,
@@ -57,17 +54,6 @@ impl Target {
     /// Returns the server in the library's form.
     pub(crate) fn server(&self) -> Server {
         Server { conninfo: self.conninfo.clone(), embedded: self.embedded.is_some() }
-    }
-
-    /// Returns what identifies the database, whatever its address is. Without the privilege, or on a server that has no such
-    /// number, it is the address.
-    pub(crate) fn identity(&self, interrupt: &Interrupt) -> Result<String> {
-        let mut connection = Connection::open(&self.conninfo, interrupt)?;
-        match connection.query_value(IDENTITY) {
-            Ok(Some(identity)) => Ok(identity),
-            Ok(None) | Err(ConnectionError::Server(_)) => Ok(self.conninfo.to_string()),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Prints the connection settings and the warnings about them.

@@ -9,6 +9,7 @@ use riops::units::Span;
 
 use super::SweepWorkload;
 use super::compare::{Share, parse_share};
+use super::fleet::FleetOptions;
 use super::parsers::{choice, or_default, or_named, parse_pair};
 use super::shared::TrustOption;
 use super::target::{StoreOptions, TargetOptions};
@@ -92,6 +93,8 @@ pub(crate) struct OwnOptions {
     pub(crate) output: String,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) fleet: FleetOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -184,7 +187,7 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 18] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 14] = [
     "dump-plan",
     "no-store",
     "settle",
@@ -199,10 +202,6 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 18] = [
     "metrics-push",
     "metrics-push-token-file",
     "interval-json",
-    "fleet",
-    "agents",
-    "agent",
-    "agents-within",
 ];
 
 /// Adapts the options of a workload of `riops run` to an experiment.
@@ -264,6 +263,8 @@ pub(crate) struct Ab {
     pub(crate) output: String,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) fleet: FleetOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

@@ -17,7 +17,8 @@ use crate::ui::Ui;
 /// Compares two variants, or continues a comparison.
 pub(crate) fn run(command: &Ab, ui: Ui) -> Result<ExitCode> {
     let results = Results { form: &command.output, options: &command.results };
-    let conductor = Conductor { store_options: &command.store, results, ui };
+    let (store_options, fleet) = (&command.store, &command.fleet);
+    let conductor = Conductor { store_options, fleet, results, ui };
     let draft = match (&command.a, &command.b, &command.resume.resume) {
         (Some(file), None, None) => of_experiment(command, file, ui)?,
         (Some(a), Some(b), None) => of_variants(command, (a, b), ui)?,

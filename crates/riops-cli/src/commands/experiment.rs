@@ -3,31 +3,35 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
+use riops::experiment::{End, Failure, Goal, Step, Study, conduct, next};
 use riops::record::Status;
 use riops::report;
-use riops::store::{self, ExperimentState, StoreError, StoredExperiment};
+use riops::store::{self, ExperimentState, StoreError, StoreLocation, StoredExperiment};
 use riops::units::Span;
 use riops::units::format::short_id;
 use riops::units::text::json_text;
 
+use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
 use crate::experiment::bench::Servers;
 use crate::experiment::draft::{Defined, Draft};
+use crate::experiment::follow::{divide, follow};
 use crate::experiment::results::{Results, exit_code};
 use crate::experiment::stored::{
-    databases, needs_trust, require_passwords, runs_of, trust_or_refuse,
+    databases, definition, needs_trust, require_agents, require_passwords, runs_of, trust_or_refuse,
 };
 use crate::failure::refuse;
+use crate::fleet::Membership;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Conducts experiments of a store.
 pub(super) struct Conductor<'a> {
     pub(super) store_options: &'a StoreOptions,
+    pub(super) fleet: &'a FleetOptions,
     pub(super) results: Results<'a>,
     pub(super) ui: Ui,
 }
@@ -35,13 +39,20 @@ pub(super) struct Conductor<'a> {
 impl Conductor<'_> {
     /// Conducts a new experiment.
     pub(super) fn start(&self, draft: Draft) -> Result<ExitCode> {
-        let Defined { experiment, databases } = draft.define()?;
+        let membership = Membership::of(self.fleet, self.store_options, self.ui)?;
+        let Defined { mut experiment, databases } = draft.define()?;
+        if let Some(own) = &membership {
+            divide(&mut experiment, own)?;
+        }
         let study = Study::load(experiment, Vec::new(), Vec::new());
         if self.results.options.dry_run {
             return crate::ui::print_done(&report::plan_text(&study));
         }
+        if let Some((own, agent)) = membership.as_ref().and_then(Membership::following) {
+            return follow(study.experiment, (own, agent), databases, self.ui);
+        }
         self.results.require_writable()?;
-        let location = stored::location(self.store_options, self.ui)?;
+        let location = self.location(membership.as_ref())?;
         let store = store::open(&location, self.ui.interrupt)?;
         store.require_writable()?;
         let experiment = &study.experiment;
@@ -56,7 +67,8 @@ impl Conductor<'_> {
             definition: serde_json::to_string(experiment)?,
             state: state.clone(),
         })?;
-        let servers = Servers::new((store, location), lock, (databases, state), self.ui);
+        let rights = (Some(lock), membership);
+        let servers = Servers::new((store, location), rights, (databases, state), self.ui);
         self.conduct(study, servers)
     }
 
@@ -69,10 +81,18 @@ impl Conductor<'_> {
         time_limit: Option<Span>,
     ) -> Result<ExitCode> {
         let part = options.resume.as_deref().unwrap_or("last");
-        let location = stored::location(self.store_options, self.ui)?;
+        let membership = Membership::of(self.fleet, self.store_options, self.ui)?;
+        let location = self.location(membership.as_ref())?;
         let store = store::open_existing(&location, self.ui.interrupt)?
             .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
         let id = store.experiment(part)?.id;
+        if let Some((own, agent)) = membership.as_ref().and_then(Membership::following) {
+            let mut experiment = definition(&store.experiment(&id)?)?;
+            trust_or_refuse(&mut experiment, trust)?;
+            require_agents(&experiment, membership.as_ref())?;
+            let databases = databases(&mut experiment, target)?;
+            return follow(experiment, (own, agent), databases, self.ui);
+        }
         let Some(lock) = store.lock_experiment(&id)? else {
             return Err(anyhow!(
                 "another riops process conducts the experiment {id}; wait until it ends"
@@ -80,8 +100,8 @@ impl Conductor<'_> {
         };
         // Its state may have changed until it was locked.
         let mut stored = store.experiment(&id)?;
-        let mut experiment: Experiment = serde_json::from_str(&stored.definition)
-            .with_context(|| format!("cannot read the experiment {id}"))?;
+        let mut experiment = definition(&stored)?;
+        require_agents(&experiment, membership.as_ref())?;
         experiment.time_limit_s =
             time_limit.map(|limit| limit.0.as_secs_f64()).or(experiment.time_limit_s);
         let mut failures: Vec<Failure> = serde_json::from_str(&stored.state.failures)?;
@@ -103,9 +123,16 @@ impl Conductor<'_> {
             require_passwords(&study.experiment, &databases)?;
         }
         let state = (databases, stored.state);
-        let mut servers = Servers::new((store, location), lock, state, self.ui);
+        let rights = (Some(lock), membership);
+        let mut servers = Servers::new((store, location), rights, state, self.ui);
         servers.allow_changed = options.allow_changed;
         self.conduct(study, servers)
+    }
+
+    /// Where the runs are stored, and the agents meet.
+    fn location(&self, membership: Option<&Membership>) -> Result<StoreLocation> {
+        membership
+            .map_or_else(|| stored::location(self.store_options, self.ui), |own| Ok(own.location()))
     }
 
     /// Lists the stored experiments.

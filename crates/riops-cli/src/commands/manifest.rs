@@ -26,8 +26,8 @@ fn manifests(options: &ManifestOptions) -> Result<String> {
     let ManifestOptions { agents, name, image, command } = options;
     require_name(name)?;
     let words = words(command)?;
-    if words.first().is_none_or(|word| word != "run") {
-        return refuse("only a command of riops run can be executed by a fleet");
+    if words.first().is_none_or(|word| word != "run" && word != "sweep") {
+        return refuse("only riops run and riops sweep can be executed by a fleet in pods");
     }
     let given = |option: &str| words.iter().any(|word| word.split('=').next() == Some(option));
     if ["--fleet", "--agents", "--agent"].into_iter().any(given) {
@@ -141,7 +141,7 @@ mod tests {
         assert!(refused("Night", "run ping").contains("lower-case letters"));
         assert!(refused(&"a".repeat(59), "run ping").contains("at most 58"));
         assert!(refused("a", "run ping --no-such-option").contains("--no-such-option"));
-        assert!(refused("a", "runs list").contains("only a command of riops run"));
+        assert!(refused("a", "runs list").contains("only riops run and riops sweep"));
         assert!(refused("a", "run ping --agents 3").contains("are set by the manifest"));
     }
 }

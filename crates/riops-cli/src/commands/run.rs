@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use riops::fleet::Fleet;
+use riops::fleet::{Fleet, Role};
 use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
@@ -18,7 +18,7 @@ use super::repeat::Repeats;
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
-use crate::fleet;
+use crate::fleet::Membership;
 use crate::live::Live;
 use crate::measure::{Runner, as_in_form, exit_code_in};
 use crate::stored_runs::StoredRuns;
@@ -97,17 +97,21 @@ fn perform(
     // Opened before the run, so that a file that cannot be written fails before the measurement.
     let graph = Graph::open(graph_options)?;
     let session_detail = session_detail.map(SessionDetail::open).transpose()?;
-    let in_fleet = fleet::require_valid(keep)?;
-    let runs = StoredRuns::open(keep, ui)?;
+    let membership = Membership::of(&keep.fleet, &keep.store, ui)?;
+    if membership.is_some() && (keep.no_store || keep.repeat.repeat.is_some()) {
+        return refuse("--fleet cannot be combined with --no-store and --repeat");
+    }
+    let runs = StoredRuns::open(keep, membership.as_ref(), ui)?;
     // Checked before any server is started: the limit on open files may be too low for the plan.
-    if !in_fleet {
+    if membership.is_none() {
         run::allow_sessions(plan.sessions, plan.workers)?;
     }
     let target = Target::open(target_options, ui)?;
     if let Some(before) = before.filter(|_| target_options.database.is_none()) {
         target.announce_another_server(before, ui);
     }
-    let fleet = in_fleet.then(|| fleet::join(keep, plan, &target, ui)).transpose()?;
+    let join = |own: Membership| own.join(plan, &target.server(), Role::Member, ui);
+    let fleet = membership.map(join).transpose()?;
     let of_agent = fleet.as_ref().map(Fleet::plan).transpose()?;
     let plan = of_agent.as_ref().unwrap_or(plan);
     // The first agent publishes the run of all.

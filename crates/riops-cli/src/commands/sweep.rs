@@ -29,10 +29,12 @@ pub(crate) fn run(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<Ex
         draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
         draft.apply(experiment)?;
         let results = Results { form: &keep.output.output, options: &experiment.results };
-        return Conductor { store_options: &keep.store, results, ui }.start(draft);
+        let (store_options, fleet) = (&keep.store, &keep.fleet);
+        return Conductor { store_options, fleet, results, ui }.start(draft);
     }
     let results = Results { form: &command.own.output, options: &command.experiment.results };
-    let conductor = Conductor { store_options: &command.own.store, results, ui };
+    let (store_options, fleet) = (&command.own.store, &command.own.fleet);
+    let conductor = Conductor { store_options, fleet, results, ui };
     if command.list {
         return conductor.list();
     }

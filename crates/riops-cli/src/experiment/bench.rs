@@ -8,22 +8,24 @@ use riops::experiment::{
     self, Bench, Cell, DatabaseChoice, Environment, Experiment, Remaining, Reset, ServerChoice,
     Study, Task, client_differences, server_differences,
 };
+use riops::fleet::{Fleet, FleetError, Role};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::record::Record;
-use riops::run::NoHistory;
+use riops::report;
+use riops::run::{History, NoHistory};
 use riops::server::Server;
 use riops::store::live::sink_of;
 use riops::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
-use riops::{report, run};
 
 use crate::args::{EmbeddedOptions, TargetOptions};
+use crate::fleet::{self, Ended, Membership};
 use crate::live::{Live, OpenFeed};
 use crate::screen::Screen;
 use crate::target::Target;
 use crate::tee::Tee;
 use crate::ui::Ui;
-use crate::unstored;
+use crate::{stored, unstored};
 
 /// The machine or a server differs from that of the finished runs.
 #[derive(Debug)]
@@ -45,7 +47,9 @@ impl std::error::Error for Changed {}
 pub(crate) struct Servers {
     pub(crate) store: Box<dyn Store>,
     location: StoreLocation,
-    lock: ExperimentLock,
+    /// `None` if another agent conducts the experiment.
+    lock: Option<ExperimentLock>,
+    membership: Option<Membership>,
     /// Connection strings with passwords, by those without.
     databases: BTreeMap<String, String>,
     pub(crate) state: ExperimentState,
@@ -59,7 +63,7 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) fn new(
         (store, location): (Box<dyn Store>, StoreLocation),
-        lock: ExperimentLock,
+        (lock, membership): (Option<ExperimentLock>, Option<Membership>),
         (databases, state): (BTreeMap<String, String>, ExperimentState),
         ui: Ui,
     ) -> Self {
@@ -67,6 +71,7 @@ impl Servers {
             store,
             location,
             lock,
+            membership,
             databases,
             state,
             allow_changed: false,
@@ -141,7 +146,7 @@ impl Bench for Servers {
         plan: &Plan,
         is_first: bool,
     ) -> Result<Result<Box<Record>, String>> {
-        self.lock.check()?;
+        self.lock.as_mut().map_or(Ok(()), ExperimentLock::check)?;
         let experiment = &study.experiment;
         let Some(cell) = experiment.cells.get(task.cell) else {
             return Err(anyhow!("the experiment has no cell {}", task.cell));
@@ -154,7 +159,7 @@ impl Bench for Servers {
             Err(error) if error.is::<Changed>() => return Err(error),
             Err(error) => return Ok(Err(format!("{error:#}"))),
         };
-        self.run(plan, &server)
+        self.run(plan, &server, Role::Conductor)
     }
 
     fn ended(&mut self, study: &Study) -> Result<()> {
@@ -289,21 +294,73 @@ impl Servers {
         }
     }
 
-    /// Runs the plan on the current server and stores the record.
-    fn run(&mut self, plan: &Plan, server: &Server) -> Result<Result<Box<Record>, String>> {
+    /// Runs the plan on a server and stores the record: alone, or as an agent of a fleet. The inner error is that of the run.
+    fn run(
+        &mut self,
+        plan: &Plan,
+        server: &Server,
+        role: Role,
+    ) -> Result<Result<Box<Record>, String>> {
+        let (ui, membership) = (self.ui, self.membership.as_ref());
+        let joined = membership.map(|own| own.join(plan, server, role, ui)).transpose();
+        let mut fleet = match joined {
+            Err(error) if is_refused(&error) => return Err(error),
+            Err(error) => return Ok(Err(format!("{error:#}"))),
+            Ok(fleet) => fleet,
+        };
+        let shared = fleet.as_ref().map(Fleet::plan).transpose()?;
+        let plan = shared.as_ref().unwrap_or(plan);
         let location = self.location.clone();
         let feed: OpenFeed = Box::new(move || sink_of(&location));
-        let mut live = Live::feed(feed, self.ui);
-        let mut stored = Ok(());
-        let mut publish = |record: &Record| {
-            stored = self.store.save(record).map_err(|error| unstored::keep(record, &error));
+        let mut live = Live::feed(Some(feed).filter(|_| plan.is_first()), ui);
+        let save = |record: &Record| {
+            stored::save(&*self.store, record).map_err(|error| unstored::keep(record, &error))
         };
-        let mut screen = Screen::new(self.ui, &self.store, &mut publish);
-        let result = run::run(plan, server, self.ui.interrupt, &mut Tee(&mut screen, &mut live));
+        let (mut saved, is_alone) = (Ok(()), fleet.is_none());
+        let mut publish = |record: &Record| {
+            if is_alone {
+                saved = save(record);
+            }
+        };
+        let history: &dyn History = if is_alone { &self.store } else { &NoHistory };
+        let mut screen = Screen::new(ui, history, &mut publish);
+        let mut observer = Tee(&mut screen, &mut live);
+        let (result, ended) =
+            fleet::run(fleet.as_mut(), (plan, server), (&mut observer, &save), ui);
         if let Err(error) = &result {
             live.failed(error);
         }
-        stored?;
-        Ok(result.map(Box::new).map_err(|error| error.to_string()))
+        saved?;
+        Ok(match (result, ended) {
+            (Err(error), _) => Err(error.to_string()),
+            (_, Some(Err(error))) => Err(format!("{error:#}")),
+            (Ok(own), None) => Ok(Box::new(own)),
+            (Ok(_), Some(Ok(Ended { merged, run, .. }))) => {
+                Ok(Box::new(merged.map_or_else(|| self.store.find(&run), Ok)?))
+            }
+        })
     }
+
+    /// Takes part in a run of an experiment that agent 0 conducts.
+    pub(super) fn take_part(
+        &mut self,
+        experiment: &Experiment,
+        task: &Task,
+    ) -> Result<Result<Box<Record>, String>> {
+        let Some((plan, cell)) = experiment.plan(task).zip(experiment.cells.get(task.cell)) else {
+            return Err(anyhow!("the experiment has no cell {}", task.cell));
+        };
+        self.select(experiment, &cell.server)?;
+        let template = self.template(experiment)?;
+        let server = match experiment.reset {
+            Reset::Restore => experiment::copy_of(&template, &experiment.id),
+            Reset::None | Reset::Prepare => template,
+        };
+        self.run(&plan, &server, Role::Follower)
+    }
+}
+
+/// Whether an agent does not fit the fleet.
+fn is_refused(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(FleetError::Refused { .. }))
 }

@@ -148,6 +148,7 @@ impl Draft {
             reset: self.reset,
             time_limit_s: self.time_limit_s,
             effect: self.effect.unwrap_or(EFFECT),
+            agents: None,
         };
         let is_search = self.search == Some(Search::Sessions);
         experiment.goal =

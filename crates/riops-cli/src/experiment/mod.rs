@@ -4,6 +4,7 @@ pub(crate) mod axes;
 pub(crate) mod bench;
 pub(crate) mod draft;
 pub(crate) mod file;
+pub(crate) mod follow;
 mod ready;
 pub(crate) mod results;
 pub(crate) mod stored;

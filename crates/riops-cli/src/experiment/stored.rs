@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use riops::experiment::{Experiment, tag};
 use riops::plan::Trust;
 use riops::record::Record;
-use riops::store::{Store, StoreError};
+use riops::store::{Store, StoreError, StoredExperiment};
 
 use super::words::without_password;
 use crate::args::{TargetOptions, TrustOption};
 use crate::failure::refuse;
+use crate::fleet::Membership;
 
 /// Returns the stored runs of an experiment, oldest first.
 pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
@@ -20,6 +21,30 @@ pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<
         Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the definition of a stored experiment.
+pub(crate) fn definition(stored: &StoredExperiment) -> Result<Experiment> {
+    serde_json::from_str(&stored.definition)
+        .with_context(|| format!("cannot read the experiment {}", stored.id))
+}
+
+/// Fails if another number of agents continues an experiment: its runs could not be compared.
+pub(crate) fn require_agents(
+    experiment: &Experiment,
+    membership: Option<&Membership>,
+) -> Result<()> {
+    let given = membership.map(|own| own.agents);
+    if given == experiment.agents {
+        return Ok(());
+    }
+    let text =
+        |agents: Option<u32>| agents.map_or("one client".to_owned(), |n| format!("a fleet of {n}"));
+    refuse(format!(
+        "the experiment is measured by {}, not by {}",
+        text(experiment.agents),
+        text(given)
+    ))
 }
 
 /// Returns the connection string of the command line by the one of the experiment. If all cells use the same

@@ -26,6 +26,7 @@ mod faults;
 mod files;
 mod fixture;
 mod fleet;
+mod fleet_experiment;
 mod fleet_network;
 mod harness;
 mod help;

@@ -45,6 +45,9 @@ pub struct Experiment {
     pub time_limit_s: Option<f64>,
     /// The smallest relevant effect, as a share: 0.02 is 2%.
     pub effect: f64,
+    /// Number of the agents of the fleet that measures each run; absent: one client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
 }
 
 /// What an experiment searches for.

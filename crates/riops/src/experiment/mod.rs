@@ -37,7 +37,8 @@ pub use definition::{
 pub use environment::{Environment, client_differences, server_differences};
 pub use progress::{Remaining, remaining};
 pub use reset::{
-    choose_database, drop_copy, drop_own_database, prepare_again, prepare_template, restore,
+    choose_database, copy_of, drop_copy, drop_own_database, prepare_again, prepare_template,
+    restore,
 };
 pub use reset_error::ResetError;
 pub use saturation::{Saturation, results};

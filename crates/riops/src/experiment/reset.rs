@@ -27,7 +27,13 @@ pub fn restore(
     let names = CopyNames::of(experiment);
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     copy(&mut connection, &names, interrupt)?;
-    Ok(with_database(server, &names.copy))
+    Ok(copy_of(server, experiment))
+}
+
+/// Returns the server with the database that [`restore`] makes for this experiment.
+#[must_use]
+pub fn copy_of(server: &Server, experiment: &str) -> Server {
+    with_database(server, &CopyNames::of(experiment).copy)
 }
 
 /// Drops the copy that [`restore`] made for this experiment. Returns whether there was one. Ctrl-C does not interrupt

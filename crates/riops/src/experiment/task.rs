@@ -256,7 +256,13 @@ impl Experiment {
     /// Returns the task of a stored run; `None` if the run does not belong to this experiment.
     #[must_use]
     pub fn task_of(&self, record: &Record) -> Option<Task> {
-        let tag = |key: &str| record.tags.get(key).map(String::as_str);
+        self.task_of_tags(&record.tags)
+    }
+
+    /// Returns the task of a run with these tags; `None` if the run does not belong to this experiment.
+    #[must_use]
+    pub fn task_of_tags(&self, tags: &BTreeMap<String, String>) -> Option<Task> {
+        let tag = |key: &str| tags.get(key).map(String::as_str);
         if tag(tag::EXPERIMENT) != Some(&self.id) {
             return None;
         }

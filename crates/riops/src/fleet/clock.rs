@@ -5,12 +5,14 @@
 //! all exchanges (RFC 5905, sections 8 and 11.2.1; Cristian, "Probabilistic clock synchronization", Distributed Computing 3,
 //! 1989). Older intervals grow by the largest rate at which a clock is adjusted.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Largest difference between the rates of two clocks: NTP slews one by at most this (RFC 5905, section 11.3).
 const DRIFT_MAX: f64 = 500e-6;
 /// Resolution of the clock of a server, in seconds.
 const RESOLUTION_S: f64 = 1e-6;
+/// Readings of the system clock: a process may lose its processor within one.
+const READINGS: usize = 5;
 
 /// What is known about the clock of the store. Its times are seconds since 1970.
 #[derive(Debug, Clone)]
@@ -55,9 +57,16 @@ impl StoreClock {
         (self.high_s - self.low_s) / 2.0
     }
 
-    /// Returns the time of the store at an instant.
-    pub(super) fn time_at(&self, instant: Instant) -> f64 {
-        instant.saturating_duration_since(self.origin).as_secs_f64() + self.offset_s()
+    /// Returns by how much the clock of the store is ahead of that of this machine, and the uncertainty of that, in seconds.
+    pub(super) fn ahead_s(&self) -> (f64, f64) {
+        let mut own = Self::new(self.origin);
+        for _ in 0..READINGS {
+            let sent = Instant::now();
+            let own_s = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+            own.add(sent, own_s, Instant::now());
+        }
+        let grown_s = DRIFT_MAX * (own.last_s - self.last_s);
+        (self.offset_s() - own.offset_s(), self.uncertainty_s() + own.uncertainty_s() + grown_s)
     }
 
     /// Returns the instant of a time of the store; the origin if it is before that.
@@ -71,6 +80,13 @@ impl StoreClock {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    impl StoreClock {
+        /// Returns the time of the store at an instant.
+        fn time_at(&self, instant: Instant) -> f64 {
+            instant.saturating_duration_since(self.origin).as_secs_f64() + self.offset_s()
+        }
+    }
 
     proptest! {
         #[test]
@@ -99,6 +115,16 @@ mod tests {
             let error = at.max(origin + now) - at.min(origin + now);
             prop_assert!(error < Duration::from_micros(1));
         }
+    }
+
+    #[test]
+    fn the_clock_of_this_machine_is_not_ahead_of_itself() {
+        let mut clock = StoreClock::new(Instant::now());
+        let sent = Instant::now();
+        let own_s = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+        clock.add(sent, own_s, Instant::now());
+        let (ahead_s, uncertainty_s) = clock.ahead_s();
+        assert!(ahead_s.abs() <= uncertainty_s, "{ahead_s} {uncertainty_s}");
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub enum FleetError {
         /// Reason.
         reason: String,
     },
+    /// A fleet of this name has not ended.
+    #[error("cannot found fleet \"{0}\": one of this name has not ended")]
+    Occupied(String),
     /// The fleet does not start.
     #[error("fleet \"{name}\" does not start: {reason}")]
     NoStart {

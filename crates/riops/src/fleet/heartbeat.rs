@@ -1,7 +1,7 @@
 //! The heartbeats of an agent: a thread that shows the others that it lives, sends its last intervals, and learns whether the
 //! fleet was interrupted. It never delays the run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,16 +18,25 @@ const HEARTBEAT: &str = include_str!("../../sql/fleet/heartbeat.sql");
 const INTERRUPT: &str = include_str!("../../sql/fleet/interrupt.sql");
 const POINTS: &str = include_str!("../../sql/fleet/points.sql");
 
+/// Heartbeats that an agent may miss, and the shortest time for that.
+pub(super) const MISSED_MAX: u32 = 3;
+const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
 /// The intervals of this number of heartbeats are sent with each of them: one may be late.
 const HEARTBEATS_SENT: f64 = 3.0;
 /// Heartbeats between two comparisons of the clocks.
 const CLOCK_EVERY: u32 = 10;
+
+/// Returns the time without a heartbeat after which an agent is lost.
+pub(super) fn lost_after(every: Duration) -> Duration {
+    (MISSED_MAX * every).max(LOST_AFTER_MIN)
+}
 
 /// What the threads of an agent share.
 #[derive(Debug)]
 pub(super) struct Shared {
     meeting: Mutex<Meeting>,
     points: Mutex<Points>,
+    pulse: Pulse,
     /// Number of the last intervals that are sent with each heartbeat.
     sent: usize,
 }
@@ -58,10 +67,11 @@ pub(super) struct Heartbeat {
 }
 
 /// What the thread needs to know.
+#[derive(Debug)]
 pub(super) struct Pulse {
     pub(super) every: Duration,
-    /// Number of the agents whose intervals are merged; 0 if those of this agent are enough.
-    pub(super) agents: u32,
+    /// Whether this agent shows the intervals of all.
+    pub(super) shows_all: bool,
     pub(super) plan: Plan,
     pub(super) interrupt: Interrupt,
 }
@@ -72,12 +82,12 @@ impl Heartbeat {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 30")]
         let sent = (HEARTBEATS_SENT * each.max(1.0)).ceil() as usize;
         let (meeting, points) = (Mutex::new(meeting), Mutex::default());
-        let shared = Arc::new(Shared { meeting, points, sent });
+        let shared = Arc::new(Shared { meeting, points, pulse, sent });
         let (stop, stopped) = channel();
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("riops-fleet".to_owned())
-            .spawn(move || beat(&of_thread, &pulse, &stopped))?;
+            .spawn(move || beat(&of_thread, &stopped))?;
         Ok(Self { shared, stop: Some(stop), thread: Some(thread) })
     }
 }
@@ -117,6 +127,68 @@ impl Shared {
         self.points().stopped_s
     }
 
+    /// Returns the last own intervals with their numbers, as JSON; `None` without any.
+    pub(super) fn own_points(&self) -> Result<Option<String>, FleetError> {
+        let points = self.points();
+        let first = points.seen - points.own.len() as u64;
+        let numbered: Vec<_> = (first..).zip(&points.own).collect();
+        Ok((!numbered.is_empty()).then(|| serde_json::to_string(&numbered)).transpose()?)
+    }
+
+    /// Sends a heartbeat, and reads those of the others if they are shown.
+    fn tell(&self, is_told: &mut bool) -> Result<(), FleetError> {
+        let json = self.own_points()?;
+        let interrupt = &self.pulse.interrupt;
+        let mut meeting = self.meeting();
+        if interrupt.requested() && !*is_told {
+            meeting.ask(INTERRUPT, &[])?;
+            *is_told = true;
+        }
+        let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?;
+        let is_interrupted = reply.and_then(|row| row.into_iter().next().flatten());
+        if is_interrupted.as_deref() == Some("t") && !interrupt.requested() {
+            *is_told = true;
+            interrupt.request();
+        }
+        drop(meeting);
+        if json.is_some() { self.read_points() } else { Ok(()) }
+    }
+
+    /// Reads the intervals of all agents if they are shown.
+    fn read_points(&self) -> Result<(), FleetError> {
+        if !self.pulse.shows_all {
+            return Ok(());
+        }
+        let lost_after_s = lost_after(self.pulse.every).as_secs_f64().to_string();
+        let rows = self.meeting().ask(POINTS, &[Some(&lost_after_s)])?;
+        // The fleet was removed.
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let (mut points, mut needed) = (self.points(), BTreeSet::new());
+        for row in rows {
+            let [Some(number), json, Some(is_needed)] = row.as_slice() else { continue };
+            let Ok(agent) = number.parse() else { continue };
+            if is_needed == "t" {
+                needed.insert(agent);
+            }
+            let sent: Vec<(u64, Point)> = serde_json::from_str(json.as_deref().unwrap_or("[]"))?;
+            let shown = points.shown;
+            for (interval, point) in sent.into_iter().filter(|(of, _)| *of >= shown) {
+                points.of_all.entry(interval).or_default().insert(agent, point);
+            }
+        }
+        points.merge(&needed, self.sent as u64, &self.pulse.plan);
+        Ok(())
+    }
+
+    /// Returns the intervals of all agents that were not shown. All agents have ended.
+    pub(super) fn last_points(&self) -> Vec<Point> {
+        // Without the store, they are missing on the screen only.
+        let _ = self.read_points();
+        std::mem::take(&mut self.points().merged)
+    }
+
     /// Forgets the intervals of the stage before.
     pub(super) fn begin_stage(&self) {
         let stopped_s = self.stopped_s();
@@ -124,11 +196,12 @@ impl Shared {
     }
 }
 
-fn beat(shared: &Shared, pulse: &Pulse, stopped: &Receiver<()>) {
+fn beat(shared: &Shared, stopped: &Receiver<()>) {
+    let every = shared.pulse.every;
     let (mut is_told, mut beats) = (false, 0);
     loop {
-        let planned = Instant::now() + pulse.every;
-        match stopped.recv_timeout(pulse.every) {
+        let planned = Instant::now() + every;
+        match stopped.recv_timeout(every) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -137,7 +210,7 @@ fn beat(shared: &Shared, pulse: &Pulse, stopped: &Receiver<()>) {
         points.stopped_s = points.stopped_s.max(late_s);
         drop(points);
         // The run goes on without the store; what it says is needed at the end only.
-        let _ = tell(shared, pulse, &mut is_told);
+        let _ = shared.tell(&mut is_told);
         beats += 1;
         if beats % CLOCK_EVERY == 0 {
             let _ = shared.meeting().read_clock_again();
@@ -145,51 +218,11 @@ fn beat(shared: &Shared, pulse: &Pulse, stopped: &Receiver<()>) {
     }
 }
 
-/// Sends a heartbeat, and reads those of the others if they are shown.
-fn tell(shared: &Shared, pulse: &Pulse, is_told: &mut bool) -> Result<(), FleetError> {
-    let numbered: Vec<(u64, Point)> = {
-        let points = shared.points();
-        let first = points.seen - points.own.len() as u64;
-        (first..).zip(points.own.iter().cloned()).collect()
-    };
-    let json = (!numbered.is_empty()).then(|| serde_json::to_string(&numbered)).transpose()?;
-    let mut meeting = shared.meeting();
-    if pulse.interrupt.requested() && !*is_told {
-        meeting.ask(INTERRUPT, &[])?;
-        *is_told = true;
-    }
-    let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?;
-    let is_interrupted = reply.and_then(|row| row.into_iter().next().flatten());
-    if is_interrupted.as_deref() == Some("t") && !pulse.interrupt.requested() {
-        *is_told = true;
-        pulse.interrupt.request();
-    }
-    if pulse.agents == 0 || json.is_none() {
-        return Ok(());
-    }
-    let rows = meeting.ask(POINTS, &[])?;
-    drop(meeting);
-    let mut points = shared.points();
-    for row in rows {
-        let mut values = row.into_iter();
-        let number = values.next().flatten().and_then(|text| text.parse::<u32>().ok());
-        if let (Some(agent), Some(json)) = (number, values.next().flatten()) {
-            let sent: Vec<(u64, Point)> = serde_json::from_str(&json)?;
-            let shown = points.shown;
-            for (interval, point) in sent.into_iter().filter(|(of, _)| *of >= shown) {
-                points.of_all.entry(interval).or_default().insert(agent, point);
-            }
-        }
-    }
-    points.merge(pulse, shared.sent as u64);
-    Ok(())
-}
-
 impl Points {
-    /// Merges the intervals that all agents have sent. One that an agent has not sent in time is left out.
-    fn merge(&mut self, pulse: &Pulse, sent: u64) {
+    /// Merges the intervals that all `needed` agents have sent. One that they have not sent in time is left out.
+    fn merge(&mut self, needed: &BTreeSet<u32>, sent: u64, plan: &Plan) {
         while let Some(entry) = self.of_all.first_entry() {
-            let is_complete = entry.get().len() >= pulse.agents as usize;
+            let is_complete = needed.iter().all(|agent| entry.get().contains_key(agent));
             if !is_complete && *entry.key() + sent > self.seen {
                 return;
             }
@@ -197,7 +230,7 @@ impl Points {
             self.shown = interval + 1;
             if is_complete {
                 let parts: Vec<&Point> = parts.values().collect();
-                self.merged.extend(merged_point(&parts, &pulse.plan));
+                self.merged.extend(merged_point(&parts, plan));
             }
         }
     }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::error::FleetError;
-use super::heartbeat::{Heartbeat, Pulse};
+use super::heartbeat::{Heartbeat, Pulse, lost_after};
 use super::meeting::Meeting;
-use super::{Fleet, HEARTBEAT_MAX, HEARTBEAT_MIN, lost_after};
+use super::{Fleet, HEARTBEAT_MAX, HEARTBEAT_MIN, POLL_MIN};
 use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
 use crate::record::MachineFacts;
@@ -30,6 +30,17 @@ const FORGOTTEN_AFTER_S: &str = "600";
 /// used. Workers and driver depend on the machine.
 const OWN_FIELDS: [&str; 3] = ["seed", "workers", "driver"];
 
+/// What an agent does if there is a fleet of the name, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Enters it, or founds one.
+    Member,
+    /// Conducts an experiment: waits until the fleet of the run before has ended, and founds one.
+    Conductor,
+    /// Enters it, and founds none.
+    Follower,
+}
+
 /// The fleet that an agent wants to enter.
 #[derive(Debug, Clone, Copy)]
 pub struct Invitation<'a> {
@@ -45,6 +56,8 @@ pub struct Invitation<'a> {
     pub server: &'a str,
     /// How long the agent waits for the others.
     pub within: Duration,
+    /// Whether it may found the fleet.
+    pub role: Role,
 }
 
 impl Fleet {
@@ -68,11 +81,21 @@ impl Fleet {
         let mut meeting = Meeting::open(store)?;
         require_dedicated(&mut meeting, name)?;
         let every = plan.interval().clamp(HEARTBEAT_MIN, HEARTBEAT_MAX);
-        let (id, agent, whole) = enter(&mut meeting, invitation, lost_after(every))?;
+        let deadline = Instant::now() + invitation.within;
+        let (id, agent, whole) = loop {
+            match enter(&mut meeting, invitation, lost_after(every)) {
+                Err(FleetError::Occupied(_)) if Instant::now() < deadline => {
+                    if !interrupt.pause(POLL_MIN) {
+                        return Err(FleetError::Interrupted);
+                    }
+                }
+                entered => break entered?,
+            }
+        };
         let share = Share { agent, agents };
         let pulse = Pulse {
             every,
-            agents: if agent == 0 { agents } else { 0 },
+            shows_all: agent == 0,
             plan: whole.clone(),
             interrupt: interrupt.clone(),
         };
@@ -84,10 +107,12 @@ impl Fleet {
             host: MachineFacts::read().host,
             run: None,
             stage: 0,
+            ahead_s: Vec::new(),
             heartbeat: Heartbeat::start(meeting, pulse)?,
             every,
             interrupt: interrupt.clone(),
             is_conductor: false,
+            has_settled: false,
             is_over: false,
         };
         notice(&format!("fleet {name}: this is agent {agent} of {agents}"));
@@ -168,15 +193,20 @@ fn enter_locked(
     token: &str,
     lost_after: Duration,
 ) -> Result<(Uuid, u32, Plan), FleetError> {
-    let Invitation { name, agents, agent, plan, server, .. } = *invitation;
+    let Invitation { name, agents, agent, plan, server, role, .. } = *invitation;
     connection.execute(LOCK)?;
     connection.query_with(PURGE, &[Some(FORGOTTEN_AFTER_S), None])?;
     connection.query_with(PURGE, &[Some(DEAD_AFTER_S), Some(name)])?;
     let own = [agents.to_string(), env!("CARGO_PKG_VERSION").to_owned(), server.to_owned()];
     let running = connection.query_with(RUNNING, &[Some(name)])?.into_iter().next();
-    let (id, whole) = match running {
-        Some(row) => running_fleet(row, invitation, &own)?,
-        None => found(connection, invitation, &own)?,
+    let (id, whole) = match (running, role) {
+        (Some(_), Role::Conductor) => return Err(FleetError::Occupied(name.to_owned())),
+        (None, Role::Follower) => {
+            let reason = "agent 0, which founded it, has left".to_owned();
+            return Err(FleetError::NoStart { name: name.to_owned(), reason });
+        }
+        (Some(row), _) => running_fleet(row, invitation, &own)?,
+        (None, _) => found(connection, invitation, &own)?,
     };
     let number = free_number(connection, &id.to_string(), (name, agents, agent), lost_after)?;
     let (id_text, number_text, host) =

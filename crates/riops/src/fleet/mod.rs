@@ -15,11 +15,14 @@
 //! 4. `settled`, `finish`: all wait for each other. The agent that gets the advisory lock of the fleet conducts: it
 //!    verifies the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
 //!
+//! In an experiment, agent 0 founds a fleet of the same name for each run, and the others follow (`follow`).
+//!
 //! An agent is known by a token, so that a process that was replaced changes nothing. Each agent removes its row at the end,
 //! and the last one the fleet; rows of the dead are removed by the others, or by the next fleet.
 
 mod clock;
 mod error;
+mod follow;
 mod heartbeat;
 mod join;
 mod meeting;
@@ -30,14 +33,15 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 pub use error::FleetError;
-pub use join::Invitation;
+pub use follow::Follower;
+pub use join::{Invitation, Role};
 
 use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
 use crate::record::{AgentRecord, ClockRecord, Point, Record};
 use crate::run::{MergedPart, merge};
 use crate::units::Span;
-use heartbeat::Heartbeat;
+use heartbeat::{Heartbeat, MISSED_MAX, lost_after};
 use meeting::State;
 
 const CONNECTED: &str = include_str!("../../sql/fleet/connected.sql");
@@ -55,19 +59,11 @@ const ABANDON: &str = include_str!("../../sql/fleet/abandon.sql");
 /// Bounds of the time between two heartbeats, which is that of the intervals within them.
 const HEARTBEAT_MIN: Duration = Duration::from_secs(1);
 const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
-/// Heartbeats that an agent may miss, and the shortest time for that.
-const MISSED_MAX: u32 = 3;
-const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
 /// Time from the agreement to the start, besides two questions of each agent: all must have learned of it.
 const HEAD_START: Duration = Duration::from_secs(1);
 /// All agents together ask for the state this often per second, and each at most ten times.
 const POLLS_PER_S: f64 = 100.0;
 const POLL_MIN: Duration = Duration::from_millis(100);
-
-/// Returns the time without a heartbeat after which an agent is lost.
-fn lost_after(every: Duration) -> Duration {
-    (MISSED_MAX * every).max(LOST_AFTER_MIN)
-}
 
 /// How a fleet ended for one of its agents.
 #[derive(Debug)]
@@ -95,10 +91,14 @@ pub struct Fleet {
     run: Option<Uuid>,
     /// Number of stages for which the sessions were connected.
     stage: u32,
+    /// By how much the clock of the store was ahead of that of this machine at the start of each stage, in seconds.
+    ahead_s: Vec<f64>,
     heartbeat: Heartbeat,
     every: Duration,
     interrupt: Interrupt,
     is_conductor: bool,
+    /// Whether the changes of this agent are in the ledger. Without one, there is nothing to verify.
+    has_settled: bool,
     /// Whether the others have been told how this agent ended.
     is_over: bool,
 }
@@ -147,7 +147,11 @@ impl Fleet {
         loop {
             let state = self.state()?;
             if let Some(start_s) = state.start_s {
-                return Ok(self.heartbeat.shared.meeting().clock.instant_of(start_s));
+                let mut meeting = self.heartbeat.shared.meeting();
+                // Without it, the comparison before is less exact.
+                let _ = meeting.read_clock_again();
+                self.ahead_s.push(meeting.clock.ahead_s().0);
+                return Ok(meeting.clock.instant_of(start_s));
             }
             if self.stage == 1 {
                 self.require_all(&state)?;
@@ -196,11 +200,18 @@ impl Fleet {
         self.heartbeat.shared.exchange(point)
     }
 
+    /// Returns the intervals of all agents that [`Self::exchange`] has not returned. Call it after [`Self::finish`].
+    #[must_use]
+    pub fn last_points(&self) -> Vec<Point> {
+        self.heartbeat.shared.last_points()
+    }
+
     /// Waits until the changes of all agents are in the ledger. Returns whether this agent verifies the data.
     ///
     /// # Errors
     /// [`FleetError`] if the store cannot be accessed.
     pub fn settled(&mut self) -> Result<bool, FleetError> {
+        self.has_settled = true;
         self.heartbeat.shared.meeting().tell(SETTLED, &[])?;
         loop {
             let state = self.state()?;
@@ -225,11 +236,14 @@ impl Fleet {
     /// # Errors
     /// [`FleetError`] if the store cannot be accessed, the records do not fit, or the fleet has ended without this agent.
     pub fn finish(&mut self, mut record: Record) -> Result<Finished, FleetError> {
+        to_time_of_store(&mut record, &self.ahead_s);
+        number_sessions(&mut record, self.share);
+        let _ = self.heartbeat.shared.meeting().read_clock_again();
         let agent = self.agent();
-        let offset = agent.clock.map_or(0.0, |clock| clock.offset_s);
-        to_time_of_store(&mut record, offset);
         let (record, agent) = (packed::pack(&record)?, serde_json::to_string(&agent)?);
-        let told = self.heartbeat.shared.meeting().tell(DONE, &[Some(&record), Some(&agent)])?;
+        let points = self.heartbeat.shared.own_points()?;
+        let done = [Some(&*record), Some(&*agent), points.as_deref()];
+        let told = self.heartbeat.shared.meeting().tell(DONE, &done)?;
         let name = self.name.clone();
         let ended_without = || FleetError::EndedWithout(name.clone());
         self.is_over = true;
@@ -262,7 +276,7 @@ impl Fleet {
     fn agent(&self) -> AgentRecord {
         let shared = &self.heartbeat.shared;
         let clock = shared.meeting().clock.clone();
-        let own_s = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+        let (offset_s, uncertainty_s) = clock.ahead_s();
         let (stopped_s, most_s) =
             (shared.stopped_s(), f64::from(MISSED_MAX) * self.every.as_secs_f64());
         let failure =
@@ -270,11 +284,7 @@ impl Fleet {
         AgentRecord {
             number: self.share.agent,
             host: self.host.clone(),
-            clock: Some(ClockRecord {
-                offset_s: clock.time_at(Instant::now()) - own_s,
-                uncertainty_s: clock.uncertainty_s(),
-                exchanges: clock.exchanges,
-            }),
+            clock: Some(ClockRecord { offset_s, uncertainty_s, exchanges: clock.exchanges }),
             stopped_s: Some(stopped_s),
             failure,
             ..AgentRecord::default()
@@ -287,8 +297,7 @@ impl Fleet {
         let parts: Vec<MergedPart> =
             rows.iter().map(|row| packed::part(row)).collect::<Result<_, _>>()?;
         let mut merged = merge(self.id, parts, Some(&self.whole))?;
-        let verifies = self.whole.verify && self.whole.work.traits().writes;
-        if verifies && merged.checks.is_empty() {
+        if self.has_settled && merged.checks.is_empty() {
             let text = "the data were not verified: the agent that verified them was lost, or its verification failed";
             merged.verdict.reasons.push(text.to_owned());
             merged.verdict.valid = false;
@@ -336,13 +345,24 @@ impl Fleet {
     }
 }
 
-/// Moves the times of a record to the clock of the store, which is ahead by `offset_s`.
-fn to_time_of_store(record: &mut Record, offset_s: f64) {
-    let Ok(offset) = jiff::SignedDuration::try_from_secs_f64(offset_s) else {
-        return;
-    };
+/// Moves the times of a record to the clock of the store, which was ahead by `ahead_s` at the start of each stage.
+fn to_time_of_store(record: &mut Record, ahead_s: &[f64]) {
     let of_stages = record.stages.iter_mut().filter_map(|stage| stage.started_at.as_mut());
-    for at in of_stages.chain(std::iter::once(&mut record.started_at)) {
-        *at = at.checked_add(offset).unwrap_or(*at);
+    let whole = std::iter::once((&mut record.started_at, ahead_s.first()));
+    for (at, ahead_s) in whole.chain(of_stages.zip(ahead_s.iter().map(Some))) {
+        let ahead = jiff::SignedDuration::try_from_secs_f64(ahead_s.copied().unwrap_or(0.0));
+        *at = ahead.ok().and_then(|ahead| at.checked_add(ahead).ok()).unwrap_or(*at);
+    }
+}
+
+/// Gives the sessions of an agent their numbers in the whole plan.
+fn number_sessions(record: &mut Record, share: Share) {
+    for stage in &mut record.stages {
+        for session in &mut stage.session_loop.session_details {
+            session.number = share.session(session.number.saturating_sub(1)) + 1;
+        }
+        for ended in &mut stage.session_loop.ended_sessions {
+            ended.session = share.session(ended.session);
+        }
     }
 }

@@ -32,6 +32,12 @@ impl Share {
         all.saturating_sub(self.agent).div_ceil(self.agents.max(1))
     }
 
+    /// Returns the number in the whole plan of one of its sessions, both counted from 0.
+    #[must_use]
+    pub fn session(self, own: u64) -> u64 {
+        u64::from(self.agent) + own * u64::from(self.agents)
+    }
+
     /// Returns the rows that the agent loads, of all rows in batches of this size: whole batches, one after another.
     #[must_use]
     pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {

@@ -27,6 +27,7 @@ pub(crate) fn sweep(cells: u32) -> Experiment {
         reset: super::Reset::default(),
         database: super::DatabaseChoice::default(),
         time_limit_s: None,
+        agents: None,
         effect: 0.02,
     }
 }

@@ -50,10 +50,17 @@ pub(in crate::report) fn table(record: &Record) -> Option<Table> {
             (word("remark"), |of| of.agent.failure.clone().into()),
         ],
     );
-    let note = "start: after the first one; clock: by how much that of the store is ahead, and how exactly this is known";
     let has_clock = record.agents.iter().any(|agent| agent.clock.is_some());
-    let table = table.filled()?;
-    Some(if has_clock { table.with_note(note) } else { table })
+    let clock = if has_clock {
+        "; clock: by how much that of the store is ahead, and how exactly this is known"
+    } else {
+        ""
+    };
+    let first = record.agents.iter().find(|agent| !agent.stages.is_empty())?.number;
+    let note = format!(
+        "start: after the first one{clock}; wait events, and rows from page cache and device: those of the sessions of agent {first}"
+    );
+    Some(table.filled()?.with_note(note))
 }
 
 fn of_stage(of: &Of<'_>, text: impl Fn(&AgentStage) -> String) -> Cell {

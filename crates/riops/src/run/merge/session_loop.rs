@@ -7,10 +7,10 @@ use super::window::Window;
 use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
-    CommandRecord, DrainedRecord, Effects, ErrorEntry, Execution, Fairness, Histogram,
-    HistogramError, LateRecord, Latencies, LatencySummary, LockWaits, LoopRecord, NodeRecord,
-    OperationRecord, Outcomes, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
-    StoredHistogram, TableEffects, WarmupRecord,
+    CommandRecord, DrainedRecord, Effects, EndedSessionRecord, ErrorEntry, Execution, Fairness,
+    Histogram, HistogramError, LateRecord, Latencies, LatencySummary, LockWaits, LoopRecord,
+    NodeRecord, OperationRecord, Outcomes, Queries, ScheduleRecord, SessionRecord, StageRecord,
+    StepRecord, StoredHistogram, TableEffects, WarmupRecord,
 };
 use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
 
@@ -48,7 +48,7 @@ pub(super) fn merged(
         retries: sum(|each| each.retries),
         retried: sum(|each| each.retried),
         connecting_s: connecting.max_by(f64::total_cmp),
-        ended_sessions: loops.iter().flat_map(|each| each.ended_sessions.clone()).collect(),
+        ended_sessions: ended_sessions(&loops),
         notices: sum(|each| each.notices),
         reconnects: sum(|each| each.reconnects),
         queries: loops.iter().fold(Queries::default(), numbers),
@@ -391,11 +391,20 @@ fn errors(loops: &[&LoopRecord]) -> Vec<ErrorEntry> {
     errors
 }
 
-/// Returns the sessions of all clients, numbered through; none if there are too many.
+fn ended_sessions(loops: &[&LoopRecord]) -> Vec<EndedSessionRecord> {
+    let mut all: Vec<_> = loops.iter().flat_map(|each| each.ended_sessions.clone()).collect();
+    all.sort_by_key(|ended| ended.session);
+    all
+}
+
+/// Returns the sessions of all clients; none if there are too many.
 fn session_details(loops: &[&LoopRecord]) -> Vec<SessionRecord> {
-    let all = loops.iter().flat_map(|each| &each.session_details);
-    let all: Vec<_> =
-        (1..).zip(all).map(|(number, each)| SessionRecord { number, ..each.clone() }).collect();
+    let mut all: Vec<_> = loops.iter().flat_map(|each| each.session_details.clone()).collect();
+    all.sort_by_key(|session| session.number);
+    // Runs that were started by hand all count from 1.
+    if all.windows(2).any(|two| matches!(two, [one, other] if one.number == other.number)) {
+        (1..).zip(&mut all).for_each(|(number, session)| session.number = number);
+    }
     let is_complete = loops.iter().all(|each| !each.session_details.is_empty());
     if all.len() <= SESSIONS_STORED_MAX && is_complete { all } else { Vec::new() }
 }

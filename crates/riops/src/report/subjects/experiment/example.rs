@@ -124,6 +124,7 @@ pub(super) fn experiment(
         reset: crate::experiment::Reset::default(),
         database: crate::experiment::DatabaseChoice::default(),
         time_limit_s: None,
+        agents: None,
         effect: 0.02,
     }
 }

@@ -121,7 +121,11 @@ fn environment(records: &[&Record]) -> Vec<String> {
         setup,
         |record| {
             let (host, riops) = (&record.client.machine.host, &record.client.riops_version);
-            format!("client {host}: {}, riops {riops}", cpu_text(record))
+            let client = match record.agents.len() {
+                0 => "client".to_owned(),
+                agents => format!("{}, the first on", number_of(agents as u64, "agent")),
+            };
+            format!("{client} {host}: {}, riops {riops}", cpu_text(record))
         },
     ];
     let common = |text: &fn(&Record) -> String| {
