@@ -6,6 +6,7 @@ pub mod conninfo;
 pub mod format;
 pub mod sql;
 pub mod text;
+pub(crate) mod url;
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,8 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
-    Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Protocol, RateStep,
-    Schedule, Spread, Stop, Threshold, WorkPlan,
+    Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus, Protocol,
+    RateStep, Schedule, Spread, Stop, Threshold, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
@@ -190,6 +190,13 @@ pub(crate) struct RecordOptions {
     /// Also read the number that a query returns, once an interval: 'lag=select …' (repeatable)
     #[arg(long, value_name = "NAME=QUERY")]
     probe: Vec<NamedQuery>,
+    /// Also read metrics of the server's machines from this Prometheus, once an interval; its queries have the form
+    /// --probe NAME=promql:QUERY
+    #[arg(long, value_name = "URL")]
+    prometheus: Option<String>,
+    /// Labels of the containers of the server: 'namespace="yb",pod=~"yb-tserver-.*"'
+    #[arg(long, value_name = "LABELS", requires = "prometheus")]
+    prometheus_server: Option<String>,
     /// Record a CPU profile of a server on this machine with perf, N samples per second [default: no profile; 99 Hz
     /// without a number]
     #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true, default_missing_value = "99")]
@@ -197,6 +204,14 @@ pub(crate) struct RecordOptions {
 }
 
 impl RecordOptions {
+    /// Returns the queries of the user, and those of riops with other names.
+    fn probes(&self) -> Vec<NamedQuery> {
+        let labels = self.prometheus_server.as_deref();
+        let own = self.prometheus.iter().flat_map(|_| Prometheus::queries(labels));
+        let is_new = |query: &NamedQuery| self.probe.iter().all(|each| each.name != query.name);
+        self.probe.iter().cloned().chain(own.filter(is_new)).collect()
+    }
+
     /// Returns a plan for this workload with these options and defaults otherwise.
     pub(crate) fn named(&self, work: WorkPlan) -> Plan {
         Plan {
@@ -205,7 +220,8 @@ impl RecordOptions {
             connect_within_s: self.thread_init_timeout.map(seconds),
             label: self.label.clone(),
             tags: self.tag.iter().cloned().collect(),
-            probes: self.probe.clone(),
+            probes: self.probes(),
+            prometheus: self.prometheus.clone().map(|url| Prometheus { url }),
             profile_hz: self.profile,
             ..Plan::default()
         }

@@ -74,7 +74,7 @@ fn a_receiver_that_refuses_changes_nothing_but_a_warning() {
         .expect(0)
         .stderr_contains("intervals are missing");
     database
-        .riops(&format!("{line} https://a/b"))
+        .riops(&format!("{line} ftp://a/b"))
         .expect(2)
         .stderr_contains("is not an address to send metrics to");
 }
@@ -128,13 +128,82 @@ impl Prometheus {
     }
 }
 
+/// Answers a query of Prometheus as it does: the share of throttled periods, nothing, or two series.
+fn answers() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut line) = (String::new(), String::new());
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                head.push_str(&line);
+                line.clear();
+            }
+            let sample = r#"{"metric":{},"value":[1700000000.1,"0.25"]}"#;
+            let result = match () {
+                () if head.contains("throttled") => format!("[{sample}]"),
+                () if head.contains("several") => format!("[{sample},{sample}]"),
+                () => "[]".to_owned(),
+            };
+            let body = format!(
+                r#"{{"status":"success","data":{{"resultType":"vector","result":{result}}}}}"#
+            );
+            let length = body.len();
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+        }
+    });
+    url
+}
+
+#[test]
+fn metrics_of_the_server_are_read_from_prometheus() {
+    let url = answers();
+    let line = format!(
+        r#"run ping -c 1 --warmup 0 --duration 1s --output json --prometheus {url} --prometheus-server pod="pg" --probe a=promql:several"#
+    );
+    let record = database("promql").riops(&line).expect(0).json();
+    let stage = &record["stages"][0];
+    let series = stage["query_series"].as_array().unwrap();
+    let named = |name: &str| series.iter().find(|each| each["name"] == name).unwrap();
+    assert!(named("server_throttled")["points"].as_array().unwrap().len() >= 2);
+    assert_eq!(stage["server_throttled_share"], 0.25);
+    assert_eq!(named("node_cpu")["error"], "Prometheus has no such metric");
+    assert!(named("a")["error"].as_str().unwrap().contains("returned 2 series, not one"));
+    database("promql_refused")
+        .riops("run ping --probe a=promql:up")
+        .expect(2)
+        .stderr_contains("a query for Prometheus needs its address");
+}
+
+/// The program, if it is installed.
+fn installed() -> Option<PathBuf> {
+    let given = std::env::var_os("TEST_PROMETHEUS").map(PathBuf::from);
+    Some(given.unwrap_or_else(|| PathBuf::from("/usr/bin/prometheus"))).filter(|path| path.exists())
+}
+
+#[test]
+fn prometheus_answers_queries() {
+    let Some(program) = installed() else { return };
+    let prometheus = Prometheus::start(&program);
+    let line = format!(
+        "run ping -c 1 --warmup 0 --duration 1s --output json --prometheus http://{} --prometheus-server pod=\"pg\" --probe a=promql:vector(42) --probe b=promql:scalar(vector(7)) --probe c=promql:sum(",
+        prometheus.1
+    );
+    let record = database("promql_real").riops(&line).expect(0).json();
+    let series = record["stages"][0]["query_series"].as_array().unwrap();
+    let values: Vec<_> = series.iter().map(|each| each["points"][0]["value"].as_f64()).collect();
+    assert_eq!(values, [Some(42.0), Some(7.0), None, None, None, None, None, None]);
+    let errors: Vec<_> = series[2..].iter().map(|each| each["error"].as_str().unwrap()).collect();
+    // The queries of riops are valid: there is only nothing that they could find.
+    assert_eq!(errors[0], "Prometheus: answered 400 Bad Request");
+    assert_eq!(errors[1..], ["Prometheus has no such metric"; 5]);
+}
+
 #[test]
 fn prometheus_has_the_values_of_the_record() {
-    let given = std::env::var_os("TEST_PROMETHEUS").map(PathBuf::from);
-    let program = given.unwrap_or_else(|| PathBuf::from("/usr/bin/prometheus"));
-    if !program.exists() {
-        return;
-    }
+    let Some(program) = installed() else { return };
     let prometheus = Prometheus::start(&program);
     let url = format!("http://{}/api/v1/write", prometheus.1);
     let line = format!(

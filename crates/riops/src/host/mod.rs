@@ -4,6 +4,7 @@
 
 pub mod cgroup;
 pub mod files;
+pub(crate) mod http;
 mod interrupt;
 pub mod machine;
 pub mod output_file;

@@ -17,6 +17,7 @@ pub mod ping;
 pub mod point;
 mod policy;
 mod profile;
+mod prometheus;
 mod query;
 pub mod rows;
 mod run;
@@ -43,6 +44,7 @@ pub use policy::{
     Schedule, Stop, Trust,
 };
 pub use profile::RateStep;
+pub use prometheus::{PROMQL, Prometheus, SERVER_THROTTLED};
 pub use query::NamedQuery;
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};

@@ -11,6 +11,7 @@ use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
 use super::profile::{self, RATE_MAX};
+use super::prometheus::{self, Prometheus};
 use super::query::{self, NamedQuery};
 use super::rows::RowsRun;
 use super::share::Share;
@@ -130,6 +131,9 @@ pub struct Plan {
     /// Queries whose values are read once an interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<NamedQuery>,
+    /// The Prometheus that answers those of them that are not in SQL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prometheus: Option<Prometheus>,
     /// Samples per second of a CPU profile of the server; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile_hz: Option<u32>,
@@ -183,6 +187,7 @@ impl Default for Plan {
             part: Parameters::new(),
             prepare: PreparePolicy::default(),
             probes: Vec::new(),
+            prometheus: None,
             profile_hz: None,
             row_size: false,
             label: None,
@@ -248,6 +253,7 @@ impl Plan {
         self.validate_stop()?;
         self.validate_checkpoints()?;
         query::validate("--probe", self.probes.iter())?;
+        prometheus::validate(self.prometheus.as_ref(), &self.probes)?;
         if let Some(hz) = self.profile_hz {
             at_least_one("--profile", hz)?;
             at_most("--profile", hz, PROFILE_HZ_MAX, " Hz")?;

@@ -20,6 +20,7 @@ pub mod perf;
 pub mod process;
 pub mod processes;
 mod profile;
+mod prometheus;
 pub mod queries;
 pub mod sampler;
 pub mod scans;

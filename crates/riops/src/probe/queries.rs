@@ -7,8 +7,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::extension::leave_untracked;
+use super::prometheus;
 use crate::host::Interrupt;
-use crate::plan::NamedQuery;
+use crate::host::http::Http;
+use crate::plan::{NamedQuery, PROMQL};
 use crate::record::{QueryPoint, QuerySeries};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
@@ -53,7 +55,7 @@ impl QueryProbe {
         let mut conninfo = conninfo.clone();
         conninfo.application_name = Some(APPLICATION.to_owned());
         Self {
-            target: Target { conninfo, dedicated },
+            target: Target { conninfo, dedicated, prometheus: None },
             interval,
             queries,
             on_values: None,
@@ -61,6 +63,13 @@ impl QueryProbe {
             running: None,
             found: Vec::new(),
         }
+    }
+
+    /// Sets the address of a Prometheus, which answers the queries that are not in SQL.
+    #[must_use]
+    pub fn with_prometheus(mut self, url: Option<String>) -> Self {
+        self.target.prometheus = url.map(|url| (Http::new(QUERY_TIMEOUT), url));
+        self
     }
 
     /// Sets what is called with the values of each interval. The measurement then waits for the first ones, and the last ones are
@@ -131,6 +140,8 @@ struct Target {
     conninfo: ConnInfo,
     /// Whether no other client gets the session of a connection, as behind a pooler in transaction mode.
     dedicated: bool,
+    /// A Prometheus, with its address.
+    prometheus: Option<(Http, String)>,
 }
 
 struct QueryThread {
@@ -190,6 +201,11 @@ impl QueryThread {
     }
 
     fn value(&mut self, sql: &str) -> Result<f64, String> {
+        if let (Some(query), Some((http, url))) =
+            (sql.strip_prefix(PROMQL), &self.target.prometheus)
+        {
+            return prometheus::value(http, url, query);
+        }
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => self.connection.insert(self.target.open().map_err(|each| each.to_string())?),

@@ -6,20 +6,11 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
-use axum::http::header::HOST;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-
+use crate::host::http::Http;
 use crate::record::NodeUse;
 
 /// Request timeout: more than a node should need, and short enough to wait for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum size of a response, in bytes.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The counters of a tserver. Without the parameter, reading would reset the percentiles for other readers.
 const METRICS: &str = "/prometheus-metrics?reset_histograms=false";
 
@@ -44,6 +35,7 @@ type Reading = Option<(Instant, Counters)>;
 /// the responses.
 #[derive(Debug)]
 pub struct ClusterProbe {
+    http: Http,
     addresses: Vec<String>,
     start: Vec<JoinHandle<Reading>>,
     end: Vec<JoinHandle<Reading>>,
@@ -58,6 +50,7 @@ impl ClusterProbe {
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
         };
         Self {
+            http: Http::new(REQUEST_TIMEOUT),
             addresses: hosts.map(address).collect(),
             start: Vec::new(),
             end: Vec::new(),
@@ -75,8 +68,8 @@ impl ClusterProbe {
 
     fn request_all(&self) -> Vec<JoinHandle<Reading>> {
         let request = |address: &String| {
-            let address = address.clone();
-            std::thread::spawn(move || read(&address))
+            let (http, address) = (self.http.clone(), address.clone());
+            std::thread::spawn(move || read(&http, &address))
         };
         self.addresses.iter().map(request).collect()
     }
@@ -101,24 +94,10 @@ impl ClusterProbe {
     }
 }
 
-fn read(address: &str) -> Reading {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { timeout(REQUEST_TIMEOUT, request(address)).await.ok()? })
-}
-
-async fn request(address: &str) -> Reading {
-    let stream = TcpStream::connect(address).await.ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    tokio::spawn(connection);
-    let request = Request::get(METRICS).header(HOST, address).body(Body::empty()).ok()?;
-    let response = sender.send_request(request).await.ok()?;
-    // The counters are as of now, not as of the end of the transfer.
-    let at = Instant::now();
-    if !response.status().is_success() {
-        return None;
-    }
-    let text = to_bytes(Body::new(response.into_body()), BYTES_MAX).await.ok()?;
-    Some((at, counters(&String::from_utf8_lossy(&text))))
+/// The counters are as of the start of the answer, not as of its end.
+fn read(http: &Http, address: &str) -> Reading {
+    let (at, text) = http.get(&format!("http://{address}{METRICS}")).ok()?;
+    Some((at, counters(&text)))
 }
 
 /// Sums the counters over all labels.

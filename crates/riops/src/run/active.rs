@@ -122,7 +122,9 @@ impl<'a> ActiveRun<'a> {
     pub(super) fn query_probe(&self, queries: &[NamedQuery]) -> QueryProbe {
         let queries = queries.iter().chain(&self.plan.probes).cloned().collect();
         let dedicated = !self.environment.is_transaction_pooled();
+        let prometheus = self.plan.prometheus.as_ref();
         QueryProbe::new(&self.server.conninfo, dedicated, self.plan.interval(), queries)
+            .with_prometheus(prometheus.map(|prometheus| prometheus.url.clone()))
     }
 
     /// Returns the record without its results.

@@ -10,7 +10,7 @@ pub enum ServeError {
     NotAnAddress(String),
     /// The text is no address of a receiver.
     #[error(
-        "\"{0}\" is not an address to send metrics to: give http://HOST:PORT/PATH, such as http://localhost:9090/api/v1/write"
+        "\"{0}\" is not an address to send metrics to: give http(s)://HOST:PORT/PATH, such as http://localhost:9090/api/v1/write"
     )]
     PushAddress(String),
     /// The port cannot be opened.

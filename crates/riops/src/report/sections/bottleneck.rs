@@ -67,15 +67,16 @@ fn blockers(summary: &Summary<'_>) -> String {
 
 /// Which limit of the server's processors was reached.
 fn server_cpu_text(summary: &Summary<'_>) -> String {
-    let Some(limits) = &summary.record.target.limits else {
-        return "CPU of the server".to_owned();
-    };
+    let limits = summary.record.target.limits.as_ref();
     if summary.is_server_throttled() {
-        let quota =
-            limits.cgroup_cpus.map_or_else(String::new, |cpus| format!(" of {cpus:.2} processors"));
+        let cpus = limits.and_then(|limits| limits.cgroup_cpus);
+        let quota = cpus.map_or_else(String::new, |cpus| format!(" of {cpus:.2} processors"));
         let share = percent(summary.stage.server_throttled_share.unwrap_or_default());
         return format!("CPU: the server's quota{quota} was exhausted in {share} of the periods");
     }
+    let Some(limits) = limits else {
+        return "CPU of the server".to_owned();
+    };
     let (cpus, machine) = (limits.cpus, summary.record.client.machine.counted_cpus());
     format!("CPU: the processors that the server may use, {cpus} of {machine}")
 }

@@ -1,8 +1,9 @@
 //! The fields that all kinds of stages have.
 
 use super::neighbors::neighbors;
+use crate::plan::{PROMQL, SERVER_THROTTLED};
 use crate::probe::MachineUse;
-use crate::record::{CacheState, ClientRecord, Sampled, StageRecord, Throughput};
+use crate::record::{CacheState, ClientRecord, QuerySeries, Sampled, StageRecord, Throughput};
 
 /// Returns the rates over `seconds`.
 pub(in crate::run) fn throughput(
@@ -65,7 +66,7 @@ pub(super) fn with_counters(
         pressure: pressure.filter(|_| is_local),
         server_cpu_s: processes.as_ref().and_then(|processes| processes.server_cpu_s),
         server_run_queue_s: processes.and_then(|processes| processes.server_run_queue_s),
-        server_throttled_share,
+        server_throttled_share: server_throttled_share.or_else(|| throttled(&queries)),
         network,
         neighbors,
         machine_busy_share,
@@ -78,6 +79,13 @@ pub(super) fn with_counters(
         activity,
         ..StageRecord::default()
     }
+}
+
+/// Returns the share of the periods in which the quota of a server on another machine was exhausted.
+fn throttled(queries: &[QuerySeries]) -> Option<f64> {
+    let is_throttled =
+        |each: &&QuerySeries| each.name == SERVER_THROTTLED && each.sql.starts_with(PROMQL);
+    queries.iter().find(is_throttled)?.mean()
 }
 
 /// Converts the samples. Counters of this machine are left out if the server runs on another one.
