@@ -6,6 +6,8 @@ create table if not exists riops_store.fleet (
   server text not null,
   plan text not null,
   is_interrupted boolean not null default false,
+  -- The last agent that did not fit, and why.
+  refused text,
   -- Absent while the fleet runs: 'stored', or the error.
   result text
 );

@@ -17,5 +17,9 @@ select count(*),
          where lost.fleet = $1 and state = 'running'
            and heartbeat_at < clock_timestamp() - make_interval(secs => $3::float8) order by number limit 1),
        (select start_s from riops_store.fleet_start start where start.fleet = $1 and start.stage = $2::integer),
-       (select result from riops_store.fleet where id = $1)
+       (select result from riops_store.fleet where id = $1),
+       -- The state of agent 0, which conducts the end, if it lives.
+       min(state) filter (where number = 0 and state <> 'failed'
+                            and heartbeat_at >= clock_timestamp() - make_interval(secs => $3::float8)),
+       (select refused from riops_store.fleet where id = $1)
   from riops_store.fleet_agent where fleet = $1

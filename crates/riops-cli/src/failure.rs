@@ -1,5 +1,6 @@
 //! Exit codes and error messages.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -43,6 +44,39 @@ impl std::fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+/// The command that builds a commit has failed.
+#[derive(Debug)]
+pub(crate) struct BuildFailed {
+    pub(crate) commit: String,
+    pub(crate) status: String,
+    /// What the command printed.
+    pub(crate) log: PathBuf,
+}
+
+impl std::fmt::Display for BuildFailed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { commit, status, log } = self;
+        write!(formatter, "the build of {commit} failed ({status}): see {}", log.display())
+    }
+}
+
+impl std::error::Error for BuildFailed {}
+
+/// An error with another exit code.
+#[derive(Debug)]
+pub(crate) struct CodedError {
+    pub(crate) code: u8,
+    pub(crate) text: String,
+}
+
+impl std::fmt::Display for CodedError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for CodedError {}
 
 /// Fails with a [`UsageError`].
 pub(crate) fn refuse<T>(text: impl Into<String>) -> anyhow::Result<T> {
@@ -152,12 +186,15 @@ fn message(error: &anyhow::Error) -> String {
     text
 }
 
-fn code_of(error: &anyhow::Error) -> u8 {
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of_cause).unwrap_or(FAILED)
 }
 
 /// Returns the exit code of a cause; `None` if the cause does not determine it.
 fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<CodedError>() {
+        return Some(error.code);
+    }
     if let Some(error) = cause.downcast_ref::<RunError>() {
         return Some(match error.kind() {
             ErrorKind::Interrupted => INTERRUPTED,

@@ -12,7 +12,7 @@ use super::parsers::or_default;
 pub(crate) const AGENTS_WITHIN: Span = Span(Duration::from_mins(5));
 
 /// Several clients
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Fleet")]
 pub(crate) struct FleetOptions {
     /// Run the plan together with the other agents of this fleet, which meet in the PostgreSQL store

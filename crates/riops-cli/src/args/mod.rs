@@ -3,6 +3,7 @@
 mod cbc;
 mod compare;
 pub(crate) mod fleet;
+pub(crate) mod gate;
 mod live;
 mod load;
 mod observe;
@@ -153,6 +154,8 @@ pub(crate) enum Command {
     Observe(Box<observe::RunObserve>),
     Sweep(Box<Sweep>),
     Ab(Box<Ab>),
+    Gate(Box<gate::Gate>),
+    Bisect(Box<gate::Bisect>),
     /// Verify that all acknowledged writes are present
     Verify {
         #[command(subcommand)]

@@ -138,7 +138,7 @@ pub(crate) struct ExperimentOptions {
 }
 
 /// What is printed and written
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Experiment")]
 pub(crate) struct StudyOptions {
     /// Print the cells and the estimated time, without running anything

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use super::experiment::Conductor;
 use crate::args::Ab;
+use crate::experiment::conductor::Conductor;
 use crate::experiment::draft::Draft;
 use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;

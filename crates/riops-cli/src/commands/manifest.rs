@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::plan::Share;
+use riops::server::ConnInfo;
 
-use crate::args::ManifestOptions;
+use crate::args::{Command, ManifestOptions};
 use crate::failure::{UsageError, refuse};
 use crate::settings::parse_words;
 
@@ -36,8 +38,34 @@ fn manifests(options: &ManifestOptions) -> Result<String> {
     let of_fleet = ["--fleet", name, "--agents", &agents.to_string()].map(str::to_owned);
     let words: Vec<String> = words.into_iter().chain(of_fleet).collect();
     let full = std::iter::once("riops").chain(words.iter().map(String::as_str)).map(OsString::from);
-    parse_words(&full.collect::<Vec<_>>()).map_err(UsageError)?;
+    let parsed = parse_words(&full.collect::<Vec<_>>()).map_err(UsageError)?;
+    require_divisible(&parsed.command, *agents)?;
     Ok(format!("{ACCESS}---\n{SECRET}---\n{}", job(name, *agents, image, &words)))
+}
+
+/// Fails for a run that a fleet would refuse, and for addresses with a password: a Job is no place for it.
+fn require_divisible(command: &Command, agents: u32) -> Result<()> {
+    let Command::Run(run) = command else {
+        return Ok(());
+    };
+    let Some(workload) = &run.workload else {
+        return refuse("a plan from a file is not in the pods: specify the workload");
+    };
+    let (plan, options) = (workload.options().plan()?, workload.options().options());
+    let given = options.keep.store.given().and_then(|given| given.to_str());
+    let has_password =
+        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
+    if given.into_iter().chain(options.target.database.as_deref()).any(has_password) {
+        return refuse(
+            "an address has a password, which everyone who may read the Job would see: put the addresses into the Secret, and omit -d and --store",
+        );
+    }
+    plan.validate()?;
+    plan.shared(Share { agent: 0, agents })?;
+    if options.keep.no_store || options.keep.repeat.repeat.is_some() {
+        return refuse("--fleet cannot be combined with --no-store and --repeat");
+    }
+    Ok(())
 }
 
 /// Fails unless a name is one of a Job: a label of DNS.

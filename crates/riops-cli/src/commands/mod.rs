@@ -1,12 +1,13 @@
 //! The subcommands, one module each.
 
 mod ab;
+mod bisect;
 mod cleanup;
 mod compare;
 mod doctor;
 mod editing;
-mod experiment;
 mod export;
+mod gate;
 mod generate;
 mod graph;
 mod history;
@@ -57,6 +58,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
         Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
         Command::Ab(options) => ab::run(&options, ui),
+        Command::Gate(options) => gate::run(&options, ui),
+        Command::Bisect(options) => bisect::run(&options, ui),
         Command::Verify { workload } => verify::run(&workload, ui),
         Command::Warm { workload } => warm::run(&workload, ui),
         Command::Cleanup { workload } => cleanup::run(&workload, ui),

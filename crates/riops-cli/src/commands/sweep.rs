@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use super::experiment::Conductor;
 use crate::args::Sweep;
 use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
+use crate::experiment::conductor::Conductor;
 use crate::experiment::draft::Draft;
 use crate::experiment::file;
 use crate::experiment::results::Results;

@@ -50,6 +50,8 @@ pub(crate) struct Servers {
     /// `None` if another agent conducts the experiment.
     lock: Option<ExperimentLock>,
     membership: Option<Membership>,
+    /// The right to conduct experiments in this fleet.
+    fleet_lock: Option<ExperimentLock>,
     /// Connection strings with passwords, by those without.
     databases: BTreeMap<String, String>,
     pub(crate) state: ExperimentState,
@@ -72,6 +74,7 @@ impl Servers {
             location,
             lock,
             membership,
+            fleet_lock: None,
             databases,
             state,
             allow_changed: false,
@@ -79,6 +82,20 @@ impl Servers {
             current: None,
             ui,
         }
+    }
+
+    /// Takes the right to conduct experiments in the fleet. Fails if another process has it.
+    pub(crate) fn lock_fleet(&mut self) -> Result<()> {
+        if let Some(own) = self.membership.as_ref().filter(|_| self.lock.is_some()) {
+            self.fleet_lock = self.store.lock_experiment(&format!("fleet {}", own.name))?;
+            if self.fleet_lock.is_none() {
+                return Err(anyhow!(
+                    "another process conducts an experiment in fleet {}",
+                    own.name
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Drops the copy of the last run, and the database of a complete experiment. Releases the server. Failures are
@@ -304,7 +321,7 @@ impl Servers {
         let (ui, membership) = (self.ui, self.membership.as_ref());
         let joined = membership.map(|own| own.join(plan, server, role, ui)).transpose();
         let mut fleet = match joined {
-            Err(error) if is_refused(&error) => return Err(error),
+            Err(error) if ends_experiment(&error, role) => return Err(error),
             Err(error) => return Ok(Err(format!("{error:#}"))),
             Ok(fleet) => fleet,
         };
@@ -323,7 +340,8 @@ impl Servers {
             }
         };
         let history: &dyn History = if is_alone { &self.store } else { &NoHistory };
-        let mut screen = Screen::new(ui, history, &mut publish);
+        let screen_ui = if plan.is_first() { ui } else { ui.without_intervals() };
+        let mut screen = Screen::new(screen_ui, history, &mut publish);
         let mut observer = Tee(&mut screen, &mut live);
         let (result, ended) =
             fleet::run(fleet.as_mut(), (plan, server), (&mut observer, &save), ui);
@@ -360,7 +378,11 @@ impl Servers {
     }
 }
 
-/// Whether an agent does not fit the fleet.
-fn is_refused(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(FleetError::Refused { .. }))
+/// Whether an agent does not fit the fleet, or the others are missing: each further run would wait for them in vain.
+fn ends_experiment(error: &anyhow::Error, role: Role) -> bool {
+    match error.downcast_ref() {
+        Some(FleetError::Refused { .. }) => true,
+        Some(FleetError::NoStart { .. } | FleetError::Occupied(_)) => role == Role::Conductor,
+        _ => false,
+    }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Draft {
     pub(crate) sessions_max: Option<u32>,
     /// Maximum number of blocks of an A/B test.
     pub(crate) blocks_max: Option<u32>,
+    /// Its error probability, and the number of runs that may be repeated; `None`: that of `riops ab`.
+    pub(crate) gate: Option<(f64, u32)>,
     pub(crate) between: Between,
     pub(crate) reset: Reset,
     pub(crate) has_own_database: bool,
@@ -151,8 +153,11 @@ impl Draft {
             agents: None,
         };
         let is_search = self.search == Some(Search::Sessions);
-        experiment.goal =
-            goal(&experiment, (self.baseline, self.blocks_max), (self.search, self.sessions_max))?;
+        experiment.goal = goal(
+            &experiment,
+            (self.baseline, self.blocks_max, self.gate),
+            (self.search, self.sessions_max),
+        )?;
         if is_search && !has_workers {
             // As for a single run; each level reduces it to its number of sessions.
             for cell in &mut experiment.cells {
@@ -183,7 +188,7 @@ impl Draft {
 
 fn goal(
     experiment: &Experiment,
-    (baseline, blocks_max): (Option<String>, Option<u32>),
+    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<(f64, u32)>),
     (search, sessions_max): (Option<Search>, Option<u32>),
 ) -> Result<Goal> {
     if let Some(blocks_max) = blocks_max {
@@ -194,7 +199,8 @@ fn goal(
         let first = experiment.cells.first();
         let workload = first.map_or("", |cell| cell.plan.work.traits().name);
         let counts_transactions = riops::report::counts_transactions(workload);
-        return Ok(Goal::Ab(AbSettings { blocks_max, alpha: ALPHA, counts_transactions }));
+        let (alpha, repeats_max) = gate.unwrap_or((ALPHA, 0));
+        return Ok(Goal::Ab(AbSettings { blocks_max, alpha, counts_transactions, repeats_max }));
     }
     if let Some(search) = search {
         for cell in &experiment.cells {

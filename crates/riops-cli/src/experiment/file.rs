@@ -65,7 +65,7 @@ struct BetweenFile {
 /// A duration as typed: `30s`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-struct Time(f64);
+pub(crate) struct Time(pub(crate) f64);
 
 impl TryFrom<String> for Time {
     type Error = String;
@@ -108,7 +108,11 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
 
 /// Fails if an option of a file needs the permission of a person. Another server would get the password of the
 /// environment.
-fn require_trusted_option(command: &Command, name: &str, value: &toml::Value) -> Result<()> {
+pub(super) fn require_trusted_option(
+    command: &Command,
+    name: &str,
+    value: &toml::Value,
+) -> Result<()> {
     let long = long_name(command, name);
     let texts = match value {
         toml::Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?,

@@ -70,8 +70,13 @@ pub(crate) fn follow(
                 anyhow!("agent 0 conducts an experiment that this agent does not have: specify the same options on all")
             })?;
             ui.notice(&format!("{}, block {}", experiment.task_name(&task), task.block));
-            if let Err(error) = servers.take_part(&experiment, &task)? {
-                ui.notice(&error);
+            match servers.take_part(&experiment, &task)? {
+                Err(error) => ui.notice(&error),
+                Ok(record) if !record.verdict.valid => {
+                    let reasons = record.verdict.reasons.join("; ");
+                    ui.notice(&format!("run {} is NOT VALID: {reasons}", record.id));
+                }
+                Ok(_) => {}
             }
         } else if is_known {
             // Free only if no process conducts it.

@@ -2,9 +2,13 @@
 
 pub(crate) mod axes;
 pub(crate) mod bench;
+pub(crate) mod bisect;
+pub(crate) mod build;
+pub(crate) mod conductor;
 pub(crate) mod draft;
 pub(crate) mod file;
 pub(crate) mod follow;
+pub(crate) mod gate;
 mod ready;
 pub(crate) mod results;
 pub(crate) mod stored;

@@ -23,6 +23,24 @@ pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<
     }
 }
 
+/// Returns the newest stored experiment that measures the same. Ids, times and seeds differ.
+pub(crate) fn same(store: &dyn Store, experiment: &Experiment) -> Result<Option<StoredExperiment>> {
+    for known in store.experiments()?.into_iter().filter(|known| known.name == experiment.name) {
+        let stored = store.experiment(&known.id)?;
+        let Ok(mut other) = definition(&stored) else { continue };
+        let own = experiment.clone();
+        (other.id, other.created_at, other.seed) = (own.id, own.created_at, own.seed);
+        other.time_limit_s = own.time_limit_s;
+        for (other, own) in other.cells.iter_mut().zip(&own.cells) {
+            (other.plan.seed, other.plan.trust) = (own.plan.seed, own.plan.trust);
+        }
+        if other == *experiment {
+            return Ok(Some(stored));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the definition of a stored experiment.
 pub(crate) fn definition(stored: &StoredExperiment) -> Result<Experiment> {
     serde_json::from_str(&stored.definition)

@@ -10,6 +10,11 @@ pub(crate) const LIST: &[Place] = &[
         "executes psql, as the user asked for",
     ),
     (
+        "crates/riops-cli/src/experiment/build.rs",
+        &[("File::create(", 3), ("remove_dir_all", 2)],
+        "in the directory of a build, whose name has the commit and the hash of the command",
+    ),
+    (
         "crates/riops-cli/src/title.rs",
         &[(".exec()", 1)],
         "executes riops itself, to hide a password",

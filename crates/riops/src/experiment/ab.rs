@@ -1,11 +1,14 @@
 //! The A/B test on the runs of an experiment.
 
-use super::definition::AbSettings;
-use super::order;
+use super::definition::{AbSettings, Experiment, Goal};
+use super::order::{self, TURNS};
 use super::task::{Finished, Study, Task};
 use crate::figure::Figure;
 use crate::record::{Record, StageRecord};
 use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look};
+
+/// Attempts at a run that is disturbed each time. The last one counts.
+const ATTEMPTS_MAX: u32 = 3;
 
 /// Returns the next run, if any.
 pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
@@ -14,7 +17,7 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
     }
     for block in 1..=settings.blocks_max {
         let tasks = order::of_ab_block(&study.experiment, block);
-        if let Some(task) = tasks.into_iter().find(|task| !study.is_settled(task)) {
+        if let Some(task) = tasks.into_iter().find_map(|task| attempt(study, settings, task)) {
             return Some(task);
         }
         let stops = look_after(study, settings, block)
@@ -36,12 +39,46 @@ pub fn last_look(study: &Study, settings: &AbSettings) -> Option<Look> {
 #[must_use]
 pub fn blocks(study: &Study, settings: &AbSettings) -> u32 {
     let numbers = 1..=settings.blocks_max;
-    numbers.take_while(|&block| is_complete(study, block)).last().unwrap_or(0)
+    numbers.take_while(|&block| is_complete(study, settings, block)).last().unwrap_or(0)
 }
 
-fn is_complete(study: &Study, block: u32) -> bool {
+fn is_complete(study: &Study, settings: &AbSettings, block: u32) -> bool {
     let tasks = order::of_ab_block(&study.experiment, block);
-    tasks.iter().all(|task| study.finished.iter().any(|finished| finished.task == *task))
+    tasks.into_iter().all(|task| attempt(study, settings, task).is_none())
+}
+
+/// Returns the next attempt at a run; `None` if there was one that counts. The attempts at a turn are this turn, and every
+/// second one after it.
+fn attempt(study: &Study, settings: &AbSettings, first: Task) -> Option<Task> {
+    let repeated = study.finished.iter().filter(|run| run.task.turn > TURNS).count();
+    let may_repeat = repeated < settings.repeats_max as usize;
+    (0..=ATTEMPTS_MAX).find_map(|number| {
+        let task = Task { turn: first.turn + number * TURNS, ..first };
+        match study.finished.iter().find(|run| run.task == task) {
+            None => Some((number < ATTEMPTS_MAX).then_some(task)),
+            Some(run) if may_repeat && run.is_disturbed() => None,
+            Some(_) => Some(None),
+        }
+    })?
+}
+
+/// Returns the study with one attempt at each run: without those that were disturbed and repeated.
+#[must_use]
+pub fn counted(study: &Study) -> Study {
+    let Goal::Ab(settings) = study.experiment.goal else {
+        return study.clone();
+    };
+    let is_repeated = |run: &Finished| {
+        let next = Task { turn: run.task.turn + TURNS, ..run.task };
+        study.finished.iter().any(|other| other.task == next)
+    };
+    let counts = |run: &Finished| Finished {
+        task: Task { turn: (run.task.turn - 1) % TURNS + 1, ..run.task },
+        result: run.result.clone(),
+    };
+    let finished = study.finished.iter().filter(|run| !is_repeated(run)).map(counts).collect();
+    let goal = Goal::Ab(AbSettings { repeats_max: 0, ..settings });
+    Study { experiment: Experiment { goal, ..study.experiment.clone() }, finished }
 }
 
 /// Returns the look after this block, if one is due.
@@ -60,6 +97,7 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
 
 /// Returns the figures of the valid runs of the first blocks; the one that decides first.
 fn figures(study: &Study, settings: &AbSettings, blocks: u32) -> Vec<(Direction, Vec<Block>)> {
+    let study = &counted(study);
     let figures = figures_of(study, settings);
     figures.into_iter().map(|figure| (figure.direction(), values(study, blocks, figure))).collect()
 }
@@ -102,13 +140,13 @@ fn main_stage(record: &Record) -> Option<&StageRecord> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::definition::{Experiment, Goal};
     use super::super::example;
     use super::*;
+    use crate::record::{Warning, WarningKind};
     use crate::stats::Outcome;
 
     const SETTINGS: AbSettings =
-        AbSettings { blocks_max: 10, alpha: 0.05, counts_transactions: false };
+        AbSettings { blocks_max: 10, alpha: 0.05, counts_transactions: false, repeats_max: 0 };
 
     /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
     fn conducted(ratio: f64) -> Study {
@@ -143,6 +181,32 @@ mod tests {
         let look = last_look(&conducted(1.0), &SETTINGS).unwrap();
         let Decision::Stop(outcome) = look.decision else { panic!("{look:?}") };
         assert!([Outcome::Equivalent, Outcome::Inconclusive].contains(&outcome), "{outcome:?}");
+    }
+
+    #[test]
+    fn disturbed_runs_are_repeated_within_the_budget_and_then_count() {
+        let settings = AbSettings { repeats_max: 4, ..SETTINGS };
+        let experiment = Experiment { goal: Goal::Ab(settings), ..example::sweep(2) };
+        let mut study = Study::load(experiment, Vec::new(), Vec::new());
+        // All runs of B are disturbed.
+        while let Some(task) = next(&study, &settings) {
+            let mut record = example::record(&study.experiment.plan(&task).unwrap());
+            if task.cell == 1 {
+                let (kind, text) = (WarningKind::StolenCpu, "stolen".to_owned());
+                record.verdict.warnings.push(Warning { kind, stage: None, text });
+            }
+            assert_eq!(study.experiment.task_of(&record), Some(task));
+            study.finished.push(Finished::of(task, Ok(Box::new(record))));
+        }
+        let repeated = |run: &&Finished| run.task.turn > TURNS;
+        assert_eq!(study.finished.iter().filter(repeated).count(), 4);
+        assert!(study.finished.iter().filter(repeated).all(|run| run.task.cell == 1));
+        let counted = counted(&study);
+        assert_eq!(counted.finished.len() + 4, study.finished.len());
+        assert_eq!(counted.finished.len(), (blocks(&study, &settings) * 2 * TURNS) as usize);
+        let look = last_look(&study, &settings).unwrap();
+        let Goal::Ab(without) = counted.experiment.goal else { panic!() };
+        assert_eq!(last_look(&counted, &without), Some(look));
     }
 
     #[test]

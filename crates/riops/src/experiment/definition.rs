@@ -95,6 +95,9 @@ pub struct AbSettings {
     pub alpha: f64,
     /// Whether the throughput that is compared counts transactions and not rows.
     pub counts_transactions: bool,
+    /// Maximum number of runs that are repeated because they were disturbed.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub repeats_max: u32,
 }
 
 /// What a search varies.

@@ -7,6 +7,7 @@
 
 mod ab;
 mod between;
+mod bisect;
 pub mod comparison;
 mod conduct;
 mod database;
@@ -16,6 +17,7 @@ pub mod evaluation;
 #[cfg(test)]
 #[path = "tests/example.rs"]
 pub(crate) mod example;
+mod gate;
 mod idle;
 mod order;
 mod pause;
@@ -27,14 +29,16 @@ pub mod search;
 mod strategy;
 mod task;
 
-pub use ab::{blocks, figures_of, last_look};
+pub use ab::{blocks, counted, figures_of, last_look};
 pub use between::{BetweenError, prepare_run};
+pub use bisect::{BisectCommit, BisectStep, BisectView};
 pub use conduct::{Bench, End, conduct};
 pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
     SaturationSettings, Search, ServerChoice, names_program_or_file,
 };
 pub use environment::{Environment, client_differences, server_differences};
+pub use gate::{GateRow, GateVerdict, GateView, GateWorkload};
 pub use progress::{Remaining, remaining};
 pub use reset::{
     choose_database, copy_of, drop_copy, drop_own_database, prepare_again, prepare_template,

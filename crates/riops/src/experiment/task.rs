@@ -115,6 +115,18 @@ impl Finished {
         Self { task, result }
     }
 
+    /// Whether the run is not valid, was disturbed, or its rate was not steady.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        let Ok(record) = &self.result else {
+            return false;
+        };
+        let mut loops = record.stages.iter().map(|stage| &stage.session_loop);
+        !record.verdict.valid
+            || record.is_disturbed()
+            || loops.any(|each| each.steadiness.is_some_and(|found| !found.steady))
+    }
+
     /// Returns the record if its figures can be used: it is valid.
     #[must_use]
     pub fn usable(&self) -> Option<&Record> {

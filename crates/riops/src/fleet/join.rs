@@ -20,6 +20,7 @@ const PURGE: &str = include_str!("../../sql/fleet/purge.sql");
 const RUNNING: &str = include_str!("../../sql/fleet/running.sql");
 const INSERT: &str = include_str!("../../sql/fleet/insert.sql");
 const TAKEN: &str = include_str!("../../sql/fleet/taken.sql");
+const REFUSED: &str = include_str!("../../sql/fleet/refused.sql");
 const JOIN: &str = include_str!("../../sql/fleet/join.sql");
 
 /// A fleet of which no agent has had a heartbeat for this time, in seconds, is dead: one of the same name, and any other.
@@ -84,6 +85,14 @@ impl Fleet {
         let deadline = Instant::now() + invitation.within;
         let (id, agent, whole) = loop {
             match enter(&mut meeting, invitation, lost_after(every)) {
+                Err(error @ FleetError::Refused { .. }) => {
+                    let host = MachineFacts::read().host;
+                    let agent = agent.map_or_else(String::new, |agent| format!(" {agent}"));
+                    let text = format!("agent{agent} on {host}: {error}");
+                    // The error says it here in any case.
+                    let _ = meeting.query(REFUSED, &[Some(name), Some(&text)]);
+                    return Err(error);
+                }
                 Err(FleetError::Occupied(_)) if Instant::now() < deadline => {
                     if !interrupt.pause(POLL_MIN) {
                         return Err(FleetError::Interrupted);
@@ -128,17 +137,21 @@ impl Fleet {
     ) -> Result<(), FleetError> {
         let deadline = Instant::now() + within;
         let agents = u64::from(self.share.agents);
-        let (mut known, mut is_told) = (0, false);
+        let (mut known, mut is_told, mut refused) = (0, false, None);
         loop {
             let state = self.state()?;
             self.require_all(&state)?;
             if state.joined < agents && Instant::now() >= deadline {
-                return Err(
-                    self.no_start(format!("{} of {agents} agents have joined", state.joined))
-                );
+                let joined = format!("{} of {agents} agents have joined", state.joined);
+                let refused = state.refused.as_ref().map(|refused| format!("; {refused}"));
+                return Err(self.no_start(joined + &refused.unwrap_or_default()));
             }
             if state.joined >= agents && (self.share.agent == 0 || state.first_stage > 0) {
                 return Ok(());
+            }
+            if state.refused.is_some() && state.refused != refused {
+                refused = state.refused;
+                notice(refused.as_deref().unwrap_or_default());
             }
             if state.joined != known && state.joined < agents {
                 notice(&format!("{} of {agents} agents have joined", state.joined));
@@ -195,8 +208,9 @@ fn enter_locked(
 ) -> Result<(Uuid, u32, Plan), FleetError> {
     let Invitation { name, agents, agent, plan, server, role, .. } = *invitation;
     connection.execute(LOCK)?;
-    connection.query_with(PURGE, &[Some(FORGOTTEN_AFTER_S), None])?;
-    connection.query_with(PURGE, &[Some(DEAD_AFTER_S), Some(name)])?;
+    let lost_after_s = lost_after.as_secs_f64().to_string();
+    connection.query_with(PURGE, &[Some(FORGOTTEN_AFTER_S), None, Some(&lost_after_s)])?;
+    connection.query_with(PURGE, &[Some(DEAD_AFTER_S), Some(name), Some(&lost_after_s)])?;
     let own = [agents.to_string(), env!("CARGO_PKG_VERSION").to_owned(), server.to_owned()];
     let running = connection.query_with(RUNNING, &[Some(name)])?.into_iter().next();
     let (id, whole) = match (running, role) {

@@ -66,6 +66,11 @@ pub(super) struct State {
     /// The agreed start, by the clock of the store.
     pub(super) start_s: Option<f64>,
     pub(super) result: Option<String>,
+    /// Whether the first agent will conduct the end, and whether it has verified the data.
+    pub(super) first_conducts: bool,
+    pub(super) first_has_verified: bool,
+    /// The last agent that did not fit, and why.
+    pub(super) refused: Option<String>,
 }
 
 impl Meeting {
@@ -178,6 +183,9 @@ impl Meeting {
             lost_agent: text(9).filter(|_| can_judge),
             start_s: text(10).and_then(|text| text.parse().ok()),
             result: text(11),
+            first_conducts: text(12).is_some() || !can_judge,
+            first_has_verified: text(12).as_deref() == Some("done"),
+            refused: text(13),
         })
     }
 

@@ -12,8 +12,8 @@
 //!    knows to half a round trip (`clock`).
 //! 3. A thread sends heartbeats (`heartbeat`). An agent without one for `lost_after` is lost: before the start, the fleet
 //!    ends; after it, the others go on, and the result is not valid.
-//! 4. `settled`, `finish`: all wait for each other. The agent that gets the advisory lock of the fleet conducts: it
-//!    verifies the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
+//! 4. `settled`, `finish`: all wait for each other. The first agent conducts: it takes the advisory lock of the fleet, verifies
+//!    the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
 //!
 //! In an experiment, agent 0 founds a fleet of the same name for each run, and the others follow (`follow`).
 //!
@@ -216,10 +216,20 @@ impl Fleet {
         loop {
             let state = self.state()?;
             if state.ended + state.lost_running >= state.joined {
-                return self.conducts();
+                if self.may_conduct(&state) {
+                    return self.conducts();
+                }
+                if state.first_has_verified {
+                    return Ok(false);
+                }
             }
             std::thread::sleep(self.poll_every());
         }
+    }
+
+    /// Whether this agent may conduct the end of the fleet: the first one does, unless it has ended or was lost.
+    fn may_conduct(&self, state: &State) -> bool {
+        self.share.agent == 0 || !state.first_conducts
     }
 
     /// Returns whether this agent conducts the end of the fleet.
@@ -261,7 +271,8 @@ impl Fleet {
                 return Err(ended_without());
             }
             let lost = state.lost_running + state.lost_settled;
-            if state.done + lost >= state.joined && self.conducts()? {
+            let has_ended = state.done + lost >= state.joined;
+            if has_ended && self.may_conduct(&state) && self.conducts()? {
                 let merged = self.merged();
                 if let Err(error) = &merged {
                     self.end(&error.to_string())?;

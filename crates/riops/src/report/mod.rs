@@ -49,11 +49,13 @@ pub use render::png::chart_png;
 pub use render::text::{findings_text, keep_colors, text as document_text};
 pub use script::{script_statement, script_title};
 pub use setup::badge;
+pub use subjects::bisect::bisection;
 pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
 pub use subjects::doctor::{calibration_document, diagnosis_document, disk_document};
 pub use subjects::experiment;
 pub use subjects::experiments::{experiments_text, plan_text, start_line, time_left};
+pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
 pub use subjects::history::{
     HistoryChange, HistoryPoint, HistorySeries, history, history_document, history_figures,
 };

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 /// Returns whether a terminal obeys this character or does not show it: the control characters C0, DEL and C1, the
 /// controls of bidirectional text, and the separators of lines and paragraphs.
@@ -79,6 +80,16 @@ fn escaped(text: &str, is_escaped: impl Fn(char, Option<char>) -> bool) -> Cow<'
     }
     escaped.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(escaped)
+}
+
+/// Returns the SHA-256 of a text in hexadecimal digits.
+#[must_use]
+pub fn hash_text(text: &str) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! What reports are about: each builds its document.
 
+pub(super) mod bisect;
 pub(super) mod comparison;
 pub(super) mod dataset;
 pub(super) mod doctor;
 pub mod experiment;
 pub(super) mod experiments;
+pub(super) mod gate;
 pub(super) mod history;
 pub(super) mod repeats;
 pub(super) mod run;

@@ -220,6 +220,14 @@ pub struct Status {
     pub in_use: bool,
 }
 
+/// Returns the directory of downloads and builds, which the server's user can read. Creates it.
+///
+/// # Errors
+/// [`EmbeddedError`] if the server's user cannot be determined, or no directory is suitable.
+pub fn cache_directory(options: &Options) -> Result<PathBuf> {
+    cache::cache(options, &Account::choose(options.user.as_deref())?)
+}
+
 /// Returns the status of the server without starting it; `None` if it has never been started.
 ///
 /// # Errors

@@ -252,7 +252,12 @@ pub(super) fn with_failures() -> Study {
 /// An A/B test of two variants with two runs each in a block.
 pub(super) fn ab(blocks: u32, factor: f64) -> Study {
     let first = rows_run(1.0, 1.0, 1.0);
-    let goal = Goal::Ab(AbSettings { blocks_max: 10, alpha: 0.05, counts_transactions: false });
+    let goal = Goal::Ab(AbSettings {
+        blocks_max: 10,
+        alpha: 0.05,
+        counts_transactions: false,
+        repeats_max: 0,
+    });
     let experiment = experiment("compare", goal, &[("variant", &["a.toml", "b.toml"])], 1, &first);
     let mut finished = Vec::new();
     for block in 1..=blocks {

@@ -17,7 +17,7 @@ pub use csv::csv;
 
 use self::cells::with_interval;
 use crate::experiment::evaluation::{StudyKind, StudyView, evaluate};
-use crate::experiment::{Level, Study};
+use crate::experiment::{Level, Study, counted};
 use crate::figure::Summary;
 use crate::plan::Caches;
 use crate::record::{Disk, Record};
@@ -34,6 +34,7 @@ use crate::units::text::json_text;
 /// Returns the result of an experiment, as far as its runs ended.
 #[must_use]
 pub fn view(study: &Study) -> StudyView {
+    let study = &counted(study);
     let mut view = evaluate(study);
     let records: Vec<&Record> = study.finished.iter().filter_map(|each| each.usable()).collect();
     view.environment = environment(&records);

@@ -1,11 +1,12 @@
 //! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, listed and
 //! shown.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Failure, Goal, Step, Study, conduct, next};
+use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
 use riops::record::Status;
 use riops::report;
 use riops::store::{self, ExperimentState, StoreError, StoreLocation, StoredExperiment};
@@ -13,32 +14,33 @@ use riops::units::Span;
 use riops::units::format::short_id;
 use riops::units::text::json_text;
 
+use super::bench::Servers;
+use super::draft::{Defined, Draft};
+use super::follow::{divide, follow};
+use super::results::{Results, exit_code};
+use super::stored::{
+    databases, definition, needs_trust, require_agents, require_passwords, runs_of, same,
+    trust_or_refuse,
+};
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
-use crate::experiment::bench::Servers;
-use crate::experiment::draft::{Defined, Draft};
-use crate::experiment::follow::{divide, follow};
-use crate::experiment::results::{Results, exit_code};
-use crate::experiment::stored::{
-    databases, definition, needs_trust, require_agents, require_passwords, runs_of, trust_or_refuse,
-};
 use crate::failure::refuse;
 use crate::fleet::Membership;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Conducts experiments of a store.
-pub(super) struct Conductor<'a> {
-    pub(super) store_options: &'a StoreOptions,
-    pub(super) fleet: &'a FleetOptions,
-    pub(super) results: Results<'a>,
-    pub(super) ui: Ui,
+pub(crate) struct Conductor<'a> {
+    pub(crate) store_options: &'a StoreOptions,
+    pub(crate) fleet: &'a FleetOptions,
+    pub(crate) results: Results<'a>,
+    pub(crate) ui: Ui,
 }
 
 impl Conductor<'_> {
     /// Conducts a new experiment.
-    pub(super) fn start(&self, draft: Draft) -> Result<ExitCode> {
+    pub(crate) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let membership = Membership::of(self.fleet, self.store_options, self.ui)?;
         let Defined { mut experiment, databases } = draft.define()?;
         if let Some(own) = &membership {
@@ -52,6 +54,42 @@ impl Conductor<'_> {
             return follow(study.experiment, (own, agent), databases, self.ui);
         }
         self.results.require_writable()?;
+        let (study, end) = self.store_and_conduct(study, membership, databases)?;
+        self.show(&study, end)
+    }
+
+    /// Conducts the A/B test of a draft, or continues the stored one that is the same.
+    pub(crate) fn measured(&self, draft: Draft, continues: bool) -> Result<(Study, End)> {
+        let Defined { experiment, databases } = draft.define()?;
+        if !continues {
+            let study = Study::load(experiment, Vec::new(), Vec::new());
+            return self.store_and_conduct(study, None, databases);
+        }
+        let location = self.location(None)?;
+        let store = store::open(&location, self.ui.interrupt)?;
+        let Some(stored) = same(store.as_ref(), &experiment)? else {
+            drop(store);
+            let study = Study::load(experiment, Vec::new(), Vec::new());
+            return self.store_and_conduct(study, None, databases);
+        };
+        let Experiment { id, created_at, seed, .. } = definition(&stored)?;
+        let experiment = Experiment { id, created_at, seed, ..experiment };
+        let records = runs_of(store.as_ref(), &experiment)?;
+        // What failed may have been the machine.
+        let study = Study::load(experiment, records, Vec::new());
+        let lock = store.lock_experiment(&stored.id)?;
+        let lock = lock.ok_or_else(|| anyhow!("another riops process conducts {}", stored.id))?;
+        let state = (databases, stored.state);
+        let servers = Servers::new((store, location), (Some(lock), None), state, self.ui);
+        self.conduct(study, servers)
+    }
+
+    fn store_and_conduct(
+        &self,
+        study: Study,
+        membership: Option<Membership>,
+        databases: BTreeMap<String, String>,
+    ) -> Result<(Study, End)> {
         let location = self.location(membership.as_ref())?;
         let store = store::open(&location, self.ui.interrupt)?;
         store.require_writable()?;
@@ -73,7 +111,7 @@ impl Conductor<'_> {
     }
 
     /// Continues a stored experiment.
-    pub(super) fn resume(
+    pub(crate) fn resume(
         &self,
         options: &ResumeOptions,
         trust: TrustOption,
@@ -112,6 +150,8 @@ impl Conductor<'_> {
             stored.state.finished_at = None;
             records.retain(|record| record.status != Status::Failed);
         }
+        // A run that has lost an agent says nothing about its cell.
+        records.retain(|record| record.agents.iter().all(|agent| agent.status.is_some()));
         trust_or_refuse(&mut experiment, trust)?;
         let databases = databases(&mut experiment, target)?;
         let study = Study::load(experiment, records, failures);
@@ -126,7 +166,8 @@ impl Conductor<'_> {
         let rights = (Some(lock), membership);
         let mut servers = Servers::new((store, location), rights, state, self.ui);
         servers.allow_changed = options.allow_changed;
-        self.conduct(study, servers)
+        let (study, end) = self.conduct(study, servers)?;
+        self.show(&study, end)
     }
 
     /// Where the runs are stored, and the agents meet.
@@ -136,7 +177,7 @@ impl Conductor<'_> {
     }
 
     /// Lists the stored experiments.
-    pub(super) fn list(&self) -> Result<ExitCode> {
+    pub(crate) fn list(&self) -> Result<ExitCode> {
         let store = stored::open_existing(self.store_options, self.ui)?;
         let found = store.experiments()?;
         let text = match self.results.form {
@@ -150,8 +191,14 @@ impl Conductor<'_> {
         crate::ui::print_done(&text)
     }
 
-    fn conduct(&self, mut study: Study, mut servers: Servers) -> Result<ExitCode> {
+    fn show(&self, study: &Study, end: End) -> Result<ExitCode> {
+        self.results.show(study, self.ui)?;
+        Ok(ExitCode::from(exit_code(study, end)))
+    }
+
+    fn conduct(&self, mut study: Study, mut servers: Servers) -> Result<(Study, End)> {
         let id = study.experiment.id.clone();
+        servers.lock_fleet()?;
         self.ui.notice(&report::start_line(&study));
         let result = conduct(&mut study, &mut servers, self.ui.interrupt);
         servers.close(&study.experiment, matches!(result, Ok(End::Complete)));
@@ -185,7 +232,6 @@ impl Conductor<'_> {
                 self.ui.notice(&format!("interrupted; continue with {}", again("")));
             }
         }
-        self.results.show(&study, self.ui)?;
-        Ok(ExitCode::from(exit_code(&study, end)))
+        Ok((study, end))
     }
 }

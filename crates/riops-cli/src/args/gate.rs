@@ -1,0 +1,123 @@
+//! Options of `riops gate` and `riops bisect`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use riops::units::Span;
+
+use super::shared::TrustOption;
+use super::target::{StoreOptions, TargetOptions};
+
+/// Fail if a variant is slower than another one: two servers, databases, settings or builds
+#[derive(Debug, Args)]
+#[command(after_help = GATE_EXAMPLES)]
+pub(crate) struct Gate {
+    /// File with the workloads and the variants
+    pub(crate) file: PathBuf,
+    /// Commit of the base [default: the merge base of HEAD and the default branch of origin]
+    #[arg(long, value_name = "REV")]
+    pub(crate) base: Option<String>,
+    /// Commit that is judged
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub(crate) head: String,
+    /// How the exit code says that the result is inconclusive; bisect: 125, as `git bisect run` expects
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub(crate) exit_code: ExitCodes,
+    #[arg(long, value_name = "FILE", help = "Write the result as JUnit XML")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write the result as Markdown, for a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write the result as an HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print annotations of GitHub to standard error [default: on in GitHub Actions]
+    #[arg(long)]
+    pub(crate) annotations: bool,
+    /// Output format
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json", "markdown"]))]
+    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) build: BuildOptions,
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+/// Find the commit from which on a workload is slower, among those of a git repository
+#[derive(Debug, Args)]
+#[command(after_help = BISECT_EXAMPLES)]
+pub(crate) struct Bisect {
+    /// File of a gate, with the workloads and a build
+    pub(crate) file: PathBuf,
+    /// Commit that is not slow
+    #[arg(long, value_name = "REV")]
+    pub(crate) good: String,
+    /// Commit that is slow
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub(crate) bad: String,
+    /// Write the result as an HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json", "markdown"]))]
+    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) build: BuildOptions,
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+const BISECT_EXAMPLES: &str = "\
+Example:
+  riops bisect gate.toml --good v1.2 --bad main --trust
+The same command continues after an interruption: all measurements are stored.";
+
+/// What the exit code of a gate says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExitCodes {
+    /// 99 or 0 for an inconclusive result, as the file says
+    #[default]
+    Ci,
+    /// 125 for an inconclusive result or a failed build, 128 and more to end the bisection
+    Bisect,
+}
+
+/// How a commit becomes a variant
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Build")]
+pub(crate) struct BuildOptions {
+    /// Command that builds the files of a commit and installs them into $PREFIX, instead of that of the file
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) build: Option<String>,
+    /// Git repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) repository: PathBuf,
+    /// Directory of the builds, which are kept [default: in that of downloads]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) builds: Option<PathBuf>,
+    /// Stop before the run that would exceed this time, instead of that of the file
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time_limit: Option<Span>,
+}
+
+const GATE_EXAMPLES: &str = "\
+Example:
+  riops gate gate.toml --base origin/main --markdown summary.md --junit gate.xml --trust
+
+  # gate.toml
+  effect = \"3%\"
+  build = \"./configure --prefix=$PREFIX && make -j4 install\"
+  [options]
+  server-dir = \"{prefix}\"
+  duration = \"10s\"
+  [[workload]]
+  run = \"oltp read-only\"";

@@ -1,0 +1,196 @@
+//! `riops bisect`: measures commits until the first slow one is found.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use riops::experiment::{BisectStep, BisectView, GateVerdict, GateView, Study};
+use riops::report::{self, Delivery, Findings, Layout, experiment};
+use riops::units::text::json_text;
+
+use super::gate::{Plan, builder, measured, variant};
+use crate::args::gate::Bisect;
+use crate::experiment::bisect::{Bisection, Found, Next};
+use crate::experiment::build::{Builder, commit_of};
+use crate::experiment::gate::{GateFile, Rules};
+use crate::failure::{BuildFailed, FAILED, INTERRUPTED, refuse};
+use crate::file;
+use crate::ui::Ui;
+
+/// Conducts the bisection, and continues it if it was interrupted: finished measurements are found in the store.
+pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
+    let gate = GateFile::read(&options.file, options.trust)?;
+    let Some(builder) = builder(&options.build, &options.target, gate.build.as_ref())? else {
+        return refuse(
+            "a bisection needs a command that builds a commit: build = \"…\" or --build",
+        );
+    };
+    let repository = &builder.repository;
+    let (good, bad) = (commit_of(repository, &options.good)?, commit_of(repository, &options.bad)?);
+    let bisection = Bisection::new(repository.clone(), good.clone(), bad.clone());
+    let commits = bisection.distance(&good, &bad)?;
+    if commits == 0 {
+        return refuse(format!(
+            "--bad {} has no commit that --good {} does not have",
+            options.bad, options.good
+        ));
+    }
+    let rules = gate.rules()?;
+    let limit = options.build.time_limit.map(|limit| limit.0.as_secs_f64());
+    let mut search = Search {
+        view: BisectView {
+            good,
+            bad,
+            commits,
+            error: rules.error,
+            steps: Vec::new(),
+            found: Vec::new(),
+        },
+        rules: Rules { error: rules.error / steps_max(commits), ..rules },
+        limit_s: limit.or(gate.time_limit.map(|limit| limit.0)),
+        start: Instant::now(),
+        cause: None,
+        gate,
+        builder,
+        options,
+        ui,
+    };
+    let ended = search.conduct(bisection);
+    search.show()?;
+    ended?;
+    Ok(ExitCode::from(match search.view.found.as_slice() {
+        _ if ui.interrupt.requested() => INTERRUPTED,
+        [_] => 0,
+        _ => FAILED,
+    }))
+}
+
+/// Returns the largest number of verdicts, with the one on the bad commit and one for a commit that is skipped.
+fn steps_max(commits: usize) -> f64 {
+    (commits as f64).log2().ceil() + 2.0
+}
+
+struct Search<'a> {
+    view: BisectView,
+    /// Those of a step.
+    rules: Rules,
+    limit_s: Option<f64>,
+    start: Instant,
+    /// The test of the slowest commit that was measured last.
+    cause: Option<(String, Vec<Study>)>,
+    gate: GateFile,
+    builder: Builder,
+    options: &'a Bisect,
+    ui: Ui,
+}
+
+impl Search<'_> {
+    fn conduct(&mut self, mut bisection: Bisection) -> Result<()> {
+        let bad = self.view.bad.clone();
+        match self.step(&bisection, &bad)? {
+            Found::Bad => {}
+            Found::Good => {
+                return Err(anyhow!(
+                    "the bad commit is not slower than the good one: there is nothing to find"
+                ));
+            }
+            Found::Unknown => {
+                return Err(anyhow!(
+                    "the bad commit cannot be judged; with a longer duration or more blocks, it may"
+                ));
+            }
+        }
+        loop {
+            if self.ui.interrupt.requested() {
+                return Ok(());
+            }
+            match bisection.next()? {
+                Next::Found(mut found) => {
+                    found.reverse();
+                    let commits = found.iter().map(|name| bisection.commit(name));
+                    self.view.found = commits.collect::<Result<_>>()?;
+                    return Ok(());
+                }
+                Next::Measure(commit) => {
+                    let found = self.step(&bisection, &commit)?;
+                    bisection.mark(commit, found);
+                }
+            }
+        }
+    }
+
+    /// Measures a commit against the good one.
+    fn step(&mut self, bisection: &Bisection, commit: &str) -> Result<Found> {
+        let left_s = self.limit_s.map(|limit| limit - self.start.elapsed().as_secs_f64());
+        if left_s.is_some_and(|left| left <= 0.0) {
+            return Err(anyhow!("time limit reached; the same command continues"));
+        }
+        let of = bisection.commit(commit)?;
+        let position = bisection.distance(&self.view.good, commit)?;
+        let base = variant(&self.builder, &self.view.good, self.ui)?;
+        let head = match variant(&self.builder, commit, self.ui) {
+            Ok(head) => head,
+            Err(error) if error.is::<BuildFailed>() => {
+                self.ui.notice(&format!("{error:#}; skipped"));
+                let reason = "the build failed".to_owned();
+                self.view.steps.push(BisectStep { reason, ..BisectStep::new(of, position) });
+                return Ok(Found::Unknown);
+            }
+            Err(error) => return Err(error),
+        };
+        let plan = Plan { rules: self.rules, limit_s: left_s, continues: true };
+        let (view, studies): (GateView, Vec<Study>) =
+            measured(&self.gate, &[base, head], &plan, &self.options.store, self.ui)?;
+        if self.ui.interrupt.requested() {
+            return Ok(Found::Unknown);
+        }
+        let found = match view.verdict {
+            GateVerdict::Slower => Found::Bad,
+            GateVerdict::NotSlower => Found::Good,
+            GateVerdict::Inconclusive | GateVerdict::Failed => Found::Unknown,
+        };
+        if found == Found::Bad {
+            self.cause = Some((commit.to_owned(), studies));
+        }
+        let step = BisectStep::measured(of, position, &view);
+        self.ui.notice(&format!(
+            "{} {}: {}",
+            step.of.commit,
+            step.of.subject,
+            view.verdict.as_str()
+        ));
+        self.view.steps.push(step);
+        Ok(found)
+    }
+
+    /// Prints the result, and what changed with the commit that was found.
+    fn show(&self) -> Result<()> {
+        let document = report::bisection(&self.view);
+        let is_found =
+            |commit: &str| matches!(self.view.found.as_slice(), [only] if only.commit == commit);
+        let causes: Vec<Findings> = match &self.cause {
+            Some((commit, studies)) if is_found(commit) => studies
+                .iter()
+                .map(|study| experiment::experiment(&experiment::view(study)))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let form = self.options.output.as_str();
+        if form == "json" {
+            crate::ui::print(&json_text(&self.view)?)?;
+        }
+        for findings in causes.iter().chain([&document]).filter(|_| form != "json") {
+            let lines = crate::ui::output_lines();
+            if form == "markdown" {
+                crate::ui::print(&report::findings_markdown(findings))?;
+            } else {
+                crate::ui::print_colored(&report::findings_text(findings, lines))?;
+            }
+        }
+        if let Some(path) = &self.options.html {
+            let layout = Layout::new("riops bisect".to_owned(), Delivery::Inline);
+            file::write(path, &report::findings_html(&document, &layout)?, self.ui)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! `riops gate`: whether the head is slower than the base, as an exit code and in the forms of CI services.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use riops::experiment::{GateVerdict, GateView, GateWorkload, Study};
+use riops::report::{self, Delivery, Layout, experiment};
+use riops::server::embedded::cache_directory;
+use riops::units::text::json_text;
+
+use crate::args::fleet::FleetOptions;
+use crate::args::gate::{BuildOptions, ExitCodes, Gate};
+use crate::args::sweep::StudyOptions;
+use crate::args::{StoreOptions, TargetOptions};
+use crate::experiment::build::{Builder, commit_of, git, output_of, short};
+use crate::experiment::conductor::Conductor;
+use crate::experiment::gate::{GateFile, Rules, Undecided, Variant};
+use crate::experiment::results::Results;
+use crate::failure::{BREACHED, BuildFailed, CodedError, FAILED, INTERRUPTED, code_of, refuse};
+use crate::file;
+use crate::target::embedded_options;
+use crate::ui::Ui;
+
+/// `git bisect run` skips a commit with this code.
+const SKIPPED: u8 = 125;
+/// It ends with this code.
+const ENDED: u8 = 128;
+
+/// Conducts the gate of a file.
+pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
+    let in_bisect = options.exit_code == ExitCodes::Bisect;
+    let result = judged(options, ui);
+    let (view, fails) = match result {
+        Ok(found) => found,
+        Err(error) if in_bisect => {
+            let code = match code_of(&error) {
+                INTERRUPTED => INTERRUPTED,
+                _ if error.is::<BuildFailed>() => SKIPPED,
+                _ => ENDED,
+            };
+            return Err(CodedError { code, text: format!("{error:#}") }.into());
+        }
+        Err(error) => return Err(error),
+    };
+    write(options, &view, fails, ui)?;
+    let code = match (view.verdict, in_bisect) {
+        _ if ui.interrupt.requested() => INTERRUPTED,
+        (GateVerdict::NotSlower, _) => 0,
+        (GateVerdict::Slower, _) => FAILED,
+        (_, true) => SKIPPED,
+        (GateVerdict::Failed, false) => BREACHED,
+        (GateVerdict::Inconclusive, false) if fails => BREACHED,
+        (GateVerdict::Inconclusive, false) => 0,
+    };
+    Ok(ExitCode::from(code))
+}
+
+/// Returns the result, and whether an inconclusive one fails.
+fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
+    let file = GateFile::read(&options.file, options.trust)?;
+    let builder = builder(&options.build, &options.target, file.build.as_ref())?;
+    let variants = match &builder {
+        None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
+        Some(builder) => {
+            let base = match &options.base {
+                Some(base) => base.clone(),
+                None => merge_base(builder)?,
+            };
+            [variant(builder, &base, ui)?, variant(builder, &options.head, ui)?]
+        }
+    };
+    let limit = options.build.time_limit.map(|limit| limit.0.as_secs_f64());
+    let limit_s = limit.or(file.time_limit.map(|limit| limit.0));
+    let rules = file.rules()?;
+    let plan = Plan { rules, limit_s, continues: false };
+    let (view, _) = measured(&file, &variants, &plan, &options.store, ui)?;
+    Ok((view, file.inconclusive == Undecided::Fail))
+}
+
+/// How the workloads of a file are measured.
+pub(super) struct Plan {
+    pub(super) rules: Rules,
+    pub(super) limit_s: Option<f64>,
+    /// Whether tests that are stored are continued.
+    pub(super) continues: bool,
+}
+
+/// Measures all workloads of a file with two variants. Returns also the tests.
+pub(super) fn measured(
+    file: &GateFile,
+    [base, head]: &[Variant; 2],
+    &Plan { rules, limit_s, continues }: &Plan,
+    store_options: &StoreOptions,
+    ui: Ui,
+) -> Result<(GateView, Vec<Study>)> {
+    let start = Instant::now();
+    let study_options = StudyOptions::default();
+    let results = Results { form: "text", options: &study_options };
+    let fleet = FleetOptions::default();
+    let conductor = Conductor { store_options, fleet: &fleet, results, ui };
+    let (mut workloads, mut studies) = (Vec::new(), Vec::new());
+    // Of two variants with the same name, as in a test of the method itself, the second one has another.
+    let mut second = head.clone();
+    if second.name == base.name {
+        second.name.push_str(" (again)");
+    }
+    let target: Vec<OsString> = ui.given().target.clone();
+    for mut draft in file.drafts([base, &second], rules.error, &target)? {
+        if ui.interrupt.requested() {
+            break;
+        }
+        draft.time_limit_s = limit_s.map(|limit| (limit - start.elapsed().as_secs_f64()).max(0.0));
+        let begun = Instant::now();
+        let (study, end) = conductor.measured(draft, continues)?;
+        let view = experiment::view(&study);
+        workloads.push(GateWorkload::new(&study, &view, end, begun.elapsed().as_secs_f64()));
+        studies.push(study);
+    }
+    let names = [base.name.clone(), second.name];
+    let seconds = start.elapsed().as_secs_f64();
+    Ok((GateView::new(names, (rules.effect, rules.error, seconds), workloads), studies))
+}
+
+/// Returns what builds commits, if there is a command.
+pub(super) fn builder(
+    options: &BuildOptions,
+    target: &TargetOptions,
+    of_file: Option<&String>,
+) -> Result<Option<Builder>> {
+    let Some(command) = options.build.as_ref().or(of_file) else {
+        return Ok(None);
+    };
+    let builds: PathBuf = match &options.builds {
+        Some(builds) => std::path::absolute(builds)?,
+        None => cache_directory(&embedded_options(&target.embedded))?.join("builds"),
+    };
+    let repository = options.repository.clone();
+    Ok(Some(Builder { repository, command: command.clone(), builds }))
+}
+
+/// Builds a revision.
+pub(super) fn variant(builder: &Builder, revision: &str, ui: Ui) -> Result<Variant> {
+    let commit = commit_of(&builder.repository, revision)?;
+    let prefix = builder.prefix(&commit, ui)?;
+    Ok(Variant { name: short(&commit).to_owned(), prefix: Some(prefix) })
+}
+
+/// Returns the commit from which HEAD branched off.
+fn merge_base(builder: &Builder) -> Result<String> {
+    let mut command = git(&builder.repository);
+    match output_of(command.args(["merge-base", "HEAD", "origin/HEAD"])) {
+        Ok(commit) => Ok(commit),
+        Err(_) => refuse("specify the commit of the base: --base REV (there is no origin/HEAD)"),
+    }
+}
+
+fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
+    match options.output.as_str() {
+        "json" => crate::ui::print(&json_text(view)?)?,
+        "markdown" => crate::ui::print(&report::gate_markdown(view))?,
+        _ => {
+            let text = report::findings_text(&report::gate(view), crate::ui::output_lines());
+            crate::ui::print_colored(&text)?;
+        }
+    }
+    if let Some(path) = &options.markdown {
+        file::write(path, &report::gate_markdown(view), ui)?;
+    }
+    if let Some(path) = &options.junit {
+        file::write(path, &report::gate_junit(view, fails), ui)?;
+    }
+    if let Some(path) = &options.html {
+        let layout = Layout::new("riops gate".to_owned(), Delivery::Inline);
+        file::write(path, &report::findings_html(&report::gate(view), &layout)?, ui)?;
+    }
+    if options.annotations || std::env::var_os("GITHUB_ACTIONS").is_some_and(|on| on == "true") {
+        crate::ui::print_error(&report::gate_annotations(view, fails));
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The file of a performance gate: workloads and two variants.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use riops::host::files::{TEXT_BYTES_MAX, text_limited};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::draft::Draft;
+use super::file::{Time, require_trusted_option, run_words, variants};
+use super::words::{command_of, replaced, typed};
+use crate::args::{TrustOption, parse_share};
+use crate::failure::{UsageError, refuse};
+
+/// Stands for the directory of a build in the options of a variant.
+const PREFIX: &str = "{prefix}";
+/// Options that a gate file may leave out.
+const EFFECT: f64 = 0.02;
+const ERROR: f64 = 0.05;
+const BLOCKS_MAX: u32 = 10;
+const REPEATS_MAX: u32 = 8;
+
+/// What an undecided gate does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Undecided {
+    /// It passes.
+    #[default]
+    Pass,
+    /// It fails.
+    Fail,
+}
+
+/// A gate file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct GateFile {
+    effect: Option<String>,
+    error: Option<String>,
+    blocks_max: Option<u32>,
+    repeat_disturbed: Option<u32>,
+    pub(crate) time_limit: Option<Time>,
+    #[serde(default)]
+    pub(crate) inconclusive: Undecided,
+    /// Command that builds a commit.
+    pub(crate) build: Option<String>,
+    /// Options of the variants.
+    #[serde(default)]
+    base: Table,
+    #[serde(default)]
+    head: Table,
+    /// Options of both, for all workloads.
+    #[serde(default)]
+    options: Table,
+    workload: Vec<Workload>,
+}
+
+/// A workload, and its options.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Workload {
+    run: String,
+    name: Option<String>,
+    #[serde(default)]
+    options: Table,
+}
+
+/// A variant: its name, and the directory of its build.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    pub(crate) prefix: Option<PathBuf>,
+}
+
+/// What is common to all workloads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// Smallest relevant difference, as a share.
+    pub(crate) effect: f64,
+    /// Probability of a false verdict.
+    pub(crate) error: f64,
+}
+
+impl GateFile {
+    /// Reads a file. Without the permission of a person, it may not name programs, files and servers.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has unknown keys or options, or needs `--trust`.
+    pub(crate) fn read(path: &Path, trust: TrustOption) -> Result<Self> {
+        let failed = |error: String| UsageError(format!("gate file {}: {error}", path.display()));
+        let text = text_limited(path, TEXT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
+        let file: Self = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        file.require_valid(trust).map_err(|error| failed(format!("{error:#}")))?;
+        Ok(file)
+    }
+
+    fn require_valid(&self, trust: TrustOption) -> Result<()> {
+        if self.workload.is_empty() {
+            return refuse("there is no [[workload]]");
+        }
+        if let Some(command) = self.build.as_ref().filter(|_| !trust.trust) {
+            return refuse(format!("build = \"{command}\" is executed: permit it with --trust"));
+        }
+        for workload in &self.workload {
+            let command = command_of(&workload.run)?;
+            let all = [&self.options, &workload.options, &self.base, &self.head];
+            for (name, value) in all.into_iter().flatten().filter(|_| !trust.trust) {
+                require_trusted_option(&command, name, value)?;
+            }
+        }
+        self.rules().map(|_| ())
+    }
+
+    /// # Errors
+    /// If a share is invalid.
+    pub(crate) fn rules(&self) -> Result<Rules> {
+        let share = |name: &str, given: Option<&String>, default: f64| match given {
+            None => Ok(default),
+            Some(text) => parse_share(text)
+                .map(|share| share.0)
+                .map_err(|error| UsageError(format!("{name}: {error}"))),
+        };
+        Ok(Rules {
+            effect: share("effect", self.effect.as_ref(), EFFECT)?,
+            error: share("error", self.error.as_ref(), ERROR)?,
+        })
+    }
+
+    /// Returns the A/B tests of the workloads, whose false verdicts together have the probability `error`.
+    ///
+    /// # Errors
+    /// If an option is invalid, or needs a build that there is not.
+    pub(crate) fn drafts(
+        &self,
+        [base, head]: [&Variant; 2],
+        error: f64,
+        target: &[OsString],
+    ) -> Result<Vec<Draft>> {
+        let of_each = error / self.workload.len() as f64;
+        let draft = |workload: &Workload| -> Result<Draft> {
+            let command = command_of(&workload.run)?;
+            let words = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
+                let words = options.iter().map(|(name, value)| {
+                    typed(&command, name, &with_prefix(value, variant.prefix.as_deref())?)
+                });
+                Ok(words.collect::<Result<Vec<_>>>()?.concat())
+            };
+            let name = workload.name.clone().unwrap_or_else(|| workload.run.clone());
+            let mut draft = Draft::new(name, workload.run.clone());
+            draft.words = [run_words(&workload.run), target.to_vec()].concat();
+            let of_variant = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
+                let common = words(&self.options, variant)?;
+                let common = replaced(common, &words(&workload.options, variant)?);
+                Ok(replaced(common, &words(options, variant)?))
+            };
+            let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
+            draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];
+            draft.effect = Some(self.rules()?.effect);
+            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX).clamp(4, 100));
+            draft.gate = Some((of_each, self.repeat_disturbed.unwrap_or(REPEATS_MAX)));
+            Ok(draft)
+        };
+        self.workload.iter().map(draft).collect()
+    }
+}
+
+/// Returns a value with the directory of the build.
+fn with_prefix(value: &Value, prefix: Option<&Path>) -> Result<Value> {
+    Ok(match value {
+        Value::String(text) if text.contains(PREFIX) => match prefix {
+            Some(prefix) => Value::String(text.replace(PREFIX, &prefix.to_string_lossy())),
+            None => {
+                return refuse(format!(
+                    "\"{text}\" needs a build: specify build = \"…\" or --build"
+                ));
+            }
+        },
+        Value::Array(values) => {
+            let values = values.iter().map(|each| with_prefix(each, prefix));
+            Value::Array(values.collect::<Result<_>>()?)
+        }
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,167 @@
+//! Gates and bisections over the commits of a repository, whose builds are scripts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, Database, database, folder};
+
+const FILE: &str = r#"
+effect = "50%"
+blocks-max = 8
+repeat-disturbed = 0
+build = "test ! -e broken && cp bench.sql $PREFIX"
+[options]
+file = "{prefix}/bench.sql"
+sessions = 2
+warmup = "0"
+duration = "200ms"
+[[workload]]
+run = "script"
+name = "select"
+"#;
+
+/// A repository in which the script is slow from one commit on, and another commit cannot be built.
+struct Place {
+    target: Database,
+    folder: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str, commits: usize, slow: usize, broken: Option<usize>) -> Self {
+        let folder = folder(&format!("gate-{name}"));
+        let repository = folder.join("repository");
+        std::fs::create_dir(&repository).unwrap();
+        std::fs::write(folder.join("gate.toml"), FILE).unwrap();
+        git(&repository, &["init", "-q", "-b", "main"]);
+        for number in 0..commits {
+            let rows = if number >= slow { 30_000 } else { 10 };
+            let script = format!("select count(*) from generate_series(1, {rows}); -- {number}\n");
+            std::fs::write(repository.join("bench.sql"), script).unwrap();
+            if broken == Some(number) {
+                std::fs::write(repository.join("broken"), "").unwrap();
+            } else {
+                let _ = std::fs::remove_file(repository.join("broken"));
+            }
+            git(&repository, &["add", "-A"]);
+            git(&repository, &["commit", "-q", "-m", &format!("change {number}")]);
+        }
+        Self { target: database(&format!("gate_{name}")), folder }
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.folder.join("repository")
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = self.target.command(line);
+        let builds = self.folder.join("builds");
+        command.args(["--builds", &builds.to_string_lossy()]).current_dir(self.repository());
+        command
+    }
+
+    fn riops(&self, line: &str) -> CommandOutput {
+        CommandOutput::of(&mut self.command(line))
+    }
+}
+
+/// Executes git, and returns what it prints.
+fn git(repository: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(repository).args(arguments);
+    for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
+        command.env(format!("{name}_NAME"), "n").env(format!("{name}_EMAIL"), "n@example.com");
+    }
+    let output = CommandOutput::from(command.output().unwrap()).expect(0);
+    output.stdout.trim().to_owned()
+}
+
+#[test]
+fn a_gate_says_in_each_form_that_the_head_is_slower() {
+    let place = Place::new("forms", 3, 2, None);
+    let (junit, page) = (place.folder.join("junit.xml"), place.folder.join("page.html"));
+    let line = format!(
+        "gate ../gate.toml --base HEAD~1 --output json --annotations --trust --junit {} --html {}",
+        junit.display(),
+        page.display()
+    );
+    let text = "::error title=riops gate%3A select::SLOWER: ended after 4 blocks";
+    let found: Value = place.riops(&line).expect(1).stderr_contains(text).json();
+    assert_eq!((&found["verdict"], &found["workloads"][0]["runs"]), (&"slower".into(), &16.into()));
+    let commits = ["HEAD~1", "HEAD"].map(|name| git(&place.repository(), &["rev-parse", name]));
+    for (variant, commit) in found["variants"].as_array().unwrap().iter().zip(&commits) {
+        assert_eq!(variant.as_str().unwrap(), &commit[..12]);
+    }
+    let figure = &found["workloads"][0]["figures"][0];
+    assert!(figure["against"]["ratio"].as_f64().unwrap() < 0.5, "{figure}");
+    let xml = std::fs::read_to_string(junit).unwrap();
+    assert!(xml.contains(r#"tests="1" failures="1" errors="0""#), "{xml}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("SLOWER"));
+    // The two builds are kept: the same commits are not built again.
+    let again = place.riops("gate ../gate.toml --base HEAD~2 --head HEAD~1 --trust").expect(0);
+    assert_eq!(again.stderr.matches("building ").count(), 1, "{}", again.stderr);
+    again.stdout_contains("riops gate: not slower");
+    // A limit that allows no run decides nothing.
+    let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";
+    place.riops(line).expect(125).stdout_contains("INCONCLUSIVE: time limit reached");
+}
+
+#[test]
+fn the_exit_codes_are_those_that_a_bisection_expects() {
+    let place = Place::new("codes", 3, 9, Some(2));
+    let line = "gate ../gate.toml --base HEAD~1 --exit-code bisect";
+    place.riops(line).expect(128).stderr_contains("is executed: permit it with --trust");
+    let broken = place.riops(&format!("{line} --trust")).expect(125);
+    broken.stderr_contains("the build of ").stderr_contains("log");
+    place.riops("gate ../gate.toml --base HEAD~1 --trust").expect(1);
+    let unknown = place.riops("gate ../gate.toml --base nothing --trust").expect(2);
+    unknown.stderr_contains("\"nothing\" is no commit of the repository .");
+    let without = place.riops("gate ../gate.toml --trust").expect(2);
+    without.stderr_contains("specify the commit of the base: --base REV");
+    let unbuilt = FILE.replace("build = ", "# build = ");
+    std::fs::write(place.folder.join("gate.toml"), unbuilt).unwrap();
+    place.riops("gate ../gate.toml --trust").expect(2).stderr_contains("needs a build: specify");
+    std::fs::write(place.folder.join("gate.toml"), "effect = '5%'\nworkload = []\n").unwrap();
+    place.riops("gate ../gate.toml").expect(2).stderr_contains("there is no [[workload]]");
+}
+
+#[test]
+fn a_bisection_finds_the_commit_and_continues_where_it_ended() {
+    let place = Place::new("bisect", 9, 5, Some(3));
+    let before = git(&place.repository(), &["status", "--porcelain", "--branch"]);
+    let line = "bisect ../gate.toml --good HEAD~8 --trust --output json";
+    let found: Value = place.riops(line).expect(0).json();
+    assert_eq!(found["found"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["found"][0]["subject"], "change 5");
+    let steps = found["steps"].as_array().unwrap();
+    assert!((3..=6).contains(&steps.len()), "{found}");
+    // The repository is only read.
+    assert_eq!(git(&place.repository(), &["status", "--porcelain", "--branch"]), before);
+    // The same command measures nothing.
+    let count = || place.target.riops("runs list --output json").json().as_array().unwrap().len();
+    let runs = count();
+    let text = place.riops("bisect ../gate.toml --good HEAD~8 --trust").expect(0);
+    text.stdout_contains("the first slow commit: ").stdout_contains("change 5");
+    assert_eq!(count(), runs);
+    let line = "bisect ../gate.toml --good HEAD~8 --bad HEAD~7 --trust";
+    place.riops(line).expect(1).stderr_contains("the bad commit is not slower than the good one");
+    let line = "bisect ../gate.toml --good HEAD --bad HEAD~1 --trust";
+    place.riops(line).expect(2).stderr_contains("has no commit that --good HEAD does not have");
+}
+
+#[test]
+fn git_bisect_run_finds_the_commit() {
+    let place = Place::new("git", 5, 3, None);
+    let good = git(&place.repository(), &["rev-parse", "HEAD~4"]);
+    git(&place.repository(), &["bisect", "start", "HEAD", &good]);
+    let line = format!("gate ../gate.toml --base {good} --trust --exit-code bisect");
+    let gate = place.command(&line);
+    let mut bisect = Command::new("git");
+    bisect.args(["bisect", "run"]).arg(gate.get_program()).args(gate.get_args());
+    let variables = gate.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    bisect.envs(variables).current_dir(place.repository());
+    CommandOutput::of(&mut bisect).expect(0).stdout_contains("is the first bad commit");
+    let found = git(&place.repository(), &["show", "--no-patch", "--format=%s", "bisect/bad"]);
+    assert_eq!(found, "change 3");
+}

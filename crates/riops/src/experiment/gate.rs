@@ -1,0 +1,269 @@
+//! Whether one variant is slower than another one, over several workloads: the result of a performance gate.
+
+use serde::Serialize;
+
+use super::conduct::End;
+use super::evaluation::{Against, StudyView};
+use super::task::Study;
+use super::{ab, counted};
+use crate::experiment::definition::Goal;
+use crate::figure::Figure;
+use crate::stats::{Decision, Direction, Look, Outcome};
+
+/// What a gate found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateVerdict {
+    /// No figure is slower, and the interval of the first one excludes a relevant difference for the worse.
+    NotSlower,
+    /// The runs do not decide.
+    Inconclusive,
+    /// A run failed.
+    Failed,
+    /// A figure is slower.
+    Slower,
+}
+
+impl GateVerdict {
+    /// Returns the verdict of the last look at these figures, of which the first one decides. That an interval excludes a relevant
+    /// difference for the worse is enough to pass: fewer runs show this than that two figures are equivalent.
+    #[must_use]
+    pub fn of_look(look: &Look, figures: &[Figure], effect: f64) -> Self {
+        // Before the look that ends the test, an outcome has another error probability.
+        let Decision::Stop(decided) = look.decision else {
+            return Self::Inconclusive;
+        };
+        let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
+        let first = look.effects.first().and_then(|each| each.as_ref().ok()?.interval);
+        let excludes = || {
+            let (figure, interval) = figures.first().zip(first)?;
+            Some(is_not_worse(*figure, (interval.low, interval.high), effect))
+        };
+        match decided {
+            _ if effects.any(|each| each.outcome == Outcome::Slower) => Self::Slower,
+            Outcome::Faster | Outcome::Equivalent => Self::NotSlower,
+            Outcome::Slower | Outcome::Inconclusive => match excludes() {
+                Some(true) => Self::NotSlower,
+                _ => Self::Inconclusive,
+            },
+        }
+    }
+
+    /// Returns the spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotSlower => "not_slower",
+            Self::Inconclusive => "inconclusive",
+            Self::Failed => "failed",
+            Self::Slower => "slower",
+        }
+    }
+}
+
+/// The result of a gate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateView {
+    /// The worst verdict of the workloads.
+    pub verdict: GateVerdict,
+    /// What is compared: the names of the two variants, or their commits.
+    pub variants: [String; 2],
+    /// Smallest relevant difference, as a share.
+    pub effect: f64,
+    /// Probability of at least one false verdict, over all workloads, figures and looks.
+    pub error: f64,
+    /// Length of the whole gate, in seconds.
+    pub seconds: f64,
+    /// The workloads, in the order of the file.
+    pub workloads: Vec<GateWorkload>,
+}
+
+/// The result of a workload.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateWorkload {
+    /// Its name.
+    pub name: String,
+    /// Id of its experiment.
+    pub experiment: String,
+    /// The verdict.
+    pub verdict: GateVerdict,
+    /// Why the test ended.
+    pub reason: String,
+    /// Number of runs, with those that were repeated.
+    pub runs: usize,
+    /// Runs that were repeated because they were disturbed, not steady, or not valid.
+    pub repeated: usize,
+    /// Runs that were so and count all the same, because the budget was exhausted.
+    pub disturbed: usize,
+    /// Length of the test, in seconds.
+    pub seconds: f64,
+    /// The figures.
+    pub figures: Vec<GateRow>,
+}
+
+/// A figure of both variants.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateRow {
+    /// The figure.
+    pub figure: Figure,
+    /// Its value in the first variant, and in the second one.
+    pub values: [f64; 2],
+    /// The comparison; absent if the test does not compare the figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+}
+
+impl GateView {
+    /// Returns the result of a gate that took this time, with the probability of a false verdict.
+    #[must_use]
+    pub fn new(
+        variants: [String; 2],
+        (effect, error, seconds): (f64, f64, f64),
+        workloads: Vec<GateWorkload>,
+    ) -> Self {
+        let verdict = workloads.iter().map(|each| each.verdict).max();
+        let verdict = verdict.unwrap_or(GateVerdict::Inconclusive);
+        Self { verdict, variants, effect, error, seconds, workloads }
+    }
+}
+
+impl GateWorkload {
+    /// Returns the result of an A/B test and its view, which took this time.
+    #[must_use]
+    pub fn new(study: &Study, view: &StudyView, end: End, seconds: f64) -> Self {
+        let Goal::Ab(settings) = &study.experiment.goal else {
+            return Self::failed(view, "no A/B test".to_owned());
+        };
+        let tested = ab::figures_of(study, settings);
+        let rows = view.improvement.iter().flat_map(|improvement| &improvement.rows);
+        let figures: Vec<GateRow> = rows
+            .map(|row| GateRow {
+                figure: row.figure,
+                values: [row.from, row.to],
+                against: row.against.clone().filter(|_| tested.contains(&row.figure)),
+            })
+            .collect();
+        let counting = counted(study);
+        let error = study.finished.iter().find_map(|run| run.result.as_ref().err());
+        let found = view.ab.as_ref();
+        let verdict = match (error, ab::last_look(study, settings)) {
+            (Some(_), _) => GateVerdict::Failed,
+            (None, None) => GateVerdict::Inconclusive,
+            (None, Some(look)) => GateVerdict::of_look(&look, &tested, study.experiment.effect),
+        };
+        let mut reason = match error {
+            Some(error) => error.clone(),
+            None => found.map(|found| found.reason.clone()).unwrap_or_default(),
+        };
+        if end == End::TimeLimit {
+            reason = format!("time limit reached: {reason}");
+        }
+        Self {
+            verdict,
+            reason,
+            runs: study.finished.len(),
+            repeated: study.finished.len() - counting.finished.len(),
+            disturbed: counting.finished.iter().filter(|run| run.is_disturbed()).count(),
+            seconds,
+            figures,
+            ..Self::failed(view, String::new())
+        }
+    }
+
+    fn failed(view: &StudyView, reason: String) -> Self {
+        Self {
+            name: view.name.clone(),
+            experiment: view.id.clone(),
+            verdict: GateVerdict::Failed,
+            reason,
+            runs: 0,
+            repeated: 0,
+            disturbed: 0,
+            seconds: 0.0,
+            figures: Vec::new(),
+        }
+    }
+}
+
+/// Whether an interval of the ratio of a figure excludes that it is worse by a relevant difference.
+fn is_not_worse(figure: Figure, (low, high): (f64, f64), effect: f64) -> bool {
+    match figure.direction() {
+        Direction::HigherIsBetter => low > 1.0 - effect,
+        Direction::LowerIsBetter => high < 1.0 + effect,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Block, SequentialSettings, look};
+
+    /// Numbers with a normal distribution.
+    struct Noise(u64);
+
+    impl Noise {
+        fn next(&mut self) -> f64 {
+            // The sum of twelve uniform numbers has the variance 1.
+            let mut uniform = || {
+                self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+            };
+            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    const FIGURES: [Figure; 3] = [Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
+
+    /// A gate of a workload that is this many times as fast in the head: noise of 2%, of p99 of 6%.
+    fn gate(ratio: f64, noise: &mut Noise) -> GateVerdict {
+        let settings = SequentialSettings {
+            effect: 0.04,
+            blocks_max: 10,
+            resamples: 1_000,
+            ..SequentialSettings::default()
+        };
+        let mut runs = |ratio: f64, share: f64| -> Vec<f64> {
+            (0..2).map(|_| 1_000.0 * ratio * (1.0 + share * noise.next())).collect()
+        };
+        let mut blocks = |ratio: f64, share: f64| -> Vec<Block> {
+            (0..10).map(|_| Block { a: runs(1.0, share), b: runs(ratio, share) }).collect()
+        };
+        let figures: Vec<(Direction, Vec<Block>)> = FIGURES
+            .into_iter()
+            .map(|figure| match figure.direction() {
+                Direction::HigherIsBetter => (Direction::HigherIsBetter, blocks(ratio, 0.02)),
+                lower @ Direction::LowerIsBetter => {
+                    (lower, blocks(1.0 / ratio, if figure == Figure::P99Us { 0.06 } else { 0.02 }))
+                }
+            })
+            .collect();
+        for number in 1..=settings.looks_max() {
+            let measured = settings.blocks_at(number) as usize;
+            let first = |(direction, blocks): &(Direction, Vec<Block>)| {
+                (*direction, blocks[..measured].to_vec())
+            };
+            let found = look(&figures.iter().map(first).collect::<Vec<_>>(), number, &settings);
+            if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
+                return GateVerdict::of_look(&found, &FIGURES, settings.effect);
+            }
+        }
+        GateVerdict::Inconclusive
+    }
+
+    #[test]
+    fn of_200_gates_without_a_difference_few_are_red_or_undecided() {
+        let mut noise = Noise(11);
+        let found: Vec<_> = (0..200).map(|_| gate(1.0, &mut noise)).collect();
+        let count = |verdict| found.iter().filter(|each| **each == verdict).count();
+        let counted = (count(GateVerdict::Slower), count(GateVerdict::Inconclusive));
+        assert!(counted.0 <= 10 && counted.1 <= 20, "{counted:?}");
+    }
+
+    #[test]
+    fn a_difference_of_5_percent_is_found() {
+        let mut noise = Noise(12);
+        let found = (0..50).map(|_| gate(0.95, &mut noise));
+        let slower = found.filter(|verdict| *verdict == GateVerdict::Slower).count();
+        assert!(slower >= 40, "{slower} of 50");
+    }
+}

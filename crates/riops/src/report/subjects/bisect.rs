@@ -1,0 +1,121 @@
+//! The result of a bisection: the commit, the path to it, and a chart of the path.
+
+use crate::experiment::{BisectCommit, BisectStep, BisectView, GateVerdict};
+use crate::report::chart::{
+    Axis, AxisScale, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit, rounded,
+};
+use crate::report::document::{Findings, Tone};
+use crate::report::effect::{change_interval, change_text};
+use crate::report::table::{Table, number, word};
+use crate::units::format::{number_of, percent, short_id};
+
+/// Characters of the name of a commit.
+const COMMIT_CHARS: usize = 12;
+
+/// Returns the document of the result.
+#[must_use]
+pub fn bisection(view: &BisectView) -> Findings {
+    let short = |commit: &str| commit.get(..COMMIT_CHARS).unwrap_or(commit).to_owned();
+    let (good, bad) = (short(&view.good), short(&view.bad));
+    let mut found = Findings::new(format!("riops bisect · {good} to {bad}"));
+    found.conditions.line("commits", number_of(view.commits as u64, "commit"));
+    let error = format!(
+        "each commit is compared with {good}; a false verdict has a probability of at most {}, over all steps",
+        percent(view.error)
+    );
+    found.conditions.line("method", error);
+    found.results.table(Table::of(
+        "steps",
+        view.steps.iter(),
+        [
+            (number("step"), |step: &&BisectStep| step.position.to_string().into()),
+            (word("commit"), |step| step.of.commit.get(..COMMIT_CHARS).map(str::to_owned).into()),
+            (word("subject"), |step| step.of.subject.clone().into()),
+            (word("figure"), |step| step.figure.as_ref().map(|row| row.figure.heading()).into()),
+            (number("change"), |step| {
+                let row = step.figure.as_ref();
+                row.and_then(|row| Some(change_text(row.against.as_ref()?.ratio))).into()
+            }),
+            (number("interval"), |step| {
+                let row = step.figure.as_ref();
+                row.and_then(|row| row.against.as_ref()?.interval).map(change_interval).into()
+            }),
+            (word("verdict"), |step| verdict(step).into()),
+            (word("experiment"), |step| {
+                step.experiments.first().map(|id| short_id(id).to_owned()).into()
+            }),
+        ],
+    ));
+    if let Some(chart) = chart(view) {
+        found.results.chart(chart);
+    }
+    let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
+    match view.found.as_slice() {
+        [] => found.conclusion.toned("found", "no slow commit", Tone::Warn),
+        [only] => {
+            let text = format!("the first slow commit: {}", named(only));
+            found.conclusion.toned("found", text, Tone::Bad);
+        }
+        several => {
+            let text = "the first slow commit is one of these: not all could be judged";
+            found.conclusion.toned("found", text, Tone::Warn);
+            found.conclusion.lines("", several.iter().map(named));
+        }
+    }
+    found
+}
+
+fn verdict(step: &BisectStep) -> String {
+    match step.verdict {
+        Some(GateVerdict::Slower) => "slow".to_owned(),
+        Some(GateVerdict::NotSlower) => "not slower".to_owned(),
+        Some(GateVerdict::Inconclusive) => "skipped: inconclusive".to_owned(),
+        Some(GateVerdict::Failed) => "skipped: a run failed".to_owned(),
+        None => format!("skipped: {}", step.reason),
+    }
+}
+
+/// The change of each measured commit by its position in the history.
+fn chart(view: &BisectView) -> Option<Chart> {
+    let percent_of = |ratio: f64| rounded((ratio - 1.0) * 100.0);
+    let mut points: Vec<Estimated> = view
+        .steps
+        .iter()
+        .filter_map(|step| {
+            let against = step.figure.as_ref()?.against.as_ref()?;
+            Some(Estimated {
+                x: step.position as f64,
+                y: percent_of(against.ratio),
+                interval: against
+                    .interval
+                    .map(|interval| (percent_of(interval.low), percent_of(interval.high))),
+                x_interval: None,
+                label: step.of.commit.get(..7).map(str::to_owned),
+            })
+        })
+        .collect();
+    points.sort_by(|one, other| one.x.total_cmp(&other.x));
+    let bounds = points.iter().flat_map(|point| point.interval.map_or([point.y; 2], Into::into));
+    let (low, high) = bounds.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
+    if points.len() < 2 || low >= high {
+        return None;
+    }
+    let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
+    let axis = |label: &str, unit, range| Axis {
+        range: Some(range),
+        ..Axis::of(label, unit, AxisScale::Linear)
+    };
+    Some(Chart {
+        id: "bisect".to_owned(),
+        title: "Change by commit".to_owned(),
+        summary: format!("Change of {} measured commits against the good one.", view.steps.len()),
+        plot: Plot {
+            x: axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
+            y: axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
+            marks: Vec::new(),
+            sync: None,
+            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
+        },
+        table: None,
+    })
+}

@@ -1,0 +1,273 @@
+//! The result of a performance gate: text, Markdown and page from one document, `JUnit` XML, and annotations of a forge.
+
+use std::fmt::Write as _;
+
+use crate::experiment::{GateRow, GateVerdict, GateView, GateWorkload};
+use crate::report::document::{Badge, Findings, Tone};
+use crate::report::effect::{change_interval, change_text, outcome_text};
+use crate::report::render::markdown::findings_markdown;
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::Span;
+use crate::units::format::{number_of, percent, short_id};
+use crate::units::text::one_line;
+
+/// Maximum length of a comment on GitHub, in characters.
+const COMMENT_MAX: usize = 65_536;
+
+/// A figure of a workload.
+type Entry<'a> = (&'a GateWorkload, &'a GateRow);
+
+/// Returns the document of the result.
+#[must_use]
+pub fn gate(view: &GateView) -> Findings {
+    let mut found = with_figures(view, |_| true);
+    if let [only] = view.workloads.as_slice() {
+        found.id.clone_from(&only.experiment);
+    }
+    found
+}
+
+/// Returns the result as Markdown for a comment: if it is too long, only with the figures of the workloads that are not passed.
+#[must_use]
+pub fn gate_markdown(view: &GateView) -> String {
+    let text = findings_markdown(&with_figures(view, |_| true));
+    if text.chars().count() <= COMMENT_MAX {
+        return text;
+    }
+    let short = with_figures(view, |workload| workload.verdict != GateVerdict::NotSlower);
+    let short = findings_markdown(&short);
+    let note = "\n\nThe rest is too long for a comment.\n";
+    match short.char_indices().nth(COMMENT_MAX - note.len()) {
+        None => short,
+        // Lines are complete.
+        Some((end, _)) => {
+            let kept = short.get(..end).and_then(|kept| kept.rsplit_once('\n'));
+            kept.map_or("", |(kept, _)| kept).to_owned() + note
+        }
+    }
+}
+
+fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Findings {
+    let [base, head] = &view.variants;
+    let mut found = Findings {
+        badge: Some(Badge { text: title_of(view.verdict).to_owned(), tone: tone(view.verdict) }),
+        ..Findings::new(format!("riops gate: {} · {head} against {base}", title_of(view.verdict)))
+    };
+    let shown = view.workloads.iter().filter(|workload| is_shown(workload));
+    let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
+    found.results.table(Table::of(
+        "figures",
+        rows,
+        [
+            (word("workload"), |(workload, _): &Entry<'_>| workload.name.clone().into()),
+            (word("figure"), |(_, row)| row.figure.heading().into()),
+            (number("base"), |(_, row)| row.figure.text(row.values[0]).into()),
+            (number("head"), |(_, row)| row.figure.text(row.values[1]).into()),
+            (number("change"), change),
+            (number("interval"), |(_, row)| {
+                let interval = row.against.as_ref().and_then(|against| against.interval);
+                interval.map(change_interval).into()
+            }),
+            (word("verdict"), |(_, row)| {
+                let outcome = row.against.as_ref().and_then(|against| against.outcome);
+                outcome.map(outcome_text).into()
+            }),
+        ],
+    ));
+    for workload in &view.workloads {
+        found.conclusion.toned(&workload.name, text_of(workload), tone(workload.verdict));
+    }
+    let verdict = format!("{}: {head} against {base}", title_of(view.verdict));
+    found.conclusion.toned("verdict", verdict, tone(view.verdict));
+    let error = format!(
+        "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
+        percent(view.effect),
+        percent(view.error)
+    );
+    found.conditions.line("method", error);
+    found.conditions.line("time", Span::of_seconds(view.seconds).to_string());
+    let experiments = view.workloads.iter().map(|each| short_id(&each.experiment).to_owned());
+    found.conditions.line("experiments", experiments.collect::<Vec<_>>().join(", "));
+    found
+}
+
+fn change((_, row): &Entry<'_>) -> Cell {
+    let [base, head] = row.values;
+    let ratio = row.against.as_ref().map(|against| against.ratio);
+    ratio.or((base > 0.0).then(|| head / base)).map(change_text).into()
+}
+
+fn title_of(verdict: GateVerdict) -> &'static str {
+    match verdict {
+        GateVerdict::NotSlower => "not slower",
+        GateVerdict::Inconclusive => "INCONCLUSIVE",
+        GateVerdict::Failed => "FAILED",
+        GateVerdict::Slower => "SLOWER",
+    }
+}
+
+fn tone(verdict: GateVerdict) -> Tone {
+    match verdict {
+        GateVerdict::NotSlower => Tone::Good,
+        GateVerdict::Inconclusive => Tone::Warn,
+        GateVerdict::Failed | GateVerdict::Slower => Tone::Bad,
+    }
+}
+
+/// The verdict on a workload, its reason, and what happened to its runs.
+fn text_of(workload: &GateWorkload) -> String {
+    let mut text = format!("{}: {}", title_of(workload.verdict), one_line(&workload.reason));
+    let runs = number_of(workload.runs as u64, "run");
+    let _ = write!(text, " · {runs}");
+    if workload.repeated > 0 {
+        let _ = write!(text, ", {} of them disturbed and repeated", workload.repeated);
+    }
+    if workload.disturbed > 0 {
+        let _ = write!(text, ", {} of them disturbed and used all the same", workload.disturbed);
+    }
+    text
+}
+
+/// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
+/// otherwise skipped.
+#[must_use]
+pub fn gate_junit(view: &GateView, fails: bool) -> String {
+    let count =
+        |verdict: GateVerdict| view.workloads.iter().filter(|each| each.verdict == verdict).count();
+    let open = count(GateVerdict::Inconclusive);
+    let failures = count(GateVerdict::Slower) + if fails { open } else { 0 };
+    let (errors, skipped) = (count(GateVerdict::Failed), if fails { 0 } else { open });
+    let (tests, seconds) = (view.workloads.len(), view.seconds);
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"riops gate\" {counts} time=\"{seconds:.3}\">\n\
+         \x20 <testsuite name=\"riops gate\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\">\n"
+    );
+    for workload in &view.workloads {
+        let (name, message) = (xml(&workload.name), xml(&text_of(workload)));
+        let figures = workload.figures.iter().map(|row| {
+            let cell = change(&(workload, row));
+            format!("{}: {}", row.figure.heading(), Cell::text(&cell))
+        });
+        let figures = xml(&figures.collect::<Vec<_>>().join("\n"));
+        let inner = match workload.verdict {
+            GateVerdict::NotSlower => String::new(),
+            GateVerdict::Inconclusive if !fails => format!("<skipped message=\"{message}\"/>"),
+            GateVerdict::Failed => format!("<error message=\"{message}\" type=\"failed\"/>"),
+            verdict => {
+                let kind = verdict.as_str();
+                format!("<failure message=\"{message}\" type=\"{kind}\">{figures}</failure>")
+            }
+        };
+        let _ = writeln!(
+            text,
+            "    <testcase name=\"{name}\" classname=\"riops.gate\" time=\"{:.3}\">{inner}<system-out>{message}\n{figures}</system-out></testcase>",
+            workload.seconds
+        );
+    }
+    text + "  </testsuite>\n</testsuites>\n"
+}
+
+/// A text within XML: without the characters that XML 1.0 does not have.
+fn xml(text: &str) -> String {
+    let is_allowed = |c: &char| matches!(c, '\t' | '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    let mut escaped = String::new();
+    for c in text.chars().filter(is_allowed) {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Returns the workloads that are not passed as workflow commands of GitHub (GitHub Docs, "Workflow commands").
+#[must_use]
+pub fn gate_annotations(view: &GateView, fails: bool) -> String {
+    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    let mut text = String::new();
+    for workload in &view.workloads {
+        let level = match workload.verdict {
+            GateVerdict::NotSlower => continue,
+            GateVerdict::Inconclusive if !fails => "warning",
+            _ => "error",
+        };
+        let title = property(&format!("riops gate: {}", workload.name));
+        let _ = writeln!(text, "::{level} title={title}::{}", escaped(&text_of(workload)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::evaluation::Against;
+    use crate::figure::Figure;
+    use crate::report::document_text;
+    use crate::stats::{Interval, Outcome};
+
+    fn workload(name: &str, verdict: GateVerdict) -> GateWorkload {
+        let slower = verdict == GateVerdict::Slower;
+        let ratio = if slower { 0.9 } else { 1.001 };
+        GateWorkload {
+            name: name.to_owned(),
+            experiment: "0190c0de-0000-7000-8000-000000000001".to_owned(),
+            verdict,
+            reason: "ended after 4 blocks".to_owned(),
+            runs: 18,
+            repeated: 2,
+            disturbed: 1,
+            seconds: 20.5,
+            figures: vec![GateRow {
+                figure: Figure::TransactionsPerS,
+                values: [1_000.0, 1_000.0 * ratio],
+                against: Some(Against {
+                    ratio,
+                    interval: Some(Interval { low: ratio - 0.01, high: ratio + 0.01 }),
+                    p_adjusted: Some(0.01),
+                    outcome: Some(if slower { Outcome::Slower } else { Outcome::Equivalent }),
+                    runs_needed: None,
+                }),
+            }],
+        }
+    }
+
+    fn view(workloads: Vec<GateWorkload>) -> GateView {
+        GateView::new(["main".to_owned(), "fix <&>".to_owned()], (0.02, 0.05, 41.0), workloads)
+    }
+
+    #[test]
+    fn the_worst_workload_decides_and_each_form_says_why() {
+        let found = view(vec![
+            workload("oltp \"a\"", GateVerdict::NotSlower),
+            workload("rows", GateVerdict::Slower),
+            workload("point", GateVerdict::Inconclusive),
+        ]);
+        assert_eq!(found.verdict, GateVerdict::Slower);
+        insta::assert_snapshot!(gate_markdown(&found));
+        insta::assert_snapshot!(gate_junit(&found, false));
+        insta::assert_snapshot!(gate_annotations(&found, true));
+        assert!(gate_junit(&found, true).contains("failures=\"2\""));
+        let text = document_text(&gate(&found).conclusion, 200);
+        assert!(
+            text.contains(
+                "SLOWER: ended after 4 blocks · 18 runs, 2 of them disturbed and repeated"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_comment_is_not_longer_than_a_forge_accepts() {
+        let many = |verdict| (0..2_000).map(|n| workload(&format!("w{n}"), verdict)).collect();
+        for verdict in [GateVerdict::NotSlower, GateVerdict::Slower] {
+            let text = gate_markdown(&view(many(verdict)));
+            assert!(text.chars().count() <= COMMENT_MAX, "{}", text.len());
+            assert!(text.contains("w0") && text.ends_with('\n'));
+        }
+    }
+}
