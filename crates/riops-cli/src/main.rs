@@ -15,6 +15,7 @@ mod help_tests;
 mod hints;
 mod live;
 mod measure;
+mod note;
 mod options;
 mod originals;
 mod password;

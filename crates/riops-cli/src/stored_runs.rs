@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use anyhow::Result;
 use riops::host::Interrupt;
-use riops::record::{DiskLimit, Record};
+use riops::record::{DiskLimit, Note, Record};
 use riops::run::{History, NoHistory};
 use riops::store::live::sink_of;
 use riops::store::{self, Store, StoreLocation};
@@ -12,6 +12,7 @@ use riops::store::{self, Store, StoreLocation};
 use crate::args::ResultOptions;
 use crate::fleet::Membership;
 use crate::live::OpenFeed;
+use crate::note::note_of;
 use crate::ui::Ui;
 use crate::{stored, unstored};
 
@@ -24,6 +25,8 @@ pub(crate) struct StoredRuns<'a> {
     /// Store for the history with `--no-store`, if it exists; opened on first use.
     history_only: OnceCell<Option<Box<dyn Store>>>,
     options: &'a ResultOptions,
+    /// That of `--note`.
+    note: Option<Note>,
     ui: Ui,
 }
 
@@ -34,6 +37,7 @@ impl<'a> StoredRuns<'a> {
         membership: Option<&Membership>,
         ui: Ui,
     ) -> Result<Self> {
+        let note = options.note.as_deref().map(|text| note_of(text, None)).transpose()?;
         let (mut store, mut location) = (None, None);
         if let Some(own) = membership {
             // Of many agents, only one saves a run.
@@ -42,7 +46,7 @@ impl<'a> StoredRuns<'a> {
             let found = location.insert(stored::location(&options.store, ui)?);
             store.insert(store::open(found, ui.interrupt)?).require_writable()?;
         }
-        Ok(Self { store, location, history_only: OnceCell::new(), options, ui })
+        Ok(Self { store, location, history_only: OnceCell::new(), options, note, ui })
     }
 
     /// Whether the run is stored.
@@ -66,6 +70,9 @@ impl<'a> StoredRuns<'a> {
             // An interrupt has ended the run, which is stored.
             None => store::open(location, &Interrupt::new()).map(Some),
         };
+        let mut record = record.clone();
+        record.notes.extend(self.note.clone());
+        let record = &record;
         let save = |opened: Option<Box<dyn Store>>| {
             let Some(store) = self.store.as_ref().or(opened.as_ref()) else {
                 return Ok(location.to_string());

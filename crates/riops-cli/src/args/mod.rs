@@ -2,6 +2,7 @@
 
 mod cbc;
 mod compare;
+pub(crate) mod experiments;
 pub(crate) mod fleet;
 pub(crate) mod gate;
 mod live;
@@ -15,7 +16,7 @@ mod point;
 mod portable;
 mod rows;
 pub(crate) mod run;
-mod runs;
+pub(crate) mod runs;
 mod script;
 mod serve;
 mod shared;
@@ -180,6 +181,11 @@ pub(crate) enum Command {
     Runs {
         #[command(subcommand)]
         action: Runs,
+    },
+    /// List, show or remove experiments: sweeps, A/B tests, gates
+    Experiments {
+        #[command(subcommand)]
+        action: experiments::Experiments,
     },
     /// Compare two groups of runs: what changed, and by how much the results differ
     Compare(Compare),
@@ -487,6 +493,8 @@ pub(crate) enum Runs {
     History(History),
     /// Set or remove tags and the label of a stored run
     Tag(TagOptions),
+    /// Add a note to a stored run
+    Note(runs::NoteOptions),
     /// Remove stored runs
     Rm(RemoveOptions),
     /// Repeat a stored run with the same plan and seed

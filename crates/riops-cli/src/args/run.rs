@@ -237,6 +237,9 @@ pub(crate) struct ResultOptions {
     /// Do not store the run
     #[arg(long)]
     pub(crate) no_store: bool,
+    /// Note on the run: hypothesis, what was changed
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_store")]
+    pub(crate) note: Option<String>,
     /// Do not print the intervals
     #[arg(long)]
     pub(crate) no_intervals: bool,

@@ -82,6 +82,19 @@ pub(crate) struct TagOptions {
     pub(crate) store: StoreOptions,
 }
 
+/// Which run, and the note
+#[derive(Debug, Args)]
+pub(crate) struct NoteOptions {
+    /// Start or end of the run id, or `last`
+    pub(crate) run: String,
+    /// Plain text; `-`: standard input
+    pub(crate) text: String,
+    #[arg(long, value_name = "NAME", help_heading = TYPED_ONLY[1], help = "Who writes it [default: the user]")]
+    pub(crate) author: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
 /// Which runs, and the label of the merged one
 #[derive(Debug, Args)]
 pub(crate) struct MergeOptions {

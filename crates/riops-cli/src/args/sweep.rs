@@ -187,9 +187,10 @@ pub(crate) struct ConditionOptions {
 pub(crate) const STUDY_FORMS: [&str; 4] = ["text", "json", "markdown", "csv"];
 
 /// Options of `riops run` that show or store a single run, and have no meaning for an experiment.
-pub(crate) const SINGLE_RUN_ONLY: [&str; 14] = [
+pub(crate) const SINGLE_RUN_ONLY: [&str; 15] = [
     "dump-plan",
     "no-store",
+    "note",
     "settle",
     "graph",
     "graph-scale",

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use riops::plan::require_printable;
 use riops::report::{run_lines, runs_table};
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::text::one_line;
 
+use crate::args::runs::NoteOptions;
 use crate::args::{RemoveOptions, TagOptions};
 use crate::failure::refuse;
+use crate::note::note_of;
 use crate::stored;
 use crate::terminal::{can_ask, confirm};
 use crate::ui::Ui;
@@ -47,6 +49,19 @@ pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
         one_line(&shown(after.label.as_deref().unwrap_or_default())),
         one_line(&shown(&tags.join(" ")))
     ))
+}
+
+/// Adds a note to a run.
+pub(super) fn note(options: &NoteOptions, ui: Ui) -> Result<ExitCode> {
+    let text = match options.text.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
+        text => text.to_owned(),
+    };
+    let note = note_of(&text, options.author.as_deref())?;
+    let store = stored::open_existing(&options.store, ui)?;
+    let id = store.id(&options.run)?;
+    store.note(&id, &note)?;
+    crate::ui::print_done(&format!("{id}: note by {}\n", one_line(&note.author)))
 }
 
 /// Removes runs after a confirmation, and prints which.

@@ -6,6 +6,7 @@ mod cleanup;
 mod compare;
 mod doctor;
 mod editing;
+mod experiments;
 mod export;
 mod gate;
 mod generate;
@@ -65,6 +66,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Cleanup { workload } => cleanup::run(&workload, ui),
         Command::Generate { what: Generate::Csv(options) } => generate::csv(&options, ui),
         Command::Runs { action } => runs::run(&action, ui),
+        Command::Experiments { action } => experiments::run(&action, ui),
         Command::Compare(options) => compare::run(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Serve(options) => serve::serve(&options, ui),

@@ -18,6 +18,7 @@ pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
     match action {
         Runs::List(options) => return listing::list(options, ui),
         Runs::Tag(options) => return editing::tag(options, ui),
+        Runs::Note(options) => return editing::note(options, ui),
         Runs::Rm(options) => return editing::remove(options, ui),
         Runs::Show { run, store, output, graph_options } => {
             let store = stored::open_existing(store, ui)?;

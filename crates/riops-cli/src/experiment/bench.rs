@@ -116,10 +116,8 @@ impl Servers {
         // A process that was killed after the last run left its databases behind.
         let is_unfinished = self.state.finished_at.is_none()
             && self.state.failures == ExperimentState::default().failures;
-        let has_databases = own.is_some() || experiment.reset == Reset::Restore;
-        if let (None, true, Some(cell)) =
-            (&self.current, is_complete && is_unfinished && has_databases, experiment.cells.first())
-        {
+        let has_databases = is_complete && is_unfinished && experiment.leaves_databases();
+        if let (None, true, Some(cell)) = (&self.current, has_databases, experiment.cells.first()) {
             self.select(experiment, &cell.server)?;
         }
         let Some((_, target)) = &self.current else {

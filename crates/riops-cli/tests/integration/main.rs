@@ -40,6 +40,7 @@ mod load;
 mod locks;
 mod neighbors;
 mod nodes;
+mod notes;
 mod observe;
 mod oltp;
 mod originals;

@@ -159,6 +159,11 @@ pub(crate) const LIST: &[Place] = &[
         "rows of the store of fleets none of whose agents has had a heartbeat for minutes",
     ),
     (
+        "sql/store/experiment_delete.sql",
+        &[("delete from", 1)],
+        "the experiment that the user named, after a confirmation",
+    ),
+    (
         "sql/fleet/remove.sql",
         &[("delete from", 1)],
         "the row in the store of the fleet of this agent, which has no agents any more",

@@ -50,6 +50,14 @@ pub struct Experiment {
     pub agents: Option<u32>,
 }
 
+impl Experiment {
+    /// Whether its runs need databases that it creates.
+    #[must_use]
+    pub fn leaves_databases(&self) -> bool {
+        self.reset == Reset::Restore || matches!(self.database, DatabaseChoice::Own(_))
+    }
+}
+
 /// What an experiment searches for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

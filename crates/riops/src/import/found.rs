@@ -133,6 +133,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
         accesses: Vec::new(),
         unknown_outcomes: None,
         checks: Vec::new(),
+        notes: Vec::new(),
         thresholds: Vec::new(),
         verdict: verdict(&tool, failure.as_deref()),
     }

@@ -29,6 +29,7 @@ mod live;
 mod machine;
 mod mix;
 mod neighbors;
+mod note;
 mod observed;
 mod operation;
 mod outage;
@@ -86,6 +87,7 @@ pub use live::{
 pub use machine::{MachineFacts, Memory, NetworkUse, Pressure, ReadBytes};
 pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};
+pub use note::Note;
 pub use observed::{CountRecord, ObservedRecord};
 pub use operation::{Effects, OperationRecord, TableEffects};
 pub use probes::{Blocker, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};

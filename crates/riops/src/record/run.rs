@@ -13,6 +13,7 @@ use super::check::{Check, ThresholdRecord, Verdict, WarningKind};
 use super::client::ClientRecord;
 use super::counts::UnknownOutcomes;
 use super::imported::{ImportRecord, Validity};
+use super::note::Note;
 use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
 use super::status::Status;
@@ -33,6 +34,9 @@ pub struct Record {
     /// Label of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// What people wrote about it, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
     /// Tags of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,

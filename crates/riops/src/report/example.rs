@@ -315,6 +315,7 @@ pub(crate) fn example_record() -> Record {
         accesses: ["before", "middle", "after"].map(access).into(),
         unknown_outcomes: None,
         checks: Vec::new(),
+        notes: Vec::new(),
         thresholds: Vec::new(),
         verdict: Verdict { valid: true, reasons: Vec::new(), warnings: Vec::new() },
     }

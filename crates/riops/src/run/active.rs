@@ -150,6 +150,7 @@ impl<'a> ActiveRun<'a> {
             accesses: Vec::new(),
             unknown_outcomes: None,
             checks: Vec::new(),
+            notes: Vec::new(),
             thresholds: Vec::new(),
             verdict: Verdict::default(),
         }

@@ -7,7 +7,7 @@ use super::experiment_lock::ExperimentLock;
 use super::experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 use super::filter::{RunFilter, Sort};
 use super::summary::{RunSummary, StageSummary};
-use crate::record::{DiskLimit, Record};
+use crate::record::{DiskLimit, Note, Record};
 use crate::run::History;
 
 /// Stored runs and device limits.
@@ -78,6 +78,12 @@ pub trait Store: Send {
     /// As [`Self::find`].
     fn set_label(&self, run: &str, label: Option<&str>) -> Result<(), StoreError>;
 
+    /// Adds a note to a run.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    fn note(&self, run: &str, note: &Note) -> Result<(), StoreError>;
+
     /// Removes a run.
     ///
     /// # Errors
@@ -113,6 +119,12 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError::ExperimentNotFound`] if there is none.
     fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError>;
+
+    /// Removes the experiment with this full id. Its runs remain.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    fn remove_experiment(&self, id: &str) -> Result<(), StoreError>;
 
     /// Returns an experiment by its name (the newest one with this name), by the start or the end of its id, or
     /// the newest one for `last`. A name precedes an id.

@@ -13,7 +13,7 @@ use super::migrate::{migrate, require_current};
 use super::summary::{RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
 use crate::figure::Value;
-use crate::record::{DiskLimit, Record};
+use crate::record::{DiskLimit, Note, Record};
 
 /// Runs that one query lists: far less than a connection accepts rows.
 const PAGE_ROWS: u32 = 20_000;
@@ -29,6 +29,7 @@ const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
 const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
 const DELETE_TAGS: &str = include_str!("../../sql/store/tags_delete.sql");
+const DELETE_EXPERIMENT: &str = include_str!("../../sql/store/experiment_delete.sql");
 const DELETE_RUN: &str = include_str!("../../sql/store/run_delete.sql");
 const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
 const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
@@ -294,6 +295,13 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
+    fn note(&self, run: &str, note: &Note) -> Result<(), StoreError> {
+        self.change(run, |_, record| {
+            record.notes.push(note.clone());
+            Ok(())
+        })
+    }
+
     fn remove(&self, run: &str) -> Result<(), StoreError> {
         self.write(|session| {
             let id = self.id_in(session, run)?;
@@ -334,6 +342,10 @@ impl<B: Backend> Store for SharedStore<B> {
 
     fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {
         self.write(|session| experiments::update(session, id, state))
+    }
+
+    fn remove_experiment(&self, id: &str) -> Result<(), StoreError> {
+        self.write(|session| session.query(DELETE_EXPERIMENT, &[id.into()]).map(drop))
     }
 
     fn experiment(&self, part: &str) -> Result<StoredExperiment, StoreError> {

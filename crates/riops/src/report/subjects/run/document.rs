@@ -128,11 +128,17 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     mix(document, record);
 }
 
-/// Label and tags.
+/// Label, tags and notes.
 pub(super) fn names(document: &mut Document, record: &Record) {
     document.known("label", record.label.clone().unwrap_or_default());
     let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
     document.known("tags", tags.collect::<Vec<_>>().join(", "));
+    let notes = record.notes.iter().flat_map(|note| {
+        let head = format!("{} {}: ", note.at.strftime("%F"), note.author);
+        let lines = note.text.lines().enumerate();
+        lines.map(move |(at, line)| if at == 0 { head.clone() + line } else { line.to_owned() })
+    });
+    document.lines("notes", notes);
 }
 
 /// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.

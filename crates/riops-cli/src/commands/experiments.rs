@@ -1,0 +1,82 @@
+//! `riops experiments`: lists, shows and removes stored experiments.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use riops::experiment::Study;
+use riops::store::{self, StoreError};
+use riops::units::text::one_line;
+
+use crate::args::experiments::{Experiments, RemoveExperiment};
+use crate::args::fleet::FleetOptions;
+use crate::args::sweep::StudyOptions;
+use crate::experiment::bench::Servers;
+use crate::experiment::conductor::Conductor;
+use crate::experiment::results::Results;
+use crate::experiment::stored::{databases, definition, runs_of, trust_or_refuse};
+use crate::stored;
+use crate::terminal::confirm;
+use crate::ui::Ui;
+
+pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
+    match action {
+        Experiments::List { output, store } => {
+            let (options, fleet) = (StudyOptions::default(), FleetOptions::default());
+            let results = Results { form: output, options: &options };
+            Conductor { store_options: store, fleet: &fleet, results, ui }.list()
+        }
+        Experiments::Show { experiment, output, results, store } => {
+            let store = stored::open_existing(store, ui)?;
+            let found = store.experiment(experiment)?;
+            let experiment = definition(&found)?;
+            let records = runs_of(store.as_ref(), &experiment)?;
+            let failures = serde_json::from_str(&found.state.failures)?;
+            let study = Study::load(experiment, records, failures);
+            if study.finished.is_empty() {
+                ui.notice("no run has ended yet");
+            }
+            Results { form: output, options: results }.show(&study, ui)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Experiments::Rm(options) => remove(options, ui),
+    }
+}
+
+/// Removes an experiment after a confirmation, with the database that it may have left.
+fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
+    let location = stored::location(&options.store, ui)?;
+    let store = store::open_existing(&location, ui.interrupt)?
+        .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
+    let found = store.experiment(&options.experiment)?;
+    let mut experiment = definition(&found)?;
+    let Some(lock) = store.lock_experiment(&found.id)? else {
+        return Err(anyhow!("another riops process conducts the experiment {}", found.id));
+    };
+    let runs = runs_of(store.as_ref(), &experiment)?;
+    let with = match (options.runs, runs.len()) {
+        (_, 0) => String::new(),
+        (true, count) => format!(" and its runs ({count})"),
+        (false, count) => format!("; its runs ({count}) remain"),
+    };
+    let name = one_line(&experiment.name).into_owned();
+    let question = format!("Remove the experiment {} ({name}){with}?", found.id);
+    if !confirm(&question, options.yes, ui)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if experiment.leaves_databases() && found.state.finished_at.is_none() {
+        trust_or_refuse(&mut experiment, options.trust)?;
+        let databases = databases(&mut experiment, &options.target)?;
+        let state = (databases, found.state.clone());
+        let opened = store::open(&location, ui.interrupt)?;
+        let mut servers = Servers::new((opened, location), (None, None), state, ui);
+        servers.close(&experiment, true);
+    }
+    if options.runs {
+        for run in &runs {
+            store.remove(&run.id.to_string())?;
+        }
+    }
+    store.remove_experiment(&found.id)?;
+    drop(lock);
+    crate::ui::print_done(&format!("removed {} ({name}){with}\n", found.id))
+}

@@ -1,0 +1,1 @@
+delete from experiments where id = $1
