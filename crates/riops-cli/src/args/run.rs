@@ -187,6 +187,9 @@ pub(crate) struct RecordOptions {
     /// Tag of the run (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     tag: Vec<(String, String)>,
+    /// Fact about the server: 'instance=m6i.2xlarge', 'vcpu=8', 'price=0.796 USD/h' (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    fact: Vec<(String, String)>,
     /// Also read the number that a query returns, once an interval: 'lag=select …' (repeatable)
     #[arg(long, value_name = "NAME=QUERY")]
     probe: Vec<NamedQuery>,
@@ -220,6 +223,7 @@ impl RecordOptions {
             connect_within_s: self.thread_init_timeout.map(seconds),
             label: self.label.clone(),
             tags: self.tag.iter().cloned().collect(),
+            facts: self.fact.iter().cloned().collect(),
             probes: self.probes(),
             prometheus: self.prometheus.clone().map(|url| Prometheus { url }),
             profile_hz: self.profile,

@@ -20,6 +20,7 @@ pub use value::Value;
 use serde::Serialize;
 
 use crate::plan::Stop;
+use crate::plan::facts::{price_per_hour, vcpus};
 use crate::record::{AtLeast, CostRecord, NodeRecord, Record, StageRecord};
 use crate::stats::Direction::{HigherIsBetter, LowerIsBetter};
 use crate::stats::{Direction, Interval, mean_intervals, summary};
@@ -43,6 +44,8 @@ pub enum Unit {
     Bytes,
     /// A number of events.
     Events,
+    /// An amount in the currency of the price.
+    Money,
 }
 
 /// What is known about a figure.
@@ -73,7 +76,7 @@ enum Source {
 }
 
 use Source::{Command, Cost, Of, Percentile};
-use Unit::{Bytes, Events, MbPerSecond, Microseconds, PerSecond, Processors};
+use Unit::{Bytes, Events, MbPerSecond, Microseconds, Money, PerSecond, Processors};
 
 impl Entry {
     const fn compared(self) -> Self {
@@ -160,6 +163,19 @@ figures! {
     P999Us = latency("p999_us", "p99.9", 99.9).compared();
     /// 99.99th percentile of the same.
     P9999Us = latency("p9999_us", "p99.99", 99.99).compared();
+    /// Price of a million transactions, from the price of the server.
+    PricePerMillionTransactions = lower("price_per_million_transactions", "price of 1M transactions", Money, Of(|record, stage| {
+        let per_hour = price_per_hour(&record.plan.facts)?;
+        Some(per_hour / 3_600.0 / successes_per_s(stage)? * 1e6)
+    })).under("price/1M tx");
+    /// Transactions for a unit of money.
+    TransactionsPerPrice = higher("transactions_per_price", "transactions per unit of money", Events, Of(|record, stage| {
+        Some(successes_per_s(stage)? * 3_600.0 / price_per_hour(&record.plan.facts)?)
+    })).under("tx/money");
+    /// Transactions per second for each virtual processor of the server.
+    TransactionsPerSPerVcpu = higher("transactions_per_s_per_vcpu", "transactions/s per vCPU", PerSecond, Of(|record, stage| {
+        Some(successes_per_s(stage)? / vcpus(&record.plan.facts)?)
+    })).under("TPS/vCPU");
     /// Errors per second.
     ErrorsPerS = lower("errors_per_s", "errors/s", PerSecond, Of(|_, stage| errors_per_s(stage)));
     /// CPU use of the server, in processors; with several nodes the mean of the nodes.
@@ -233,6 +249,11 @@ figures! {
     /// Growth of the indexes.
     IndexBytesPerTransaction =
         cost("index_bytes_per_transaction", "growth of indexes", Bytes, |cost| cost.index_bytes);
+}
+
+/// The transactions per second of a session loop; `None` without any.
+fn successes_per_s(stage: &StageRecord) -> Option<f64> {
+    of_loop(stage, stage.throughput.transactions_per_s).filter(|per_s| *per_s > 0.0)
 }
 
 impl Figure {
@@ -310,7 +331,7 @@ impl Figure {
         match self.unit() {
             Unit::Bytes | Unit::Events if value < 0.0 => format!("-{}", self.text(-value)),
             Unit::PerSecond | Unit::MbPerSecond if value == 0.0 => "0".to_owned(),
-            Unit::PerSecond | Unit::MbPerSecond | Unit::Events => rate(value),
+            Unit::PerSecond | Unit::MbPerSecond | Unit::Events | Unit::Money => rate(value),
             Unit::Microseconds => duration_us(value),
             Unit::Seconds => duration_us(value * 1e6),
             Unit::Processors => format!("{:.0}%", value * 100.0),
@@ -510,5 +531,23 @@ mod tests {
         assert_eq!(text(Figure::Seconds, 2.5), "2.50 s");
         assert_eq!(text(Figure::ServerCpus, 0.49), "49%");
         assert_eq!(text(Figure::ReadMbS, 0.0), "0");
+    }
+
+    #[test]
+    fn the_price_follows_from_the_rate_and_the_facts() {
+        let mut record: Record =
+            serde_json::from_str(include_str!("../../tests/records/rows.json")).unwrap();
+        record.stages[0].throughput.transactions_per_s = 1_000.0;
+        let of = |record: &Record, figure: Figure| figure.of(record, &record.stages[0]);
+        assert_eq!(of(&record, Figure::PricePerMillionTransactions), None);
+        let facts = [("price", "3.6 USD/h"), ("vcpu", "8"), ("instance", "large")];
+        record.plan.facts =
+            facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
+        // A million transactions take 1,000 s, each of which costs 0.001.
+        let price = of(&record, Figure::PricePerMillionTransactions).unwrap();
+        assert!((price - 1.0).abs() < 1e-9, "{price}");
+        let transactions = of(&record, Figure::TransactionsPerPrice).unwrap();
+        assert!((transactions - 1e6).abs() < 1e-3, "{transactions}");
+        assert_eq!(of(&record, Figure::TransactionsPerSPerVcpu), Some(125.0));
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod cbc;
 mod error;
+pub mod facts;
 mod imported;
 mod keys;
 pub mod load;

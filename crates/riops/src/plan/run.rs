@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
+use super::facts::{self, Facts};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
 };
@@ -128,6 +129,9 @@ pub struct Plan {
     /// Whether a missing dataset is prepared first.
     #[serde(default)]
     pub prepare: PreparePolicy,
+    /// Facts about the server.
+    #[serde(default, skip_serializing_if = "Facts::is_empty")]
+    pub facts: Facts,
     /// Queries whose values are read once an interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<NamedQuery>,
@@ -186,6 +190,7 @@ impl Default for Plan {
             dataset: Parameters::new(),
             part: Parameters::new(),
             prepare: PreparePolicy::default(),
+            facts: Facts::new(),
             probes: Vec::new(),
             prometheus: None,
             profile_hz: None,
@@ -252,6 +257,7 @@ impl Plan {
         self.validate_times()?;
         self.validate_stop()?;
         self.validate_checkpoints()?;
+        facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
         prometheus::validate(self.prometheus.as_ref(), &self.probes)?;
         if let Some(hz) = self.profile_hz {

@@ -152,7 +152,7 @@ pub fn gate_junit(view: &GateView, fails: bool) -> String {
         let figures = xml(&figures.collect::<Vec<_>>().join("\n"));
         let inner = match workload.verdict {
             GateVerdict::NotSlower => String::new(),
-            GateVerdict::Inconclusive if !fails => format!("<skipped message=\"{message}\"/>"),
+            GateVerdict::Inconclusive if !fails => format!("<skipped>{message}</skipped>"),
             GateVerdict::Failed => format!("<error message=\"{message}\" type=\"failed\"/>"),
             verdict => {
                 let kind = verdict.as_str();

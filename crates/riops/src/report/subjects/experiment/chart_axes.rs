@@ -39,7 +39,10 @@ pub(super) fn unit(figure: Figure) -> Unit {
         figure::Unit::Microseconds => Unit::DurationUs,
         figure::Unit::Seconds => Unit::Seconds,
         figure::Unit::MbPerSecond => Unit::MbS,
-        figure::Unit::Processors | figure::Unit::Bytes | figure::Unit::Events => Unit::Count,
+        figure::Unit::Processors
+        | figure::Unit::Bytes
+        | figure::Unit::Events
+        | figure::Unit::Money => Unit::Count,
         figure::Unit::PerSecond => Unit::PerSecond,
     }
 }

@@ -122,6 +122,8 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
         }
     }
     document.known("dataset", words::dataset_text(record).unwrap_or_default());
+    let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
+    document.known("facts", facts.collect::<Vec<_>>().join(" · "));
     if let Some(summary) = &summary {
         condition(document, summary);
     }
