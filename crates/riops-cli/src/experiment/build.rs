@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use riops::host::Interrupt;
 use riops::units::text::hash_text;
 
-use crate::failure::{BuildFailed, refuse};
+use crate::failure::{BuildFailed, CodedError, INTERRUPTED, refuse};
 use crate::ui::Ui;
 
 /// Exists if the build has succeeded.
@@ -95,7 +95,9 @@ impl Builder {
             .status()
             .context("cannot execute sh")?;
         match (status.success(), interrupt.requested()) {
-            (_, true) => Err(anyhow!("interrupted")),
+            (_, true) => {
+                Err(CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into())
+            }
             (true, false) => Ok(()),
             (false, false) => Err(BuildFailed {
                 commit: short(commit).to_owned(),
