@@ -230,7 +230,13 @@ impl Observer for InFleet<'_> {
                 let code = exit_code(&merged);
                 let told = match (self.save)(&merged) {
                     Ok(()) => self.fleet.complete(code),
-                    Err(error) => self.fleet.end(&format!("{error:#}")),
+                    Err(error) => {
+                        // That it is not stored matters more than whether the others know.
+                        let _ = self.fleet.end(&format!("{error:#}"));
+                        self.observer.complete(&merged);
+                        self.result = Some(Err(error));
+                        return;
+                    }
                 };
                 let told = told.context("cannot end the fleet");
                 self.observer.complete(&merged);

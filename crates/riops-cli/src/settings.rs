@@ -266,7 +266,7 @@ type Values = BTreeMap<String, Vec<String>>;
 pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
     match option {
         "allow-shell" | "trust" | "log" | "server-dir" | "server-data" | "cache-dir"
-        | "command" | "count" | "probe" => true,
+        | "command" | "count" | "probe" | "prometheus" => true,
         "server-set" => {
             value.split_once('=').is_some_and(|(name, _)| names_program_or_file(name.trim()))
         }

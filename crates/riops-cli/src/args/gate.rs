@@ -109,6 +109,13 @@ pub(crate) struct BuildOptions {
     pub(crate) time_limit: Option<Span>,
 }
 
+impl BuildOptions {
+    /// The time limit that was given, in seconds.
+    pub(crate) fn time_limit_s(&self) -> Option<f64> {
+        self.time_limit.map(|limit| limit.0.as_secs_f64())
+    }
+}
+
 const GATE_EXAMPLES: &str = "\
 Example:
   riops gate gate.toml --base origin/main --markdown summary.md --junit gate.xml --trust

@@ -35,8 +35,12 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
             options.bad, options.good
         ));
     }
+    if bisection.distance(&bad, &good)? > 0 {
+        return refuse(
+            "--good is not an ancestor of --bad: specify their merge base, if it is good",
+        );
+    }
     let rules = gate.rules()?;
-    let limit = options.build.time_limit.map(|limit| limit.0.as_secs_f64());
     let mut search = Search {
         view: BisectView {
             good,
@@ -47,7 +51,7 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
             found: Vec::new(),
         },
         rules: Rules { error: rules.error / steps_max(commits), ..rules },
-        limit_s: limit.or(gate.time_limit.map(|limit| limit.0)),
+        limit_s: options.build.time_limit_s().or(gate.time_limit.map(|limit| limit.0)),
         start: Instant::now(),
         cause: None,
         gate,

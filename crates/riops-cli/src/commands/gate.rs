@@ -72,8 +72,7 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
             [variant(builder, &base, ui)?, variant(builder, &options.head, ui)?]
         }
     };
-    let limit = options.build.time_limit.map(|limit| limit.0.as_secs_f64());
-    let limit_s = limit.or(file.time_limit.map(|limit| limit.0));
+    let limit_s = options.build.time_limit_s().or(file.time_limit.map(|limit| limit.0));
     let rules = file.rules()?;
     let plan = Plan { rules, limit_s, continues: false };
     let (view, _) = measured(&file, &variants, &plan, &options.store, ui)?;

@@ -74,8 +74,9 @@ impl Conductor<'_> {
         };
         let Experiment { id, created_at, seed, .. } = definition(&stored)?;
         let experiment = Experiment { id, created_at, seed, ..experiment };
-        let records = runs_of(store.as_ref(), &experiment)?;
+        let mut records = runs_of(store.as_ref(), &experiment)?;
         // What failed may have been the machine.
+        records.retain(|record| record.status != Status::Failed);
         let study = Study::load(experiment, records, Vec::new());
         let lock = store.lock_experiment(&stored.id)?;
         let lock = lock.ok_or_else(|| anyhow!("another riops process conducts {}", stored.id))?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::conduct::End;
 use super::evaluation::{Against, StudyView};
-use super::task::Study;
+use super::task::{Finished, Study};
 use super::{ab, counted};
 use crate::experiment::definition::Goal;
 use crate::figure::Figure;
@@ -18,7 +18,7 @@ pub enum GateVerdict {
     NotSlower,
     /// The runs do not decide.
     Inconclusive,
-    /// A run failed.
+    /// A run failed, or is not valid.
     Failed,
     /// A figure is slower.
     Slower,
@@ -144,15 +144,22 @@ impl GateWorkload {
             })
             .collect();
         let counting = counted(study);
-        let error = study.finished.iter().find_map(|run| run.result.as_ref().err());
+        // A run that is not valid, such as one with wrong rows or another access path, is no result that could pass.
+        let invalid = |run: &Finished| {
+            let verdict = &run.result.as_ref().ok()?.verdict;
+            let reasons = verdict.reasons.join("; ");
+            (!verdict.valid).then(|| format!("a run is not valid: {reasons}"))
+        };
+        let failed = study.finished.iter().find_map(|run| run.result.as_ref().err().cloned());
+        let error = failed.or_else(|| counting.finished.iter().find_map(invalid));
         let found = view.ab.as_ref();
-        let verdict = match (error, ab::last_look(study, settings)) {
+        let verdict = match (&error, ab::last_look(study, settings)) {
             (Some(_), _) => GateVerdict::Failed,
             (None, None) => GateVerdict::Inconclusive,
             (None, Some(look)) => GateVerdict::of_look(&look, &tested, study.experiment.effect),
         };
         let mut reason = match error {
-            Some(error) => error.clone(),
+            Some(error) => error,
             None => found.map(|found| found.reason.clone()).unwrap_or_default(),
         };
         if end == End::TimeLimit {

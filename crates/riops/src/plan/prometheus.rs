@@ -62,6 +62,11 @@ pub(super) fn validate(
         Some(Prometheus { url }) if address_of(url).is_none() => refuse(format!(
             "--prometheus \"{url}\" is not the address of a Prometheus: give http://HOST:PORT"
         )),
+        // Plans are stored, and shared with others.
+        Some(Prometheus { url }) if url.contains('@') => refuse(
+            "--prometheus: an address with a user or a password would be stored with the run"
+                .to_owned(),
+        ),
         None => match probes.iter().find(|probe| probe.sql.starts_with(PROMQL)) {
             Some(probe) => refuse(format!(
                 "--probe {}: a query for Prometheus needs its address: --prometheus http://HOST:PORT",
@@ -96,5 +101,6 @@ mod tests {
         let at = |url: &str| Prometheus { url: url.to_owned() };
         assert!(validate(Some(&at("http://p:9090")), &probes).is_ok());
         assert!(validate(Some(&at("p:9090")), &probes).is_err());
+        assert!(validate(Some(&at("http://user:secret@p:9090")), &probes).is_err());
     }
 }
