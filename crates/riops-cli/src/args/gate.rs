@@ -29,23 +29,11 @@ pub(crate) struct Gate {
     /// Write the result as Markdown, for a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write the result as an HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
     /// Print annotations of GitHub to standard error [default: on in GitHub Actions]
     #[arg(long)]
     pub(crate) annotations: bool,
-    /// Output format
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json", "markdown"]))]
-    pub(crate) output: String,
     #[command(flatten)]
-    pub(crate) build: BuildOptions,
-    #[command(flatten)]
-    pub(crate) trust: TrustOption,
-    #[command(flatten)]
-    pub(crate) store: StoreOptions,
-    #[command(flatten)]
-    pub(crate) target: TargetOptions,
+    pub(crate) both: JudgedOptions,
 }
 
 /// Find the commit from which on a workload is slower, among those of a git repository
@@ -60,6 +48,18 @@ pub(crate) struct Bisect {
     /// Commit that is slow
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub(crate) bad: String,
+    #[command(flatten)]
+    pub(crate) both: JudgedOptions,
+}
+
+const BISECT_EXAMPLES: &str = "\
+Example:
+  riops bisect gate.toml --good v1.2 --bad main --trust
+The same command continues after an interruption: all measurements are stored.";
+
+/// Result, builds, store and server
+#[derive(Debug, Args)]
+pub(crate) struct JudgedOptions {
     /// Write the result as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -75,11 +75,6 @@ pub(crate) struct Bisect {
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }
-
-const BISECT_EXAMPLES: &str = "\
-Example:
-  riops bisect gate.toml --good v1.2 --bad main --trust
-The same command continues after an interruption: all measurements are stored.";
 
 /// What the exit code of a gate says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::{BisectStep, BisectView, GateVerdict, GateView, Study};
+use riops::experiment::{BisectStep, BisectView, GateVerdict, Study};
 use riops::report::{self, Delivery, Findings, Layout, experiment};
 use riops::units::text::json_text;
 
-use super::gate::{Plan, builder, measured, variant};
+use super::gate::{Measured, Plan, builder, measured, variant};
 use crate::args::gate::Bisect;
 use crate::experiment::bisect::{Bisection, Found, Next};
 use crate::experiment::build::{Builder, commit_of};
@@ -19,11 +19,10 @@ use crate::ui::Ui;
 
 /// Conducts the bisection, and continues it if it was interrupted: finished measurements are found in the store.
 pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
-    let gate = GateFile::read(&options.file, options.trust)?;
-    let Some(builder) = builder(&options.build, &options.target, gate.build.as_ref())? else {
-        return refuse(
-            "a bisection needs a command that builds a commit: build = \"…\" or --build",
-        );
+    let gate = GateFile::read(&options.file, options.both.trust)?;
+    let Some(builder) = builder(&options.both.build, &options.both.target, gate.build.as_ref())?
+    else {
+        return refuse("a bisection needs a build of a commit: build = \"…\" or --build");
     };
     let repository = &builder.repository;
     let (good, bad) = (commit_of(repository, &options.good)?, commit_of(repository, &options.bad)?);
@@ -41,6 +40,8 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
         );
     }
     let rules = gate.rules()?;
+    // With the one on the bad commit, and some for commits that are skipped.
+    let steps_max = 2 * (commits.ilog2() as usize + 2);
     let mut search = Search {
         view: BisectView {
             good,
@@ -50,8 +51,9 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
             steps: Vec::new(),
             found: Vec::new(),
         },
-        rules: Rules { error: rules.error / steps_max(commits), ..rules },
-        limit_s: options.build.time_limit_s().or(gate.time_limit.map(|limit| limit.0)),
+        rules: Rules { error: rules.error / steps_max as f64, ..rules },
+        steps_max,
+        limit_s: options.both.build.time_limit_s().or(gate.time_limit.map(|limit| limit.0)),
         start: Instant::now(),
         cause: None,
         gate,
@@ -69,15 +71,11 @@ pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
     }))
 }
 
-/// Returns the largest number of verdicts, with the one on the bad commit and one for a commit that is skipped.
-fn steps_max(commits: usize) -> f64 {
-    (commits as f64).log2().ceil() + 2.0
-}
-
 struct Search<'a> {
     view: BisectView,
     /// Those of a step.
     rules: Rules,
+    steps_max: usize,
     limit_s: Option<f64>,
     start: Instant,
     /// The test of the slowest commit that was measured last.
@@ -108,9 +106,10 @@ impl Search<'_> {
             if self.ui.interrupt.requested() {
                 return Ok(());
             }
-            match bisection.next()? {
-                Next::Found(mut found) => {
-                    found.reverse();
+            // More verdicts would have a larger error than that of the search.
+            let judged = self.view.steps.iter().filter(|step| step.verdict.is_some()).count();
+            match bisection.next(judged >= self.steps_max)? {
+                Next::Found(found) => {
                     let commits = found.iter().map(|name| bisection.commit(name));
                     self.view.found = commits.collect::<Result<_>>()?;
                     return Ok(());
@@ -125,10 +124,7 @@ impl Search<'_> {
 
     /// Measures a commit against the good one.
     fn step(&mut self, bisection: &Bisection, commit: &str) -> Result<Found> {
-        let left_s = self.limit_s.map(|limit| limit - self.start.elapsed().as_secs_f64());
-        if left_s.is_some_and(|left| left <= 0.0) {
-            return Err(anyhow!("time limit reached; the same command continues"));
-        }
+        let limit_s = self.limit_s.map(|limit| limit - self.start.elapsed().as_secs_f64());
         let of = bisection.commit(commit)?;
         let position = bisection.distance(&self.view.good, commit)?;
         let base = variant(&self.builder, &self.view.good, self.ui)?;
@@ -142,11 +138,14 @@ impl Search<'_> {
             }
             Err(error) => return Err(error),
         };
-        let plan = Plan { rules: self.rules, limit_s: left_s, continues: true };
-        let (view, studies): (GateView, Vec<Study>) =
-            measured(&self.gate, &[base, head], &plan, &self.options.store, self.ui)?;
+        let plan = Plan { rules: self.rules, limit_s, continues: true };
+        let Measured { view, studies, is_cut } =
+            measured(&self.gate, &[base, head], &plan, &self.options.both.store, self.ui)?;
         if self.ui.interrupt.requested() {
             return Ok(Found::Unknown);
+        }
+        if is_cut {
+            return Err(anyhow!("time limit reached; the same command continues"));
         }
         let found = match view.verdict {
             GateVerdict::Slower => Found::Bad,
@@ -179,7 +178,7 @@ impl Search<'_> {
                 .collect(),
             _ => Vec::new(),
         };
-        let form = self.options.output.as_str();
+        let form = self.options.both.output.as_str();
         if form == "json" {
             crate::ui::print(&json_text(&self.view)?)?;
         }
@@ -191,7 +190,7 @@ impl Search<'_> {
                 crate::ui::print_colored(&report::findings_text(findings, lines))?;
             }
         }
-        if let Some(path) = &self.options.html {
+        if let Some(path) = &self.options.both.html {
             let layout = Layout::new("riops bisect".to_owned(), Delivery::Inline);
             file::write(path, &report::findings_html(&document, &layout)?, self.ui)?;
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use riops::experiment::Study;
-use riops::store::{self, StoreError};
+use riops::store::{self, ExperimentState, StoreError};
 use riops::units::text::one_line;
 
 use crate::args::experiments::{Experiments, RemoveExperiment};
@@ -66,10 +66,12 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     if experiment.leaves_databases() && found.state.finished_at.is_none() {
         trust_or_refuse(&mut experiment, options.trust)?;
         let databases = databases(&mut experiment, &options.target)?;
-        let state = (databases, found.state.clone());
+        let state = (databases, ExperimentState::default());
         let opened = store::open(&location, ui.interrupt)?;
         let mut servers = Servers::new((opened, location), (None, None), state, ui);
-        servers.close(&experiment, true);
+        // Without the experiment, nothing would find them.
+        servers.drop_databases(&experiment, true)?;
+        servers.close(&experiment, false);
     }
     if options.runs {
         for run in &runs {

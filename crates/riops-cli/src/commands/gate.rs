@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use riops::experiment::{GateVerdict, GateView, GateWorkload, Study};
+use riops::experiment::{End, GateVerdict, GateView, GateWorkload, Study};
 use riops::report::{self, Delivery, Layout, experiment};
 use riops::server::embedded::cache_directory;
 use riops::units::text::json_text;
@@ -60,8 +60,8 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
 
 /// Returns the result, and whether an inconclusive one fails.
 fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
-    let file = GateFile::read(&options.file, options.trust)?;
-    let builder = builder(&options.build, &options.target, file.build.as_ref())?;
+    let file = GateFile::read(&options.file, options.both.trust)?;
+    let builder = builder(&options.both.build, &options.both.target, file.build.as_ref())?;
     let variants = match &builder {
         None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
         Some(builder) => {
@@ -72,11 +72,11 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
             [variant(builder, &base, ui)?, variant(builder, &options.head, ui)?]
         }
     };
-    let limit_s = options.build.time_limit_s().or(file.time_limit.map(|limit| limit.0));
+    let limit_s = options.both.build.time_limit_s().or(file.time_limit.map(|limit| limit.0));
     let rules = file.rules()?;
     let plan = Plan { rules, limit_s, continues: false };
-    let (view, _) = measured(&file, &variants, &plan, &options.store, ui)?;
-    Ok((view, file.inconclusive == Undecided::Fail))
+    let found = measured(&file, &variants, &plan, &options.both.store, ui)?;
+    Ok((found.view, file.inconclusive == Undecided::Fail))
 }
 
 /// How the workloads of a file are measured.
@@ -87,20 +87,29 @@ pub(super) struct Plan {
     pub(super) continues: bool,
 }
 
-/// Measures all workloads of a file with two variants. Returns also the tests.
+/// What was found.
+pub(super) struct Measured {
+    pub(super) view: GateView,
+    /// The tests of the workloads.
+    pub(super) studies: Vec<Study>,
+    /// Whether the time limit has ended one of them.
+    pub(super) is_cut: bool,
+}
+
+/// Measures all workloads of a file with two variants.
 pub(super) fn measured(
     file: &GateFile,
     [base, head]: &[Variant; 2],
     &Plan { rules, limit_s, continues }: &Plan,
     store_options: &StoreOptions,
     ui: Ui,
-) -> Result<(GateView, Vec<Study>)> {
+) -> Result<Measured> {
     let start = Instant::now();
     let study_options = StudyOptions::default();
     let results = Results { form: "text", options: &study_options };
     let fleet = FleetOptions::default();
     let conductor = Conductor { store_options, fleet: &fleet, results, ui };
-    let (mut workloads, mut studies) = (Vec::new(), Vec::new());
+    let (mut workloads, mut studies, mut is_cut) = (Vec::new(), Vec::new(), false);
     // Of two variants with the same name, as in a test of the method itself, the second one has another.
     let mut second = head.clone();
     if second.name == base.name {
@@ -114,13 +123,15 @@ pub(super) fn measured(
         draft.time_limit_s = limit_s.map(|limit| (limit - start.elapsed().as_secs_f64()).max(0.0));
         let begun = Instant::now();
         let (study, end) = conductor.measured(draft, continues)?;
+        is_cut |= end == End::TimeLimit;
         let view = experiment::view(&study);
         workloads.push(GateWorkload::new(&study, &view, end, begun.elapsed().as_secs_f64()));
         studies.push(study);
     }
     let names = [base.name.clone(), second.name];
     let seconds = start.elapsed().as_secs_f64();
-    Ok((GateView::new(names, (rules.effect, rules.error, seconds), workloads), studies))
+    let view = GateView::new(names, (rules.effect, rules.error, seconds), workloads);
+    Ok(Measured { view, studies, is_cut })
 }
 
 /// Returns what builds commits, if there is a command.
@@ -157,7 +168,7 @@ fn merge_base(builder: &Builder) -> Result<String> {
 }
 
 fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
-    match options.output.as_str() {
+    match options.both.output.as_str() {
         "json" => crate::ui::print(&json_text(view)?)?,
         "markdown" => crate::ui::print(&report::gate_markdown(view))?,
         _ => {
@@ -171,7 +182,7 @@ fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
     if let Some(path) = &options.junit {
         file::write(path, &report::gate_junit(view, fails), ui)?;
     }
-    if let Some(path) = &options.html {
+    if let Some(path) = &options.both.html {
         let layout = Layout::new("riops gate".to_owned(), Delivery::Inline);
         file::write(path, &report::findings_html(&report::gate(view), &layout)?, ui)?;
     }

@@ -87,7 +87,7 @@ impl Servers {
     /// Takes the right to conduct experiments in the fleet. Fails if another process has it.
     pub(crate) fn lock_fleet(&mut self) -> Result<()> {
         if let Some(own) = self.membership.as_ref().filter(|_| self.lock.is_some()) {
-            self.fleet_lock = self.store.lock_experiment(&format!("fleet {}", own.name))?;
+            self.fleet_lock = self.store.lock_experiment(&own.lock())?;
             if self.fleet_lock.is_none() {
                 return Err(anyhow!(
                     "another process conducts an experiment in fleet {}",
@@ -108,7 +108,15 @@ impl Servers {
         }
     }
 
-    fn drop_databases(&mut self, experiment: &Experiment, is_complete: bool) -> Result<()> {
+    /// Drops the copy of the last run, and the database of a complete experiment.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or a database cannot be dropped.
+    pub(crate) fn drop_databases(
+        &mut self,
+        experiment: &Experiment,
+        is_complete: bool,
+    ) -> Result<()> {
         let own = match &experiment.database {
             DatabaseChoice::Own(name) if is_complete => Some(name),
             _ => None,

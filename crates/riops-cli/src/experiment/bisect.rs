@@ -23,7 +23,7 @@ pub(crate) struct Bisection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     Measure(String),
-    /// The first slow commit, or those among which it is, newest first.
+    /// The first slow commit, or those among which it is, oldest first.
     Found(Vec<String>),
 }
 
@@ -40,21 +40,23 @@ impl Bisection {
         Self { repository, bad, goods: vec![good], skipped: BTreeSet::new() }
     }
 
-    /// Returns the commit that divides the others best.
-    pub(crate) fn next(&self) -> Result<Next> {
-        let mut command = git(&self.repository);
-        command.args(["rev-list", "--bisect-all", &self.bad, "--not"]).args(&self.goods);
-        let listed = output_of(&mut command)?;
+    /// Returns the commit that divides the others best, unless no more may be measured.
+    pub(crate) fn next(&self, is_last: bool) -> Result<Next> {
         // Those that divide best come first.
-        let left: Vec<String> = listed
-            .lines()
-            .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
-            .collect();
-        let mut known = left.iter().filter(|each| **each != self.bad);
-        match known.find(|each| !self.skipped.contains(*each)) {
-            Some(commit) => Ok(Next::Measure(commit.clone())),
-            None => Ok(Next::Found(left)),
+        let left = self.left(&["--bisect-all"])?;
+        let mut known = left.into_iter().filter(|each| *each != self.bad);
+        match known.find(|each| !is_last && !self.skipped.contains(each)) {
+            Some(commit) => Ok(Next::Measure(commit)),
+            None => Ok(Next::Found(self.left(&["--topo-order", "--reverse"])?)),
         }
+    }
+
+    /// Returns the commits that may be the first slow one, in this order of git.
+    fn left(&self, order: &[&str]) -> Result<Vec<String>> {
+        let mut command = git(&self.repository);
+        command.arg("rev-list").args(order).args([&self.bad, "--not"]).args(&self.goods);
+        let commit = |line: &str| Some(line.split_whitespace().next()?.to_owned());
+        Ok(output_of(&mut command)?.lines().filter_map(commit).collect())
     }
 
     pub(crate) fn mark(&mut self, commit: String, found: Found) {
@@ -172,7 +174,7 @@ mod tests {
             let (good, bad) = (commits[0].clone(), commits[COMMITS - 1].clone());
             let mut search = Bisection::new(folder.path().to_owned(), good, bad);
             let found = loop {
-                match search.next().unwrap() {
+                match search.next(false).unwrap() {
                     Next::Found(found) => break found,
                     Next::Measure(commit) => {
                         let at = commits.iter().position(|each| *each == commit).unwrap();
@@ -194,12 +196,14 @@ mod tests {
             Bisection::new(folder.path().to_owned(), commits[10].clone(), commits[14].clone());
         assert_eq!(search.distance(&commits[10], &commits[14]).unwrap(), 4);
         assert_eq!(search.commit(&commits[12]).unwrap().subject, "change 12");
-        while let Next::Measure(commit) = search.next().unwrap() {
+        while let Next::Measure(commit) = search.next(false).unwrap() {
             let found = if commit == commits[12] { Found::Good } else { Found::Unknown };
             search.mark(commit, found);
         }
-        let Next::Found(found) = search.next().unwrap() else { panic!() };
-        let expected: BTreeSet<_> = commits[13..=14].iter().collect();
-        assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected);
+        assert_eq!(search.next(false).unwrap(), Next::Found(commits[13..=14].to_vec()));
+        // Without a further verdict, the whole rest is the result.
+        let (good, bad) = (commits[0].clone(), commits[9].clone());
+        let search = Bisection::new(folder.path().to_owned(), good, bad);
+        assert_eq!(search.next(true).unwrap(), Next::Found(commits[1..=9].to_vec()));
     }
 }

@@ -126,7 +126,12 @@ impl Conductor<'_> {
             .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
         let id = store.experiment(part)?.id;
         if let Some((own, agent)) = membership.as_ref().and_then(Membership::following) {
-            let mut experiment = definition(&store.experiment(&id)?)?;
+            let stored = store.experiment(&id)?;
+            if stored.state.finished_at.is_some() {
+                self.ui.notice(&format!("the experiment {id} is complete"));
+                return Ok(ExitCode::SUCCESS);
+            }
+            let mut experiment = definition(&stored)?;
             trust_or_refuse(&mut experiment, trust)?;
             require_agents(&experiment, membership.as_ref())?;
             let databases = databases(&mut experiment, target)?;

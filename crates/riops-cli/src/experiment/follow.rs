@@ -84,7 +84,10 @@ pub(crate) fn follow(
                 drop(lock);
                 return end(servers.store.as_ref(), &experiment);
             }
-        } else if Instant::now() >= deadline {
+        } else if Instant::now() >= deadline
+            // Agent 0 may prepare for a long time.
+            && servers.store.lock_experiment(&own.lock())?.is_some()
+        {
             return Err(anyhow!("agent 0 has not begun an experiment in fleet {}", own.name));
         }
         if !ui.interrupt.pause(POLL) {

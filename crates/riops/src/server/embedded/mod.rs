@@ -109,6 +109,7 @@ impl Embedded {
         };
         let state = match home.running() {
             Some(state) => {
+                require_same_binaries(&state, options, &binaries.bin)?;
                 check_settings(&state, options)?;
                 state
             }
@@ -184,6 +185,18 @@ impl Drop for Embedded {
         // Drop cannot report an error, and the keeper stops the server in any case.
         let _ = self.release();
     }
+}
+
+/// Rejects a running server of another installation than the chosen one: all of a major version have one data directory.
+fn require_same_binaries(state: &State, options: &Options, bin: &Path) -> Result<()> {
+    let real = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    if options.server_dir.is_none() || real(&state.bin_dir) == real(bin) {
+        return Ok(());
+    }
+    Err(EmbeddedError::SettingsConflict {
+        running: format!("the programs of {}", state.bin_dir.display()),
+        requested: bin.display().to_string(),
+    })
 }
 
 /// Rejects settings that differ from those of the running server, instead of ignoring them.
@@ -313,4 +326,22 @@ pub fn reset(options: &Options, force: bool) -> Result<()> {
     let work = cluster::WorkDirectory::create(&home)?;
     work.take(&data)?;
     work.remove()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_server_of_another_installation_is_not_used() {
+        let text = r#"{"pid": 1, "port": 5432, "socket_dir": "/tmp", "password": "p", "bin_dir": "/a/bin",
+            "version": "18.6", "settings": []}"#;
+        let state: State = serde_json::from_str(text).unwrap();
+        let chosen = Options { server_dir: Some("/a".into()), ..Options::default() };
+        assert!(require_same_binaries(&state, &chosen, Path::new("/a/bin")).is_ok());
+        let error = require_same_binaries(&state, &chosen, Path::new("/b/bin")).unwrap_err();
+        assert!(error.to_string().contains("the programs of /a/bin, not /b/bin"), "{error}");
+        // The downloaded one is found again after an update of riops.
+        assert!(require_same_binaries(&state, &Options::default(), Path::new("/b/bin")).is_ok());
+    }
 }
