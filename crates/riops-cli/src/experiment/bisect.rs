@@ -87,7 +87,6 @@ impl Bisection {
 #[cfg(test)]
 mod tests {
     use riops::experiment::GateVerdict;
-    use riops::figure::Figure;
     use riops::stats::{Block, Decision, Direction, SequentialSettings, look};
 
     use super::*;
@@ -142,6 +141,7 @@ mod tests {
             effect: 0.05,
             alpha,
             blocks_max: 10,
+            one_sided: true,
             ..SequentialSettings::default()
         };
         let mut run = |ratio: f64| 1_000.0 * ratio * (1.0 + 0.02 * noise.next());
@@ -152,9 +152,8 @@ mod tests {
             let measured = settings.blocks_at(number) as usize;
             let figures = [(Direction::HigherIsBetter, blocks[..measured].to_vec())];
             let found = look(&figures, number, &settings);
-            if let Decision::Stop(_) = found.decision {
-                let figures = [Figure::TransactionsPerS];
-                return match GateVerdict::of_look(&found, &figures, settings.effect) {
+            if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
+                return match GateVerdict::of_look(&found) {
                     GateVerdict::Slower => Found::Bad,
                     GateVerdict::NotSlower => Found::Good,
                     _ => Found::Unknown,

@@ -200,7 +200,10 @@ fn goal(
         let workload = first.map_or("", |cell| cell.plan.work.traits().name);
         let counts_transactions = riops::report::counts_transactions(workload);
         let (alpha, repeats_max) = gate.unwrap_or((ALPHA, 0));
-        return Ok(Goal::Ab(AbSettings { blocks_max, alpha, counts_transactions, repeats_max }));
+        let one_sided = gate.is_some();
+        let settings =
+            AbSettings { blocks_max, alpha, counts_transactions, repeats_max, one_sided };
+        return Ok(Goal::Ab(settings));
     }
     if let Some(search) = search {
         for cell in &experiment.cells {

@@ -15,18 +15,16 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
     if study.finished.iter().any(|finished| finished.result.is_err()) {
         return None;
     }
-    for block in 1..=settings.blocks_max {
+    let open = |block| {
         let tasks = order::of_ab_block(&study.experiment, block);
-        if let Some(task) = tasks.into_iter().find_map(|task| attempt(study, settings, task)) {
-            return Some(task);
-        }
-        let stops = look_after(study, settings, block)
-            .is_some_and(|found| matches!(found.decision, Decision::Stop(_)));
-        if stops {
-            return None;
-        }
-    }
-    None
+        tasks.into_iter().find_map(|task| attempt(study, settings, task))
+    };
+    let measured = blocks(study, settings);
+    // Of a block that was begun, the look before it has not ended the test.
+    let task = (measured < settings.blocks_max).then(|| open(measured + 1))??;
+    let is_begun = study.finished.iter().any(|run| run.task.block > measured);
+    let goes_on = |look: Look| matches!(look.decision, Decision::Continue { .. });
+    (is_begun || look_after(study, settings, measured).is_none_or(goes_on)).then_some(task)
 }
 
 /// Returns the last look; `None` before the first one.
@@ -88,6 +86,7 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         alpha: settings.alpha,
         blocks_max: settings.blocks_max,
         seed: study.experiment.seed,
+        one_sided: settings.one_sided,
         ..SequentialSettings::default()
     };
     let number = sequential.look_after(block)?;
@@ -145,8 +144,13 @@ mod tests {
     use crate::record::{Warning, WarningKind};
     use crate::stats::Outcome;
 
-    const SETTINGS: AbSettings =
-        AbSettings { blocks_max: 10, alpha: 0.05, counts_transactions: false, repeats_max: 0 };
+    const SETTINGS: AbSettings = AbSettings {
+        blocks_max: 10,
+        alpha: 0.05,
+        counts_transactions: false,
+        repeats_max: 0,
+        one_sided: false,
+    };
 
     /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
     fn conducted(ratio: f64) -> Study {

@@ -106,6 +106,9 @@ pub struct AbSettings {
     /// Maximum number of runs that are repeated because they were disturbed.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub repeats_max: u32,
+    /// Whether the test also ends as soon as the second variant cannot be worse by a relevant difference.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub one_sided: bool,
 }
 
 /// What a search varies.

@@ -8,7 +8,7 @@ use super::task::{Finished, Study};
 use super::{ab, counted};
 use crate::experiment::definition::Goal;
 use crate::figure::Figure;
-use crate::stats::{Decision, Direction, Look, Outcome};
+use crate::stats::{Decision, Look, Outcome};
 
 /// What a gate found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,27 +25,19 @@ pub enum GateVerdict {
 }
 
 impl GateVerdict {
-    /// Returns the verdict of the last look at these figures, of which the first one decides. That an interval excludes a relevant
-    /// difference for the worse is enough to pass: fewer runs show this than that two figures are equivalent.
+    /// Returns the verdict of the last look, whose first figure decides. That an interval excludes a relevant difference for the
+    /// worse is enough to pass: fewer runs show this than that two figures are equivalent.
     #[must_use]
-    pub fn of_look(look: &Look, figures: &[Figure], effect: f64) -> Self {
-        // Before the look that ends the test, an outcome has another error probability.
-        let Decision::Stop(decided) = look.decision else {
-            return Self::Inconclusive;
-        };
+    pub fn of_look(look: &Look) -> Self {
         let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
-        let first = look.effects.first().and_then(|each| each.as_ref().ok()?.interval);
-        let excludes = || {
-            let (figure, interval) = figures.first().zip(first)?;
-            Some(is_not_worse(*figure, (interval.low, interval.high), effect))
-        };
-        match decided {
+        match look.decision {
+            // Before the look that ends the test, an outcome has another error probability.
+            Decision::Continue { .. } => Self::Inconclusive,
             _ if effects.any(|each| each.outcome == Outcome::Slower) => Self::Slower,
-            Outcome::Faster | Outcome::Equivalent => Self::NotSlower,
-            Outcome::Slower | Outcome::Inconclusive => match excludes() {
-                Some(true) => Self::NotSlower,
-                _ => Self::Inconclusive,
-            },
+            Decision::NotSlower | Decision::Stop(Outcome::Faster | Outcome::Equivalent) => {
+                Self::NotSlower
+            }
+            Decision::Stop(_) => Self::Inconclusive,
         }
     }
 
@@ -156,7 +148,7 @@ impl GateWorkload {
         let verdict = match (&error, ab::last_look(study, settings)) {
             (Some(_), _) => GateVerdict::Failed,
             (None, None) => GateVerdict::Inconclusive,
-            (None, Some(look)) => GateVerdict::of_look(&look, &tested, study.experiment.effect),
+            (None, Some(look)) => GateVerdict::of_look(&look),
         };
         let mut reason = match error {
             Some(error) => error,
@@ -192,18 +184,10 @@ impl GateWorkload {
     }
 }
 
-/// Whether an interval of the ratio of a figure excludes that it is worse by a relevant difference.
-fn is_not_worse(figure: Figure, (low, high): (f64, f64), effect: f64) -> bool {
-    match figure.direction() {
-        Direction::HigherIsBetter => low > 1.0 - effect,
-        Direction::LowerIsBetter => high < 1.0 + effect,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Block, SequentialSettings, look};
+    use crate::stats::{Block, Direction, SequentialSettings, look};
 
     /// Numbers with a normal distribution.
     struct Noise(u64);
@@ -227,6 +211,7 @@ mod tests {
             effect: 0.04,
             blocks_max: 10,
             resamples: 1_000,
+            one_sided: true,
             ..SequentialSettings::default()
         };
         let mut runs = |ratio: f64, share: f64| -> Vec<f64> {
@@ -251,7 +236,7 @@ mod tests {
             };
             let found = look(&figures.iter().map(first).collect::<Vec<_>>(), number, &settings);
             if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
-                return GateVerdict::of_look(&found, &FIGURES, settings.effect);
+                return GateVerdict::of_look(&found);
             }
         }
         GateVerdict::Inconclusive

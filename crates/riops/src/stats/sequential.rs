@@ -29,12 +29,23 @@ pub struct SequentialSettings {
     pub resamples: u32,
     /// Random seed.
     pub seed: u64,
+    /// Whether the experiment also stops as soon as the first figure cannot be worse by a relevant difference.
+    pub one_sided: bool,
 }
 
 impl Default for SequentialSettings {
     fn default() -> Self {
         let Settings { effect, alpha, resamples, seed } = Settings::default();
-        Self { effect, alpha, blocks_first: 4, blocks_step: 2, blocks_max: 12, resamples, seed }
+        Self {
+            effect,
+            alpha,
+            blocks_first: 4,
+            blocks_step: 2,
+            blocks_max: 12,
+            resamples,
+            seed,
+            one_sided: false,
+        }
     }
 }
 
@@ -49,6 +60,8 @@ pub enum Decision {
     },
     /// Stop with this verdict on the first figure. It is inconclusive only at the last look.
     Stop(Outcome),
+    /// Stop: the interval of the first figure excludes a relevant difference for the worse (non-inferiority).
+    NotSlower,
 }
 
 /// The comparison at one look.
@@ -140,14 +153,25 @@ pub fn look(
             effect.outcome = Outcome::Inconclusive;
         }
     }
-    let outcome = match effects.first() {
-        Some(Ok(effect)) => effect.outcome,
-        _ => Outcome::Inconclusive,
+    let first = effects.first().and_then(|effect| effect.as_ref().ok());
+    let outcome = first.map_or(Outcome::Inconclusive, |effect| effect.outcome);
+    let not_slower = || {
+        let ((direction, _), interval) = (figures.first()?, first?.interval?);
+        Some(match direction {
+            Direction::HigherIsBetter => interval.low > 1.0 - settings.effect,
+            Direction::LowerIsBetter => interval.high < 1.0 + settings.effect,
+        })
     };
-    let decision = if outcome == Outcome::Inconclusive && number < looks_max {
-        Decision::Continue { blocks: settings.blocks_at(number + 1) }
-    } else {
-        Decision::Stop(outcome)
+    let decision = match outcome {
+        Outcome::Inconclusive
+            if settings.one_sided && level > 0.0 && not_slower() == Some(true) =>
+        {
+            Decision::NotSlower
+        }
+        Outcome::Inconclusive if number < looks_max => {
+            Decision::Continue { blocks: settings.blocks_at(number + 1) }
+        }
+        _ => Decision::Stop(outcome),
     };
     Look { number, looks_max, level, effects, decision }
 }
@@ -164,6 +188,7 @@ mod tests {
         blocks_max: 12,
         resamples: 499,
         seed: 1,
+        one_sided: false,
     };
 
     /// Blocks whose runs vary by up to 1 %, with this ratio.
@@ -233,6 +258,24 @@ mod tests {
         let last = look(&figures(12), 5, &SETTINGS);
         assert_eq!(last.decision, Decision::Stop(Outcome::Inconclusive));
         assert_eq!((last.number, last.looks_max), (5, 5));
+    }
+
+    #[test]
+    fn a_one_sided_test_stops_as_soon_as_a_relevant_difference_for_the_worse_is_excluded() {
+        // Better by 1% to 4%: whether this is relevant stays open, but not that it is not worse.
+        let better = |at: u32| {
+            let ratio = [1.01, 1.04, 1.02, 1.03][at as usize % 4];
+            Block { a: vec![100.0, 100.0], b: vec![100.0 * ratio, 100.0 * ratio] }
+        };
+        let one_sided = SequentialSettings { one_sided: true, ..SETTINGS };
+        let decision = |direction, settings: &SequentialSettings| {
+            look(&[(direction, (0..4).map(better).collect())], 1, settings).decision
+        };
+        let higher = Direction::HigherIsBetter;
+        assert_eq!(decision(higher, &one_sided), Decision::NotSlower);
+        let open = Decision::Continue { blocks: 6 };
+        assert_eq!(decision(higher, &SETTINGS), open);
+        assert_eq!(decision(Direction::LowerIsBetter, &one_sided), open);
     }
 
     #[test]

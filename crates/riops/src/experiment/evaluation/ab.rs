@@ -36,8 +36,10 @@ fn state(
 ) -> AbView {
     let verdict = look.and_then(|look| match look.decision {
         Decision::Stop(outcome) => Some(outcome),
+        Decision::NotSlower => Some(Outcome::Inconclusive),
         Decision::Continue { .. } => None,
     });
+    let not_slower = look.is_some_and(|look| look.decision == Decision::NotSlower);
     let blocks_next = look.and_then(|look| match look.decision {
         Decision::Continue { blocks } if !failed => Some(blocks),
         _ => None,
@@ -49,6 +51,9 @@ fn state(
         }
         (Some(Outcome::Equivalent), ..) => {
             format!("ended after {count}: the difference is below {}", percent(effect))
+        }
+        (Some(Outcome::Inconclusive), ..) if not_slower => {
+            format!("ended after {count}: a difference for the worse is below {}", percent(effect))
         }
         (Some(Outcome::Inconclusive), ..) => {
             format!("ended after {count}, the maximum: inconclusive")
