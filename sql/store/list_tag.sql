@@ -1,2 +1,2 @@
-   and exists (select 1 from tags
-                where tags.run_id = runs.id and tags.key = {key} and (cast({value} as text) is null or tags.value = cast({value} as text)))
+   and exists (select 1 from {table}
+                where {table}.run_id = runs.id and {table}.key = {key} and (cast({value} as text) is null or {table}.value = cast({value} as text)))

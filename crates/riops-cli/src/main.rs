@@ -23,6 +23,7 @@ mod scan;
 mod screen;
 mod settings;
 mod short_help;
+mod site;
 mod standard_output;
 mod stored;
 mod stored_runs;

@@ -52,6 +52,9 @@ pub(crate) struct History {
     /// Exit with 99 if a figure changed, or only if it became slower
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailOn>,
+    /// Judge the newest level of each series against the best one since the last acknowledged run: exit with 1 if it is slower
+    #[arg(long, conflicts_with = "fail_on")]
+    pub(crate) gate: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,

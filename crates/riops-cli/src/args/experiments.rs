@@ -3,6 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
+use super::runs::NoteOptions;
 use super::shared::TrustOption;
 use super::sweep::{STUDY_FORMS, StudyOptions};
 use super::target::{StoreOptions, TargetOptions};
@@ -30,6 +31,8 @@ pub(crate) enum Experiments {
         #[command(flatten)]
         store: StoreOptions,
     },
+    /// Add a note to an experiment
+    Note(NoteOptions),
     /// Remove an experiment, and the copy of a database that it may have left
     Rm(Box<RemoveExperiment>),
 }

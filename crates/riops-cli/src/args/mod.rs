@@ -4,6 +4,7 @@ mod cbc;
 mod compare;
 pub(crate) mod experiments;
 pub(crate) mod fleet;
+pub(crate) mod gallery;
 pub(crate) mod gate;
 mod live;
 mod load;
@@ -157,6 +158,8 @@ pub(crate) enum Command {
     Ab(Box<Ab>),
     Gate(Box<gate::Gate>),
     Bisect(Box<gate::Bisect>),
+    /// Write a static site of stored runs: pages, records, experiments, comparisons, histories
+    Gallery(gallery::GalleryOptions),
     /// Verify that all acknowledged writes are present
     Verify {
         #[command(subcommand)]
@@ -495,6 +498,8 @@ pub(crate) enum Runs {
     Tag(TagOptions),
     /// Add a note to a stored run
     Note(runs::NoteOptions),
+    /// Accept that the level of the history changes with a run
+    Ack(runs::AckOptions),
     /// Remove stored runs
     Rm(RemoveOptions),
     /// Repeat a stored run with the same plan and seed

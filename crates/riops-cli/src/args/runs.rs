@@ -21,6 +21,9 @@ pub(crate) struct FilterOptions {
     /// Only runs with this tag, and with this value if given (repeatable: runs with all of them)
     #[arg(long, help_heading = TYPED_ONLY[0], value_name = "KEY[=VALUE]", value_parser = parse_tag)]
     pub(crate) tag: Vec<(String, Option<String>)>,
+    /// Only runs whose server has this fact, and with this value if given (repeatable)
+    #[arg(long, help_heading = TYPED_ONLY[0], value_name = "NAME[=VALUE]", value_parser = parse_tag)]
+    pub(crate) fact: Vec<(String, Option<String>)>,
     /// Only runs that started at this time or later: a date, a date with time (UTC unless it has an offset), or a time before now (2h, 7d)
     #[arg(long, help_heading = TYPED_ONLY[0], value_name = "TIME", value_parser = parse_instant)]
     pub(crate) since: Option<Timestamp>,
@@ -82,13 +85,27 @@ pub(crate) struct TagOptions {
     pub(crate) store: StoreOptions,
 }
 
-/// Which run, and the note
+/// What it is about, and the note
 #[derive(Debug, Args)]
 pub(crate) struct NoteOptions {
-    /// Start or end of the run id, or `last`
-    pub(crate) run: String,
+    /// Start or end of its id, or `last`; an experiment also by its name
+    #[arg(value_name = "ID")]
+    pub(crate) subject: String,
     /// Plain text; `-`: standard input
     pub(crate) text: String,
+    #[arg(long, value_name = "NAME", help_heading = TYPED_ONLY[1], help = "Who writes it [default: the user]")]
+    pub(crate) author: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// Which run, and why
+#[derive(Debug, Args)]
+pub(crate) struct AckOptions {
+    /// The first run of the new level: start or end of its id, or `last`
+    pub(crate) run: String,
+    /// Why the level changed
+    pub(crate) reason: String,
     #[arg(long, value_name = "NAME", help_heading = TYPED_ONLY[1], help = "Who writes it [default: the user]")]
     pub(crate) author: Option<String>,
     #[command(flatten)]

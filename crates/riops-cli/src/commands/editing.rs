@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use riops::plan::require_printable;
-use riops::report::{run_lines, runs_table};
+use riops::record::Note;
+use riops::report::{ACKNOWLEDGED, run_lines, runs_table};
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::text::one_line;
 
-use crate::args::runs::NoteOptions;
+use crate::args::runs::{AckOptions, NoteOptions};
 use crate::args::{RemoveOptions, TagOptions};
 use crate::failure::refuse;
 use crate::note::note_of;
@@ -51,16 +52,43 @@ pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
     ))
 }
 
-/// Adds a note to a run.
-pub(super) fn note(options: &NoteOptions, ui: Ui) -> Result<ExitCode> {
+/// Begins a new era of the history with a run.
+pub(super) fn acknowledge(options: &AckOptions, ui: Ui) -> Result<ExitCode> {
+    let note = note_of(&options.reason, options.author.as_deref())?;
+    let store = stored::open_existing(&options.store, ui)?;
+    let id = store.id(&options.run)?;
+    let reason = note.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let done = format!("{id}: a new era: {}\n", one_line(&reason));
+    store.tag(&id, &[(ACKNOWLEDGED.to_owned(), reason)].into(), &[])?;
+    store.edit_notes(&id, &|notes| notes.push(note.clone()))?;
+    crate::ui::print_done(&done)
+}
+
+/// What a note is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Run,
+    Experiment,
+}
+
+/// Adds a note to a run or an experiment.
+pub(super) fn note(subject: Subject, options: &NoteOptions, ui: Ui) -> Result<ExitCode> {
     let text = match options.text.as_str() {
         "-" => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
         text => text.to_owned(),
     };
     let note = note_of(&text, options.author.as_deref())?;
     let store = stored::open_existing(&options.store, ui)?;
-    let id = store.id(&options.run)?;
-    store.note(&id, &note)?;
+    let add = |notes: &mut Vec<Note>| notes.push(note.clone());
+    let id = if subject == Subject::Run {
+        let id = store.id(&options.subject)?;
+        store.edit_notes(&id, &add)?;
+        id
+    } else {
+        let id = store.experiment(&options.subject)?.id;
+        store.edit_experiment_notes(&id, &add)?;
+        id
+    };
     crate::ui::print_done(&format!("{id}: note by {}\n", one_line(&note.author)))
 }
 

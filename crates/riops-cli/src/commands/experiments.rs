@@ -3,17 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use riops::experiment::Study;
+use riops::experiment::{Experiment, Study};
 use riops::store::{self, ExperimentState, StoreError};
 use riops::units::text::one_line;
 
+use super::editing::{self, Subject};
 use crate::args::experiments::{Experiments, RemoveExperiment};
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::StudyOptions;
 use crate::experiment::bench::Servers;
 use crate::experiment::conductor::Conductor;
 use crate::experiment::results::Results;
-use crate::experiment::stored::{databases, definition, runs_of, trust_or_refuse};
+use crate::experiment::stored::{databases, trust_or_refuse};
 use crate::stored;
 use crate::terminal::confirm;
 use crate::ui::Ui;
@@ -27,17 +28,14 @@ pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
         }
         Experiments::Show { experiment, output, results, store } => {
             let store = stored::open_existing(store, ui)?;
-            let found = store.experiment(experiment)?;
-            let experiment = definition(&found)?;
-            let records = runs_of(store.as_ref(), &experiment)?;
-            let failures = serde_json::from_str(&found.state.failures)?;
-            let study = Study::load(experiment, records, failures);
+            let study = Study::stored(store.as_ref(), experiment)?;
             if study.finished.is_empty() {
                 ui.notice("no run has ended yet");
             }
             Results { form: output, options: results }.show(&study, ui)?;
             Ok(ExitCode::SUCCESS)
         }
+        Experiments::Note(options) => editing::note(Subject::Experiment, options, ui),
         Experiments::Rm(options) => remove(options, ui),
     }
 }
@@ -48,11 +46,11 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     let store = store::open_existing(&location, ui.interrupt)?
         .ok_or_else(|| StoreError::NoExperiments(location.to_string()))?;
     let found = store.experiment(&options.experiment)?;
-    let mut experiment = definition(&found)?;
+    let mut experiment = Experiment::of_stored(&found)?;
     let Some(lock) = store.lock_experiment(&found.id)? else {
         return Err(anyhow!("another riops process conducts the experiment {}", found.id));
     };
-    let runs = runs_of(store.as_ref(), &experiment)?;
+    let runs = experiment.runs_in(store.as_ref())?;
     let with = match (options.runs, runs.len()) {
         (_, 0) => String::new(),
         (true, count) => format!(" and its runs ({count})"),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use riops::experiment::GateVerdict;
 use riops::report::{self, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
@@ -10,7 +11,7 @@ use riops::units::text::json_text;
 
 use super::listing::filter;
 use crate::args::{FailOn, History, Output};
-use crate::failure::{BREACHED, refuse};
+use crate::failure::{BREACHED, FAILED, refuse};
 use crate::stored;
 use crate::ui::Ui;
 
@@ -33,10 +34,14 @@ pub(crate) fn run(options: &History, ui: Ui) -> Result<ExitCode> {
         each.explain(&record);
     }
     let text = match options.output {
-        Output::Text => crate::ui::text(&report::history_document(&series)),
+        Output::Text => crate::ui::text(&report::history_document(&series, options.gate)),
         Output::Json => json_text(&series)?,
     };
     crate::ui::print(&ui.given().complete(&text))?;
+    if options.gate {
+        let slower = series.iter().any(|each| each.verdict == GateVerdict::Slower);
+        return Ok(if slower { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
+    }
     let fails = options.fail_on.is_some_and(|what| has_changed(&series, what));
     Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
 }

@@ -52,6 +52,7 @@ pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
         workload: options.workload.clone(),
         label: options.label.clone(),
         tags: options.tag.clone(),
+        facts: options.fact.clone(),
         since: options.since,
         until: options.until,
         valid: match (options.valid, options.invalid) {

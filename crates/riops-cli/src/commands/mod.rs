@@ -8,6 +8,7 @@ mod doctor;
 mod editing;
 mod experiments;
 mod export;
+mod gallery;
 mod gate;
 mod generate;
 mod graph;
@@ -59,6 +60,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
         Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
         Command::Ab(options) => ab::run(&options, ui),
+        Command::Gallery(options) => gallery::run(&options, ui),
         Command::Gate(options) => gate::run(&options, ui),
         Command::Bisect(options) => bisect::run(&options, ui),
         Command::Verify { workload } => verify::run(&workload, ui),

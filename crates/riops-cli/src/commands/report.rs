@@ -6,14 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use riops::experiment::evaluation::StudyView;
-use riops::experiment::{Experiment, Study, tag};
+use riops::experiment::{Study, tag};
 use riops::record::Record;
 use riops::report::{self, experiment};
 use riops::store::Store;
 
 use crate::args::Report;
 use crate::experiment::results::{write_images, write_page};
-use crate::experiment::stored::runs_of;
 use crate::file;
 use crate::stored;
 use crate::ui::Ui;
@@ -84,11 +83,7 @@ fn experiment_of(
     let Ok(stored) = store.experiment(&id) else {
         return Ok(None);
     };
-    let experiment: Experiment = serde_json::from_str(&stored.definition)
-        .with_context(|| format!("cannot read the experiment {id}"))?;
-    let failures = serde_json::from_str(&stored.state.failures)?;
-    let records = runs_of(store, &experiment)?;
-    Ok(Some(experiment::view(&Study::load(experiment, records, failures))))
+    Ok(Some(experiment::view(&Study::stored(store, &stored.id)?)))
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::report;
 
+use super::editing::Subject;
 use super::graph::draw_stored;
 use super::run::run_existing_plan;
 use super::{editing, export, import, listing};
@@ -18,7 +19,8 @@ pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
     match action {
         Runs::List(options) => return listing::list(options, ui),
         Runs::Tag(options) => return editing::tag(options, ui),
-        Runs::Note(options) => return editing::note(options, ui),
+        Runs::Note(options) => return editing::note(Subject::Run, options, ui),
+        Runs::Ack(options) => return editing::acknowledge(options, ui),
         Runs::Rm(options) => return editing::remove(options, ui),
         Runs::Show { run, store, output, graph_options } => {
             let store = stored::open_existing(store, ui)?;

@@ -29,7 +29,7 @@ use crate::{stored, unstored};
 
 /// The machine or a server differs from that of the finished runs.
 #[derive(Debug)]
-struct Changed(Vec<String>);
+pub(super) struct Changed(pub(super) Vec<String>);
 
 impl fmt::Display for Changed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,13 +14,12 @@ use riops::units::Span;
 use riops::units::format::short_id;
 use riops::units::text::json_text;
 
-use super::bench::Servers;
+use super::bench::{Changed, Servers};
 use super::draft::{Defined, Draft};
 use super::follow::{divide, follow};
 use super::results::{Results, exit_code};
 use super::stored::{
-    databases, definition, needs_trust, require_agents, require_passwords, runs_of, same,
-    trust_or_refuse,
+    databases, needs_trust, require_agents, require_passwords, same, trust_or_refuse,
 };
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
@@ -72,17 +71,26 @@ impl Conductor<'_> {
             let study = Study::load(experiment, Vec::new(), Vec::new());
             return self.store_and_conduct(study, None, databases);
         };
-        let Experiment { id, created_at, seed, .. } = definition(&stored)?;
+        let Experiment { id, created_at, seed, .. } = Experiment::of_stored(&stored)?;
+        let again = experiment.clone();
         let experiment = Experiment { id, created_at, seed, ..experiment };
-        let mut records = runs_of(store.as_ref(), &experiment)?;
+        let mut records = experiment.runs_in(store.as_ref())?;
         // What failed may have been the machine.
         records.retain(|record| record.status != Status::Failed);
         let study = Study::load(experiment, records, Vec::new());
         let lock = store.lock_experiment(&stored.id)?;
         let lock = lock.ok_or_else(|| anyhow!("another riops process conducts {}", stored.id))?;
-        let state = (databases, stored.state);
+        let state = (databases.clone(), stored.state);
         let servers = Servers::new((store, location), (Some(lock), None), state, self.ui);
-        self.conduct(study, servers)
+        let found = self.conduct(study, servers);
+        let Err(Some(Changed(changes))) = found.as_ref().map_err(|error| error.downcast_ref())
+        else {
+            return found;
+        };
+        // The runs of another machine cannot be compared with those of this one.
+        self.ui.notice(&format!("measuring again, because this changed: {}", changes.join("; ")));
+        let study = Study::load(again, Vec::new(), Vec::new());
+        self.store_and_conduct(study, None, databases)
     }
 
     fn store_and_conduct(
@@ -105,6 +113,7 @@ impl Conductor<'_> {
             created_at: experiment.created_at,
             definition: serde_json::to_string(experiment)?,
             state: state.clone(),
+            notes: Vec::new(),
         })?;
         let rights = (Some(lock), membership);
         let servers = Servers::new((store, location), rights, (databases, state), self.ui);
@@ -131,7 +140,7 @@ impl Conductor<'_> {
                 self.ui.notice(&format!("the experiment {id} is complete"));
                 return Ok(ExitCode::SUCCESS);
             }
-            let mut experiment = definition(&stored)?;
+            let mut experiment = Experiment::of_stored(&stored)?;
             trust_or_refuse(&mut experiment, trust)?;
             require_agents(&experiment, membership.as_ref())?;
             let databases = databases(&mut experiment, target)?;
@@ -144,12 +153,12 @@ impl Conductor<'_> {
         };
         // Its state may have changed until it was locked.
         let mut stored = store.experiment(&id)?;
-        let mut experiment = definition(&stored)?;
+        let mut experiment = Experiment::of_stored(&stored)?;
         require_agents(&experiment, membership.as_ref())?;
         experiment.time_limit_s =
             time_limit.map(|limit| limit.0.as_secs_f64()).or(experiment.time_limit_s);
         let mut failures: Vec<Failure> = serde_json::from_str(&stored.state.failures)?;
-        let mut records = runs_of(store.as_ref(), &experiment)?;
+        let mut records = experiment.runs_in(store.as_ref())?;
         if options.retry_failed {
             failures.clear();
             stored.state.failures = ExperimentState::default().failures;

@@ -151,6 +151,7 @@ impl Draft {
             time_limit_s: self.time_limit_s,
             effect: self.effect.unwrap_or(EFFECT),
             agents: None,
+            notes: Vec::new(),
         };
         let is_search = self.search == Some(Search::Sessions);
         experiment.goal = goal(

@@ -41,6 +41,8 @@ pub(crate) struct GateFile {
     error: Option<String>,
     blocks_max: Option<u32>,
     repeat_disturbed: Option<u32>,
+    /// Pause between two runs.
+    cool_down: Option<Time>,
     pub(crate) time_limit: Option<Time>,
     #[serde(default)]
     pub(crate) inconclusive: Undecided,
@@ -159,6 +161,7 @@ impl GateFile {
             draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];
             draft.effect = Some(self.rules()?.effect);
             draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX).clamp(4, 100));
+            draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
             draft.gate = Some((of_each, self.repeat_disturbed.unwrap_or(REPEATS_MAX)));
             Ok(draft)
         };

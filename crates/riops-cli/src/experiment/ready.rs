@@ -7,10 +7,11 @@ macro_rules! ready {
     };
 }
 
-const READY: [(&str, &str); 8] = ready![
+const READY: [(&str, &str); 9] = ready![
     "cbc-clients",
     "compare-two-servers",
     "find-my-limit",
+    "instances",
     "load-methods",
     "oltp-nodes",
     "oltp-threads",

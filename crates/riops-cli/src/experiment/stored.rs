@@ -2,35 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result};
-use riops::experiment::{Experiment, tag};
+use anyhow::Result;
+use riops::experiment::Experiment;
 use riops::plan::Trust;
-use riops::record::Record;
-use riops::store::{Store, StoreError, StoredExperiment};
+use riops::store::{Store, StoredExperiment};
 
 use super::words::without_password;
 use crate::args::{TargetOptions, TrustOption};
 use crate::failure::refuse;
 use crate::fleet::Membership;
 
-/// Returns the stored runs of an experiment, oldest first.
-pub(crate) fn runs_of(store: &dyn Store, experiment: &Experiment) -> Result<Vec<Record>> {
-    match store.select(&format!("{}={}", tag::EXPERIMENT, experiment.id)) {
-        Ok(records) => Ok(records),
-        // Killed before its first run ended.
-        Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Returns the newest stored experiment that measures the same. Ids, times and seeds differ.
 pub(crate) fn same(store: &dyn Store, experiment: &Experiment) -> Result<Option<StoredExperiment>> {
     for known in store.experiments()?.into_iter().filter(|known| known.name == experiment.name) {
         let stored = store.experiment(&known.id)?;
-        let Ok(mut other) = definition(&stored) else { continue };
+        let Ok(mut other) = Experiment::of_stored(&stored) else { continue };
         let own = experiment.clone();
         (other.id, other.created_at, other.seed) = (own.id, own.created_at, own.seed);
-        other.time_limit_s = own.time_limit_s;
+        (other.time_limit_s, other.notes) = (own.time_limit_s, own.notes);
         for (other, own) in other.cells.iter_mut().zip(&own.cells) {
             (other.plan.seed, other.plan.trust) = (own.plan.seed, own.plan.trust);
         }
@@ -39,12 +28,6 @@ pub(crate) fn same(store: &dyn Store, experiment: &Experiment) -> Result<Option<
         }
     }
     Ok(None)
-}
-
-/// Returns the definition of a stored experiment.
-pub(crate) fn definition(stored: &StoredExperiment) -> Result<Experiment> {
-    serde_json::from_str(&stored.definition)
-        .with_context(|| format!("cannot read the experiment {}", stored.id))
 }
 
 /// Fails if another number of agents continues an experiment: its runs could not be compared.

@@ -9,6 +9,7 @@
 #[expect(dead_code, reason = "the integration tests use more of it")]
 #[path = "../integration/fixture.rs"]
 mod fixture;
+mod gallery;
 mod report;
 mod serve;
 

@@ -3,11 +3,12 @@
 //
 // RIOPS_BROWSER_DIR is the folder with node_modules; screenshots are written to its folder screenshots.
 import { openBrowser } from "./harness.mjs";
+import * as gallery from "./gallery.mjs";
 import * as report from "./report.mjs";
 import * as serve from "./serve.mjs";
 
 const [name, text] = process.argv.slice(2);
-const scenario = { ...report, ...serve }[name];
+const scenario = { ...gallery, ...report, ...serve }[name];
 if (!scenario) {
   console.error(`unknown scenario ${name}`);
   process.exit(2);

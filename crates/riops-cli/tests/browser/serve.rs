@@ -41,7 +41,7 @@ impl Drop for Dashboard {
 const NIGHTLY: u32 = 16;
 
 /// Stores the frozen records, and runs of one label whose rate drops by a tenth in the middle.
-fn filled(name: &str) -> (PathBuf, Vec<Record>) {
+pub(crate) fn filled(name: &str) -> (PathBuf, Vec<Record>) {
     let store = folder(&format!("browser-{name}")).join("runs.sqlite");
     let mut records: Vec<Record> =
         ["cbc", "load", "oltp", "ping", "point", "rows"].map(frozen).into();
@@ -77,6 +77,7 @@ fn each_page_of_the_dashboard_is_drawn_and_accessible() {
         { "name": "run", "path": run(5), "charts": 1 },
         { "name": "cbc", "path": run(0), "charts": 1 },
         { "name": "hostile", "path": run(hostile), "charts": 1 },
+        { "name": "experiments", "path": "/experiments", "charts": 0 },
         { "name": "history", "path": "/history?label=nightly", "charts": 1 },
         { "name": "no-history", "path": "/history", "charts": 0 },
     ]);

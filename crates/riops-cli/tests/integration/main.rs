@@ -28,6 +28,7 @@ mod fixture;
 mod fleet;
 mod fleet_experiment;
 mod fleet_network;
+mod gallery;
 mod gate;
 mod harness;
 mod help;

@@ -309,6 +309,50 @@ fn runs_change_only_with_allow_edit_and_only_by_forms_of_the_dashboard() {
 }
 
 #[test]
+fn experiments_have_pages_and_their_notes_are_edited() {
+    let database = database("serve_experiments");
+    let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 300ms -q";
+    database.riops(line).expect(0);
+    database.riops("experiments note last first --author ann").expect(0);
+    let dashboard = Dashboard::of(&database, "--allow-edit");
+    let list = dashboard.get("/experiments").body;
+    let id = list.split_once("/experiments&#x2f;").or(list.split_once("experiments&#x2f;"));
+    let id = id.unwrap().1.split('"').next().unwrap();
+    assert!(
+        list.contains("sweep ping") && list.contains("finished") && list.contains("first"),
+        "{list}"
+    );
+    let page = dashboard.get(&format!("/experiments/{id}"));
+    assert_eq!(page.status, 200);
+    assert!(
+        page.body.contains("ann: first") && page.body.contains("2 runs, all valid"),
+        "{}",
+        page.body
+    );
+    assert_eq!(dashboard.get("/experiments/none").status, 404);
+    let form = dashboard.get(&format!("/experiments/{id}/edit")).body;
+    let secret = form.split_once("name=\"secret\" value=\"").unwrap().1.split('"').next().unwrap();
+    let field = form.split_once("textarea name=\"note-").unwrap().1.split('"').next().unwrap();
+    let body = format!("secret={secret}&note-{field}=&new=second&author=ben");
+    let notes = format!("/experiments/{id}/notes");
+    assert_eq!(dashboard.post(&notes, "", "new=second").status, 403, "without the secret");
+    assert_eq!(dashboard.post(&notes, "", &body).status, 303);
+    let page = dashboard.get(&format!("/experiments/{id}")).body;
+    assert!(page.contains("ben: second") && !page.contains("ann: first"), "{page}");
+    // A run of it, and its note.
+    let run = dashboard.json("/api/runs")[0]["id"].as_str().unwrap().to_owned();
+    assert!(
+        dashboard.get(&format!("/runs/{run}")).body.contains(&format!("experiments&#x2f;{id}"))
+    );
+    let body = format!("secret={secret}&new=a+hypothesis");
+    assert_eq!(dashboard.post(&format!("/runs/{run}/notes"), "", &body).status, 303);
+    assert_eq!(dashboard.json("/api/runs")[0]["note"], "a hypothesis");
+    database.riops("experiments list").expect(0).stdout_contains("second");
+    let reader = Dashboard::of(&database, "");
+    assert_eq!(reader.post(&notes, "", &body).status, 403);
+}
+
+#[test]
 fn a_run_in_progress_streams_its_points_and_ends_with_the_stored_run() {
     let database = database("serve_live");
     let dashboard = Dashboard::of(&database, "");

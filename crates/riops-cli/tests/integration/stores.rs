@@ -26,6 +26,7 @@ on_both_backends! {
     lists_with_filters_order_and_limit
     changes_tags_and_label_in_the_table_and_in_the_record
     removes_a_run_from_all_tables
+    notes_are_changed_and_facts_select_runs
     stores_the_latest_limits_of_a_device_by_its_identity
     refuses_a_newer_store_without_changing_it
     several_riops_create_and_write_the_store_at_once
@@ -409,7 +410,48 @@ fn experiment(number: u32, name: &str) -> StoredExperiment {
         created_at: record.started_at,
         definition: "{\"name\": \"ä\\tb\"}".to_owned(),
         state: ExperimentState::default(),
+        notes: Vec::new(),
     }
+}
+
+fn notes_are_changed_and_facts_select_runs(place: &Place) {
+    let store = place.open();
+    let mut runs = [record(1), record(2)];
+    for (run, instance) in runs.iter_mut().zip(["small", "large"]) {
+        run.plan.facts.insert("instance".to_owned(), instance.to_owned());
+        store.save(run).unwrap();
+    }
+    let listed = |key: &str, value: Option<&str>| -> Vec<String> {
+        let facts = vec![(key.to_owned(), value.map(str::to_owned))];
+        let runs = store.list(&RunFilter { facts, ..RunFilter::default() }).unwrap();
+        runs.into_iter().map(|run| run.id).collect()
+    };
+    assert_eq!(listed("instance", Some("large")), [runs[1].id.to_string()]);
+    assert_eq!((listed("instance", None).len(), listed("vcpu", None).len()), (2, 0));
+    let note = |text: &str| riops::record::Note::new(text, "ann".to_owned()).unwrap();
+    let id = runs[0].id.to_string();
+    let (one, two) = (note("one\nmore"), note("two"));
+    store.edit_notes(&id, &|notes| notes.extend([one.clone(), two.clone()])).unwrap();
+    let line = || {
+        store
+            .list(&RunFilter::default())
+            .unwrap()
+            .into_iter()
+            .find(|run| run.id == id)
+            .unwrap()
+            .note
+    };
+    assert_eq!(line().as_deref(), Some("two"));
+    store.edit_notes(&id, &|notes| drop(notes.pop())).unwrap();
+    assert_eq!(line().as_deref(), Some("one"));
+    assert_eq!(store.find(&id).unwrap().notes, std::slice::from_ref(&one));
+    let of = experiment(1, "noted");
+    store.save_experiment(&of).unwrap();
+    store.edit_experiment_notes(&of.id, &|notes| notes.push(one.clone())).unwrap();
+    store.update_experiment(&of.id, &ExperimentState::default()).unwrap();
+    assert_eq!(store.experiment("noted").unwrap().notes, std::slice::from_ref(&one));
+    assert_eq!(store.experiments().unwrap()[0].notes, [one]);
+    assert!(store.edit_experiment_notes("none", &|_| {}).is_err());
 }
 
 fn finds_experiments_by_name_and_id(place: &Place) {
@@ -511,6 +553,8 @@ fn a_store_of_the_previous_version_keeps_its_runs_and_gets_experiments(place: &P
     store.save(&record(1)).unwrap();
     drop(store);
     place.sql("drop table experiments");
+    place.sql("drop table facts");
+    place.sql("alter table runs drop column note");
     place.sql("alter table runs drop column marks");
     for table in ["stages", "operations", "runs"] {
         for kind in ["service", "response"] {

@@ -15,6 +15,11 @@ pub(crate) const LIST: &[Place] = &[
         "in the directory of a build, whose name has the commit and the hash of the command",
     ),
     (
+        "crates/riops-cli/src/site.rs",
+        &[("remove_file", 1)],
+        "pages that the manifest of the gallery names, below its folder",
+    ),
+    (
         "crates/riops-cli/src/title.rs",
         &[(".exec()", 1)],
         "executes riops itself, to hide a password",

@@ -107,6 +107,22 @@ const riops = (() => {
     }
     ctx.restore();
   };
+  // A value for each combination of two settings, as a shade and a number where there is room for it.
+  const grid = chart => plot => {
+    const { ctx } = plot, ratio = devicePixelRatio, shade = heat(), values = chart.cells.map(cell => cell[2]);
+    const least = Math.min(...values), span = Math.max(...values) - least;
+    ctx.save(); ctx.textAlign = "center"; ctx.textBaseline = "middle"; ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    for (const [column, row, value] of chart.cells) {
+      const left = plot.valToPos(column - 0.5, "x", true), right = plot.valToPos(column + 0.5, "x", true);
+      const top = plot.valToPos(row + 0.5, "y", true), bottom = plot.valToPos(row - 0.5, "y", true);
+      const fill = shade(span ? (value - least) / span : 0.5), label = ticks(value, chart.unit);
+      ctx.fillStyle = fill; ctx.fillRect(left + ratio, top + ratio, right - left - 2 * ratio, bottom - top - 2 * ratio);
+      const light = fill.match(/\d+/g).reduce((sum, part, at) => sum + part * [0.299, 0.587, 0.114][at], 0) > 140;
+      ctx.fillStyle = light ? "#111" : "#fff";
+      if (ctx.measureText(label).width < right - left - 6 * ratio && bottom - top > 12 * ratio) ctx.fillText(label, (left + right) / 2, (top + bottom) / 2);
+    }
+    ctx.restore();
+  };
   const dots = chart => plot => {
     const { ctx, bbox } = plot, size = (chart.points.length > 4000 ? 2 : 3) * devicePixelRatio;
     const colors = Array.from({ length: 8 }, (_, number) => seriesColor(number));
@@ -207,6 +223,7 @@ const riops = (() => {
   function options(chart, place) {
     const hooks = [];
     if (chart.kind === "heatmap") hooks.push(cells(chart));
+    if (chart.kind === "grid") hooks.push(grid(chart));
     if (chart.kind === "dots") hooks.push(dots(chart));
     if (chart.kind === "points") hooks.push(estimates(chart));
     hooks.push(marks(chart));
@@ -222,6 +239,17 @@ const riops = (() => {
       x.filter = (plot, splits) => splits;
       if (chart.names) x.values = (plot, splits) => splits.map(value => chart.names[chart.ticks.indexOf(value)]);
     }
+    const y = axis("y", chart.y, {
+      gap: 5, space: 30,
+      size: (plot, values) => Math.max(34, ...(values || []).map(value => 11 + 7 * (value || "").length)),
+    });
+    if (chart.kind === "grid") {
+      for (const [each, names] of [[x, chart.columns], [y, chart.rows]]) {
+        Object.assign(each, { splits: () => names.map((name, at) => at), filter: (plot, splits) => splits, values: (plot, splits) => splits.map(at => names[at]), grid: { show: false } });
+      }
+      // Here the title names no axis.
+      Object.assign(x, { label: chart.x.label, labelSize: 20 }); y.label = chart.y.label;
+    }
     if (chart.x.scale === "nines") {
       x.splits = (plot, at, low, high) => Array.from({ length: Math.floor(high) + 1 }, (_, nines) => nines);
     }
@@ -231,10 +259,7 @@ const riops = (() => {
         x: { time: false, distr: chart.x.scale === "log" ? 3 : 1, range: xRange(chart, xs) },
         y: { distr: chart.y.scale === "log" ? 3 : 1, range: yRange(chart.y) },
       },
-      axes: [x, axis("y", chart.y, {
-        gap: 5, space: 30,
-        size: (plot, values) => Math.max(34, ...(values || []).map(value => 11 + 7 * (value || "").length)),
-      })],
+      axes: [x, y],
       padding: [chart.marks ? 18 : 8, 30, 0, 0],
       legend: { show: chart.kind === "lines" || chart.kind === "points", markers: { width: 0, fill: (plot, number) => seriesColor(number - 1) } },
       cursor: { drag: { x: true, y: false }, y: false, points: { size: 6 }, sync: chart.sync ? { key: chart.sync } : undefined },

@@ -87,6 +87,8 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         blocks_max: settings.blocks_max,
         seed: study.experiment.seed,
         one_sided: settings.one_sided,
+        // Of a gate of many short runs, each look has a share of the error that can show something.
+        blocks_step: if settings.one_sided { (settings.blocks_max / 8).max(2) } else { 2 },
         ..SequentialSettings::default()
     };
     let number = sequential.look_after(block)?;

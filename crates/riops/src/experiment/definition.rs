@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
+use crate::record::Note;
 
 /// A planned set of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct Experiment {
     /// Number of the agents of the fleet that measures each run; absent: one client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
+    /// What people wrote about it. It is stored beside the definition, which does not change.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
 }
 
 impl Experiment {

@@ -26,6 +26,7 @@ mod reset;
 mod reset_error;
 mod saturation;
 pub mod search;
+mod stored;
 mod strategy;
 mod task;
 

@@ -257,6 +257,13 @@ fn successes_per_s(stage: &StageRecord) -> Option<f64> {
 }
 
 impl Figure {
+    /// The figures that need facts about the server.
+    pub const OF_FACTS: [Self; 3] = [
+        Self::PricePerMillionTransactions,
+        Self::TransactionsPerPrice,
+        Self::TransactionsPerSPerVcpu,
+    ];
+
     /// Returns the percentiles that comparisons and histories show.
     pub fn compared_percentiles() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|figure| figure.entry().is_compared)

@@ -87,7 +87,7 @@ pub use live::{
 pub use machine::{MachineFacts, Memory, NetworkUse, Pressure, ReadBytes};
 pub use mix::MixRecord;
 pub use neighbors::{NeighborProcess, Neighbors};
-pub use note::Note;
+pub use note::{Note, NoteError};
 pub use observed::{CountRecord, ObservedRecord};
 pub use operation::{Effects, OperationRecord, TableEffects};
 pub use probes::{Blocker, OtherSessions, ProbePoint, Sampled, ServerProgress, WaitShare};

@@ -11,6 +11,7 @@ pub mod export;
 mod flame;
 mod form;
 mod forms;
+mod gallery;
 mod glossary;
 mod histogram;
 mod imported;
@@ -34,6 +35,7 @@ pub use compat::pgio_sessions;
 pub use document::{Badge, Document, Fact, Findings, Headline, Lines, Tone};
 pub use form::{Extras, Form, FormError, Stream};
 pub use forms::{FORMS, form, forms_for};
+pub use gallery::{Gallery, GalleryError, SiteFile};
 pub use glossary::glossary_text;
 pub use histogram::Scale;
 pub use live::LiveView;
@@ -54,10 +56,13 @@ pub use subjects::comparison::{comparison, comparison_of};
 pub use subjects::dataset::{checks_text, dropped_text, prepared_text, warmed_text};
 pub use subjects::doctor::{calibration_document, diagnosis_document, disk_document};
 pub use subjects::experiment;
-pub use subjects::experiments::{experiments_text, plan_text, start_line, time_left};
+pub use subjects::experiments::{
+    experiments_table, experiments_text, plan_text, start_line, time_left,
+};
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
 pub use subjects::history::{
-    HistoryChange, HistoryPoint, HistorySeries, history, history_document, history_figures,
+    ACKNOWLEDGED, HistoryChange, HistoryPoint, HistorySeries, history, history_chart,
+    history_document, history_figures, history_summary,
 };
 pub use subjects::repeats::{repeat_line, repeats_document};
 pub use subjects::run::page::{charts, html, html_in, markdown, title};

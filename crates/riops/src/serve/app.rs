@@ -18,9 +18,10 @@ use crate::report::{Delivery, Layout, Link, environment};
 /// Live views that are open at the same time, over all clients.
 const STREAMS_MAX: usize = 32;
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("serve.html", include_str!("../../assets/serve/serve.html")),
     ("list.html", include_str!("../../assets/serve/list.html")),
+    ("experiments.html", include_str!("../../assets/serve/experiments.html")),
     ("history.html", include_str!("../../assets/serve/history.html")),
     ("live.html", include_str!("../../assets/serve/live.html")),
     ("edit.html", include_str!("../../assets/serve/edit.html")),
@@ -47,6 +48,7 @@ pub(super) type Shared = State<Arc<App>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Runs,
+    Experiments,
     History,
     Other,
 }
@@ -120,7 +122,11 @@ pub(super) fn layout(title: impl Into<String>, place: Place) -> Layout {
         current: place == its_place,
     };
     let mut layout = Layout::new(title, Delivery::Linked);
-    layout.nav = vec![link("Runs", "/", Place::Runs), link("History", "/history", Place::History)];
+    layout.nav = vec![
+        link("Runs", "/", Place::Runs),
+        link("Experiments", "/experiments", Place::Experiments),
+        link("History", "/history", Place::History),
+    ];
     layout
 }
 

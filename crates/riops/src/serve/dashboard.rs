@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::feed::Feed;
 use super::listen::ListenAddress;
 use super::metrics::require_token;
-use super::pages::{compare, edit, history, list, live, run};
+use super::pages::{compare, edit, experiments, history, list, live, run};
 use super::stored::{OpenStore, Stored};
 use super::token::{Token, derived, random_text};
 use super::{api, assets, server, stream};
@@ -118,6 +118,11 @@ fn router(app: Arc<App>) -> Router {
         .route("/runs/{id}/label", post(edit::label))
         .route("/runs/{id}/tags", post(edit::tags))
         .route("/runs/{id}/remove", post(edit::remove))
+        .route("/runs/{id}/notes", post(edit::notes))
+        .route("/experiments", get(experiments::list))
+        .route("/experiments/{id}", get(experiments::page))
+        .route("/experiments/{id}/edit", get(edit::experiment_form))
+        .route("/experiments/{id}/notes", post(edit::experiment_notes))
         .route("/compare", get(compare::compare))
         .route("/history", get(history::history))
         .route("/live/{id}", get(live::live))

@@ -43,6 +43,12 @@ impl Query {
         self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the pairs whose name starts with this text.
+    pub(super) fn named(&self, start: &str) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter().filter(move |(name, _)| name.starts_with(start));
+        pairs.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns the query without this name.
     pub(super) fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|(found, _)| found != name).cloned().collect())

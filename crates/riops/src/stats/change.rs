@@ -26,11 +26,16 @@ pub struct ChangeSettings {
     pub side_min: usize,
 }
 
+impl ChangeSettings {
+    /// Values on each side of a change by default.
+    pub const SIDE_MIN: usize = 6;
+}
+
 impl Default for ChangeSettings {
     /// The window is the default of Hunter. Its p-value of 0.001 is too large for a series that is examined every night:
     /// with these values, at most 5 % of unchanged series have a change on any of 100 nights (see `simulations`).
     fn default() -> Self {
-        Self { window: 50, p_max: 0.0001, change_min: 0.02, side_min: 6 }
+        Self { window: 50, p_max: 0.0001, change_min: 0.02, side_min: Self::SIDE_MIN }
     }
 }
 

@@ -8,8 +8,8 @@ use super::error::StoreError;
 use super::value::{Fields, fields, optional_fields, time_text};
 use crate::figure::{STATISTICS, Statistic, Value};
 use crate::record::{
-    AccessRecord, Check, ErrorEntry, LatencyKind, LatencySummary, OperationRecord, Point, Record,
-    StageRecord,
+    AccessRecord, Check, ErrorEntry, LatencyKind, LatencySummary, Note, OperationRecord, Point,
+    Record, StageRecord,
 };
 use crate::units::percent;
 
@@ -20,8 +20,8 @@ const DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_all.sql"
 const DELETE_DEVICE_LIMITS: &str = include_str!("../../sql/store/device_limits_delete.sql");
 
 /// The tables with rows for one run, besides `runs` and `records`.
-const DERIVED: [&str; 7] =
-    ["stages", "operations", "series", "errors", "accesses", "checks", "tags"];
+const DERIVED: [&str; 8] =
+    ["stages", "operations", "series", "errors", "accesses", "checks", "tags", "facts"];
 
 /// Inserts a record and everything that is derived from it.
 pub(super) fn insert(
@@ -47,11 +47,12 @@ fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Resul
         (1..).zip(&record.accesses).map(|(at, each)| access(id, at, each)).collect(),
         (1..).zip(&record.checks).map(|(at, each)| check(id, at, each)).collect(),
         record.tags.iter().map(|(key, value)| tag(id, key, value)).collect(),
+        record.plan.facts.iter().map(|(key, value)| tag(id, key, value)).collect(),
     ];
     DERIVED.into_iter().zip(rows).try_for_each(|(table, rows)| session.insert(table, &rows))
 }
 
-/// Returns the row of a tag.
+/// Returns the row of a tag, or of a fact.
 pub(super) fn tag(id: &str, key: &str, value: &str) -> Fields {
     fields! { run_id: id, key: key, value: value }
 }
@@ -174,6 +175,7 @@ fn run(id: &str, record: &Record) -> Fields {
         failure: &record.failure,
         valid: verdict.valid,
         marks: known(&record.marks().join(", ")),
+        note: Note::newest_line(&record.notes),
         reasons: lines(&verdict.reasons),
         warnings: lines(&warnings),
         riops_version: &client.riops_version,

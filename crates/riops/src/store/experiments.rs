@@ -9,6 +9,7 @@ use super::backend::{Session, first, id_by_part};
 use super::error::StoreError;
 use super::value::{Reader, columns, fields, time_text};
 use crate::figure::Value;
+use crate::record::Note;
 
 const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
 const IDS_BY_NAME: &str = include_str!("../../sql/store/experiment_ids_by_name.sql");
@@ -31,6 +32,8 @@ pub struct StoredExperiment {
     pub definition: String,
     /// What is known since.
     pub state: ExperimentState,
+    /// What people wrote about it.
+    pub notes: Vec<Note>,
 }
 
 /// The part of a stored experiment that changes.
@@ -66,6 +69,9 @@ columns! {
         pub finished_at: Option<Timestamp>,
         /// Number of its stored runs.
         pub runs: u64,
+        /// What people wrote about it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub notes: Vec<Note>,
     }
 }
 
@@ -100,7 +106,7 @@ pub(super) fn insert(
     if exists(session, &experiment.id)? {
         return Err(StoreError::ExperimentExists(experiment.id.clone()));
     }
-    let StoredExperiment { id, name, kind, created_at, definition, state } = experiment;
+    let StoredExperiment { id, name, kind, created_at, definition, state, notes: _ } = experiment;
     let row = fields! {
         id: id,
         name: name,
@@ -145,7 +151,8 @@ pub(super) fn find(
     let (id, name, kind, created_at) = (row.read()?, row.read()?, row.read()?, row.read()?);
     let (finished_at, definition) = (row.read()?, row.read()?);
     let state = ExperimentState { finished_at, failures: row.read()?, environment: row.read()? };
-    Ok(StoredExperiment { id, name, kind, created_at, definition, state })
+    let notes = row.read()?;
+    Ok(StoredExperiment { id, name, kind, created_at, definition, state, notes })
 }
 
 /// Returns all experiments, newest first.

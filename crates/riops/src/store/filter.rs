@@ -105,6 +105,8 @@ pub struct RunFilter {
     pub label: Option<String>,
     /// Tags with their value, or any value. A run must have all of them.
     pub tags: Vec<(String, Option<String>)>,
+    /// Facts about the server, in the same way.
+    pub facts: Vec<(String, Option<String>)>,
     /// Earliest start.
     pub since: Option<Timestamp>,
     /// Latest start, exclusive.

@@ -10,6 +10,9 @@ use super::summary::{RunSummary, StageSummary};
 use crate::record::{DiskLimit, Note, Record};
 use crate::run::History;
 
+/// A change of notes.
+pub type EditNotes<'a> = &'a dyn Fn(&mut Vec<Note>);
+
 /// Stored runs and device limits.
 ///
 /// A run is named by the start or the end of its id, or by `last`, wherever a parameter is called `run`.
@@ -78,11 +81,11 @@ pub trait Store: Send {
     /// As [`Self::find`].
     fn set_label(&self, run: &str, label: Option<&str>) -> Result<(), StoreError>;
 
-    /// Adds a note to a run.
+    /// Changes the notes of a run. The edit may be made again, if the store has to repeat its transaction.
     ///
     /// # Errors
     /// As [`Self::find`].
-    fn note(&self, run: &str, note: &Note) -> Result<(), StoreError>;
+    fn edit_notes(&self, run: &str, edit: EditNotes<'_>) -> Result<(), StoreError>;
 
     /// Removes a run.
     ///
@@ -119,6 +122,12 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError::ExperimentNotFound`] if there is none.
     fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError>;
+
+    /// Changes the notes of the experiment with this full id, in one transaction.
+    ///
+    /// # Errors
+    /// As [`Self::experiment`].
+    fn edit_experiment_notes(&self, id: &str, edit: EditNotes<'_>) -> Result<(), StoreError>;
 
     /// Removes the experiment with this full id. Its runs remain.
     ///

@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 9] = [
+pub(super) const STEPS: [Step; 10] = [
     sqlite_only(include_str!("../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../sql/store/0003_device_limit.sql")),
@@ -40,6 +40,11 @@ pub(super) const STEPS: [Step; 9] = [
         sqlite: include_str!("../../sql/store/0009_lower_bounds.sql"),
         postgresql: Some(include_str!("../../sql/store/0009_lower_bounds.postgresql.sql")),
         derives: false,
+    },
+    Step {
+        sqlite: include_str!("../../sql/store/0010_notes_and_facts.sql"),
+        postgresql: Some(include_str!("../../sql/store/0010_notes_and_facts.postgresql.sql")),
+        derives: true,
     },
 ];
 

@@ -24,7 +24,7 @@ pub use error::StoreError;
 pub use experiment_lock::ExperimentLock;
 pub use experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 pub use filter::{RunFilter, SORT_COLUMNS, Sort};
-pub use interface::{Store, all_runs};
+pub use interface::{EditNotes, Store, all_runs};
 pub use location::{StoreLocation, default_path};
 pub use open::{open, open_existing};
 pub use summary::{RunSummary, StageSummary};

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::experiments::{self, ExperimentState, ExperimentSummary, StoredExperiment};
 use super::filter::RunFilter;
-use super::interface::Store;
+use super::interface::{EditNotes, Store};
 use super::migrate::{migrate, require_current};
 use super::summary::{RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
@@ -27,6 +27,8 @@ const LAST: &str = include_str!("../../sql/store/last.sql");
 const IDS_BY_LABEL: &str = include_str!("../../sql/store/ids_by_label.sql");
 const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
+const UPDATE_NOTE: &str = include_str!("../../sql/store/note_update.sql");
+const UPDATE_EXPERIMENT_NOTES: &str = include_str!("../../sql/store/experiment_notes_update.sql");
 const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
 const DELETE_TAGS: &str = include_str!("../../sql/store/tags_delete.sql");
 const DELETE_EXPERIMENT: &str = include_str!("../../sql/store/experiment_delete.sql");
@@ -148,9 +150,11 @@ impl<B: Backend> SharedStore<B> {
             Value::from(filter.id.clone()),
         ];
         let mut conditions = String::new();
-        for (key, value) in &filter.tags {
+        let tags = filter.tags.iter().map(|tag| ("tags", tag));
+        for (table, (key, value)) in tags.chain(filter.facts.iter().map(|fact| ("facts", fact))) {
             let next = parameters.len() + 1;
             conditions += &LIST_TAG
+                .replace("{table}", table)
                 .replace("{key}", &format!("${next}"))
                 .replace("{value}", &format!("${}", next + 1));
             parameters.extend([key.clone().into(), value.clone().into()]);
@@ -295,10 +299,22 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
-    fn note(&self, run: &str, note: &Note) -> Result<(), StoreError> {
-        self.change(run, |_, record| {
-            record.notes.push(note.clone());
-            Ok(())
+    fn edit_notes(&self, run: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
+        self.change(run, |session, record| {
+            edit(&mut record.notes);
+            let line = Value::from(Note::newest_line(&record.notes));
+            session.query(UPDATE_NOTE, &[record.id.to_string().into(), line]).map(drop)
+        })
+    }
+
+    fn edit_experiment_notes(&self, id: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
+        let location = self.location();
+        self.write(|session| {
+            let mut notes = experiments::find(session, &location, id)?.notes;
+            edit(&mut notes);
+            let json = serde_json::to_string(&notes);
+            let json = json.map_err(|source| StoreError::Json { id: id.to_owned(), source })?;
+            session.query(UPDATE_EXPERIMENT_NOTES, &[id.into(), json.into()]).map(drop)
         })
     }
 

@@ -31,6 +31,9 @@ columns! {
         /// What the list shows beside the validity, separated by commas: `breached, disturbed`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub marks: Option<String>,
+        /// First line of the newest note.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub note: Option<String>,
         pub flavor: Option<String>,
         pub server_version: Option<String>,
         /// Flavor and version.

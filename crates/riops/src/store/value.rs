@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::error::StoreError;
 use crate::figure::Value;
+use crate::record::Note;
 
 /// The values of one row, with the names of their columns.
 pub(super) type Fields = Vec<(&'static str, Value)>;
@@ -140,6 +141,13 @@ impl Column for bool {
 impl Column for BTreeMap<String, String> {
     fn parse(text: Option<String>) -> Option<Self> {
         text.map_or_else(|| Some(Self::new()), |text| serde_json::from_str(&text).ok())
+    }
+}
+
+/// The notes of an experiment as JSON.
+impl Column for Vec<Note> {
+    fn parse(text: Option<String>) -> Option<Self> {
+        serde_json::from_str(&text?).ok()
     }
 }
 

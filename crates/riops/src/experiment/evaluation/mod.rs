@@ -25,6 +25,7 @@ pub use model::{
 use super::comparison::{Change, TimeChange, Topic, changes, marked, time_change};
 use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::figure::Figure;
+use crate::plan::facts::currency;
 use crate::record::{Record, StageRecord};
 use crate::stats::{Direction, Settings, of_best};
 use effects::effects;
@@ -92,6 +93,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         time: None,
         ab: None,
         notes: Vec::new(),
+        notes_of_people: study.experiment.notes.clone(),
     };
     compared(&mut view, experiment, &groups, &slots);
     match &experiment.goal {
@@ -102,7 +104,30 @@ pub fn evaluate(study: &Study) -> StudyView {
     view.improvement = improvement(&view);
     view.time = time(&view, experiment, &groups, &slots);
     view.notes = notes(&view, &groups);
+    without_currencies(&mut view, experiment);
     view
+}
+
+/// Removes the figures that depend on a price if the prices have different currencies: they cannot be compared.
+fn without_currencies(view: &mut StudyView, experiment: &Experiment) {
+    let of_cells = experiment.cells.iter().filter_map(|cell| currency(&cell.plan.facts));
+    let currencies: BTreeSet<&str> = of_cells.collect();
+    if currencies.len() < 2 {
+        return;
+    }
+    let is_price = |figure: Figure| {
+        matches!(figure, Figure::PricePerMillionTransactions | Figure::TransactionsPerPrice)
+    };
+    for cell in &mut view.cells {
+        let groups = cell.levels.iter_mut().map(|level| &mut level.group);
+        for stage in groups.chain([&mut cell.group]).flat_map(|group| &mut group.stages) {
+            stage.figures.retain(|found| !is_price(found.figure));
+        }
+    }
+    let names = currencies.iter().map(|name| if name.is_empty() { "none" } else { name });
+    let names = names.collect::<Vec<_>>().join(", ");
+    view.notes
+        .push(format!("the prices have different currencies ({names}), and are not compared"));
 }
 
 /// Adds what compares cells with each other.

@@ -6,6 +6,7 @@ use crate::experiment::Level;
 use crate::experiment::comparison::{Change, TimeChange};
 use crate::experiment::search::rate::{self, RateResult};
 use crate::figure::{Estimate, Figure};
+use crate::record::Note;
 use crate::stats::{Interval, Outcome, ScalingLaw};
 use crate::units::format::bounded;
 
@@ -75,6 +76,9 @@ pub struct StudyView {
     pub ab: Option<AbView>,
     /// What limits the conclusions.
     pub notes: Vec<String>,
+    /// What people wrote about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes_of_people: Vec<Note>,
 }
 
 /// What an experiment searches for.

@@ -28,6 +28,7 @@ pub(crate) fn sweep(cells: u32) -> Experiment {
         database: super::DatabaseChoice::default(),
         time_limit_s: None,
         agents: None,
+        notes: Vec::new(),
         effect: 0.02,
     }
 }

@@ -65,6 +65,17 @@ pub enum Content {
         /// Position, value and number of the session.
         points: Vec<(f64, f64, u32)>,
     },
+    /// A value for each combination of two settings. The axes have a range: a position is the place of its name.
+    Grid {
+        /// Names of the columns, from the left.
+        columns: Vec<String>,
+        /// Names of the rows, from the bottom.
+        rows: Vec<String>,
+        /// Column, row and value of each cell that was measured.
+        cells: Vec<(usize, usize, f64)>,
+        /// Unit of the values.
+        unit: Unit,
+    },
     /// Estimates with their intervals. The axes have a range.
     Points {
         /// The positions with a name or a value on the horizontal axis; those of the scale if empty.

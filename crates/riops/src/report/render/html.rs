@@ -32,6 +32,9 @@ const FINDINGS: &str = include_str!("../../../assets/page/findings.html");
 /// The `Content-Security-Policy` header of linked pages.
 pub const LINKED_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The policy of pages that are files beside their assets, also without a server.
+const FILES_POLICY: &str = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; form-action 'none'";
+
 /// A file that linked pages load from `/assets/`.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
@@ -62,7 +65,6 @@ pub enum Delivery {
 /// The style and the scripts of a page that is one file.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Inline {
-    policy: &'static str,
     style: &'static str,
     scripts: [&'static str; 2],
 }
@@ -85,21 +87,38 @@ pub struct Layout {
     pub title: String,
     /// Links in the head of the page.
     pub nav: Vec<Link>,
+    /// The commands that import and repeat what the page shows, in its foot.
+    pub reproduce: Option<String>,
     version: &'static str,
     inline: Option<Inline>,
+    /// Policy of a page that is a file.
+    policy: Option<&'static str>,
+    /// Folder of the files of the page.
+    assets: String,
 }
 
 impl Layout {
     /// Returns the frame of a page without links to other pages.
     #[must_use]
     pub fn new(title: impl Into<String>, delivery: Delivery) -> Self {
-        let inline = Inline { policy: inline_policy(), style: STYLE, scripts: [UPLOT, CHARTS] };
+        let inline = Inline { style: STYLE, scripts: [UPLOT, CHARTS] };
+        let is_inline = delivery == Delivery::Inline;
         Self {
             title: title.into(),
             nav: Vec::new(),
+            reproduce: None,
             version: env!("CARGO_PKG_VERSION"),
-            inline: (delivery == Delivery::Inline).then_some(inline),
+            inline: is_inline.then_some(inline),
+            policy: is_inline.then(inline_policy),
+            assets: "/assets/".to_owned(),
         }
+    }
+
+    /// Returns the frame of a page that is a file beside its assets: `root` is the way to the folder with `assets`.
+    #[must_use]
+    pub fn beside(title: impl Into<String>, root: &str) -> Self {
+        let assets = format!("{root}assets/");
+        Self { policy: Some(FILES_POLICY), assets, ..Self::new(title, Delivery::Linked) }
     }
 }
 

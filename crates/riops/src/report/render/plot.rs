@@ -5,6 +5,7 @@ use crate::report::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit,
 };
 use crate::report::render::fill::{columns as width_of, fill};
+use crate::report::render::table::table_lines;
 use crate::units::format::{duration_us, rate};
 
 /// Rows of the grid.
@@ -15,13 +16,17 @@ const COLUMNS_MAX: usize = 96;
 const LABEL_COLUMNS: usize = 8;
 /// Maximum number of bars.
 const BARS_MAX: usize = 16;
+/// Shades of a heat map.
+const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 /// Dots of the series.
 const DOTS: [char; 8] = ['●', '■', '▲', '◆', '○', '□', '△', '◇'];
 
 /// Returns the lines of a chart with at most `width` columns; empty for charts of other kinds.
 pub(in crate::report) fn lines(chart: &Chart, width: usize) -> Vec<String> {
-    let Content::Points { ticks, names, series } = &chart.plot.content else {
-        return Vec::new();
+    let (ticks, names, series) = match &chart.plot.content {
+        Content::Points { ticks, names, series } => (ticks, names, series),
+        Content::Grid { cells, .. } => return shades(chart, cells, width),
+        _ => return Vec::new(),
     };
     if series.iter().all(|each| each.style == PointStyle::Bars) {
         return bars(&chart.plot.y, ticks, names, series, width);
@@ -61,6 +66,27 @@ pub(in crate::report) fn lines(chart: &Chart, width: usize) -> Vec<String> {
         lines.push(format!("{:pad$}{line}", "", pad = LABEL_COLUMNS + 2));
     }
     lines
+}
+
+/// The table of a heat map with a shade before each value, the highest row first as on the axis.
+fn shades(chart: &Chart, cells: &[(usize, usize, f64)], width: usize) -> Vec<String> {
+    let Some(table) = &chart.table else {
+        return Vec::new();
+    };
+    let values = || cells.iter().map(|cell| cell.2);
+    let least = values().fold(f64::INFINITY, f64::min);
+    let span = values().fold(f64::NEG_INFINITY, f64::max) - least;
+    let mut table = table.clone();
+    for &(column, row, value) in cells {
+        let share = if span > 0.0 { (value - least) / span } else { 0.5 };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 3")]
+        let sign = SHADES.get((share * 3.99) as usize).copied().unwrap_or_default();
+        if let Some(cell) = table.rows.get_mut(row).and_then(|row| row.get_mut(column + 1)) {
+            *cell = format!("{sign} {}", cell.text()).into();
+        }
+    }
+    table.rows.reverse();
+    table_lines(&table, width)
 }
 
 /// What the signs mean.

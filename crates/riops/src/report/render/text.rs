@@ -114,8 +114,13 @@ impl Writer {
             }
             return;
         }
+        // A long label is above its text.
+        let is_long = columns(label) >= LABEL_COLUMNS;
+        if is_long {
+            self.push(&format!("{:INDENT$}{label}", ""));
+        }
         for (position, line) in lines.iter().enumerate() {
-            let label = if position == 0 { label } else { "" };
+            let label = if position == 0 && !is_long { label } else { "" };
             self.toned(&format!("{:INDENT$}{label:<LABEL_COLUMNS$}", ""), line, tone);
         }
     }

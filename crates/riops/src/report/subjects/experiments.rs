@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::experiment::{Between, Experiment, Goal, Remaining, Reset, Search, Study, remaining};
+use crate::record::Note;
 use crate::report::render::table::table_lines;
-use crate::report::table::{Entry, Table, number, word};
+use crate::report::table::{Cell, Entry, Table, number, word};
 use crate::store::ExperimentSummary;
 use crate::units::Span;
 use crate::units::format::{count, short_id, to_the_minute};
@@ -98,11 +99,19 @@ fn rules(experiment: &Experiment) -> Vec<String> {
     rules.into_iter().flatten().collect()
 }
 
-/// Returns a table of stored experiments.
+/// Returns the stored experiments in lines.
 #[must_use]
 pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> String {
-    let entries: [Entry<&ExperimentSummary>; 6] = [
-        (word("id"), |each| short_id(&each.id).into()),
+    table_lines(&experiments_table(experiments), columns).join("\n") + "\n"
+}
+
+/// Returns a table of stored experiments. The ids are links to the pages of the dashboard.
+#[must_use]
+pub fn experiments_table(experiments: &[ExperimentSummary]) -> Table {
+    let entries: [Entry<&ExperimentSummary>; 7] = [
+        (word("id"), |each| {
+            Cell::from(short_id(&each.id)).with_link(format!("/experiments/{}", each.id))
+        }),
         (word("created"), |each| to_the_minute(&each.created_at.to_string()).into()),
         (word("kind"), |each| each.kind.as_str().into()),
         (word("name"), |each| each.name.as_str().into()),
@@ -110,8 +119,9 @@ pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> St
         (word("state"), |each| {
             if each.finished_at.is_some() { "finished".into() } else { "unfinished".into() }
         }),
+        (word("note"), |each| Note::newest_line(&each.notes).unwrap_or_default().into()),
     ];
-    table_lines(&Table::of("", experiments, entries), columns).join("\n") + "\n"
+    Table::of("experiments", experiments, entries)
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn change((_, row): &Entry<'_>) -> Cell {
     ratio.or((base > 0.0).then(|| head / base)).map(change_text).into()
 }
 
-fn title_of(verdict: GateVerdict) -> &'static str {
+pub(in crate::report) fn title_of(verdict: GateVerdict) -> &'static str {
     match verdict {
         GateVerdict::NotSlower => "not slower",
         GateVerdict::Inconclusive => "INCONCLUSIVE",
@@ -106,7 +106,7 @@ fn title_of(verdict: GateVerdict) -> &'static str {
     }
 }
 
-fn tone(verdict: GateVerdict) -> Tone {
+pub(in crate::report) fn tone(verdict: GateVerdict) -> Tone {
     match verdict {
         GateVerdict::NotSlower => Tone::Good,
         GateVerdict::Inconclusive => Tone::Warn,

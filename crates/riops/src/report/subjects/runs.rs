@@ -12,7 +12,7 @@ use crate::report::render::table::{table_columns, table_lines};
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::store::{RunSummary, Sort, StageSummary};
 use crate::units::format::{bounded, count, duration_us, rate, short_id, to_the_minute};
-use crate::units::text::{json, json_text};
+use crate::units::text::{json, json_text, shortened};
 
 /// One line of the list: a run, or one of its stages.
 #[derive(Debug, Clone, Copy)]
@@ -56,12 +56,15 @@ pub fn run_lines<'a>(
     lines
 }
 
+/// Characters of a note in the list.
+const NOTE_MAX: usize = 40;
+
 /// A column of the list. The columns with `true` describe a run and not its result: what all lines have in common is
 /// shown once if the table is too wide.
 type Entry = (Column, bool, fn(&RunLine<'_>) -> Cell);
 
 /// The columns of the list. Without a rate in any run, all latencies are service times.
-fn entries(has_response: bool) -> [Entry; 20] {
+fn entries(has_response: bool) -> [Entry; 21] {
     [
         (word("id"), false, |line| short_id(&line.run.id).into()),
         (word("started (UTC)"), false, |line| to_the_minute(&line.run.started_at).into()),
@@ -100,6 +103,10 @@ fn entries(has_response: bool) -> [Entry; 20] {
         (word("label"), true, |line| line.run.label.clone().unwrap_or_default().into()),
         (word("tags"), true, |line| tags(line.run).into()),
         (word("server"), true, |line| line.run.server.as_str().into()),
+        (word("note"), true, |line| {
+            let note = line.run.note.as_deref().unwrap_or_default();
+            shortened(note, NOTE_MAX).into()
+        }),
     ]
 }
 

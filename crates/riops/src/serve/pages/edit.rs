@@ -1,4 +1,4 @@
-//! Changes of stored runs by forms: label, tags, removal. Only with `--allow-edit`.
+//! Changes of stored runs and experiments by forms: label, tags, notes, removal. Only with `--allow-edit`.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use super::super::failure::Failure;
 use super::super::query::Query;
 use super::super::token::are_equal;
 use crate::plan::require_printable;
+use crate::record::{Note, NoteError};
 
 const READ_ONLY: &str = "the dashboard is read-only: start it with --allow-edit";
 const OTHER_FORM: &str =
@@ -22,12 +23,35 @@ const TAGS_MAX: usize = 100;
 /// The values of `edit.html`.
 #[derive(Serialize)]
 struct Form<'a> {
+    /// `runs` or `experiments`, as in addresses.
+    kind: &'static str,
     id: String,
     title: String,
     label: String,
     /// A tag in each line.
     tags: String,
+    notes: Vec<NoteField>,
     secret: &'a str,
+}
+
+/// A note in a form.
+#[derive(Serialize)]
+struct NoteField {
+    /// Name of its field.
+    name: String,
+    label: String,
+    text: String,
+}
+
+impl NoteField {
+    fn of(note: &Note) -> Self {
+        let label = format!("{} {}", note.at.strftime("%F %H:%M"), note.author);
+        Self { name: Self::name(note), label, text: note.text.clone() }
+    }
+
+    fn name(note: &Note) -> String {
+        format!("note-{}", note.at)
+    }
 }
 
 /// The forms for a run.
@@ -39,6 +63,8 @@ pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -
         let tags: Vec<String> =
             record.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let form = Form {
+            kind: "runs",
+            notes: record.notes.iter().map(NoteField::of).collect(),
             id: record.id.to_string(),
             title: record.workload,
             label: record.label.unwrap_or_default(),
@@ -46,6 +72,29 @@ pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -
             secret,
         };
         app.page("edit.html", layout("riops: edit a run", Place::Other), form)
+    };
+    app.answer(answer.await)
+}
+
+/// The form for an experiment.
+pub(in crate::serve) async fn experiment_form(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Response {
+    let answer = async {
+        let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
+        let found = app.stored.with(move |store| Ok(store.experiment(&id)?)).await?;
+        let found = found.ok_or(Failure::NoRuns)?;
+        let form = Form {
+            kind: "experiments",
+            notes: found.notes.iter().map(NoteField::of).collect(),
+            id: found.id,
+            title: found.name,
+            label: String::new(),
+            tags: String::new(),
+            secret,
+        };
+        app.page("edit.html", layout("riops: edit an experiment", Place::Other), form)
     };
     app.answer(answer.await)
 }
@@ -103,6 +152,71 @@ pub(in crate::serve) async fn tags(
     app.answer(answer.await)
 }
 
+/// Changes the notes of a run, and adds one.
+pub(in crate::serve) async fn notes(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        let edit = notes_of(&fields(&app, &body)?)?;
+        let changed = app.stored.with(move |store| {
+            let id = store.id(&id)?;
+            store.edit_notes(&id, &edit)?;
+            Ok(id)
+        });
+        let id = changed.await?.ok_or(Failure::NoRuns)?;
+        Ok(see_other(&format!("/runs/{id}")))
+    };
+    app.answer(answer.await)
+}
+
+/// Changes the notes of an experiment, and adds one.
+pub(in crate::serve) async fn experiment_notes(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response {
+    let answer = async {
+        let edit = notes_of(&fields(&app, &body)?)?;
+        let changed = app.stored.with(move |store| {
+            let id = store.experiment(&id)?.id;
+            store.edit_experiment_notes(&id, &edit)?;
+            Ok(id)
+        });
+        let id = changed.await?.ok_or(Failure::NoRuns)?;
+        Ok(see_other(&format!("/experiments/{id}")))
+    };
+    app.answer(answer.await)
+}
+
+/// Returns the change of notes that a form describes: a note without text is removed, one that is not in the form stays.
+fn notes_of(fields: &Query) -> Result<impl Fn(&mut Vec<Note>) + Send + 'static, Failure> {
+    let refused = |error: NoteError| Failure::Request(error.to_string());
+    let author = fields.given("author").unwrap_or("unknown").to_owned();
+    let mut changed: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (name, text) in fields.named("note-") {
+        let note = match Note::new(text, author.clone()) {
+            Err(NoteError::Empty) => None,
+            note => Some(note.map_err(refused)?.text),
+        };
+        changed.insert(name.to_owned(), note);
+    }
+    let new = fields.given("new").map(|text| Note::new(text, author)).transpose();
+    let new = new.map_err(refused)?;
+    Ok(move |notes: &mut Vec<Note>| {
+        notes.retain_mut(|note| match changed.get(&NoteField::name(note)) {
+            None => true,
+            Some(None) => false,
+            Some(Some(text)) => {
+                note.text.clone_from(text);
+                true
+            }
+        });
+        notes.extend(new.clone());
+    })
+}
+
 /// Reads a tag in each line.
 fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -145,6 +259,26 @@ pub(in crate::serve) async fn remove(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_are_changed_removed_and_added() {
+        let note = |text: &str, second: i64| Note {
+            at: jiff::Timestamp::from_second(second).unwrap(),
+            author: "ann".to_owned(),
+            text: text.to_owned(),
+        };
+        let mut notes = vec![note("one", 1), note("two", 2), note("three", 3)];
+        let fields = Query::default()
+            .with(&NoteField::name(&notes[0]), "one, changed")
+            .with(&NoteField::name(&notes[1]), " ")
+            .with("new", "four\nlines")
+            .with("author", "bob");
+        notes_of(&fields).unwrap()(&mut notes);
+        let texts: Vec<_> =
+            notes.iter().map(|note| (note.author.as_str(), note.text.as_str())).collect();
+        assert_eq!(texts, [("ann", "one, changed"), ("ann", "three"), ("bob", "four\nlines")]);
+        assert!(notes_of(&Query::default().with("new", "\u{1b}[2J")).is_err());
+    }
 
     #[test]
     fn tags_are_read_from_lines() {

@@ -7,11 +7,12 @@ use serde::Serialize;
 use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use super::super::query::Query;
-use crate::figure::{self, Figure};
+use crate::figure::Figure;
 use crate::plan::WorkPlan;
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
+use crate::report::chart::Chart;
 use crate::report::{
-    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_figures,
+    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_chart,
+    history_figures, history_summary,
 };
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
@@ -62,6 +63,8 @@ struct Row {
     value: String,
     /// The change that this run is the first to show, and its tone.
     change: Option<(String, &'static str)>,
+    /// Why a new era begins with this run.
+    acknowledged: Option<String>,
     /// What makes the run other than a plain valid one.
     marks: Option<String>,
 }
@@ -128,8 +131,8 @@ fn view(number: usize, series: &HistorySeries) -> View {
     View {
         name: series.name.clone(),
         figure: series.figure.name(),
-        summary: summary(series),
-        chart: (series.points.len() > 1).then(|| chart(number, series)),
+        summary: history_summary(series),
+        chart: (series.points.len() > 1).then(|| history_chart(number, series)),
         rows: rows.map(|(index, point)| row(series, index, point)).collect(),
     }
 }
@@ -145,75 +148,16 @@ fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
         started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
         change: change.map(|change| (change.text(), tone(change))),
+        acknowledged: point.acknowledged.clone(),
         marks: point.marks.clone(),
-    }
-}
-
-fn summary(series: &HistorySeries) -> String {
-    let number = series.points.len();
-    let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
-    let name = series.figure.name();
-    match series.changes.last() {
-        None => format!("{runs}: changes of {name}: {}.", series.without_changes()),
-        Some(last) => format!(
-            "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
-            series.changes.len(),
-            if series.changes.len() == 1 { "" } else { "s" },
-            last.text(),
-            last.index + 1,
-            series.figure.text(last.mean_before),
-            series.figure.text(last.mean_after),
-        ),
-    }
-}
-
-fn chart(number: usize, series: &HistorySeries) -> Chart {
-    let (name, count) = (series.figure.name(), series.points.len());
-    // The mean from each change to the next one.
-    let mean = |index: usize| {
-        let after = series.changes.iter().rev().find(|change| change.index <= index);
-        let before = series.changes.first();
-        after.map(|change| change.mean_after).or(before.map(|change| change.mean_before))
-    };
-    // The axis of durations is in microseconds.
-    let factor = if series.figure == Figure::Seconds { 1e6 } else { 1.0 };
-    let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
-    let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
-    if !series.changes.is_empty() {
-        let values =
-            (0..count).map(|index| mean(index).map(|mean| rounded(mean * factor))).collect();
-        lines.push(Series { label: "mean between changes".to_owned(), values });
-    }
-    let x = Axis {
-        label: "run, oldest first".to_owned(),
-        unit: Unit::Count,
-        scale: AxisScale::Linear,
-        range: Some((1.0, count as f64)),
-    };
-    let mark = |change: &HistoryChange| Mark { x: change.index as f64 + 1.0, label: change.text() };
-    let is_rate = series.figure.unit() == figure::Unit::PerSecond;
-    let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
-    Chart {
-        id: format!("history-chart-{number}"),
-        title: "Over the runs".to_owned(),
-        summary: summary(series),
-        plot: Plot {
-            x,
-            y: Axis::of(name, unit, AxisScale::Linear),
-            marks: series.changes.iter().map(mark).collect(),
-            sync: None,
-            content: Content::Lines {
-                xs: (1..=count).map(|number| number as f64).collect(),
-                series: lines,
-            },
-        },
-        table: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::GateVerdict;
+    use crate::report::chart::Content;
 
     fn series(values: &[f64], changes: Vec<HistoryChange>) -> HistorySeries {
         let points = values.iter().enumerate().map(|(number, &value)| HistoryPoint {
@@ -222,6 +166,7 @@ mod tests {
             value,
             at_least: false,
             marks: None,
+            acknowledged: None,
         });
         HistorySeries {
             stage: 0,
@@ -229,6 +174,7 @@ mod tests {
             figure: Figure::RowsPerS,
             points: points.collect(),
             changes,
+            verdict: GateVerdict::NotSlower,
         }
     }
 

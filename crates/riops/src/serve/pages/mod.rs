@@ -2,6 +2,7 @@
 
 pub(super) mod compare;
 pub(super) mod edit;
+pub(super) mod experiments;
 pub(super) mod history;
 pub(super) mod list;
 pub(super) mod live;

@@ -6,6 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 use super::super::app::{Place, Shared, layout, see_other};
 use super::super::failure::Failure;
 use super::super::query::Query;
+use crate::experiment::tag;
 use crate::record::Record;
 use crate::report::{Layout, Link, html_in, title};
 
@@ -38,6 +39,9 @@ fn frame(records: &[Record; 1], can_edit: bool) -> Layout {
     };
     if let Some(label) = &record.label {
         link("History of this label", Query::default().with("label", label).after("/history"));
+    }
+    if let Some(id) = record.tags.get(tag::EXPERIMENT) {
+        link("Experiment", format!("/experiments/{id}"));
     }
     link("Record as JSON", format!("/api/runs/{}", record.id));
     if can_edit {

@@ -6,6 +6,7 @@ mod estimates;
 use canvas::{Area, COLORS, Context, Drawn, INK, SOFT, Scaled};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::report::chart::lines::{percentile_text, value_text};
 use crate::report::chart::{Chart, Content, Mark, Unit};
@@ -52,11 +53,20 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
     text(root, &shortened(&chart.summary, LINE_CHARACTERS), 14, SOFT, (MARGIN, 40))?;
     legend(root, &plot.content)?;
     let mut x = Scaled::of(&plot.x, x_range(&plot.content));
-    let y = Scaled::of(&plot.y, y_range(&plot.content));
-    let mut names: Vec<(f64, &str)> = Vec::new();
-    if let Content::Points { ticks, names: given, .. } = &plot.content {
-        x.ticks = x.spaced(ticks);
-        names = ticks.iter().copied().zip(given.iter().map(String::as_str)).collect();
+    let mut y = Scaled::of(&plot.y, y_range(&plot.content));
+    let [mut names, mut row_names]: [Vec<(f64, &str)>; 2] = Default::default();
+    match &plot.content {
+        Content::Points { ticks, names: given, .. } => {
+            x.ticks = x.spaced(ticks);
+            names = ticks.iter().copied().zip(given.iter().map(String::as_str)).collect();
+        }
+        Content::Grid { columns, rows, .. } => {
+            let places = |names: &[String]| (0..names.len()).map(|at| at as f64).collect();
+            (x.ticks, y.ticks) = (places(columns), places(rows));
+            names = x.ticks.iter().copied().zip(columns.iter().map(String::as_str)).collect();
+            row_names = y.ticks.iter().copied().zip(rows.iter().map(String::as_str)).collect();
+        }
+        _ => {}
     }
     let mut context = ChartBuilder::on(root)
         .margin(MARGIN)
@@ -64,11 +74,12 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
         .x_label_area_size(BOTTOM)
         .y_label_area_size(LEFT)
         .build_cartesian_2d(x, y)?;
-    let x_format = |value: &f64| {
-        let name = names.iter().find(|(at, _)| (at - value).abs() < 1e-9);
-        name.map_or_else(|| tick(*value, plot.x.unit), |(_, name)| shortened(name, NAME_CHARACTERS))
+    let text_of = |value: f64, known: &[(f64, &str)], unit: Unit| {
+        let name = known.iter().find(|(at, _)| (at - value).abs() < 1e-9);
+        name.map_or_else(|| tick(value, unit), |(_, name)| shortened(name, NAME_CHARACTERS))
     };
-    let y_format = |value: &f64| tick(*value, plot.y.unit);
+    let x_format = |value: &f64| text_of(*value, &names, plot.x.unit);
+    let y_format = |value: &f64| text_of(*value, &row_names, plot.y.unit);
     context
         .configure_mesh()
         .x_desc(plot.x.label.as_str())
@@ -109,6 +120,7 @@ fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
             };
             chart.draw_series(cells.iter().filter_map(cell))?;
         }
+        Content::Grid { cells, unit, .. } => grid(chart, cells, *unit)?,
         Content::Dots { points } => {
             let dot = |&(x, y, session): &(f64, f64, u32)| {
                 let color = COLORS.get(session as usize % COLORS.len()).copied().unwrap_or(INK);
@@ -117,6 +129,24 @@ fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
             chart.draw_series(points.iter().map(dot))?;
         }
         Content::Points { series, .. } => estimates::draw(chart, series)?,
+    }
+    Ok(())
+}
+
+/// A shade and a number for each combination of two settings.
+fn grid(chart: &mut Context<'_, '_>, cells: &[(usize, usize, f64)], unit: Unit) -> Drawn<()> {
+    let values = || cells.iter().map(|cell| cell.2);
+    let least = values().fold(f64::INFINITY, f64::min);
+    let span = values().fold(f64::NEG_INFINITY, f64::max) - least;
+    for &(column, row, value) in cells {
+        let (x, y) = (column as f64, row as f64);
+        let share = if span > 0.0 { (value - least) / span } else { 0.5 };
+        let corners = [(x - 0.5, y + 0.5), (x + 0.5, y - 0.5)];
+        chart.draw_series([Rectangle::new(corners, heat(share).filled())])?;
+        let color = if share > 0.5 { WHITE } else { INK };
+        let middle = Pos::new(HPos::Center, VPos::Center);
+        let style = (FAMILY, 14).into_font().color(&color).pos(middle);
+        chart.draw_series([Text::new(tick(value, unit), (x, y), style)])?;
     }
     Ok(())
 }
@@ -145,7 +175,7 @@ fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
     let labels: Vec<&str> = match content {
         Content::Lines { series, .. } => series.iter().map(|line| line.label.as_str()).collect(),
         Content::Points { series, .. } => series.iter().map(|each| each.label.as_str()).collect(),
-        Content::Heatmap { .. } | Content::Dots { .. } => return Ok(()),
+        Content::Heatmap { .. } | Content::Grid { .. } | Content::Dots { .. } => return Ok(()),
     };
     let mut x = i32::try_from(MARGIN).unwrap_or(0);
     for (label, color) in labels.into_iter().zip(COLORS.iter().cycle()) {
@@ -217,7 +247,7 @@ fn x_range(content: &Content) -> (f64, f64) {
             points.first().zip(points.last()).map(|(first, last)| (first.0, last.0))
         }
         // Their axes have a range.
-        Content::Points { .. } => None,
+        Content::Points { .. } | Content::Grid { .. } => None,
     }
     .unwrap_or((0.0, 1.0))
 }
@@ -232,6 +262,7 @@ fn y_range(content: &Content) -> (f64, f64) {
         }
         Content::Heatmap { bounds, .. } => of(&mut bounds.iter().copied()),
         Content::Dots { points } => of(&mut points.iter().map(|point| point.1)),
+        Content::Grid { rows, .. } => (-0.5, rows.len() as f64 - 0.5),
         Content::Points { series, .. } => {
             of(&mut series.iter().flat_map(|each| each.points.iter().map(|point| point.y)))
         }

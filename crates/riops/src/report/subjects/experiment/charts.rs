@@ -27,7 +27,11 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
         return Vec::new();
     };
     let latency = latency(view, &across);
-    [main(view, &across), sources(view, &across), latency].into_iter().flatten().collect()
+    let mut charts: Vec<Chart> = main(view, &across).into_iter().collect();
+    charts.extend(super::heat::charts(view));
+    charts.extend(super::frontier::chart(view));
+    charts.extend([sources(view, &across), latency].into_iter().flatten());
+    charts
 }
 
 /// The horizontal axis, and the cells of each combination of the others.

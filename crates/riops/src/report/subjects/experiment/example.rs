@@ -125,6 +125,7 @@ pub(super) fn experiment(
         database: crate::experiment::DatabaseChoice::default(),
         time_limit_s: None,
         agents: None,
+        notes: Vec::new(),
         effect: 0.02,
     }
 }
@@ -167,6 +168,24 @@ pub(super) fn batch_size(repeats: u32) -> Study {
         let call_us =
             90.0 + batch * 0.85 * (1.0 + (sessions - 1.0) * 0.12) + batch.powf(1.1) * 0.04;
         rows_run(sessions * batch / call_us * 1e6 * noise, batch, call_us / noise)
+    });
+    Study { experiment, finished }
+}
+
+/// Three servers with prices: the last one is slower than the first one, and costs more.
+pub(super) fn instances(prices: [&str; 3]) -> Study {
+    let axes: [(&str, &[&str]); 1] = [("server", &["small", "large", "old"])];
+    let first = oltp_run(1.0, 1.0, 0.0, &[1.0]);
+    let mut experiment = experiment("instances", Goal::Sweep { baseline: 0 }, &axes, 2, &first);
+    let facts = |at: usize| [("price".to_owned(), prices[at].to_owned())].into();
+    for (at, cell) in experiment.cells.iter_mut().enumerate() {
+        cell.plan.facts = facts(at);
+    }
+    let finished = finished(&experiment, 2, |at, _, noise| {
+        let tps = [1_000.0, 2_000.0, 900.0][at] * noise;
+        let mut record = oltp_run(tps, 5_000.0 + 1_000.0 * at as f64, 0.0, &[1.0]);
+        record.plan.facts = facts(at);
+        record
     });
     Study { experiment, finished }
 }

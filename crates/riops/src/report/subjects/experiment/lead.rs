@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::experiment::evaluation::{AbView, AxisView, StudyKind, StudyView};
+use crate::record::Note;
 use crate::report::document::Document;
 use crate::report::effect::{change_interval, change_text, open_text, outcome_text, outcome_tone};
 use crate::report::sections::why;
@@ -20,6 +21,7 @@ pub(super) fn conditions(document: &mut Document, view: &StudyView) {
         document.lines("settings", view.axes.iter().map(setting));
     }
     document.line("runs", runs(view));
+    document.lines("notes", view.notes_of_people.iter().flat_map(Note::lines));
 }
 
 /// `45 of 45 runs, all valid · started 2026-11-23 09:00 UTC`.

@@ -6,6 +6,8 @@ mod charts;
 mod csv;
 #[cfg(test)]
 mod example;
+mod frontier;
+mod heat;
 mod lead;
 mod limits;
 mod saturation;

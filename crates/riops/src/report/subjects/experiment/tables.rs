@@ -23,6 +23,7 @@ pub(super) fn tables(view: &StudyView) -> Vec<Table> {
         return super::saturation::tables(view);
     }
     let mut tables = cells(view);
+    tables.extend(super::frontier::table(view));
     tables.extend(costs(view));
     tables.extend(time(view));
     tables.extend(differences(view));

@@ -46,6 +46,54 @@ fn the_text_of_a_sweep_with_failures() {
 }
 
 #[test]
+fn the_frontier_has_the_cells_that_no_other_one_beats() {
+    let study = example::instances(["0.36 USD/h", "0.90 USD/h", "0.50 USD/h"]);
+    let table = frontier::table(&view(&study)).unwrap();
+    let column = |name: &str| table.columns.iter().position(|each| each.title == name).unwrap();
+    let texts = |name: &str| -> Vec<&str> {
+        table.rows.iter().map(|row| row[column(name)].text()).collect()
+    };
+    assert_eq!(texts("frontier"), ["yes", "yes", "beaten by server=small"]);
+    assert_eq!(texts("price per hour"), ["0.360", "0.900", "0.500"]);
+    // 0.36 for 3.6 million transactions of an hour at about 1,000/s.
+    assert!(
+        texts("price/1M tx")[0].starts_with("0.10") || texts("price/1M tx")[0].starts_with("0.09"),
+        "{table:?}"
+    );
+    let chart = frontier::chart(&view(&study)).unwrap();
+    assert!(chart.summary.starts_with("2 of 3 cells"), "{}", chart.summary);
+    let Content::Points { series, .. } = chart.plot.content else { panic!() };
+    let counts: Vec<_> =
+        series.iter().map(|each| (each.label.as_str(), each.points.len())).collect();
+    assert_eq!(counts, [("on the frontier", 2), ("beaten", 1)]);
+}
+
+#[test]
+fn prices_of_different_currencies_are_not_compared() {
+    let study = example::instances(["0.36 USD/h", "0.90 EUR/h", "0.50/h"]);
+    let view = view(&study);
+    assert!(frontier::table(&view).is_none() && frontier::chart(&view).is_none());
+    let text = text(&view, 100);
+    assert!(text.contains("different currencies (none, EUR, USD)"), "{text}");
+    assert!(!text.contains("price/1M tx"), "{text}");
+}
+
+#[test]
+fn two_axes_have_a_heat_map_with_the_measured_values_on_its_axes() {
+    let charts = charts::charts(&view(&example::batch_size(5)));
+    let map = charts.iter().find(|chart| chart.id == "study-heat-1").unwrap();
+    let Content::Grid { columns, rows, cells, .. } = &map.plot.content else { panic!() };
+    assert_eq!((columns[0].as_str(), columns[5].as_str()), ("1", "100_000"));
+    assert_eq!(rows, &["1", "4"]);
+    assert_eq!(cells.len(), 12);
+    let most = cells.iter().max_by(|one, other| one.2.total_cmp(&other.2)).unwrap();
+    assert_eq!((most.0, most.1), (4, 1));
+    assert_eq!((map.plot.x.label.as_str(), map.plot.y.label.as_str()), ("batch", "sessions"));
+    let one_axis = charts::charts(&view(&example::memory_to_disk(6)));
+    assert!(one_axis.iter().all(|chart| !chart.id.starts_with("study-heat")));
+}
+
+#[test]
 fn the_text_of_an_ab_test() {
     insta::assert_snapshot!(shown(&example::ab(4, 1.05)));
 }

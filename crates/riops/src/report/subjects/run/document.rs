@@ -2,9 +2,9 @@
 //! is stored and what to try next.
 
 use super::{access_paths, counters};
-use crate::figure::Summary;
+use crate::figure::{Figure, Summary};
 use crate::plan::{Metric, Schedule, TimeKind};
-use crate::record::{RateVerdict, Record, Status, ThresholdRecord, Validity};
+use crate::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
 use crate::report::document::{Document, Tone};
 use crate::report::form::{Extras, Form, FormError};
 use crate::report::imported::{not_verified, started};
@@ -125,6 +125,11 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
     document.known("facts", facts.collect::<Vec<_>>().join(" · "));
     if let Some(summary) = &summary {
+        let prices = Figure::OF_FACTS.into_iter().filter_map(|figure| {
+            let value = figure.of(record, summary.stage)?;
+            Some(format!("{} {}", figure.text(value), figure.name()))
+        });
+        document.known("", prices.collect::<Vec<_>>().join(" · "));
         condition(document, summary);
     }
     mix(document, record);
@@ -135,12 +140,7 @@ pub(super) fn names(document: &mut Document, record: &Record) {
     document.known("label", record.label.clone().unwrap_or_default());
     let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
     document.known("tags", tags.collect::<Vec<_>>().join(", "));
-    let notes = record.notes.iter().flat_map(|note| {
-        let head = format!("{} {}: ", note.at.strftime("%F"), note.author);
-        let lines = note.text.lines().enumerate();
-        lines.map(move |(at, line)| if at == 0 { head.clone() + line } else { line.to_owned() })
-    });
-    document.lines("notes", notes);
+    document.lines("notes", record.notes.iter().flat_map(Note::lines));
 }
 
 /// Whether the requested rate was achieved, before anything else: a result at another rate has another meaning.

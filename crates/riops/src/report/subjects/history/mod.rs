@@ -1,21 +1,24 @@
 //! The figures of stored runs over time, with the points at which they changed.
 
+mod forms;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::experiment::GateVerdict;
 use crate::experiment::comparison::{TimeChange, change_of_time};
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::record::Record;
-use crate::report::document::Document;
 use crate::report::effect::change_text;
-use crate::report::sections::why::why;
-use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
-use crate::stats::{ChangeSettings, Outcome, change_points};
+use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
-use crate::units::format::{bounded, count, number_of, rate, short_id, to_the_minute};
+use crate::units::format::{count, number_of, rate};
+
+pub(in crate::report) use forms::history_findings;
+pub use forms::{history_chart, history_document, history_summary};
 
 /// Returns the figures that can be selected for every series.
 pub fn history_figures() -> impl Iterator<Item = Figure> {
@@ -53,6 +56,9 @@ pub struct HistoryPoint {
     /// What makes the run other than a plain valid one, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<String>,
+    /// Why the level may change with this run: it is the first one of a new era.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<String>,
 }
 
 /// A change of the level.
@@ -100,7 +106,12 @@ pub struct HistorySeries {
     pub points: Vec<HistoryPoint>,
     /// The changes.
     pub changes: Vec<HistoryChange>,
+    /// Whether the newest runs are slower than earlier ones of the last era.
+    pub verdict: GateVerdict,
 }
+
+/// Tag of the first run of a new era: why the level may change.
+pub const ACKNOWLEDGED: &str = "acknowledged";
 
 impl HistorySeries {
     /// Adds to each change what explains it, from the records of the runs around it. `record` returns that of an id.
@@ -120,16 +131,71 @@ impl HistorySeries {
         }
     }
 
-    /// What a series without changes shows: fewer than two sides of a change cannot show any.
+    /// What a series without changes shows.
     #[must_use]
     pub fn without_changes(&self) -> String {
-        let needed = 2 * ChangeSettings::default().side_min;
-        if self.points.len() < needed {
-            return format!("unknown: at least {needed} runs are needed");
+        if self.last_era().len() < RUNS_NEEDED {
+            return format!("unknown: at least {RUNS_NEEDED} runs are needed");
         }
         "none".to_owned()
     }
+
+    /// The positions at which eras begin, the first one and those of acknowledged runs.
+    fn eras(&self) -> Vec<usize> {
+        let acknowledged = self.points.iter().enumerate().skip(1);
+        let acknowledged = acknowledged.filter(|(_, point)| point.acknowledged.is_some());
+        std::iter::once(0).chain(acknowledged.map(|(index, _)| index)).collect()
+    }
+
+    /// The number of runs of each level, and their mean: those between changes and eras.
+    fn levels(&self) -> Vec<(usize, f64)> {
+        let mut limits = self.eras();
+        limits.extend(self.changes.iter().map(|change| change.index));
+        limits.push(self.points.len());
+        limits.sort_unstable();
+        let part = |(from, to): (&usize, &usize)| {
+            let points = self.points.get(*from..*to).unwrap_or_default();
+            let sum: f64 = points.iter().map(|point| point.value).sum();
+            (points.len(), sum / points.len() as f64)
+        };
+        limits.iter().zip(limits.iter().skip(1)).map(part).filter(|(count, _)| *count > 0).collect()
+    }
+
+    fn last_era(&self) -> &[HistoryPoint] {
+        let start = self.eras().last().copied().unwrap_or_default();
+        self.points.get(start..).unwrap_or_default()
+    }
+
+    /// Finds the changes within each era, and judges the newest level against the best one of its era.
+    fn judge(&mut self, effect: f64) {
+        let eras = self.eras();
+        let ends = eras.iter().copied().skip(1).chain([self.points.len()]);
+        let changes = eras.iter().copied().zip(ends);
+        self.changes = changes.flat_map(|era| changes_of(self, era, effect)).collect();
+        let start = eras.last().copied().unwrap_or_default();
+        let in_era = || self.changes.iter().filter(|change| change.index > start);
+        let before = in_era().map(|change| change.mean_before);
+        let best = match self.figure.direction() {
+            Direction::HigherIsBetter => before.reduce(f64::max),
+            Direction::LowerIsBetter => before.reduce(f64::min),
+        };
+        let newest = in_era().next_back().map(|change| change.mean_after);
+        self.verdict = match best.zip(newest) {
+            _ if self.last_era().len() < RUNS_NEEDED => GateVerdict::Inconclusive,
+            Some((best, newest)) => {
+                let slower = match self.figure.direction() {
+                    Direction::HigherIsBetter => newest < best * (1.0 - effect),
+                    Direction::LowerIsBetter => newest > best * (1.0 + effect),
+                };
+                if slower { GateVerdict::Slower } else { GateVerdict::NotSlower }
+            }
+            None => GateVerdict::NotSlower,
+        };
+    }
 }
+
+/// Fewer runs than two sides of a change cannot show any.
+const RUNS_NEEDED: usize = 2 * ChangeSettings::SIDE_MIN;
 
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
@@ -162,6 +228,7 @@ pub fn history(
                 value,
                 at_least: is_bound(figure, stage),
                 marks: run.marks.clone(),
+                acknowledged: run.tags.get(ACKNOWLEDGED).cloned(),
             };
             let is_same = |(known, each): &&mut (Vec<String>, HistorySeries)| {
                 *known == origin && each.name == name && each.figure == figure
@@ -171,7 +238,8 @@ pub fn history(
             } else {
                 let (points, changes) = (vec![point], Vec::new());
                 let at = stage.position.saturating_sub(1) as usize;
-                let new = HistorySeries { stage: at, name, figure, points, changes };
+                let verdict = GateVerdict::Inconclusive;
+                let new = HistorySeries { stage: at, name, figure, points, changes, verdict };
                 series.push((origin, new));
             }
         }
@@ -179,7 +247,7 @@ pub fn history(
     let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
     for each in &mut series {
-        each.changes = changes(each, effect);
+        each.judge(effect);
     }
     series
 }
@@ -226,15 +294,20 @@ fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeri
     series.into_iter().map(named).collect()
 }
 
-fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
-    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+fn changes_of(
+    series: &HistorySeries,
+    (start, end): (usize, usize),
+    effect: f64,
+) -> Vec<HistoryChange> {
+    let points = series.points.get(start..end).unwrap_or_default();
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
     change_points(&values, &settings)
         .into_iter()
         .filter_map(|found| {
             Some(HistoryChange {
-                index: found.index,
-                run: series.points.get(found.index)?.run.clone(),
+                index: start + found.index,
+                run: points.get(found.index)?.run.clone(),
                 mean_before: found.mean_before,
                 mean_after: found.mean_after,
                 p: found.p,
@@ -243,76 +316,6 @@ fn changes(series: &HistorySeries, effect: f64) -> Vec<HistoryChange> {
             })
         })
         .collect()
-}
-
-/// The document of the series: a line for each run, and a line where the level changed.
-#[must_use]
-pub fn history_document(series: &[HistorySeries]) -> Document {
-    let mut document = Document::default();
-    for (position, each) in series.iter().enumerate() {
-        if position > 0 {
-            document.gap();
-        }
-        document.title(format!("{}: {}", each.name, each.figure.name()));
-        document.gap();
-        document.table(table(each));
-        document.gap();
-        if each.changes.is_empty() {
-            document.line("changes", each.without_changes());
-        }
-        for (position, change) in each.changes.iter().enumerate() {
-            document.line(if position == 0 { "changes" } else { "" }, change_line(each, change));
-            if let Some(time) = &change.time {
-                why(&mut document, time);
-            }
-        }
-    }
-    document
-}
-
-fn table(series: &HistorySeries) -> Table {
-    let largest = series.points.iter().map(|point| point.value).fold(f64::MIN_POSITIVE, f64::max);
-    let columns = [
-        word("id"),
-        word("started (UTC)"),
-        number(series.figure.name()).drawn(),
-        word("change"),
-        word("status"),
-    ];
-    let row = |(index, point): (usize, &HistoryPoint)| {
-        let change = series.changes.iter().find(|change| change.index == index);
-        vec![
-            short_id(&point.run).into(),
-            to_the_minute(&point.started_at).into(),
-            Cell::from(bounded(series.figure.text(point.value), point.at_least))
-                .with_bar(point.value / largest),
-            change.map(verdict).unwrap_or_default().into(),
-            point.marks.clone().unwrap_or_default().into(),
-        ]
-    };
-    Table::new("runs", columns, series.points.iter().enumerate().map(row))
-}
-
-/// `SLOWER -5.1%`.
-fn verdict(change: &HistoryChange) -> String {
-    let name = change.outcome.as_str().to_uppercase();
-    format!("{name} {}", change.text())
-}
-
-fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
-    let at = series
-        .points
-        .get(change.index)
-        .map_or_else(String::new, |point| to_the_minute(&point.started_at));
-    let text = |value| series.figure.text(value);
-    format!(
-        "{} since {at} ({}): {} → {} (p {:.1e})",
-        verdict(change),
-        short_id(&change.run),
-        text(change.mean_before),
-        text(change.mean_after),
-        change.p
-    )
 }
 
 #[cfg(test)]
@@ -360,14 +363,49 @@ mod tests {
         let [change] = series.changes.as_slice() else { panic!("{series:?}") };
         assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
         assert_eq!(change.outcome, Outcome::Slower);
-        insta::assert_snapshot!(document_text(&history_document(&found), 100));
+        insta::assert_snapshot!(document_text(&history_document(&found, false), 100));
+    }
+
+    #[test]
+    fn the_newest_level_is_judged_against_the_best_one_of_its_era() {
+        let level = |value: f64| (0..8).map(move |at| value * (1.0 + f64::from(at % 3) / 500.0));
+        let judged = |levels: &[f64], acknowledged: Option<usize>| {
+            let values: Vec<f64> = levels.iter().flat_map(|&value| level(value)).collect();
+            let (mut runs, stages) = stored(&values, 4);
+            if let Some(at) = acknowledged {
+                runs[at].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
+            }
+            history(&runs, &stages, None, 0.02).remove(0)
+        };
+        for (levels, expected) in [
+            (&[100.0, 100.0][..], GateVerdict::NotSlower),
+            (&[100.0, 95.0], GateVerdict::Slower),
+            (&[100.0, 95.0, 100.0], GateVerdict::NotSlower),
+            // Better than before, but not as good as it was.
+            (&[100.0, 90.0, 95.0], GateVerdict::Slower),
+            (&[100.0], GateVerdict::Inconclusive),
+        ] {
+            assert_eq!(judged(levels, None).verdict, expected, "{levels:?}");
+        }
+        let accepted = judged(&[100.0, 95.0, 95.0], Some(8));
+        assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
+        let again = judged(&[100.0, 95.0, 90.0], Some(8));
+        assert_eq!((again.verdict, again.changes[0].index), (GateVerdict::Slower, 16));
+        let text = document_text(&history_document(&[again], true), 100);
+        assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
+        assert!(
+            text.contains("SLOWER: if this is intended, riops runs ack un-4-016 'why'"),
+            "{text}"
+        );
+        assert_eq!(judged(&[100.0, 95.0], Some(8)).verdict, GateVerdict::Inconclusive);
     }
 
     #[test]
     fn marked_runs_are_marked_in_the_history() {
         let (mut runs, stages) = stored(&SHIFT[..2], 4);
         runs[1].marks = Some("disturbed".to_owned());
-        let text = document_text(&history_document(&history(&runs, &stages, None, 0.02)), 100);
+        let text =
+            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100);
         let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
         assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
     }
@@ -376,7 +414,7 @@ mod tests {
     fn too_few_runs_are_not_a_series_without_changes() {
         let text = |runs: usize| {
             let (runs, stages) = stored(&SHIFT[..runs], 4);
-            document_text(&history_document(&history(&runs, &stages, None, 0.02)), 100)
+            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100)
         };
         let few = text(11);
         assert!(few.contains("changes      unknown: at least 12 runs are needed"), "{few}");

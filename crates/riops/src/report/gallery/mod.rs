@@ -1,0 +1,342 @@
+//! A static site of stored runs: a page and the record of each run, experiments, comparisons, histories, and an index. It needs no
+//! server, and loads nothing from elsewhere: the pages share the style and the scripts beside them.
+//!
+//! A page is written as soon as its record was read, so that the memory does not grow with the number of runs.
+
+mod hosts;
+
+use hosts::Hosts;
+use jiff::Timestamp;
+use minijinja::value::{Serde, Value};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::document::Findings;
+use super::render::html::{ASSETS, Layout, Link, environment, findings_html};
+use super::setup::badge;
+use super::subjects::experiment::{experiment, view};
+use super::subjects::history::{history, history_findings};
+use super::subjects::run::page::{html_in, title};
+use super::table::{Cell, Table, number, word};
+use super::words;
+use crate::experiment::{Study, tag};
+use crate::figure::Summary;
+use crate::record::Record;
+use crate::stats::ChangeSettings;
+use crate::store::{RunSummary, StageSummary};
+use crate::units::format::number_of;
+
+const INDEX: &str = include_str!("../../../assets/page/gallery.html");
+const SCRIPT: &str = include_str!("../../../assets/page/gallery.js");
+
+/// A file of the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteFile {
+    /// Its path in the site, with slashes.
+    pub path: String,
+    /// Its contents.
+    pub text: String,
+}
+
+/// Why a file of the site cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum GalleryError {
+    /// A host has the name of something else.
+    #[error(
+        "the hosts of {what} cannot be left out ({error}): a host is named like something else in it; --with-hosts publishes them"
+    )]
+    Hosts {
+        /// Which run or experiment.
+        what: String,
+        /// Why its JSON cannot be read without the hosts.
+        error: serde_json::Error,
+    },
+    /// The template engine failed. Not expected in practice: the templates are part of riops.
+    #[error(transparent)]
+    Page(#[from] minijinja::Error),
+    /// A record cannot be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// A page that the index names.
+#[derive(Debug)]
+struct Entry {
+    path: String,
+    title: String,
+    detail: String,
+}
+
+/// A site while it is made.
+#[derive(Debug)]
+pub struct Gallery {
+    title: String,
+    /// Absent if hosts are published.
+    hosts: Option<Hosts>,
+    runs: Vec<Vec<Cell>>,
+    groups: [(&'static str, Vec<Entry>); 3],
+}
+
+/// The groups of pages, in the order of the index.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Experiments,
+    Comparisons,
+    Histories,
+}
+
+/// The values of `gallery.html`.
+#[derive(Serialize)]
+struct Index<'a> {
+    layout: Layout,
+    title: &'a str,
+    runs: Option<Table>,
+    groups: Vec<(&'static str, Table)>,
+}
+
+impl Gallery {
+    /// A site with this title.
+    #[must_use]
+    pub fn new(title: String, with_hosts: bool) -> Self {
+        let hosts = (!with_hosts).then(Hosts::default);
+        let groups = ["Experiments", "Comparisons", "Histories"].map(|name| (name, Vec::new()));
+        Self { title, hosts, runs: Vec::new(), groups }
+    }
+
+    /// Learns the hosts of a record. Those of all records are known before the first one is published, because the texts of one may
+    /// name the host of another one.
+    pub fn learn(&mut self, record: &Record) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.learn_of(record);
+        }
+    }
+
+    /// The page and the record of a run.
+    ///
+    /// # Errors
+    /// [`GalleryError`]
+    pub fn run(&mut self, record: Record) -> Result<[SiteFile; 2], GalleryError> {
+        let record = self.published(record)?;
+        let records = [record];
+        let [record] = &records;
+        let name = record.id.to_string();
+        let mut layout = layout_of(title(&records));
+        let link = |text: &str, href: String| Link { text: text.to_owned(), href, current: false };
+        if let Some(path) = record.label.as_deref().map(history_path).filter(|path| self.has(path))
+        {
+            layout.nav.push(link("History of this label", format!("../{path}")));
+        }
+        layout.nav.push(link("Record as JSON", format!("{name}.json")));
+        layout.reproduce =
+            Some(format!("riops runs import {name}.json && riops runs rerun {name}"));
+        self.runs.push(row(record));
+        let page = html_in(&layout, &records, None)?;
+        let [record] = &records;
+        let json = serde_json::to_string(record)? + "\n";
+        Ok([
+            SiteFile { path: format!("runs/{name}.html"), text: page },
+            SiteFile { path: format!("runs/{name}.json"), text: json },
+        ])
+    }
+
+    /// The page of an experiment.
+    ///
+    /// # Errors
+    /// [`GalleryError`]
+    pub fn experiment(&mut self, mut study: Study) -> Result<SiteFile, GalleryError> {
+        if let Some(hosts) = &mut self.hosts {
+            let what = format!("experiment {}", study.experiment.id);
+            let hidden = hosts.hide(&study.experiment);
+            study.experiment = hidden.map_err(|error| GalleryError::Hosts { what, error })?;
+        }
+        for run in &mut study.finished {
+            run.result = match std::mem::replace(&mut run.result, Err(String::new())) {
+                Ok(record) => Ok(Box::new(self.published(*record)?)),
+                Err(error) => Err(self.published_text(error)),
+            };
+        }
+        let path = format!("experiments/{}.html", study.experiment.id);
+        let detail = format!(
+            "{}, {}, {}",
+            study.experiment.goal.name(),
+            number_of(study.finished.len() as u64, "run"),
+            study.experiment.created_at.strftime("%F")
+        );
+        self.page(Kind::Experiments, path, &experiment(&view(&study)), detail)
+    }
+
+    /// The page of a comparison of two groups.
+    ///
+    /// # Errors
+    /// [`GalleryError`]
+    pub fn comparison(
+        &mut self,
+        selections: [(&str, Vec<Record>); 2],
+    ) -> Result<Option<SiteFile>, GalleryError> {
+        let mut published = Vec::new();
+        for (name, records) in selections {
+            let records = records.into_iter().map(|record| self.published(record));
+            published.push((name.to_owned(), records.collect::<Result<Vec<_>, _>>()?));
+        }
+        let Some(found) = super::comparison_of(&published) else {
+            return Ok(None);
+        };
+        let names: Vec<_> = published.iter().map(|(name, _)| name.as_str()).collect();
+        let path = format!("comparisons/{}.html", file_name(&names.join("--")));
+        self.page(Kind::Comparisons, path, &found, String::new()).map(Some)
+    }
+
+    /// The page of the history of a label. The pages of its runs, which come later, link to it.
+    ///
+    /// # Errors
+    /// [`GalleryError`]
+    pub fn history(
+        &mut self,
+        label: &str,
+        runs: &[RunSummary],
+        stages: &[StageSummary],
+    ) -> Result<SiteFile, GalleryError> {
+        let mut runs = runs.to_vec();
+        for run in &mut runs {
+            run.client_host = run.client_host.take().map(|host| self.published_text(host));
+            for reason in run.tags.values_mut() {
+                *reason = self.published_text(std::mem::take(reason));
+            }
+        }
+        let label = self.published_text(label.to_owned());
+        let series = history(&runs, stages, None, ChangeSettings::default().change_min);
+        let found = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
+        let detail = number_of(runs.len() as u64, "run");
+        self.page(Kind::Histories, history_path(&label), &found, detail)
+    }
+
+    /// The files that all pages use, and the index.
+    ///
+    /// # Errors
+    /// [`GalleryError`]
+    pub fn end(self) -> Result<Vec<SiteFile>, GalleryError> {
+        let mut layout = Layout::beside(&self.title, "");
+        layout.reproduce = Some("riops runs import runs/*.json".to_owned());
+        let columns = [
+            word("started (UTC)"),
+            word("run"),
+            word("result"),
+            number("figure"),
+            word("unit"),
+            word("server"),
+            word("tags and facts"),
+        ];
+        let groups = self.groups.into_iter().filter(|(_, entries)| !entries.is_empty());
+        let groups = groups.map(|(name, entries)| {
+            let row = |entry: Entry| {
+                vec![Cell::from(entry.title).with_link(entry.path), entry.detail.into()]
+            };
+            (name, Table::new(name, [word("page"), word("about")], entries.into_iter().map(row)))
+        });
+        let index = Index {
+            title: &self.title,
+            runs: Table::new("Runs", columns, self.runs).filled(),
+            groups: groups.collect(),
+            layout,
+        };
+        let mut environment = environment()?;
+        environment.add_template("gallery.html", INDEX)?;
+        let text = environment.get_template("gallery.html")?.render(Value::from(Serde(index)))?;
+        let asset = |name: &str, text: &str| SiteFile {
+            path: format!("assets/{name}"),
+            text: text.to_owned(),
+        };
+        let mut files: Vec<_> = ASSETS.iter().map(|each| asset(each.name, each.text)).collect();
+        files.push(asset("gallery.js", SCRIPT));
+        files.push(SiteFile { path: "index.html".to_owned(), text });
+        Ok(files)
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.groups.iter().any(|(_, entries)| entries.iter().any(|entry| entry.path == path))
+    }
+
+    fn published(&mut self, record: Record) -> Result<Record, GalleryError> {
+        let Some(hosts) = &mut self.hosts else { return Ok(record) };
+        let hidden = hosts.hide(&record);
+        let what = format!("run {}", record.id);
+        hidden.map_err(|error| GalleryError::Hosts { what, error })
+    }
+
+    fn published_text(&mut self, text: String) -> String {
+        match &mut self.hosts {
+            Some(hosts) => hosts.text(&text),
+            None => text,
+        }
+    }
+
+    fn page(
+        &mut self,
+        kind: Kind,
+        path: String,
+        found: &Findings,
+        detail: String,
+    ) -> Result<SiteFile, GalleryError> {
+        let text = findings_html(found, &layout_of(found.title.clone()))?;
+        let entry = Entry { path: path.clone(), title: found.title.clone(), detail };
+        if let Some((_, entries)) = self.groups.get_mut(kind as usize) {
+            entries.push(entry);
+        }
+        Ok(SiteFile { path, text })
+    }
+}
+
+/// The frame of a page in a folder of the site.
+fn layout_of(title: String) -> Layout {
+    let mut layout = Layout::beside(title, "../");
+    let index = "../index.html".to_owned();
+    layout.nav.push(Link { text: "Index".to_owned(), href: index, current: false });
+    layout
+}
+
+/// The row of a run in the index.
+fn row(record: &Record) -> Vec<Cell> {
+    let figure = words::of(&record.plan.work).best(record);
+    let found = badge(record.validity(), record.status.as_str(), &record.marks().join(", "));
+    let name = record.label.as_ref().map(|label| format!(" · {label}")).unwrap_or_default();
+    // Those by which the runs of an experiment are found again say nothing to readers.
+    let is_own = |key: &str| [tag::EXPERIMENT, tag::BLOCK, tag::TURN].contains(&key);
+    let tags = record
+        .tags
+        .iter()
+        .filter(|(key, _)| !is_own(key))
+        .map(|(key, value)| format!("{key}={value}"));
+    let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
+    let started: Timestamp = record.started_at;
+    vec![
+        Cell::from(started.strftime("%F\u{a0}%H:%M").to_string())
+            .with_link(format!("runs/{}.html", record.id)),
+        format!("{}{name}", record.workload).into(),
+        found.text.into(),
+        figure.value.into(),
+        figure.unit.into(),
+        Summary::of(record).map(|summary| summary.target()).into(),
+        tags.chain(facts).collect::<Vec<_>>().join(" · ").into(),
+    ]
+}
+
+/// The address of the history of a label.
+fn history_path(label: &str) -> String {
+    format!("histories/{}.html", file_name(label))
+}
+
+/// A name of a file for a text, the same one each time. Texts that differ have different names.
+fn file_name(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !text.is_empty() && text.len() <= 60 && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    let words: String = text
+        .chars()
+        .take(40)
+        .map(|c| if plain(c.to_ascii_lowercase()) { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    let hash =
+        Sha256::digest(text).iter().take(4).fold(0_u32, |hash, byte| hash << 8 | u32::from(*byte));
+    format!("{words}-{hash:08x}")
+}

@@ -1,0 +1,133 @@
+//! The frontier of throughput, latency and price: the cells that no other one beats in all three.
+
+use super::cells::{setting_cells, setting_columns};
+use super::chart_axes::{estimated, from_zero, range_of};
+use crate::experiment::evaluation::{CellView, StudyView};
+use crate::figure::{Estimate, Figure};
+use crate::report::chart::{
+    Axis, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit, rounded,
+};
+use crate::report::table::{Table, number, word};
+use crate::units::format::count;
+
+/// Transactions that a price is given for.
+const TRANSACTIONS: f64 = 1e6;
+const SECONDS_PER_HOUR: f64 = 3_600.0;
+
+/// A cell with the figures that it is judged by.
+struct Offer<'a> {
+    cell: &'a CellView,
+    throughput: &'a Estimate,
+    p99_us: f64,
+    /// Price of an hour.
+    price: f64,
+    /// Price of a million transactions.
+    price_of_million: f64,
+}
+
+impl<'a> Offer<'a> {
+    fn of(view: &StudyView, cell: &'a CellView) -> Option<Self> {
+        let figure = |figure: Figure| Some(&cell.group.figure(view.main_stage, figure)?.estimate);
+        let throughput = figure(Figure::TransactionsPerS)?;
+        let price_of_million = figure(Figure::PricePerMillionTransactions)?.value;
+        let price = price_of_million * throughput.value * SECONDS_PER_HOUR / TRANSACTIONS;
+        Some(Self {
+            cell,
+            throughput,
+            p99_us: figure(Figure::P99Us)?.value,
+            price,
+            price_of_million,
+        })
+    }
+
+    /// Whether it is as good in everything and better in something.
+    fn beats(&self, other: &Self) -> bool {
+        let (own, others) = (self.throughput.value, other.throughput.value);
+        // The price was computed from the throughput, and is rounded.
+        let rounding = 1e-9 * other.price;
+        let as_good =
+            own >= others && self.p99_us <= other.p99_us && self.price <= other.price + rounding;
+        as_good
+            && (own > others || self.p99_us < other.p99_us || self.price < other.price - rounding)
+    }
+}
+
+/// The cells with a price; none if fewer than two have one.
+fn offers(view: &StudyView) -> Vec<Offer<'_>> {
+    let offers: Vec<_> = view.cells.iter().filter_map(|cell| Offer::of(view, cell)).collect();
+    if offers.len() < 2 { Vec::new() } else { offers }
+}
+
+/// The table of the frontier.
+pub(super) fn table(view: &StudyView) -> Option<Table> {
+    let offers = offers(view);
+    let mut columns = setting_columns(view);
+    columns.extend([
+        number(Figure::TransactionsPerS.heading()),
+        number("p99"),
+        number("price per hour"),
+        number(Figure::PricePerMillionTransactions.heading()),
+        word("frontier"),
+    ]);
+    let row = |offer: &Offer<'_>| {
+        let better = offers.iter().find(|other| other.beats(offer));
+        let verdict =
+            better.map_or("yes".to_owned(), |other| format!("beaten by {}", other.cell.name));
+        let mut cells = setting_cells(view, offer.cell);
+        cells.extend([
+            Figure::TransactionsPerS.text(offer.throughput.value).into(),
+            Figure::P99Us.text(offer.p99_us).into(),
+            Figure::PricePerMillionTransactions.text(offer.price).into(),
+            Figure::PricePerMillionTransactions.text(offer.price_of_million).into(),
+            verdict.into(),
+        ]);
+        cells
+    };
+    let note = "A cell is on the frontier if no other one has at least its throughput, at most its p99 and at most its price. By the means: a difference within the intervals is not certain.";
+    Table::new("Frontier of throughput, p99 and price", columns, offers.iter().map(row))
+        .filled()
+        .map(|table| table.with_note(note))
+}
+
+/// Throughput against the price: the cells of the frontier, and the others.
+pub(super) fn chart(view: &StudyView) -> Option<Chart> {
+    let offers = offers(view);
+    let is_beaten = |offer: &&Offer<'_>| offers.iter().any(|other| other.beats(offer));
+    let (beaten, best): (Vec<_>, Vec<_>) = offers.iter().partition(is_beaten);
+    let series = |label: &str, offers: Vec<&Offer<'_>>| {
+        let point = |offer: &&Offer<'_>| {
+            let label = format!("{}, p99 {}", offer.cell.name, Figure::P99Us.text(offer.p99_us));
+            let found = estimated(rounded(offer.price), offer.throughput);
+            Estimated { label: Some(label), ..found }
+        };
+        let points = offers.iter().map(point).collect();
+        PointSeries { label: label.to_owned(), style: PointStyle::Dots, points }
+    };
+    let series: Vec<_> = [series("on the frontier", best), series("beaten", beaten)]
+        .into_iter()
+        .filter(|each| !each.points.is_empty())
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let (range, scale) = range_of(offers.iter().map(|offer| offer.price));
+    let name = Figure::TransactionsPerS.heading();
+    let on = offers.len() - series.get(1).map_or(0, |beaten| beaten.points.len());
+    Some(Chart {
+        id: "study-frontier".to_owned(),
+        title: "Throughput against price".to_owned(),
+        summary: format!(
+            "{} of {} cells are on the frontier of throughput, p99 and price: more to the left and higher is better.",
+            count(on as u64),
+            count(offers.len() as u64)
+        ),
+        table: None,
+        plot: Plot {
+            x: Axis { range: Some(range), ..Axis::of("price per hour", Unit::Count, scale) },
+            y: from_zero(name, Unit::PerSecond, &series),
+            marks: Vec::new(),
+            sync: None,
+            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
+        },
+    })
+}

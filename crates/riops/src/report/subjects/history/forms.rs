@@ -1,0 +1,204 @@
+//! The forms of a history: document, page, chart.
+
+use super::{HistoryChange, HistoryPoint, HistorySeries, RUNS_NEEDED};
+use crate::experiment::GateVerdict;
+use crate::figure::{self, Figure};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
+use crate::report::document::{Document, Findings};
+use crate::report::sections::why::why;
+use crate::report::subjects::gate::{title_of as verdict_name, tone};
+use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::{bounded, short_id, to_the_minute};
+use crate::units::text::{one_line, shortened};
+
+/// Maximum length of the text of a mark in a chart.
+const MARK_MAX: usize = 24;
+
+/// The document of the series: a line for each run, and a line where the level changed. With `judged`, also whether the newest
+/// level is slower.
+#[must_use]
+pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
+    let mut document = Document::default();
+    for (position, each) in series.iter().enumerate() {
+        if position > 0 {
+            document.gap();
+        }
+        document.title(format!("{}: {}", each.name, each.figure.name()));
+        document.gap();
+        document.table(table(each, &|point| short_id(&point.run).into()));
+        document.gap();
+        if each.changes.is_empty() {
+            document.line("changes", each.without_changes());
+        }
+        for (position, change) in each.changes.iter().enumerate() {
+            document.line(if position == 0 { "changes" } else { "" }, change_line(each, change));
+            if let Some(time) = &change.time {
+                why(&mut document, time);
+            }
+        }
+        document.lines("new era", eras(each));
+        if judged {
+            document.toned("verdict", verdict_line(each), tone(each.verdict));
+        }
+    }
+    document
+}
+
+/// The page of the history of a label. `address` returns that of a run.
+pub(in crate::report) fn history_findings(
+    label: &str,
+    series: &[HistorySeries],
+    address: &dyn Fn(&str) -> String,
+) -> Findings {
+    let mut found = Findings::new(format!("History of {label}"));
+    for (number, each) in series.iter().enumerate() {
+        if each.points.len() > 1 {
+            found.results.chart(Chart { title: each.name.clone(), ..history_chart(number, each) });
+        }
+        let linked =
+            table(each, &|point| Cell::from(short_id(&point.run)).with_link(address(&point.run)));
+        found.results.table(Table { title: each.name.clone(), ..linked });
+        let changes = each.changes.iter().map(|change| change_line(each, change));
+        found.conclusion.lines(&each.name, changes);
+        found.conclusion.lines("new era", eras(each));
+    }
+    found
+}
+
+fn eras(series: &HistorySeries) -> impl Iterator<Item = String> {
+    series.points.iter().filter_map(|point| {
+        let reason = one_line(point.acknowledged.as_ref()?);
+        let (started, id) = (to_the_minute(&point.started_at), short_id(&point.run));
+        Some(format!("since {started} ({id}): {reason}"))
+    })
+}
+
+/// The verdict of a gate on a series, and how to accept its newest level.
+fn verdict_line(series: &HistorySeries) -> String {
+    let name = verdict_name(series.verdict);
+    match (series.verdict, series.changes.last()) {
+        (GateVerdict::Slower, Some(last)) => {
+            let run = short_id(&last.run);
+            format!("{name}: if this is intended, riops runs ack {run} 'why'")
+        }
+        (GateVerdict::Inconclusive, _) => {
+            format!("{name}: the era has {} of {RUNS_NEEDED} runs", series.last_era().len())
+        }
+        _ => name.to_owned(),
+    }
+}
+
+fn table(series: &HistorySeries, id: &dyn Fn(&HistoryPoint) -> Cell) -> Table {
+    let largest = series.points.iter().map(|point| point.value).fold(f64::MIN_POSITIVE, f64::max);
+    let columns = [
+        word("id"),
+        word("started (UTC)"),
+        number(series.figure.name()).drawn(),
+        word("change"),
+        word("status"),
+    ];
+    let row = |(index, point): (usize, &HistoryPoint)| {
+        let change = series.changes.iter().find(|change| change.index == index);
+        vec![
+            id(point),
+            to_the_minute(&point.started_at).into(),
+            Cell::from(bounded(series.figure.text(point.value), point.at_least))
+                .with_bar(point.value / largest),
+            change.map(verdict).or(new_era(index, point)).unwrap_or_default().into(),
+            point.marks.clone().unwrap_or_default().into(),
+        ]
+    };
+    Table::new("runs", columns, series.points.iter().enumerate().map(row))
+}
+
+/// What a run shows that begins a new era.
+fn new_era(index: usize, point: &HistoryPoint) -> Option<String> {
+    (index > 0 && point.acknowledged.is_some()).then(|| "new era".to_owned())
+}
+
+/// `SLOWER -5.1%`.
+fn verdict(change: &HistoryChange) -> String {
+    let name = change.outcome.as_str().to_uppercase();
+    format!("{name} {}", change.text())
+}
+
+fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
+    let at = series
+        .points
+        .get(change.index)
+        .map_or_else(String::new, |point| to_the_minute(&point.started_at));
+    let text = |value| series.figure.text(value);
+    format!(
+        "{} since {at} ({}): {} → {} (p {:.1e})",
+        verdict(change),
+        short_id(&change.run),
+        text(change.mean_before),
+        text(change.mean_after),
+        change.p
+    )
+}
+
+/// What was found, in a sentence.
+#[must_use]
+pub fn history_summary(series: &HistorySeries) -> String {
+    let number = series.points.len();
+    let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
+    let name = series.figure.name();
+    match series.changes.last() {
+        None => format!("{runs}: changes of {name}: {}.", series.without_changes()),
+        Some(last) => format!(
+            "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
+            series.changes.len(),
+            if series.changes.len() == 1 { "" } else { "s" },
+            last.text(),
+            last.index + 1,
+            series.figure.text(last.mean_before),
+            series.figure.text(last.mean_after),
+        ),
+    }
+}
+
+/// The chart of a series, the number of its page.
+#[must_use]
+pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
+    let (name, count) = (series.figure.name(), series.points.len());
+    // The axis of durations is in microseconds.
+    let factor = if series.figure == Figure::Seconds { 1e6 } else { 1.0 };
+    let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
+    let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
+    let levels = series.levels();
+    if levels.len() > 1 {
+        let of_level = |(count, mean)| std::iter::repeat_n(Some(rounded(mean * factor)), count);
+        let values = levels.into_iter().flat_map(of_level).collect();
+        lines.push(Series { label: "mean between changes".to_owned(), values });
+    }
+    let x = Axis {
+        label: "run, oldest first".to_owned(),
+        unit: Unit::Count,
+        scale: AxisScale::Linear,
+        range: Some((1.0, count as f64)),
+    };
+    let mark = |index: usize, label: String| Mark { x: index as f64 + 1.0, label };
+    let changes = series.changes.iter().map(|change| mark(change.index, change.text()));
+    let eras = series.points.iter().enumerate().filter_map(|(index, point)| {
+        Some(mark(index, shortened(point.acknowledged.as_ref()?, MARK_MAX)))
+    });
+    let is_rate = series.figure.unit() == figure::Unit::PerSecond;
+    let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
+    Chart {
+        id: format!("history-chart-{number}"),
+        title: "Over the runs".to_owned(),
+        summary: history_summary(series),
+        plot: Plot {
+            x,
+            y: Axis::of(name, unit, AxisScale::Linear),
+            marks: changes.chain(eras).collect(),
+            sync: None,
+            content: Content::Lines {
+                xs: (1..=count).map(|number| number as f64).collect(),
+                series: lines,
+            },
+        },
+        table: None,
+    }
+}

@@ -1,0 +1,58 @@
+//! The stored experiments, and the page of each one, also while it is in progress.
+
+use axum::extract::{Path, State};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+
+use super::super::app::{Place, Shared, layout};
+use super::super::failure::Failure;
+use crate::experiment::{Study, tag};
+use crate::report::experiment::{experiment, view};
+use crate::report::{Link, Table, experiments_table, findings_html};
+
+/// The values of `experiments.html`.
+#[derive(Serialize)]
+struct List {
+    table: Option<Table>,
+}
+
+/// The list of experiments.
+pub(in crate::serve) async fn list(State(app): Shared) -> Response {
+    let answer = async {
+        let found = app.stored.with(|store| Ok(store.experiments()?)).await?.unwrap_or_default();
+        let table = (!found.is_empty()).then(|| experiments_table(&found));
+        app.page(
+            "experiments.html",
+            layout("riops: experiments", Place::Experiments),
+            List { table },
+        )
+    };
+    app.answer(answer.await)
+}
+
+/// The page of an experiment: that of `riops sweep --html`, as far as its runs ended.
+pub(in crate::serve) async fn page(State(app): Shared, Path(id): Path<String>) -> Response {
+    let can_edit = app.form_secret.is_some();
+    let answer = async {
+        let study = app.stored.with(move |store| Ok(Study::stored(store, &id)?)).await?;
+        let study = study.ok_or(Failure::NoRuns)?;
+        let id = &study.experiment.id;
+        let mut layout = layout(format!("riops: {}", study.experiment.name), Place::Other);
+        let mut link = |text: &str, href: String| {
+            layout.nav.push(Link { text: text.to_owned(), href, current: false });
+        };
+        let live = app.feed.current().await;
+        let is_own = |tags: &std::collections::BTreeMap<String, String>| {
+            tags.get(tag::EXPERIMENT) == Some(id)
+        };
+        if let Some(run) = live.iter().find(|run| is_own(&run.tags)) {
+            link("Run in progress", format!("/live/{}", run.id));
+        }
+        link("Its runs", format!("/?tag={}%3D{id}", tag::EXPERIMENT));
+        if can_edit {
+            link("Edit", format!("/experiments/{id}/edit"));
+        }
+        Ok(Html(findings_html(&experiment(&view(&study)), &layout)?).into_response())
+    };
+    app.answer(answer.await)
+}

@@ -1,0 +1,1 @@
+update experiments set notes = $2 where id = $1

@@ -1,0 +1,1 @@
+update runs set note = cast($2 as text) where id = $1
