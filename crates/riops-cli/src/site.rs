@@ -24,7 +24,9 @@ struct Manifest {
 /// A folder with a site.
 pub(crate) struct Site<'a> {
     folder: &'a Path,
-    before: Manifest,
+    /// The files that are riops's: those of the manifest in the folder.
+    owned: BTreeSet<String>,
+    /// Those of the new site.
     files: BTreeSet<String>,
     bytes: u64,
 }
@@ -38,7 +40,7 @@ impl<'a> Site<'a> {
         let failed = || format!("cannot write the site {}", folder.display());
         fs::create_dir_all(folder).with_context(failed)?;
         let manifest = folder.join(MANIFEST);
-        let before = if manifest.is_file() {
+        let known: Manifest = if manifest.is_file() {
             let text = text_limited(&manifest, TEXT_BYTES_MAX).with_context(failed)?;
             serde_json::from_str(&text).with_context(|| manifest.display().to_string())?
         } else if fs::read_dir(folder).with_context(failed)?.next().is_some() {
@@ -49,20 +51,44 @@ impl<'a> Site<'a> {
         } else {
             Manifest::default()
         };
-        let site = Self { folder, before, files: BTreeSet::new(), bytes: 0 };
-        site.save(&site.before)?;
+        let site = Self { folder, owned: known.files, files: BTreeSet::new(), bytes: 0 };
+        site.save(&site.owned)?;
         Ok(site)
     }
 
-    fn save(&self, manifest: &Manifest) -> Result<()> {
-        let text = serde_json::to_string(manifest)? + "\n";
+    fn save(&self, files: &BTreeSet<String>) -> Result<()> {
+        let text = serde_json::to_string(&Manifest { files: files.clone() })? + "\n";
         let path = self.folder.join(MANIFEST);
         OutputFile::write(&path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Adds files to the manifest before they are written: whatever happens then, the next site in this folder replaces them.
+    ///
+    /// # Errors
+    /// If one exists, or would be outside of the folder.
+    pub(crate) fn own(&mut self, paths: impl Iterator<Item = String>) -> Result<()> {
+        let before = self.owned.len();
+        for path in paths.filter(|path| !self.owned.contains(path)).collect::<Vec<_>>() {
+            let file = self.folder.join(&path);
+            let parent = file.parent().unwrap_or(self.folder);
+            if parent != self.folder && parent.is_symlink() {
+                return refuse(format!("{} is a symbolic link", parent.display()));
+            }
+            if file.symlink_metadata().is_ok() {
+                return refuse(format!("{} exists, and riops did not write it", file.display()));
+            }
+            self.owned.insert(path);
+        }
+        if self.owned.len() > before { self.save(&self.owned) } else { Ok(()) }
+    }
+
     /// Writes a file of the site.
+    ///
+    /// # Errors
+    /// As [`Self::own`], or if the file cannot be written.
     pub(crate) fn write(&mut self, file: &SiteFile) -> Result<()> {
+        self.own(std::iter::once(file.path.clone()))?;
         let path = self.folder.join(&file.path);
         let failed = || format!("cannot write {}", path.display());
         if let Some(parent) = path.parent() {
@@ -74,23 +100,16 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Keeps an incomplete site as it is: the next one in this folder replaces it.
-    pub(crate) fn keep(self) -> Result<()> {
-        let mut files = self.files.clone();
-        files.extend(self.before.files.iter().cloned());
-        self.save(&Manifest { files })
-    }
-
     /// Removes the pages of a former site that are no longer part of it, and returns the size of the site.
     pub(crate) fn end(self) -> Result<u64> {
-        for old in self.before.files.difference(&self.files).filter(|old| is_inside(old)) {
+        for old in self.owned.difference(&self.files).filter(|old| is_inside(old)) {
             let path: PathBuf = self.folder.join(old);
-            if path.is_file() {
+            if path.is_file() && !path.parent().is_some_and(Path::is_symlink) {
                 fs::remove_file(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
             }
         }
-        self.save(&Manifest { files: self.files.clone() })?;
+        self.save(&self.files)?;
         Ok(self.bytes)
     }
 }

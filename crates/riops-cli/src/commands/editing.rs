@@ -57,6 +57,10 @@ pub(super) fn acknowledge(options: &AckOptions, ui: Ui) -> Result<ExitCode> {
     let note = note_of(&options.reason, options.author.as_deref())?;
     let store = stored::open_existing(&options.store, ui)?;
     let id = store.id(&options.run)?;
+    let run = summary(store.as_ref(), &id)?;
+    if !run.valid || run.status != "done" {
+        return refuse(format!("run {id} is not part of histories: it is not done, or not valid"));
+    }
     let reason = note.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let done = format!("{id}: a new era: {}\n", one_line(&reason));
     store.tag(&id, &[(ACKNOWLEDGED.to_owned(), reason)].into(), &[])?;

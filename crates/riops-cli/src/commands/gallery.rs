@@ -33,10 +33,9 @@ pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
         ));
     }
     let mut site = Site::open(&options.output)?;
-    if let Err(error) = fill(&mut site, options, store.as_ref(), &runs, ui) {
-        site.keep()?;
-        return Err(error);
-    }
+    let of_run = |run: &RunSummary| ["html", "json"].map(|end| format!("runs/{}.{end}", run.id));
+    site.own(runs.iter().flat_map(of_run))?;
+    fill(&mut site, options, store.as_ref(), &runs, ui)?;
     let bytes = site.end()?;
     crate::ui::print_done(&format!(
         "{}: {}, {:.1} MB\n",
@@ -62,12 +61,12 @@ fn fill(
         }
     }
     for run in runs {
-        gallery.learn(&store.find(&run.id)?);
+        gallery.learn(&store.find(&run.id)?)?;
     }
-    let of_studies = studies.iter().flat_map(|study| &study.finished);
-    let of_studies = of_studies.filter_map(|run| run.result.as_deref().ok());
+    studies.iter().try_for_each(|study| gallery.learn_study(study))?;
     let of_compared = compared.iter().flatten().flat_map(|(_, records)| records);
-    of_studies.chain(of_compared).for_each(|record| gallery.learn(record));
+    of_compared.into_iter().try_for_each(|record| gallery.learn(record))?;
+    let known: BTreeSet<String> = studies.iter().map(|study| study.experiment.id.clone()).collect();
     for study in studies {
         site.write(&gallery.experiment(study)?)?;
     }
@@ -78,7 +77,9 @@ fn fill(
         site.write(&page)?;
     }
     // The runs of an experiment have its page.
-    let others = || runs.iter().filter(|run| !run.tags.contains_key(tag::EXPERIMENT));
+    let is_of_study =
+        |run: &RunSummary| run.tags.get(tag::EXPERIMENT).is_some_and(|id| known.contains(id));
+    let others = || runs.iter().filter(|run| !is_of_study(run));
     let labels: BTreeSet<&String> = others().filter_map(|run| run.label.as_ref()).collect();
     for label in labels {
         let labeled = others().filter(|run| run.label.as_ref() == Some(label));

@@ -7,6 +7,7 @@ use riops::experiment::GateVerdict;
 use riops::report::{self, HistorySeries};
 use riops::stats::Outcome;
 use riops::store::RunFilter;
+use riops::units::format::number_of;
 use riops::units::text::json_text;
 
 use super::listing::filter;
@@ -39,6 +40,15 @@ pub(crate) fn run(options: &History, ui: Ui) -> Result<ExitCode> {
     };
     crate::ui::print(&ui.given().complete(&text))?;
     if options.gate {
+        let done = runs.iter().filter(|run| run.status == "done");
+        let newest = done.map(|run| &run.started_at).max();
+        let all = store.list(&RunFilter { valid: None, limit: None, ..filter })?;
+        let later = all.iter().filter(|run| Some(&run.started_at) > newest).count();
+        if later > 0 {
+            let runs = number_of(later as u64, "newer run");
+            ui.error(&format!("{runs} not done or not valid: see `riops runs list --invalid`"));
+            return Ok(ExitCode::from(BREACHED));
+        }
         let slower = series.iter().any(|each| each.verdict == GateVerdict::Slower);
         return Ok(if slower { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
     }

@@ -37,6 +37,15 @@ impl Shelf {
         CommandOutput::of(&mut self.command(line))
     }
 
+    /// Makes a stored run not valid.
+    fn invalidate(&self, id: &str) {
+        let store = store::open(&StoreLocation::File(self.store()), &Interrupt::new()).unwrap();
+        let mut record = store.find(id).unwrap();
+        record.verdict.valid = false;
+        store.remove(id).unwrap();
+        store.save(&record).unwrap();
+    }
+
     /// Stores runs with the label `nightly` and these rates, of a client and a server with names. Returns their ids.
     fn add(&self, first: u32, rates: &[f64]) -> Vec<String> {
         let store = store::open(&StoreLocation::File(self.store()), &Interrupt::new()).unwrap();
@@ -74,7 +83,7 @@ fn files(folder: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_gallery_has_pages_and_records_without_hosts_and_keeps_only_its_own_files() {
+fn a_gallery_has_pages_and_records_without_hosts() {
     let shelf = Shelf::new("gallery");
     let ids = shelf.add(1, &[1_000.0, 1_010.0, 990.0, 1_005.0]);
     let folder = shelf.folder.join("site");
@@ -117,8 +126,17 @@ fn a_gallery_has_pages_and_records_without_hosts_and_keeps_only_its_own_files() 
     let other = folder.with_file_name("other.sqlite");
     let line = format!("runs import {site}/runs/{}.json --store {}", ids[0], other.display());
     shelf.riops(&line).expect(0);
+}
 
-    // Written again with fewer runs: those pages disappear, a file of another origin stays.
+#[test]
+fn a_gallery_replaces_and_removes_only_its_own_files() {
+    let shelf = Shelf::new("gallery_again");
+    let ids = shelf.add(1, &[1_000.0, 1_010.0, 990.0, 1_005.0]);
+    let folder = shelf.folder.join("site");
+    let site = folder.display();
+    let line = format!("gallery -o {site} --compare {} {}", ids[0], ids[1]);
+    shelf.riops(&line).expect(0);
+    // With fewer runs: their pages disappear, a file of another origin stays.
     fs::write(folder.join("CNAME"), "results.example.com\n").unwrap();
     shelf
         .riops(&format!("gallery -o {site} --fact instance=m0 --with-hosts"))
@@ -131,6 +149,18 @@ fn a_gallery_has_pages_and_records_without_hosts_and_keeps_only_its_own_files() 
     assert!(!names.iter().any(|name| name.starts_with("comparisons/")), "{names:?}");
     let page = fs::read_to_string(folder.join(format!("runs/{}.html", ids[1]))).unwrap();
     assert!(page.contains("db7.example.com"));
+
+    // A page that would replace a file of another origin is refused.
+    fs::create_dir_all(folder.join("comparisons")).unwrap();
+    let own = folder.join("histories/own.html");
+    fs::write(&own, "mine").unwrap();
+    let mut tag = shelf.command("runs tag");
+    CommandOutput::of(tag.args([&ids[0], "--label", "own"])).expect(0);
+    let mut tag = shelf.command("runs tag");
+    CommandOutput::of(tag.args([&ids[1], "--label", "own"])).expect(0);
+    let refused = shelf.riops(&format!("gallery -o {site}")).expect(2);
+    refused.stderr_contains("histories/own.html exists, and riops did not write it");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
 
     // A folder of another origin is refused.
     let foreign = shelf.folder.join("foreign");
@@ -161,6 +191,12 @@ fn a_gate_on_a_history_is_red_until_the_change_is_acknowledged() {
     shelf.riops(gate).expect(0).stdout_contains("8 of 12 runs");
     let record = shelf.riops(&format!("runs show {} --output json", ids[8])).expect(0).json();
     assert_eq!(record["notes"][0]["author"], "ann");
+    // A newer run that is not valid is no good news, and begins no era.
+    let invalid = shelf.add(30, &[900.0]);
+    shelf.invalidate(&invalid[0]);
+    shelf.riops(gate).expect(99).stderr_contains("1 newer run not done or not valid");
+    shelf.riops(&format!("runs ack {} why", invalid[0])).expect(2);
+    shelf.riops(&format!("runs rm {} --yes", invalid[0])).expect(0);
     rates = level(900.0).collect();
     shelf.add(17, &rates);
     let green = shelf.riops(gate).expect(0);

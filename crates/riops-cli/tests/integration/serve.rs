@@ -333,7 +333,7 @@ fn experiments_have_pages_and_their_notes_are_edited() {
     let form = dashboard.get(&format!("/experiments/{id}/edit")).body;
     let secret = form.split_once("name=\"secret\" value=\"").unwrap().1.split('"').next().unwrap();
     let field = form.split_once("textarea name=\"note-").unwrap().1.split('"').next().unwrap();
-    let body = format!("secret={secret}&note-{field}=&new=second&author=ben");
+    let body = format!("secret={secret}&note-{field}=&was-{field}=first&new=second&author=ben");
     let notes = format!("/experiments/{id}/notes");
     assert_eq!(dashboard.post(&notes, "", "new=second").status, 403, "without the secret");
     assert_eq!(dashboard.post(&notes, "", &body).status, 303);

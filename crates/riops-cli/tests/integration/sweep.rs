@@ -286,7 +286,7 @@ fn the_ready_experiments_are_complete() {
         assert!(guide.contains(&format!("experiments/{name}.toml")), "{name}");
         count += 1;
     }
-    assert_eq!(count, 8);
+    assert_eq!(count, 9);
     let ab = |name: &str| database.riops(&format!("ab {name} --dry-run"));
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");

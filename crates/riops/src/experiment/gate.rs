@@ -252,6 +252,35 @@ mod tests {
     }
 
     #[test]
+    fn a_head_that_stalls_now_and_then_seldom_passes() {
+        // As slow as the smallest relevant difference on average, by blocks that are seldom much slower.
+        let mut noise = Noise(13);
+        let settings = SequentialSettings {
+            effect: 0.04,
+            blocks_max: 10,
+            resamples: 1_000,
+            one_sided: true,
+            ..SequentialSettings::default()
+        };
+        let mut block = || {
+            let uniform = (noise.next() / 6.0 + 1.0).clamp(0.0, 2.0) / 2.0;
+            let stall = 0.03 * (-(uniform.max(1e-9)).ln() - 0.7);
+            let ratio = 0.96 * (-stall).exp();
+            Block { a: vec![100.0, 100.1], b: vec![100.0 * ratio, 100.1 * ratio] }
+        };
+        let passed = (0..200).filter(|_| {
+            let blocks: Vec<Block> = (0..10).map(|_| block()).collect();
+            (1..=settings.looks_max()).any(|number| {
+                let measured = blocks[..settings.blocks_at(number) as usize].to_vec();
+                let found = look(&[(Direction::HigherIsBetter, measured)], number, &settings);
+                GateVerdict::of_look(&found) == GateVerdict::NotSlower
+            })
+        });
+        let passed = passed.count();
+        assert!(passed <= 16, "{passed} of 200");
+    }
+
+    #[test]
     fn a_difference_of_5_percent_is_found() {
         let mut noise = Noise(12);
         let found = (0..50).map(|_| gate(0.95, &mut noise));

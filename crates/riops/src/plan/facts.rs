@@ -26,9 +26,10 @@ pub fn price_per_hour(facts: &Facts) -> Option<f64> {
     Some(number / hours).filter(|price| price.is_finite() && *price > 0.0)
 }
 
-/// Returns the currency of a price, as typed; empty without one, `None` without a price.
+/// Returns the currency of a valid price, as typed; empty without one.
 #[must_use]
 pub fn currency(facts: &Facts) -> Option<&str> {
+    price_per_hour(facts)?;
     let (amount, _) = facts.get(PRICE)?.rsplit_once('/')?;
     Some(amount.trim().split_once(char::is_whitespace).map_or("", |(_, currency)| currency.trim()))
 }

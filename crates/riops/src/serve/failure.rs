@@ -48,7 +48,12 @@ impl Failure {
         match self {
             Self::Store(error) => matches!(
                 **error,
-                StoreError::NotFound(_) | StoreError::Ambiguous { .. } | StoreError::Empty(_)
+                StoreError::NotFound(_)
+                    | StoreError::Ambiguous { .. }
+                    | StoreError::Empty(_)
+                    | StoreError::ExperimentNotFound(_)
+                    | StoreError::AmbiguousExperiment { .. }
+                    | StoreError::NoExperiments(_)
             ),
             Self::NoRuns => true,
             _ => false,

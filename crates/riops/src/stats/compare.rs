@@ -103,6 +103,10 @@ pub struct Effect {
     pub p_adjusted: f64,
     /// The verdict.
     pub outcome: Outcome,
+    /// Whether the cautious interval excludes a relevant difference for the worse, and as many blocks were measured as a
+    /// difference needs (non-inferiority).
+    #[serde(skip)]
+    pub not_worse: bool,
     /// What the number of runs can show.
     pub design: Design,
     /// Runs of each side that a verdict probably needs if they vary like these; only if these could show a
@@ -199,10 +203,12 @@ fn of_figure(
     let logs = intervals.map(|intervals| intervals.covering);
     let relevant = settings.effect.ln_1p();
     let design = design_of(sample, settings);
-    let is_equivalent = intervals.is_some_and(|intervals| {
-        let (low, high) = intervals.cautious;
-        design.needed.is_none() && -relevant < low && high < relevant
-    });
+    let excludes = |side: fn((f64, f64)) -> f64| {
+        let reach = intervals.map(|intervals| side(intervals.cautious));
+        design.needed.is_none() && reach.is_some_and(|reach| reach < relevant)
+    };
+    let (no_fall, no_rise) = (excludes(|(low, _)| -low), excludes(|(_, high)| high));
+    let is_equivalent = no_fall && no_rise;
     let outcome = match logs {
         _ if is_equivalent => Outcome::Equivalent,
         Some((low, high))
@@ -222,6 +228,10 @@ fn of_figure(
         p: significance.p,
         p_adjusted: significance.p_adjusted,
         outcome,
+        not_worse: match direction {
+            Direction::HigherIsBetter => no_fall,
+            Direction::LowerIsBetter => no_rise,
+        },
         design,
     }
 }

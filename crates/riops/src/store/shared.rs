@@ -309,13 +309,23 @@ impl<B: Backend> Store for SharedStore<B> {
 
     fn edit_experiment_notes(&self, id: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
         let location = self.location();
-        self.write(|session| {
-            let mut notes = experiments::find(session, &location, id)?.notes;
-            edit(&mut notes);
-            let json = serde_json::to_string(&notes);
-            let json = json.map_err(|source| StoreError::Json { id: id.to_owned(), source })?;
-            session.query(UPDATE_EXPERIMENT_NOTES, &[id.into(), json.into()]).map(drop)
-        })
+        let json = |notes: &Vec<Note>| {
+            let json = serde_json::to_string(notes);
+            json.map_err(|source| StoreError::Json { id: id.to_owned(), source })
+        };
+        // Another process may change them between reading and writing.
+        loop {
+            let is_done = self.write(|session| {
+                let mut notes = experiments::find(session, &location, id)?.notes;
+                let before = json(&notes)?;
+                edit(&mut notes);
+                let parameters = [id.into(), json(&notes)?.into(), before.into()];
+                Ok(!session.query(UPDATE_EXPERIMENT_NOTES, &parameters)?.is_empty())
+            })?;
+            if is_done {
+                return Ok(());
+            }
+        }
     }
 
     fn remove(&self, run: &str) -> Result<(), StoreError> {

@@ -1,7 +1,8 @@
 //! Names for the hosts of records that are published: the same host has the same name in all of them.
 //!
 //! A host is what a record names as one (the client, the agents, the nodes, the server), what a URL or `host=` in any of its texts
-//! names, and any IP address. Addresses of this machine alone say nothing, and stay.
+//! names, and any IP address. Addresses of this machine alone say nothing, and stay. A host may be named like a word of riops
+//! (`tables`, `primary`): without a digit, a dot or a hyphen, a name is only replaced where hosts are, and in what people wrote.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,201 +13,336 @@ use serde_json::Value;
 
 use crate::record::Record;
 
-/// The hosts that are known, with the names that replace them.
+/// Fields that are the address of a host.
+const OF_HOSTS: [&str; 4] = ["host", "address", "node", "client_host"];
+/// Maps whose keys people choose.
+const MAPS: [&str; 2] = ["tags", "facts"];
+/// Fields with what people wrote.
+const WRITTEN: [&str; 4] = ["label", "text", "description", "name"];
+/// Fields with what servers and riops report.
+const MESSAGES: [&str; 3] = ["failure", "sample", "reasons"];
+/// Fields with versions, which may have the form of an address.
+const VERSIONS: [&str; 3] = ["server_version", "riops_version", "version_text"];
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The address of a host.
+    Host,
+    /// What people wrote: a number with dots may be a version, and a link is meant for readers.
+    Written,
+    /// A message of a server or of riops.
+    Message,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    fn of(key: &str) -> Option<Self> {
+        match key {
+            key if VERSIONS.contains(&key) => None,
+            key if OF_HOSTS.contains(&key) => Some(Self::Host),
+            key if WRITTEN.contains(&key) || MAPS.contains(&key) => Some(Self::Written),
+            key if MESSAGES.contains(&key) => Some(Self::Message),
+            _ => Some(Self::Other),
+        }
+    }
+}
+
+/// The hosts that are known, in lowercase letters, with the names that replace them.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     names: BTreeMap<String, String>,
+    count: usize,
 }
 
 impl Hosts {
+    /// Learns all hosts of a record.
+    pub(super) fn learn_record(&mut self, record: &Record) -> Result<(), serde_json::Error> {
+        record.target.address.split(',').for_each(|address| self.learn(address));
+        self.learn_value(record)
+    }
+
+    /// Learns the hosts in the texts of a value.
+    pub(super) fn learn_value(&mut self, value: &impl Serialize) -> Result<(), serde_json::Error> {
+        self.learn_json(&serde_json::to_value(value)?, Kind::Other);
+        Ok(())
+    }
+
     /// Returns a value without the hosts in its texts.
     ///
     /// # Errors
     /// If a host has the name of something else in the value, which could not be read then.
     pub(super) fn hide<T: Serialize + DeserializeOwned>(
-        &mut self,
+        &self,
         value: &T,
     ) -> Result<T, serde_json::Error> {
         let mut json = serde_json::to_value(value)?;
-        each_text(&json, &mut |text| self.learn_from(text));
-        self.replace(&mut json);
+        self.replace(&mut json, Kind::Other);
         serde_json::from_value(json)
     }
 
-    /// Learns the hosts that a record names as such.
-    pub(super) fn learn_of(&mut self, record: &Record) {
-        self.learn(&record.client.machine.host);
-        record.agents.iter().for_each(|agent| self.learn(&agent.host));
-        record.target.address.split(',').for_each(|address| self.learn(address));
-        let nodes = record.stages.iter().flat_map(|stage| &stage.session_loop.nodes);
-        nodes.for_each(|node| self.learn(&node.node));
-    }
-
     /// Returns a text without the hosts that are known.
-    pub(super) fn text(&mut self, text: &str) -> String {
-        self.learn_from(text);
-        let mut text = text.to_owned();
-        // Of two names, the longer one may contain the other.
-        let mut names: Vec<_> = self.names.iter().collect();
-        names.sort_by_key(|(host, _)| std::cmp::Reverse(host.len()));
-        for (host, name) in names {
-            if text.contains(host.as_str()) {
-                text = replaced(&text, host, name);
+    pub(super) fn text(&self, text: &str, kind: Kind) -> String {
+        let lower = text.to_ascii_lowercase();
+        let mut result = String::with_capacity(text.len());
+        let (mut at, mut before) = (0, ' ');
+        while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
+            let found = (!before.is_alphanumeric() && before != '_' && c != '.')
+                .then(|| self.found_at(&lower, at, kind))
+                .flatten();
+            if let Some((end, name)) = found {
+                result.push_str(name);
+                before = lower.get(..end).and_then(|done| done.chars().next_back()).unwrap_or(' ');
+                at = end;
+            } else {
+                result.push(c);
+                before = c;
+                at += c.len_utf8();
             }
         }
-        text
+        result
     }
 
-    fn replace(&mut self, json: &mut Value) {
+    /// Returns the end of the host that starts here, and its name.
+    fn found_at(&self, lower: &str, at: usize, kind: Kind) -> Option<(usize, &str)> {
+        let (before, rest) = lower.split_at_checked(at)?;
+        if let Some((length, ip)) = address_at(before, rest) {
+            return Some((at + length, self.names.get(&ip.to_string())?));
+        }
+        if before.ends_with(['-', '.']) {
+            return None;
+        }
+        let length = rest.find(|c: char| !is_of_name(c)).unwrap_or(rest.len());
+        let word = rest.get(..length)?.trim_end_matches(['.', '-']);
+        let is_host = kind != Kind::Other || is_place_of_host(before);
+        let known = |name: &str| {
+            self.names.get(name).filter(|_| is_host || name.contains(|c: char| !c.is_alphabetic()))
+        };
+        if let Some(name) = known(word) {
+            return Some((at + word.len(), name));
+        }
+        // The domain of a name without one; a column of a table has no second dot.
+        let (first, domain) = word.split_once('.')?;
+        let name = known(first).filter(|_| domain.contains('.'))?;
+        Some((at + word.len(), name))
+    }
+
+    fn replace(&self, json: &mut Value, kind: Kind) {
         match json {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.replace(value)),
-            Value::Object(fields) => {
+            Value::String(text) => *text = self.text(text, kind),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.replace(value, kind)),
+            Value::Object(fields) if kind == Kind::Written => {
                 for (key, mut value) in std::mem::take(fields) {
-                    // The version of a server has the form of an address.
-                    if !key.contains("version") {
-                        self.replace(&mut value);
+                    self.replace(&mut value, kind);
+                    fields.insert(self.text(&key, kind), value);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    if let Some(kind) = Kind::of(key) {
+                        self.replace(value, kind);
                     }
-                    fields.insert(self.text(&key), value);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    /// Learns a host from its address, with or without a port.
+    fn learn_json(&mut self, json: &Value, kind: Kind) {
+        match json {
+            Value::String(text) if kind == Kind::Host => {
+                text.split(',').for_each(|address| self.learn(address));
+            }
+            Value::String(text) => self.learn_from(text, kind),
+            Value::Array(values) => values.iter().for_each(|value| self.learn_json(value, kind)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let of_key = if kind == Kind::Written { Some(kind) } else { Kind::of(key) };
+                    if let Some(kind) = of_key {
+                        self.learn_json(value, kind);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Learns a host from its address, with or without a port, and its name without the domain.
     fn learn(&mut self, address: &str) {
         let host = match address.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() && !host.ends_with(':') => host,
             _ => address,
         };
-        let host = host.trim().trim_start_matches('[').trim_end_matches(']');
-        let is_local =
-            host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified());
-        let is_host = host.chars().any(char::is_alphanumeric) && !host.contains(['/', '@', ' ']);
-        if is_host && !is_local && host != "localhost" && !self.names.contains_key(host) {
-            let is_name = self.names.values().any(|name| name == host);
-            if !is_name {
-                let name = format!("host-{}", self.names.len() + 1);
-                self.names.insert(host.to_owned(), name);
-            }
+        let host = host.trim().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let ip = host.parse::<IpAddr>().ok();
+        let host = ip.map_or(host, |ip| ip.to_string());
+        let is_local = ip.is_some_and(|ip| ip.is_loopback() || ip.is_unspecified());
+        let is_host = host.chars().any(char::is_alphanumeric)
+            && (ip.is_some() || host.chars().all(is_of_name));
+        if !is_host || is_local || host == "localhost" || self.names.contains_key(&host) {
+            return;
         }
+        self.count += 1;
+        let name = format!("host-{}", self.count);
+        if let Some((first, _)) = host.split_once('.').filter(|_| ip.is_none()) {
+            self.names.entry(first.to_owned()).or_insert_with(|| name.clone());
+        }
+        self.names.insert(host, name);
     }
 
     /// Learns the hosts of the URLs and `host=` in a text, and its IP addresses.
-    fn learn_from(&mut self, text: &str) {
-        for rest in text.split("://").skip(1) {
+    fn learn_from(&mut self, text: &str, kind: Kind) {
+        let lower = text.to_ascii_lowercase();
+        let parts: Vec<&str> = lower.split("://").collect();
+        for (scheme, rest) in parts.iter().zip(parts.iter().skip(1)) {
             let end = rest.find(|c: char| "/?#\"'`<>)".contains(c) || c.is_whitespace());
             let authority = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-            let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-            hosts.split(',').for_each(|host| self.learn(host));
+            let is_link =
+                kind == Kind::Written && scheme.ends_with("https") && !authority.contains(':');
+            if !is_link {
+                let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+                hosts.split(',').for_each(|host| self.learn(host));
+            }
         }
+        let spaced = lower.replace(" = ", "=");
         for key in ["host=", "hostaddr="] {
-            for rest in text.split(key).skip(1) {
+            for rest in spaced.split(key).skip(1) {
                 let rest = rest.trim_start_matches('\'');
                 let end = rest.find(|c: char| "&\"';".contains(c) || c.is_whitespace());
                 let hosts = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
                 hosts.split(',').for_each(|host| self.learn(host));
             }
         }
-        let mut before = ' ';
-        let mut rest = text;
-        while let Some(start) = rest.find(is_of_address) {
-            before = rest.get(..start).and_then(|gap| gap.chars().next_back()).unwrap_or(before);
-            let from = rest.get(start..).unwrap_or_default();
-            let end = from.find(|c| !is_of_address(c)).unwrap_or(from.len());
-            let (word, after) = from.split_at(end);
-            let is_whole = !is_of_word(before) && !after.chars().next().is_some_and(is_of_word);
-            if let Some(ip) = address_of(word.trim_end_matches(['.', ':'])).filter(|_| is_whole) {
+        let mut at = 0;
+        while let Some(c) = lower.get(at..).and_then(|rest| rest.chars().next()) {
+            let found =
+                lower.split_at_checked(at).and_then(|(before, rest)| address_at(before, rest));
+            if let Some((_, ip)) =
+                found.filter(|(_, ip)| kind != Kind::Written || is_no_version(*ip))
+            {
                 self.learn(&ip.to_string());
             }
-            before = word.chars().next_back().unwrap_or(before);
-            rest = after;
+            at += found.map_or(c.len_utf8(), |(length, _)| length);
         }
     }
 }
 
-fn is_of_address(c: char) -> bool {
-    c.is_ascii_hexdigit() || c == '.' || c == ':'
+/// Whether a host follows in a URL or after `host=`.
+fn is_place_of_host(before: &str) -> bool {
+    let word = before.rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next();
+    ["://", "host=", "hostaddr="].iter().any(|start| {
+        let hosts = word.and_then(|word| word.rsplit_once(start));
+        hosts.is_some_and(|(_, hosts)| {
+            !hosts.contains('/') && (hosts.is_empty() || hosts.ends_with(['@', ',']))
+        })
+    })
 }
 
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '-'
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '-' || c == '.' || c == '_'
 }
 
-/// Returns the IP address of a word, with or without a port. `a::b` is a cast of SQL: only an address whose first part has four
-/// digits is one of another machine.
-fn address_of(word: &str) -> Option<IpAddr> {
-    let socket = || word.parse::<SocketAddr>().ok().map(|socket| socket.ip());
-    let ip = word.parse::<IpAddr>().ok().or_else(socket)?;
-    let is_address = |text: &str| text.split(':').next().is_some_and(|first| first.len() == 4);
-    (ip.is_ipv4() || is_address(word)).then_some(ip)
-}
-
-/// Returns a text with another name of a host, where it is a whole word.
-fn replaced(text: &str, host: &str, name: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(host) {
-        let is_word_before = before.chars().next_back().or(result.chars().next_back());
-        let mut next = after.chars();
-        let follows = match next.next() {
-            Some('.') => next.next().is_some_and(char::is_alphanumeric),
-            next => next.is_some_and(is_of_word),
-        };
-        let is_part = is_word_before.is_some_and(|c| is_of_word(c) || c == '.') || follows;
-        result.push_str(before);
-        result.push_str(if is_part { host } else { name });
-        rest = after;
-    }
-    result + rest
-}
-
-fn each_text(json: &Value, found: &mut impl FnMut(&str)) {
-    match json {
-        Value::String(text) => found(text),
-        Value::Array(values) => values.iter().for_each(|value| each_text(value, found)),
-        Value::Object(fields) => {
-            for (_, value) in fields.iter().filter(|(key, _)| !key.contains("version")) {
-                each_text(value, found);
-            }
+/// Whether an address cannot be a version, such as 2.25.0.0.
+fn is_no_version(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            ip.is_private() || ip.is_link_local() || ip.octets().iter().any(|part| *part > 99)
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        IpAddr::V6(_) => true,
     }
+}
+
+/// Returns the IP address at the start of `rest`, with its length, if it is a whole word after `before`. `a::b` is a cast of SQL: an
+/// IPv6 address is one with a first part of four digits, or several parts. `YB-2.25.0.0` is a version.
+fn address_at(before: &str, rest: &str) -> Option<(usize, IpAddr)> {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
+    let mut earlier = before.chars().rev();
+    let is_start = match earlier.next() {
+        Some('-') => !earlier.next().is_some_and(char::is_alphabetic),
+        Some(c) => !c.is_alphanumeric() && c != '.' && !(c == ':' && before.ends_with("::")),
+        None => true,
+    };
+    if !is_start || !rest.starts_with(is_part) {
+        return None;
+    }
+    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let (whole, after) = rest.split_at_checked(end)?;
+    if after.starts_with(char::is_alphanumeric) {
+        return None;
+    }
+    let word = whole.trim_end_matches(['.', ':']);
+    let (word, ip) = if let Ok(ip) = word.parse::<IpAddr>() {
+        (word, ip)
+    } else {
+        // With a port.
+        let ip = word.parse::<SocketAddr>().ok()?.ip();
+        (word.rsplit_once(':')?.0, ip)
+    };
+    let is_long = word.matches(':').count() > 2 || word.contains('.');
+    let has_four = word.split(':').next().is_some_and(|first| first.len() == 4);
+    (ip.is_ipv4() || is_long || has_four).then_some((word.len(), ip))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hidden(texts: &[&str]) -> Vec<String> {
+    fn hidden(kind: Kind, texts: &[&str]) -> Vec<String> {
         let mut hosts = Hosts::default();
         hosts.learn("db1.example.com:5433");
-        hosts.learn("db");
-        texts.iter().map(|text| hosts.text(text)).collect()
+        hosts.learn("loadbox");
+        hosts.learn("tables:5432");
+        for text in texts {
+            hosts.learn_from(text, kind);
+        }
+        texts.iter().map(|text| hosts.text(text, kind)).collect()
     }
 
     #[test]
     fn hosts_are_replaced_as_words_and_always_by_the_same_name() {
-        let texts = hidden(&[
-            "connected to db1.example.com:5433 as user",
-            "db, db: db.",
-            "adb db_size my-db db-1 x.db db.table",
-            "postgresql://alice@10.1.2.3:5432,other/db_x and 10.1.2.3",
-            "host=replica port=5432 then replica",
-            "from [fd00::12]:9000 or fd00::12",
-            "--prometheus http://prom.internal:9090/metrics",
-        ]);
+        let texts = hidden(
+            Kind::Other,
+            &[
+                "connected to DB1.example.com:5433 as user",
+                "db1, db1: db1. adb1 db1_size my-db1 db1-1 x.db1",
+                "postgresql://alice@10.1.2.3:5432,other/db_x and 10.1.2.3",
+                "host=replica port=5432 then host = third",
+                "from [FD00:0:0::12]:9000 or fd00::12, ::ffff:10.9.8.7",
+                "10.9.8.1-10.9.8.2, 10.9.8.1_x, primary:10.9.8.1",
+                "--prometheus http://prom.internal:9090/metrics of loadbox.corp.example",
+                "tables=2 at tables, on //tables and host=tables",
+            ],
+        );
         assert_eq!(
             texts,
             [
                 "connected to host-1:5433 as user",
-                "host-2, host-2: host-2.",
-                "adb db_size my-db db-1 x.db db.table",
-                "postgresql://alice@host-3:5432,host-4/db_x and host-3",
-                "host=host-5 port=5432 then host-5",
-                "from [host-6]:9000 or host-6",
-                "--prometheus http://host-7:9090/metrics",
+                "host-1, host-1: host-1. adb1 db1_size my-db1 db1-1 x.db1",
+                "postgresql://alice@host-4:5432,host-5/db_x and host-4",
+                "host=host-6 port=5432 then host = third",
+                "from [host-8]:9000 or host-8, host-9",
+                "host-10-host-11, host-10_x, primary:host-10",
+                "--prometheus http://host-12:9090/metrics of loadbox.corp.example",
+                "tables=2 at tables, on //tables and host=host-3",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_people_wrote_has_no_hosts_but_versions_and_links() {
+        let texts = hidden(
+            Kind::Written,
+            &[
+                "Loadbox and loadbox.corp.example, 2.25.0.0, 10.0.0.7",
+                "see https://github.com/o/r/pull/3, http://prom:9090 and prom",
+            ],
+        );
+        assert_eq!(
+            texts,
+            [
+                "host-2 and host-2, 2.25.0.0, host-4",
+                "see https://github.com/o/r/pull/3, http://host-5:9090 and host-5",
             ]
         );
     }
@@ -219,9 +355,24 @@ mod tests {
             "localhost, 127.0.0.1:5432, [::1]:5432, 0.0.0.0",
             "2026-11-27T07:31:23.5Z, 1.5, 16.4, /var/run/postgresql",
         ];
-        assert_eq!(hidden(&texts), texts);
-        let value = serde_json::json!({ "server_version": "2.25.0.0", "text": "2.25.0.1" });
-        let hidden: Value = Hosts::default().hide(&value).unwrap();
-        assert_eq!(hidden, serde_json::json!({ "server_version": "2.25.0.0", "text": "host-1" }));
+        assert_eq!(hidden(Kind::Other, &texts), texts);
+    }
+
+    #[test]
+    fn words_of_riops_stay_although_hosts_are_named_like_them() {
+        let mut hosts = Hosts::default();
+        let value = serde_json::json!({
+            "address": "tables:5432", "host": "on", "tables": 2, "settings": { "fsync": "on" },
+            "server_version": "2.25.0.0", "tags": { "on": "tables" }, "found": "tables",
+        });
+        hosts.learn_value(&value).unwrap();
+        let hidden: Value = hosts.hide(&value).unwrap();
+        assert_eq!(
+            hidden,
+            serde_json::json!({
+                "address": "host-1:5432", "host": "host-2", "tables": 2, "settings": { "fsync": "on" },
+                "server_version": "2.25.0.0", "tags": { "host-2": "host-1" }, "found": "tables",
+            })
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! A static site of stored runs: a page and the record of each run, experiments, comparisons, histories, and an index. It needs no
 //! server, and loads nothing from elsewhere: the pages share the style and the scripts beside them.
 //!
-//! A page is written as soon as its record was read, so that the memory does not grow with the number of runs.
+//! The page of a run is written as soon as its record was read. Only the records of experiments and comparisons are in memory
+//! together.
 
 mod hosts;
 
 use hosts::Hosts;
+use hosts::Kind::Written;
 use jiff::Timestamp;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
@@ -19,7 +21,7 @@ use super::subjects::history::{history, history_findings};
 use super::subjects::run::page::{html_in, title};
 use super::table::{Cell, Table, number, word};
 use super::words;
-use crate::experiment::{Study, tag};
+use crate::experiment::{Experiment, Study, tag};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::stats::ChangeSettings;
@@ -105,10 +107,27 @@ impl Gallery {
 
     /// Learns the hosts of a record. Those of all records are known before the first one is published, because the texts of one may
     /// name the host of another one.
-    pub fn learn(&mut self, record: &Record) {
+    ///
+    /// # Errors
+    /// [`GalleryError::Json`]
+    pub fn learn(&mut self, record: &Record) -> Result<(), GalleryError> {
         if let Some(hosts) = &mut self.hosts {
-            hosts.learn_of(record);
+            hosts.learn_record(record)?;
         }
+        Ok(())
+    }
+
+    /// Learns the hosts of an experiment and its runs.
+    ///
+    /// # Errors
+    /// [`GalleryError::Json`]
+    pub fn learn_study(&mut self, study: &Study) -> Result<(), GalleryError> {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.learn_value(&study.experiment)?;
+            hosts.learn_value(&study.failures())?;
+        }
+        let mut records = study.finished.iter().filter_map(|run| run.result.as_deref().ok());
+        records.try_for_each(|record| self.learn(record))
     }
 
     /// The page and the record of a run.
@@ -144,15 +163,18 @@ impl Gallery {
     /// # Errors
     /// [`GalleryError`]
     pub fn experiment(&mut self, mut study: Study) -> Result<SiteFile, GalleryError> {
-        if let Some(hosts) = &mut self.hosts {
+        if let Some(hosts) = &self.hosts {
             let what = format!("experiment {}", study.experiment.id);
+            // They are not part of the definition.
+            let notes = hosts.hide(&study.experiment.notes)?;
             let hidden = hosts.hide(&study.experiment);
-            study.experiment = hidden.map_err(|error| GalleryError::Hosts { what, error })?;
+            let hidden = hidden.map_err(|error| GalleryError::Hosts { what, error })?;
+            study.experiment = Experiment { notes, ..hidden };
         }
         for run in &mut study.finished {
             run.result = match std::mem::replace(&mut run.result, Err(String::new())) {
                 Ok(record) => Ok(Box::new(self.published(*record)?)),
-                Err(error) => Err(self.published_text(error)),
+                Err(error) => Err(self.published_text(&error)),
             };
         }
         let path = format!("experiments/{}.html", study.experiment.id);
@@ -176,13 +198,13 @@ impl Gallery {
         let mut published = Vec::new();
         for (name, records) in selections {
             let records = records.into_iter().map(|record| self.published(record));
-            published.push((name.to_owned(), records.collect::<Result<Vec<_>, _>>()?));
+            published.push((self.published_text(name), records.collect::<Result<Vec<_>, _>>()?));
         }
         let Some(found) = super::comparison_of(&published) else {
             return Ok(None);
         };
         let names: Vec<_> = published.iter().map(|(name, _)| name.as_str()).collect();
-        let path = format!("comparisons/{}.html", file_name(&names.join("--")));
+        let path = format!("comparisons/{}.html", file_name(&names.join(" -- ")));
         self.page(Kind::Comparisons, path, &found, String::new()).map(Some)
     }
 
@@ -198,13 +220,18 @@ impl Gallery {
     ) -> Result<SiteFile, GalleryError> {
         let mut runs = runs.to_vec();
         for run in &mut runs {
-            run.client_host = run.client_host.take().map(|host| self.published_text(host));
+            run.client_host = run.client_host.as_ref().map(|host| self.published_text(host));
+            run.title = self.published_text(&run.title);
             for reason in run.tags.values_mut() {
-                *reason = self.published_text(std::mem::take(reason));
+                *reason = self.published_text(reason);
             }
         }
-        let label = self.published_text(label.to_owned());
-        let series = history(&runs, stages, None, ChangeSettings::default().change_min);
+        let mut stages = stages.to_vec();
+        for stage in &mut stages {
+            stage.name = self.published_text(&stage.name);
+        }
+        let label = self.published_text(label);
+        let series = history(&runs, &stages, None, ChangeSettings::default().change_min);
         let found = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
         let detail = number_of(runs.len() as u64, "run");
         self.page(Kind::Histories, history_path(&label), &found, detail)
@@ -215,7 +242,8 @@ impl Gallery {
     /// # Errors
     /// [`GalleryError`]
     pub fn end(self) -> Result<Vec<SiteFile>, GalleryError> {
-        let mut layout = Layout::beside(&self.title, "");
+        let title = self.published_text(&self.title);
+        let mut layout = Layout::beside(&title, "");
         layout.reproduce = Some("riops runs import runs/*.json".to_owned());
         let columns = [
             word("started (UTC)"),
@@ -234,7 +262,7 @@ impl Gallery {
             (name, Table::new(name, [word("page"), word("about")], entries.into_iter().map(row)))
         });
         let index = Index {
-            title: &self.title,
+            title: &title,
             runs: Table::new("Runs", columns, self.runs).filled(),
             groups: groups.collect(),
             layout,
@@ -256,18 +284,16 @@ impl Gallery {
         self.groups.iter().any(|(_, entries)| entries.iter().any(|entry| entry.path == path))
     }
 
-    fn published(&mut self, record: Record) -> Result<Record, GalleryError> {
-        let Some(hosts) = &mut self.hosts else { return Ok(record) };
+    fn published(&self, record: Record) -> Result<Record, GalleryError> {
+        let Some(hosts) = &self.hosts else { return Ok(record) };
         let hidden = hosts.hide(&record);
         let what = format!("run {}", record.id);
         hidden.map_err(|error| GalleryError::Hosts { what, error })
     }
 
-    fn published_text(&mut self, text: String) -> String {
-        match &mut self.hosts {
-            Some(hosts) => hosts.text(&text),
-            None => text,
-        }
+    /// What people wrote, without hosts.
+    fn published_text(&self, text: &str) -> String {
+        self.hosts.as_ref().map_or_else(|| text.to_owned(), |hosts| hosts.text(text, Written))
     }
 
     fn page(

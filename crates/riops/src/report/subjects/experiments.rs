@@ -102,26 +102,33 @@ fn rules(experiment: &Experiment) -> Vec<String> {
 /// Returns the stored experiments in lines.
 #[must_use]
 pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> String {
-    table_lines(&experiments_table(experiments), columns).join("\n") + "\n"
+    table_lines(&experiments_table(experiments, |_| false), columns).join("\n") + "\n"
 }
 
-/// Returns a table of stored experiments. The ids are links to the pages of the dashboard.
+/// Returns a table of stored experiments. The ids are links to the pages of the dashboard. `is_measured` returns whether the
+/// experiment with this id has a run in progress.
 #[must_use]
-pub fn experiments_table(experiments: &[ExperimentSummary]) -> Table {
-    let entries: [Entry<&ExperimentSummary>; 7] = [
-        (word("id"), |each| {
+pub fn experiments_table(
+    experiments: &[ExperimentSummary],
+    is_measured: impl Fn(&str) -> bool,
+) -> Table {
+    let entries: [Entry<(&ExperimentSummary, bool)>; 7] = [
+        (word("id"), |(each, _)| {
             Cell::from(short_id(&each.id)).with_link(format!("/experiments/{}", each.id))
         }),
-        (word("created"), |each| to_the_minute(&each.created_at.to_string()).into()),
-        (word("kind"), |each| each.kind.as_str().into()),
-        (word("name"), |each| each.name.as_str().into()),
-        (number("runs"), |each| count(each.runs).into()),
-        (word("state"), |each| {
-            if each.finished_at.is_some() { "finished".into() } else { "unfinished".into() }
+        (word("created"), |(each, _)| to_the_minute(&each.created_at.to_string()).into()),
+        (word("kind"), |(each, _)| each.kind.as_str().into()),
+        (word("name"), |(each, _)| each.name.as_str().into()),
+        (number("runs"), |(each, _)| count(each.runs).into()),
+        (word("state"), |(each, is_measured)| match (each.finished_at, is_measured) {
+            (_, true) => "in progress".into(),
+            (Some(_), false) => "finished".into(),
+            (None, false) => "unfinished".into(),
         }),
-        (word("note"), |each| Note::newest_line(&each.notes).unwrap_or_default().into()),
+        (word("note"), |(each, _)| Note::newest_line(&each.notes).unwrap_or_default().into()),
     ];
-    Table::of("experiments", experiments, entries)
+    let rows = experiments.iter().map(|each| (each, is_measured(&each.id)));
+    Table::of("experiments", rows, entries)
 }
 
 #[cfg(test)]

@@ -195,12 +195,17 @@ fn notes_of(fields: &Query) -> Result<impl Fn(&mut Vec<Note>) + Send + 'static, 
     let refused = |error: NoteError| Failure::Request(error.to_string());
     let author = fields.given("author").unwrap_or("unknown").to_owned();
     let mut changed: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let parsed = |text: &str| match Note::new(text, author.clone()) {
+        Err(NoteError::Empty) => Ok(None),
+        note => note.map(|note| Some(note.text)).map_err(refused),
+    };
     for (name, text) in fields.named("note-") {
-        let note = match Note::new(text, author.clone()) {
-            Err(NoteError::Empty) => None,
-            note => Some(note.map_err(refused)?.text),
-        };
-        changed.insert(name.to_owned(), note);
+        let shown = fields.get(&name.replacen("note-", "was-", 1)).unwrap_or_default();
+        let note = parsed(text)?;
+        // Others may have changed it since the form was loaded.
+        if note != parsed(shown)? {
+            changed.insert(name.to_owned(), note);
+        }
     }
     let new = fields.given("new").map(|text| Note::new(text, author)).transpose();
     let new = new.map_err(refused)?;
@@ -271,6 +276,9 @@ mod tests {
         let fields = Query::default()
             .with(&NoteField::name(&notes[0]), "one, changed")
             .with(&NoteField::name(&notes[1]), " ")
+            .with(&NoteField::name(&notes[1]).replace("note", "was"), "two")
+            .with(&NoteField::name(&notes[2]), "as shown")
+            .with(&NoteField::name(&notes[2]).replace("note", "was"), "as shown")
             .with("new", "four\nlines")
             .with("author", "bob");
         notes_of(&fields).unwrap()(&mut notes);

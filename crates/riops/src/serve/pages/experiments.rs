@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::app::{Place, Shared, layout};
 use super::super::failure::Failure;
 use crate::experiment::{Study, tag};
+use crate::record::LiveRun;
 use crate::report::experiment::{experiment, view};
 use crate::report::{Link, Table, experiments_table, findings_html};
 
@@ -16,11 +17,18 @@ struct List {
     table: Option<Table>,
 }
 
+/// Whether a run in progress belongs to the experiment with this id.
+fn is_of(run: &LiveRun, id: &str) -> bool {
+    run.tags.get(tag::EXPERIMENT).is_some_and(|of| of == id)
+}
+
 /// The list of experiments.
 pub(in crate::serve) async fn list(State(app): Shared) -> Response {
     let answer = async {
         let found = app.stored.with(|store| Ok(store.experiments()?)).await?.unwrap_or_default();
-        let table = (!found.is_empty()).then(|| experiments_table(&found));
+        let live = app.feed.current().await;
+        let is_measured = |id: &str| live.iter().any(|run| is_of(run, id));
+        let table = (!found.is_empty()).then(|| experiments_table(&found, is_measured));
         app.page(
             "experiments.html",
             layout("riops: experiments", Place::Experiments),
@@ -42,10 +50,7 @@ pub(in crate::serve) async fn page(State(app): Shared, Path(id): Path<String>) -
             layout.nav.push(Link { text: text.to_owned(), href, current: false });
         };
         let live = app.feed.current().await;
-        let is_own = |tags: &std::collections::BTreeMap<String, String>| {
-            tags.get(tag::EXPERIMENT) == Some(id)
-        };
-        if let Some(run) = live.iter().find(|run| is_own(&run.tags)) {
+        if let Some(run) = live.iter().find(|run| is_of(run, id)) {
             link("Run in progress", format!("/live/{}", run.id));
         }
         link("Its runs", format!("/?tag={}%3D{id}", tag::EXPERIMENT));

@@ -180,16 +180,19 @@ impl HistorySeries {
             Direction::LowerIsBetter => before.reduce(f64::min),
         };
         let newest = in_era().next_back().map(|change| change.mean_after);
-        self.verdict = match best.zip(newest) {
+        let is_slower = best.zip(newest).is_some_and(|(best, newest)| {
+            let (least, most) = (best.min(newest), best.max(newest));
+            let is_worse = match self.figure.direction() {
+                Direction::HigherIsBetter => newest < best,
+                Direction::LowerIsBetter => newest > best,
+            };
+            // As large as a change must be, forward or backward.
+            is_worse && most / least - 1.0 >= effect
+        });
+        self.verdict = match is_slower {
             _ if self.last_era().len() < RUNS_NEEDED => GateVerdict::Inconclusive,
-            Some((best, newest)) => {
-                let slower = match self.figure.direction() {
-                    Direction::HigherIsBetter => newest < best * (1.0 - effect),
-                    Direction::LowerIsBetter => newest > best * (1.0 + effect),
-                };
-                if slower { GateVerdict::Slower } else { GateVerdict::NotSlower }
-            }
-            None => GateVerdict::NotSlower,
+            true => GateVerdict::Slower,
+            false => GateVerdict::NotSlower,
         };
     }
 }
