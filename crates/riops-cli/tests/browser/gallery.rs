@@ -13,7 +13,7 @@ fn a_gallery_works_from_its_folder() {
     }
     let (store, records) = filled("gallery");
     let database = database("browser_gallery");
-    let mut sweep = database.command("sweep ping --axis sessions=1,2,3 --axis protocol=simple,extended --repeat 1 --warmup 0 --duration 200ms -q");
+    let mut sweep = database.command("sweep ping --axis sessions=1,2,3 --axis protocol=simple,extended --repeat 1 --warmup 0 --transactions 5000 -q");
     CommandOutput::of(sweep.args(["--fact", "price=1 USD/h"]).env("RIOPS_STORE", &store)).expect(0);
     let mut listed = command("experiments list --output json");
     let listed = CommandOutput::of(listed.env("RIOPS_STORE", &store)).expect(0).json();
