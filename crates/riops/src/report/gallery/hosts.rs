@@ -18,7 +18,7 @@ const OF_HOSTS: [&str; 4] = ["host", "address", "node", "client_host"];
 /// Maps whose keys people choose.
 const MAPS: [&str; 2] = ["tags", "facts"];
 /// Fields with what people wrote.
-const WRITTEN: [&str; 4] = ["label", "text", "description", "name"];
+const WRITTEN: [&str; 3] = ["label", "text", "description"];
 /// Fields with what servers and riops report.
 const MESSAGES: [&str; 3] = ["failure", "sample", "reasons"];
 /// Fields with versions, which may have the form of an address.

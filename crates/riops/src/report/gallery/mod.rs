@@ -124,6 +124,7 @@ impl Gallery {
     pub fn learn_study(&mut self, study: &Study) -> Result<(), GalleryError> {
         if let Some(hosts) = &mut self.hosts {
             hosts.learn_value(&study.experiment)?;
+            hosts.learn_value(&study.experiment.notes)?;
             hosts.learn_value(&study.failures())?;
         }
         let mut records = study.finished.iter().filter_map(|run| run.result.as_deref().ok());

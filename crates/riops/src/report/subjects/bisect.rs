@@ -51,7 +51,11 @@ pub fn bisection(view: &BisectView) -> Findings {
     }
     let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
     match view.found.as_slice() {
-        [] => found.conclusion.toned("found", "no slow commit", Tone::Warn),
+        [] => found.conclusion.toned(
+            "found",
+            "nothing yet: it ended early, and the same command continues it",
+            Tone::Warn,
+        ),
         [only] => {
             let text = format!("the first slow commit: {}", named(only));
             found.conclusion.toned("found", text, Tone::Bad);
