@@ -205,15 +205,19 @@ mod tests {
 
     const FIGURES: [Figure; 3] = [Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];
 
-    /// A gate of a workload that is this many times as fast in the head: noise of 2%, of p99 of 6%.
-    fn gate(ratio: f64, noise: &mut Noise) -> GateVerdict {
-        let settings = SequentialSettings {
+    fn settings() -> SequentialSettings {
+        SequentialSettings {
             effect: 0.04,
             blocks_max: 10,
             resamples: 1_000,
             one_sided: true,
             ..SequentialSettings::default()
-        };
+        }
+    }
+
+    /// A gate of a workload that is this many times as fast in the head: noise of 2%, of p99 of 6%.
+    fn gate(ratio: f64, noise: &mut Noise) -> GateVerdict {
+        let settings = settings();
         let mut runs = |ratio: f64, share: f64| -> Vec<f64> {
             (0..2).map(|_| 1_000.0 * ratio * (1.0 + share * noise.next())).collect()
         };
@@ -255,13 +259,7 @@ mod tests {
     fn a_head_that_stalls_now_and_then_seldom_passes() {
         // As slow as the smallest relevant difference on average, by blocks that are seldom much slower.
         let mut noise = Noise(13);
-        let settings = SequentialSettings {
-            effect: 0.04,
-            blocks_max: 10,
-            resamples: 1_000,
-            one_sided: true,
-            ..SequentialSettings::default()
-        };
+        let settings = settings();
         let mut block = || {
             let uniform = (noise.next() / 6.0 + 1.0).clamp(0.0, 2.0) / 2.0;
             let stall = 0.03 * (-(uniform.max(1e-9)).ln() - 0.7);
