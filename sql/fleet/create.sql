@@ -34,4 +34,10 @@ create table if not exists riops_store.fleet_start (
   stage integer not null,
   start_s double precision not null,
   primary key (fleet, stage)
+);
+-- The threshold that ended the run, and when.
+create table if not exists riops_store.fleet_breach (
+  fleet text primary key references riops_store.fleet (id) on delete cascade,
+  threshold text not null,
+  end_s double precision not null
 )

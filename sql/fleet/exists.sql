@@ -1,1 +1,1 @@
-select to_regclass('riops_store.fleet_start') is not null
+select to_regclass('riops_store.fleet_breach') is not null

@@ -1,6 +1,6 @@
 //! A run as one of the agents of a fleet.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use riops::dataset::prepare::Prepared;
@@ -9,7 +9,7 @@ use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveStart, Point, Record};
-use riops::run::{self, History, Observer, OnLoaded, OnMessage, RunError};
+use riops::run::{self, Agreement, History, Observer, OnLoaded, OnMessage, RunError};
 use riops::server::{ConnInfo, Connection, ConnectionError, Server};
 use riops::store::StoreLocation;
 
@@ -198,7 +198,7 @@ impl Observer for InFleet<'_> {
         self.observer.started(start);
     }
 
-    fn agree_start(&mut self) -> Result<Option<Instant>, String> {
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
         self.fleet.agree_start().map(Some).map_err(|error| error.to_string())
     }
 

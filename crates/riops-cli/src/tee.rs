@@ -1,13 +1,12 @@
 //! Several observers of one run.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use riops::dataset::prepare::{Prepared, Progress};
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
 use riops::record::{LiveStart, Point, ProbePoint, Record};
-use riops::run::{History, Observer, OnLoaded, OnMessage};
+use riops::run::{Agreement, History, Observer, OnLoaded, OnMessage};
 
 /// Passes each event to two observers, one after the other. The history comes from the first one.
 pub(crate) struct Tee<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
@@ -60,7 +59,7 @@ impl Observer for Tee<'_> {
         both_points(self.0.step(name, growth), self.1.step(name, growth))
     }
 
-    fn agree_start(&mut self) -> Result<Option<Instant>, String> {
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
         Ok(self.0.agree_start()?.or(self.1.agree_start()?))
     }
 

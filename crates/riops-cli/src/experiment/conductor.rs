@@ -198,8 +198,7 @@ impl Conductor<'_> {
         let text = match self.results.form {
             "json" => json_text(&found)?,
             form @ ("markdown" | "csv") => {
-                let text = format!("--list supports the output formats text and json, not {form}");
-                return refuse(text);
+                return refuse(format!("experiments are listed as text or json, not as {form}"));
             }
             _ => report::experiments_text(&found, crate::ui::output_columns()),
         };

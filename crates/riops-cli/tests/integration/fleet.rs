@@ -46,7 +46,7 @@ impl Place {
 
     pub(crate) fn require_empty(&self) {
         let rows = "select (select count(*) from riops_store.fleet) + (select count(*) from riops_store.fleet_agent)
-                         + (select count(*) from riops_store.fleet_start)";
+                         + (select count(*) from riops_store.fleet_start) + (select count(*) from riops_store.fleet_breach)";
         assert_eq!(self.store.value(rows).as_deref(), Some("0"));
         let locks = "select count(*) from pg_locks lock join pg_stat_activity a using (pid)
                       where locktype = 'advisory' and a.datname = current_database()";
@@ -91,6 +91,24 @@ impl Fleet {
 fn sum(record: &Value, field: &str) -> u64 {
     let agents = record["agents"].as_array().unwrap();
     agents.iter().map(|agent| agent["stages"][0][field].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_breach_of_all_agents_together_ends_the_run() {
+    let place = Place::new("breach");
+    // Neither agent alone has more than 30 transactions per second.
+    let line = "run rows --rows 1000 --batch 10 --prepare -c 4 --rate 40 --warmup 0 --duration 1h --threshold tps<30 --abort-on-threshold";
+    let record = place.run(line, 2).record(99);
+    assert_eq!((&record["status"], &record["verdict"]["valid"]), (&"done".into(), &true.into()));
+    let [threshold] = record["thresholds"].as_array().unwrap().as_slice() else {
+        panic!("{}", record["thresholds"]);
+    };
+    assert_eq!((&threshold["held"], &threshold["ended_run"]), (&false.into(), &true.into()));
+    assert!((30.0..45.0).contains(&threshold["found"].as_f64().unwrap()), "{threshold}");
+    let agents = record["agents"].as_array().unwrap();
+    let seconds = |agent: &Value| agent["stages"][0]["seconds"].as_f64().unwrap();
+    assert!((seconds(&agents[0]) - seconds(&agents[1])).abs() < 0.02, "{agents:?}");
+    place.require_empty();
 }
 
 #[test]

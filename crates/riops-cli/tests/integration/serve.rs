@@ -329,7 +329,13 @@ fn experiments_have_pages_and_their_notes_are_edited() {
         "{}",
         page.body
     );
-    assert_eq!(dashboard.get("/experiments/none").status, 404);
+    let printed = |line: &str| database.riops(line).expect(0).json();
+    assert_eq!(dashboard.json("/api/experiments"), printed("experiments list --output json"));
+    let result = dashboard.json(&format!("/api/experiments/{id}"));
+    assert_eq!(result, printed("experiments show last --output json"));
+    for path in ["/experiments/none", "/api/experiments/none"] {
+        assert_eq!(dashboard.get(path).status, 404);
+    }
     let form = dashboard.get(&format!("/experiments/{id}/edit")).body;
     let secret = form.split_once("name=\"secret\" value=\"").unwrap().1.split('"').next().unwrap();
     let field = form.split_once("textarea name=\"note-").unwrap().1.split('"').next().unwrap();

@@ -143,7 +143,7 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
@@ -152,7 +152,7 @@ pub use driver::{ChosenDriver, choose_driver};
 pub use error::EngineError;
 pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
-pub use observer::{History, NoHistory, NoObserver, Observer, OnLoaded};
+pub use observer::{Agreement, Breach, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
 pub use session::SessionError;
@@ -230,7 +230,7 @@ pub fn run_stage(
         start_workers(sessions, workers, &shared)?
     };
     let mut run =
-        StageRun { shared: &shared, handles, received, head_start: HEAD_START, start_at: None };
+        StageRun { shared: &shared, handles, received, head_start: HEAD_START, agreed: None };
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {
@@ -238,7 +238,7 @@ pub fn run_stage(
     }
     require_access_paths(&before, &shared.accesses)?;
     observer.connected(total_sessions);
-    run.start_at = agreed_start(observer, interrupt)?;
+    run.agreed = agreed(observer, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let names = (stage.operations, stage.commands);
     let mut result = run.measure(stage.name, names, before, probe, observer)?;
@@ -252,11 +252,11 @@ pub fn run_stage(
     Ok(result)
 }
 
-/// Returns when the first transaction starts, if several clients have agreed on it.
-fn agreed_start(
+/// Returns what several clients have agreed on.
+fn agreed(
     observer: &mut dyn Observer,
     interrupt: &Interrupt,
-) -> Result<Option<Instant>, EngineError> {
+) -> Result<Option<Agreement>, EngineError> {
     observer.agree_start().map_err(|error| {
         if interrupt.requested() { EngineError::Interrupted } else { EngineError::NoStart(error) }
     })

@@ -1,16 +1,34 @@
 //! The interface through which a run reports its progress and queries earlier runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crate::dataset::prepare::{Prepared, Progress};
-use crate::plan::Plan;
+use crate::plan::{Plan, Threshold};
 use crate::probe::sampler::OnPoint;
 use crate::record::{DiskLimit, LiveStart, Point, Record};
 use crate::workload::OnMessage;
 
 /// Callback for the progress of a preparation, called from several threads.
 pub type OnLoaded = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// What several clients agree on before a stage.
+#[derive(Debug, Clone)]
+pub struct Agreement {
+    /// When the first transaction starts.
+    pub start: Instant,
+    /// Set when all clients together have breached a threshold that ends the run.
+    pub breach: Arc<OnceLock<Breach>>,
+}
+
+/// A breach of a threshold by all clients together.
+#[derive(Debug, Clone)]
+pub struct Breach {
+    /// The threshold.
+    pub threshold: Threshold,
+    /// When all clients end.
+    pub end: Instant,
+}
 
 /// Receives the events of a run. All methods have defaults that do nothing.
 pub trait Observer {
@@ -47,12 +65,12 @@ pub trait Observer {
     /// Called when all sessions of the stage are connected.
     fn connected(&mut self, _sessions: usize) {}
 
-    /// Called when all sessions of a stage are connected. Returns when its first transaction starts: of several clients,
-    /// all start at the same time. `None`: at once.
+    /// Called when all sessions of a stage are connected. Returns what several clients have agreed on: all start at the same
+    /// time. `None` for a single client, which starts at once.
     ///
     /// # Errors
     /// The reason why the stage cannot start.
-    fn agree_start(&mut self) -> Result<Option<Instant>, String> {
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
         Ok(None)
     }
 

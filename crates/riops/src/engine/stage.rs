@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
-use super::observer::Observer;
+use super::observer::{Agreement, Observer};
 use super::result::{StageResult, merge_reports, note_outages};
 use super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
@@ -35,8 +35,8 @@ pub(super) struct StageRun<'a> {
     pub(super) received: Receiver<(usize, WorkerEvent)>,
     /// Delay between the last session's connect and the first transaction.
     pub(super) head_start: Duration,
-    /// When the first transaction starts, if several clients have agreed on it.
-    pub(super) start_at: Option<Instant>,
+    /// What several clients have agreed on.
+    pub(super) agreed: Option<Agreement>,
 }
 
 impl StageRun<'_> {
@@ -61,10 +61,11 @@ impl StageRun<'_> {
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
     ) -> Result<StageResult, EngineError> {
-        let Self { shared, handles, received, head_start, start_at } = self;
+        let Self { shared, handles, received, head_start, agreed } = self;
         let plan = &shared.plan;
         let earliest = shared.clock.now().after(head_start.into());
-        let start = start_at.map_or(earliest, |at| shared.clock.at(at).max(earliest));
+        let agreed_start = agreed.as_ref().map(|agreed| shared.clock.at(agreed.start));
+        let start = agreed_start.map_or(earliest, |start| start.max(earliest));
         let measure_start = start.after(plan.warmup().into());
         let until = Duration::from_nanos(measure_start.since(shared.clock.now()).0);
         let started_at = Timestamp::now() + until;
@@ -77,7 +78,8 @@ impl StageRun<'_> {
             handle.start_signal.send(signal).map_err(|_| EngineError::WorkerLost)?;
         }
         let timeline = timeline(plan, handles.len())?;
-        let stage = Supervised { shared, handles: &handles, window: &window };
+        let breach = agreed.as_ref().map(|agreed| &*agreed.breach);
+        let stage = Supervised { shared, handles: &handles, window: &window, breach };
         let (supervisor, progress) = Supervisor::new(stage, received, timeline);
         let outcome = supervise(supervisor, &progress, probe, observer)?;
         let SupervisionResult { reports, breached, timeline } = outcome;

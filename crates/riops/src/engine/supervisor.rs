@@ -4,12 +4,13 @@
 //! It has its own thread and never calls the observer, which may block: a stuck terminal must not delay the
 //! end of the measurement.
 
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::clock::Clock;
 use super::error::EngineError;
-use super::observer::Observer;
+use super::observer::{Breach, Observer};
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
@@ -33,6 +34,8 @@ pub(super) struct Supervised<'a> {
     pub(super) shared: &'a Shared,
     pub(super) handles: &'a [WorkerHandle],
     pub(super) window: &'a Window,
+    /// Set when several clients together have breached a threshold that ends the run.
+    pub(super) breach: Option<&'a OnceLock<Breach>>,
 }
 
 /// The reports of all workers.
@@ -156,6 +159,7 @@ impl<'a> Supervisor<'a> {
     /// Starts and ends the measurement, the intervals and the drain when they are due.
     fn advance(&mut self, probe: &mut Probe<'_>) -> Result<(), EngineError> {
         let now = self.stage.shared.clock.now();
+        self.end_with_all(now);
         if self.stage.shared.interrupt.requested()
             || self.result.breached.is_some()
             || self.stage.window.has_failed()
@@ -221,13 +225,19 @@ impl<'a> Supervisor<'a> {
     /// Returns a threshold that is already breached, if a breach ends the run.
     fn breached(&self) -> Option<Threshold> {
         let (total, seconds) = self.result.timeline.total()?;
-        let figures = Figures::so_far(total, seconds);
-        let is_breached = |threshold: &&Threshold| {
-            // Parts are known only at the end.
-            let found = figures.get(threshold.metric).filter(|_| threshold.part.is_none());
-            found.is_some_and(|found| threshold.is_clearly_breached(found))
+        Figures::so_far(total, seconds).breached(&self.stage.shared.plan.thresholds).cloned()
+    }
+
+    /// Ends the measurement when all clients do, if they have breached a threshold together.
+    fn end_with_all(&mut self, now: Nanos) {
+        let Some(breach) = self.stage.breach.and_then(OnceLock::get) else {
+            return;
         };
-        self.stage.shared.plan.thresholds.iter().find(is_breached).cloned()
+        let end = self.stage.shared.clock.at(breach.end);
+        self.stage.window.end_now(end);
+        if now >= end && self.drain.is_none() {
+            self.result.breached.get_or_insert_with(|| breach.threshold.clone());
+        }
     }
 
     fn wake_workers(&self) -> Result<(), EngineError> {

@@ -1,6 +1,7 @@
 //! Errors of a fleet.
 
 use crate::plan::PlanError;
+use crate::record::HistogramError;
 use crate::run::MergeError;
 use crate::server::ConnectionError;
 
@@ -44,6 +45,9 @@ pub enum FleetError {
     /// The records do not fit.
     #[error(transparent)]
     Merge(#[from] MergeError),
+    /// A histogram of an interval is damaged.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
     /// A record or a plan is no JSON.
     #[error("cannot read or write what the agents of the fleet exchange: {0}")]
     Json(#[from] serde_json::Error),

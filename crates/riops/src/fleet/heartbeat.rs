@@ -3,19 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::error::FleetError;
 use super::meeting::Meeting;
+use super::watch::Watch;
+use crate::engine::Breach;
 use crate::host::Interrupt;
-use crate::plan::Plan;
-use crate::record::Point;
+use crate::plan::{Plan, Threshold};
+use crate::record::{HistogramError, Point};
 use crate::run::merged_point;
 
 const HEARTBEAT: &str = include_str!("../../sql/fleet/heartbeat.sql");
 const INTERRUPT: &str = include_str!("../../sql/fleet/interrupt.sql");
+const BREACH: &str = include_str!("../../sql/fleet/breach.sql");
 const POINTS: &str = include_str!("../../sql/fleet/points.sql");
 
 /// Heartbeats that an agent may miss, and the shortest time for that.
@@ -37,6 +40,8 @@ pub(super) struct Shared {
     meeting: Mutex<Meeting>,
     points: Mutex<Points>,
     pulse: Pulse,
+    /// Set when all agents together have breached a threshold that ends the run.
+    pub(super) breach: Arc<OnceLock<Breach>>,
     /// Number of the last intervals that are sent with each heartbeat.
     sent: usize,
 }
@@ -54,6 +59,8 @@ struct Points {
     merged: Vec<Point>,
     /// Number of the last of them.
     shown: u64,
+    /// Their thresholds, if a breach ends the run.
+    watch: Option<Watch>,
     /// Longest time for which the process did not run, in seconds.
     stopped_s: f64,
 }
@@ -82,7 +89,7 @@ impl Heartbeat {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 30")]
         let sent = (HEARTBEATS_SENT * each.max(1.0)).ceil() as usize;
         let (meeting, points) = (Mutex::new(meeting), Mutex::default());
-        let shared = Arc::new(Shared { meeting, points, pulse, sent });
+        let shared = Arc::new(Shared { meeting, points, pulse, breach: Arc::default(), sent });
         let (stop, stopped) = channel();
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -144,11 +151,17 @@ impl Shared {
             meeting.ask(INTERRUPT, &[])?;
             *is_told = true;
         }
-        let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?;
-        let is_interrupted = reply.and_then(|row| row.into_iter().next().flatten());
+        let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?.unwrap_or_default();
+        let [is_interrupted, threshold, end_s] = reply.as_slice() else { return Ok(()) };
         if is_interrupted.as_deref() == Some("t") && !interrupt.requested() {
             *is_told = true;
             interrupt.request();
+        }
+        if let (Some(threshold), Some(end_s)) = (threshold, end_s)
+            && let (Ok(threshold), Ok(end_s)) = (threshold.parse(), end_s.parse())
+        {
+            let end = meeting.clock.instant_of(end_s);
+            self.breach.get_or_init(|| Breach { threshold, end });
         }
         drop(meeting);
         if json.is_some() { self.read_points() } else { Ok(()) }
@@ -178,7 +191,13 @@ impl Shared {
                 points.of_all.entry(interval).or_default().insert(agent, point);
             }
         }
-        points.merge(&needed, self.sent as u64, &self.pulse.plan);
+        let breached = points.merge(&needed, self.sent as u64, &self.pulse.plan)?;
+        drop(points);
+        if let Some(threshold) = breached {
+            // All learn of it with their next heartbeat.
+            let after_s = (2 * self.pulse.every).as_secs_f64().to_string();
+            self.meeting().ask(BREACH, &[Some(&threshold.to_string()), Some(&after_s)])?;
+        }
         Ok(())
     }
 
@@ -190,9 +209,10 @@ impl Shared {
     }
 
     /// Forgets the intervals of the stage before.
-    pub(super) fn begin_stage(&self) {
-        let stopped_s = self.stopped_s();
-        *self.points() = Points { stopped_s, ..Points::default() };
+    pub(super) fn begin_stage(&self) -> Result<(), FleetError> {
+        let (stopped_s, watch) = (self.stopped_s(), Watch::of(&self.pulse.plan)?);
+        *self.points() = Points { watch, stopped_s, ..Points::default() };
+        Ok(())
     }
 }
 
@@ -219,19 +239,30 @@ fn beat(shared: &Shared, stopped: &Receiver<()>) {
 }
 
 impl Points {
-    /// Merges the intervals that all `needed` agents have sent. One that they have not sent in time is left out.
-    fn merge(&mut self, needed: &BTreeSet<u32>, sent: u64, plan: &Plan) {
+    /// Merges the intervals that all `needed` agents have sent. One that they have not sent in time is left out. Returns the
+    /// threshold that they have breached together.
+    fn merge(
+        &mut self,
+        needed: &BTreeSet<u32>,
+        sent: u64,
+        plan: &Plan,
+    ) -> Result<Option<Threshold>, HistogramError> {
+        let mut breached = None;
         while let Some(entry) = self.of_all.first_entry() {
             let is_complete = needed.iter().all(|agent| entry.get().contains_key(agent));
             if !is_complete && *entry.key() + sent > self.seen {
-                return;
+                break;
             }
             let (interval, parts) = entry.remove_entry();
             self.shown = interval + 1;
             if is_complete {
                 let parts: Vec<&Point> = parts.values().collect();
                 self.merged.extend(merged_point(&parts, plan));
+                if let Some(watch) = &mut self.watch {
+                    breached = watch.add(parts.into_iter())?.cloned();
+                }
             }
         }
+        Ok(breached)
     }
 }

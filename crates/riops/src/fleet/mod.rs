@@ -11,7 +11,8 @@
 //! 2. `agree_start`: when the sessions of all are connected, the start is set to a time of the store's clock, which each agent
 //!    knows to half a round trip (`clock`).
 //! 3. A thread sends heartbeats (`heartbeat`). An agent without one for `lost_after` is lost: before the start, the fleet
-//!    ends; after it, the others go on, and the result is not valid.
+//!    ends; after it, the others go on, and the result is not valid. The first agent reads the intervals of all, and sets the
+//!    end of the run if they breach a threshold together (`watch`).
 //! 4. `settled`, `finish`: all wait for each other. The first agent conducts: it takes the advisory lock of the fleet, verifies
 //!    the data, merges and stores. If it dies, the lock is free, and another agent does the same under the same id.
 //!
@@ -27,8 +28,10 @@ mod heartbeat;
 mod join;
 mod meeting;
 mod packed;
+mod watch;
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -36,6 +39,7 @@ pub use error::FleetError;
 pub use follow::Follower;
 pub use join::{Invitation, Role};
 
+use crate::engine::Agreement;
 use crate::host::Interrupt;
 use crate::plan::{Plan, Share};
 use crate::record::{AgentRecord, ClockRecord, Point, Record};
@@ -135,9 +139,9 @@ impl Fleet {
     ///
     /// # Errors
     /// [`FleetError`] if an agent failed or was lost before the first start.
-    pub fn agree_start(&mut self) -> Result<Instant, FleetError> {
+    pub fn agree_start(&mut self) -> Result<Agreement, FleetError> {
         self.stage += 1;
-        self.heartbeat.shared.begin_stage();
+        self.heartbeat.shared.begin_stage()?;
         let number = self.stage.to_string();
         let run = self.run.map(|run| run.to_string());
         let reply =
@@ -151,7 +155,8 @@ impl Fleet {
                 // Without it, the comparison before is less exact.
                 let _ = meeting.read_clock_again();
                 self.ahead_s.push(meeting.clock.ahead_s().0);
-                return Ok(meeting.clock.instant_of(start_s));
+                let breach = Arc::clone(&self.heartbeat.shared.breach);
+                return Ok(Agreement { start: meeting.clock.instant_of(start_s), breach });
             }
             if self.stage == 1 {
                 self.require_all(&state)?;

@@ -3,7 +3,7 @@
 use super::counters::{Counter, Counters};
 use super::interval::IntervalPart;
 use super::recorder::Recorder;
-use crate::plan::{Metric, TimeKind};
+use crate::plan::{Metric, Threshold, TimeKind};
 use crate::record::Histogram;
 
 /// Counters and latencies of a stage up to a point in time.
@@ -44,6 +44,15 @@ impl<'a> Figures<'a> {
         Self { seconds, counters, waiting: None, is_final: true, service, response: None }
     }
 
+    /// Returns the first threshold that is certainly breached. Those of parts are left out: they are known only at the end.
+    #[must_use]
+    pub fn breached<'t>(&self, thresholds: &'t [Threshold]) -> Option<&'t Threshold> {
+        thresholds.iter().find(|threshold| {
+            let found = self.get(threshold.metric).filter(|_| threshold.part.is_none());
+            found.is_some_and(|found| threshold.is_clearly_breached(found))
+        })
+    }
+
     /// Returns the value of a metric, in microseconds for latencies. `None` if it is not available
     /// (yet).
     #[must_use]
@@ -82,7 +91,6 @@ impl<'a> Figures<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Threshold;
     use crate::units::Nanos;
 
     #[test]

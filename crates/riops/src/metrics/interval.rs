@@ -1,6 +1,6 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
-use super::counters::Counters;
+use super::counters::{Counter, Counters};
 use crate::record::{Checkpoint, Histogram, HistogramError, Point, PointHistograms};
 
 /// Counters of one worker in one interval of the time series.
@@ -68,6 +68,30 @@ impl IntervalPart {
         self.service.merge(&other.service)?;
         if let (Some(mine), Some(theirs)) = (&mut self.response, &other.response) {
             mine.merge(theirs)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an interval of another client, whose point has kept its histograms.
+    ///
+    /// # Errors
+    /// Returns [`HistogramError`] if a histogram cannot be decoded or merged.
+    pub fn add_point(&mut self, point: &Point) -> Result<(), HistogramError> {
+        self.counters.add([
+            (Counter::Transactions, point.transactions),
+            (Counter::Rows, point.rows),
+            (Counter::Errors, point.errors),
+            (Counter::Failed, point.failed),
+            (Counter::Late, point.late),
+            (Counter::Skipped, point.skipped),
+            (Counter::Retries, point.retries),
+        ]);
+        let Some(histograms) = &point.histograms else {
+            return Ok(());
+        };
+        self.service.merge(&histograms.service.decode()?)?;
+        if let (Some(mine), Some(theirs)) = (&mut self.response, &histograms.response) {
+            mine.merge(&theirs.decode()?)?;
         }
         Ok(())
     }

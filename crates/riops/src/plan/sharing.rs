@@ -71,6 +71,7 @@ impl Plan {
             schedule: self.schedule.scaled(f64::from(own) / f64::from(self.sessions)),
             stop,
             thresholds: Vec::new(),
+            abort_on_threshold: false,
             probes: if agent == 0 { self.probes.clone() } else { Vec::new() },
             profile_hz: self.profile_hz.filter(|_| agent == 0),
             ..self.clone()
@@ -82,7 +83,6 @@ impl Plan {
         let traits = self.work.traits();
         let found = [
             (traits.is_undivided, format!("the workload {}", traits.name)),
-            (self.abort_on_threshold, "--abort-on-threshold".to_owned()),
             (self.keep_samples, "--graph".to_owned()),
             (!self.checkpoints_s.is_empty(), "--report-checkpoints".to_owned()),
             (matches!(self.stop, Stop::Rows(_)) && !traits.is_exact, "--total-rows".to_owned()),
@@ -144,8 +144,8 @@ mod tests {
         let plan = || Plan { sessions: 4, ..Plan::default() };
         assert!(refused(plan(), (2, 2)).contains("counted from 0"));
         assert!(refused(plan(), (0, 5)).contains("--agents 5 exceeds --sessions 4"));
-        let abort = Plan { abort_on_threshold: true, ..plan() };
-        assert!(refused(abort, (0, 2)).contains("--abort-on-threshold is not supported"));
+        let graph = Plan { keep_samples: true, ..plan() };
+        assert!(refused(graph, (0, 2)).contains("--graph is not supported"));
         let few = Plan { stop: Stop::Transactions(1), ..plan() };
         assert!(refused(few, (3, 4)).contains("less than one transaction"));
     }

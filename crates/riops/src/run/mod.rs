@@ -54,7 +54,7 @@ mod verdict;
 mod verify;
 mod warm;
 
-pub use crate::engine::{History, NoHistory, NoObserver, Observer, OnLoaded};
+pub use crate::engine::{Agreement, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};

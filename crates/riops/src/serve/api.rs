@@ -9,6 +9,8 @@ use super::failure::Failure;
 use super::filters::Filters;
 use super::metrics::metrics_response;
 use super::query::Query;
+use crate::experiment::Study;
+use crate::report::experiment::view;
 
 /// The stored runs, as `riops runs list --output json` prints them. The query is that of the list of runs.
 pub(super) async fn runs(State(app): Shared, RawQuery(query): RawQuery) -> Response {
@@ -26,6 +28,23 @@ pub(super) async fn run(State(app): Shared, Path(id): Path<String>) -> Response 
     let record = app.stored.with(move |store| json(&store.find(&id)?)).await;
     record
         .and_then(|record| record.ok_or(Failure::NoRuns))
+        .unwrap_or_else(|failure| json_failed(&failure))
+}
+
+/// The stored experiments, as `riops experiments list --output json` prints them.
+pub(super) async fn experiments(State(app): Shared) -> Response {
+    let answer = async {
+        let found = app.stored.with(|store| Ok(store.experiments()?)).await?;
+        json(&found.unwrap_or_default())
+    };
+    answer.await.unwrap_or_else(|failure| json_failed(&failure))
+}
+
+/// The result of an experiment, as `riops experiments show --output json` prints it.
+pub(super) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Response {
+    let found = app.stored.with(move |store| json(&view(&Study::stored(store, &id)?))).await;
+    found
+        .and_then(|found| found.ok_or(Failure::NoRuns))
         .unwrap_or_else(|failure| json_failed(&failure))
 }
 

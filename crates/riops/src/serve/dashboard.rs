@@ -129,6 +129,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(api::metrics))
         .route("/api/runs", get(api::runs))
         .route("/api/runs/{id}", get(api::run))
+        .route("/api/experiments", get(api::experiments))
+        .route("/api/experiments/{id}", get(api::experiment))
         .route("/api/live", get(api::live))
         .route("/api/live/{id}/events", get(stream::events))
         .route("/assets/{name}", get(assets::asset))

@@ -1,9 +1,11 @@
 //! Runs with a rate: intended starts, backlog, late and skipped transactions, thresholds.
 
+use std::time::Instant;
+
 use super::*;
 use crate::metrics::Fate;
 use crate::plan::LatencyLimit;
-use crate::plan::Schedule;
+use crate::plan::{Schedule, Threshold};
 
 fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> Plan {
     Plan { schedule: Schedule::Constant { per_s }, ..plan(stop, sessions, workers) }
@@ -143,4 +145,36 @@ fn breached_threshold_stops_the_run_if_enabled() {
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     assert_eq!(result.breached.unwrap().to_string(), "tps>1e9");
     assert!(result.seconds < 3_600.0 && result.failure.is_none());
+}
+
+/// One of several clients, which together have breached a threshold.
+struct Breached(Breach);
+
+impl Observer for Breached {
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
+        let breach = Arc::new(self.0.clone().into());
+        Ok(Some(Agreement { start: Instant::now(), breach }))
+    }
+}
+
+#[test]
+fn several_clients_end_at_the_agreed_time_after_a_breach() {
+    let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
+    let threshold: Threshold = "tps>1e9".parse().unwrap();
+    let cases = [(Stop::DurationS(3_600.0), 1_u32, true), (Stop::Transactions(1), 3_600, false)];
+    for (stop, end_s, ends_early) in cases {
+        let end = Instant::now() + Duration::from_secs(end_s.into());
+        let result = run_stage(
+            stage(2, false),
+            vec![access()],
+            &plan(stop, 2, 2),
+            &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
+            &Interrupt::new(),
+            &mut Probe::without_processes(),
+            &mut Breached(Breach { threshold: threshold.clone(), end }),
+        )
+        .unwrap();
+        assert!(result.seconds <= f64::from(end_s) && !result.interrupted, "{}", result.seconds);
+        assert_eq!(result.breached, ends_early.then(|| threshold.clone()));
+    }
 }

@@ -23,9 +23,9 @@ pub use model::{
 };
 
 use super::comparison::{Change, TimeChange, Topic, changes, marked, time_change};
-use super::{Experiment, Finished, Goal, Level, Order, Study, remaining};
+use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, remaining};
 use crate::figure::Figure;
-use crate::plan::facts::currency;
+use crate::plan::facts::{currency, price_per_hour};
 use crate::record::{Record, StageRecord};
 use crate::stats::{Direction, Settings, of_best};
 use effects::effects;
@@ -53,18 +53,7 @@ pub fn evaluate(study: &Study) -> StudyView {
     };
     let cells = experiment.cells.iter().zip(&groups).enumerate().map(|(at, (cell, group))| {
         let levels = levels(&of_cell(at), &slots);
-        let mut view = group.view(&slots);
-        if !levels.is_empty() {
-            // The runs of all levels together have no meaning.
-            view.stages.clear();
-        }
-        CellView {
-            name: experiment.cell_name(cell),
-            values: cell.values.clone(),
-            group: view,
-            levels,
-            saturation: None,
-        }
+        cell_view(experiment.cell_name(cell), cell, group.view(&slots), levels)
     });
     let mut view = StudyView {
         id: experiment.id.clone(),
@@ -108,7 +97,23 @@ pub fn evaluate(study: &Study) -> StudyView {
     view
 }
 
-/// Removes the figures that depend on a price if the prices have different currencies: they cannot be compared.
+fn cell_view(name: String, cell: &Cell, group: GroupView, levels: Vec<LevelView>) -> CellView {
+    let mut view = CellView {
+        name,
+        values: cell.values.clone(),
+        price_per_hour: price_per_hour(&cell.plan.facts),
+        group,
+        levels,
+        saturation: None,
+    };
+    if !view.levels.is_empty() {
+        // The runs of all levels together have no meaning.
+        view.group.stages.clear();
+    }
+    view
+}
+
+/// Removes prices and the figures that depend on them if the prices have different currencies: they cannot be compared.
 fn without_currencies(view: &mut StudyView, experiment: &Experiment) {
     let of_cells = experiment.cells.iter().filter_map(|cell| currency(&cell.plan.facts));
     let currencies: BTreeSet<&str> = of_cells.collect();
@@ -119,6 +124,7 @@ fn without_currencies(view: &mut StudyView, experiment: &Experiment) {
         matches!(figure, Figure::PricePerMillionTransactions | Figure::TransactionsPerPrice)
     };
     for cell in &mut view.cells {
+        cell.price_per_hour = None;
         let groups = cell.levels.iter_mut().map(|level| &mut level.group);
         for stage in groups.chain([&mut cell.group]).flat_map(|group| &mut group.stages) {
             stage.figures.retain(|found| !is_price(found.figure));

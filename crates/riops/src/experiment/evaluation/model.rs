@@ -123,6 +123,9 @@ pub struct CellView {
     pub name: String,
     /// One value for each axis.
     pub values: Vec<String>,
+    /// Price of an hour of its server, if it is known and has the currency of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<f64>,
     /// Its runs. Those of a search are in `levels`.
     #[serde(flatten)]
     pub group: GroupView,

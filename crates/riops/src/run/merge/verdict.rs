@@ -144,7 +144,11 @@ impl<'a> Judge<'a> {
             ));
         }
         self.merged.verdict.reasons.extend(reasons);
-        let thresholds = thresholds_of_record(&stage, &self.merged.plan, name.as_deref())?;
+        let of_parts = self.parts.iter().filter_map(|part| part.record.as_ref());
+        let mut thresholds = of_parts.flat_map(|record| &record.thresholds);
+        let ended_run = thresholds.find(|found| found.ended_run).map(|found| &found.threshold);
+        let plan = &self.merged.plan;
+        let thresholds = thresholds_of_record(&stage, plan, name.as_deref(), ended_run)?;
         self.merged.thresholds.extend(thresholds);
         self.merged.stages.push(stage);
         Ok(())

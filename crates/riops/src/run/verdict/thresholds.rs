@@ -36,7 +36,9 @@ pub(super) fn thresholds_of(
         let ended_run = result.breached.as_ref() == Some(threshold);
         Ok(judged(threshold, found, ended_run, stage))
     };
-    plan.thresholds.iter().map(judge).collect()
+    // One of all clients of a fleet is not in the plan of one of them.
+    let of_all = result.breached.iter().filter(|each| !plan.thresholds.contains(each));
+    plan.thresholds.iter().chain(of_all).map(judge).collect()
 }
 
 /// Returns a threshold with its measured value.
@@ -61,11 +63,12 @@ fn judged(
     }
 }
 
-/// Returns each threshold with its value in the record of a stage.
+/// Returns each threshold with its value in the record of a stage. `ended_run` is the one that has ended the run.
 pub(in crate::run) fn thresholds_of_record(
     stage: &StageRecord,
     plan: &Plan,
     name: Option<&str>,
+    ended_run: Option<&Threshold>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let of_loop = &stage.session_loop;
     let unfinished = of_loop.unfinished_histogram.as_ref();
@@ -98,7 +101,7 @@ pub(in crate::run) fn thresholds_of_record(
             }
             (Some(part), metric) => figure_of_recorded_part(of_loop, metric, part)?,
         };
-        Ok(judged(threshold, found, false, name))
+        Ok(judged(threshold, found, ended_run == Some(threshold), name))
     };
     plan.thresholds.iter().map(judge).collect()
 }

@@ -10,10 +10,6 @@ use crate::report::chart::{
 use crate::report::table::{Table, number, word};
 use crate::units::format::count;
 
-/// Transactions that a price is given for.
-const TRANSACTIONS: f64 = 1e6;
-const SECONDS_PER_HOUR: f64 = 3_600.0;
-
 /// A cell with the figures that it is judged by.
 struct Offer<'a> {
     cell: &'a CellView,
@@ -28,27 +24,20 @@ struct Offer<'a> {
 impl<'a> Offer<'a> {
     fn of(view: &StudyView, cell: &'a CellView) -> Option<Self> {
         let figure = |figure: Figure| Some(&cell.group.figure(view.main_stage, figure)?.estimate);
-        let throughput = figure(Figure::TransactionsPerS)?;
-        let price_of_million = figure(Figure::PricePerMillionTransactions)?.value;
-        let price = price_of_million * throughput.value * SECONDS_PER_HOUR / TRANSACTIONS;
         Some(Self {
             cell,
-            throughput,
+            throughput: figure(Figure::TransactionsPerS)?,
             p99_us: figure(Figure::P99Us)?.value,
-            price,
-            price_of_million,
+            price: cell.price_per_hour?,
+            price_of_million: figure(Figure::PricePerMillionTransactions)?.value,
         })
     }
 
     /// Whether it is as good in everything and better in something.
     fn beats(&self, other: &Self) -> bool {
         let (own, others) = (self.throughput.value, other.throughput.value);
-        // The price was computed from the throughput, and is rounded.
-        let rounding = 1e-9 * other.price;
-        let as_good =
-            own >= others && self.p99_us <= other.p99_us && self.price <= other.price + rounding;
-        as_good
-            && (own > others || self.p99_us < other.p99_us || self.price < other.price - rounding)
+        let as_good = own >= others && self.p99_us <= other.p99_us && self.price <= other.price;
+        as_good && (own > others || self.p99_us < other.p99_us || self.price < other.price)
     }
 }
 
