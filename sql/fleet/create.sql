@@ -36,8 +36,6 @@ create table if not exists riops_store.fleet_start (
   primary key (fleet, stage)
 );
 -- The threshold that ended the run, and when.
-create table if not exists riops_store.fleet_breach (
-  fleet text primary key references riops_store.fleet (id) on delete cascade,
-  threshold text not null,
-  end_s double precision not null
-)
+alter table riops_store.fleet
+  add column if not exists breached text,
+  add column if not exists end_s double precision

@@ -1,1 +1,1 @@
-select to_regclass('riops_store.fleet_breach') is not null
+select exists (select from pg_attribute where attrelid = to_regclass('riops_store.fleet') and attname = 'end_s')

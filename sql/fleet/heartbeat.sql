@@ -1,5 +1,4 @@
-update riops_store.fleet_agent set heartbeat_at = clock_timestamp(), points = coalesce($3, points)
- where fleet = $1 and token = $2
-returning (select is_interrupted from riops_store.fleet where id = $1),
-          (select threshold from riops_store.fleet_breach where fleet = $1),
-          (select end_s from riops_store.fleet_breach where fleet = $1)
+with beat as (
+  update riops_store.fleet_agent set heartbeat_at = clock_timestamp(), points = coalesce($3, points)
+   where fleet = $1 and token = $2 returning fleet)
+select is_interrupted, breached, end_s from beat join riops_store.fleet on id = beat.fleet

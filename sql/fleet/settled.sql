@@ -1,1 +1,2 @@
-update riops_store.fleet_agent set state = 'settled' where fleet = $1 and token = $2 and state = 'running' returning number
+update riops_store.fleet_agent set state = 'settled', points = coalesce($3, points)
+ where fleet = $1 and token = $2 and state = 'running' returning number

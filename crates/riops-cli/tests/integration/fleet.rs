@@ -46,7 +46,7 @@ impl Place {
 
     pub(crate) fn require_empty(&self) {
         let rows = "select (select count(*) from riops_store.fleet) + (select count(*) from riops_store.fleet_agent)
-                         + (select count(*) from riops_store.fleet_start) + (select count(*) from riops_store.fleet_breach)";
+                         + (select count(*) from riops_store.fleet_start)";
         assert_eq!(self.store.value(rows).as_deref(), Some("0"));
         let locks = "select count(*) from pg_locks lock join pg_stat_activity a using (pid)
                       where locktype = 'advisory' and a.datname = current_database()";

@@ -57,6 +57,8 @@ pub(super) struct Supervisor<'a> {
     measuring: bool,
     /// `Some` from the end of the measurement on.
     drain: Option<Drain>,
+    /// When all clients end because of a breach, once it is known.
+    end_of_all: Option<Nanos>,
     /// Whether the probe has read its counters at the end of the measurement.
     has_probed_end: bool,
 }
@@ -85,6 +87,7 @@ impl<'a> Supervisor<'a> {
             next_wake_up: stage.window.measure_start(),
             measuring: false,
             drain: None,
+            end_of_all: None,
             has_probed_end: false,
         };
         (supervisor, to_show)
@@ -233,7 +236,9 @@ impl<'a> Supervisor<'a> {
         let Some(breach) = self.stage.breach.and_then(OnceLock::get) else {
             return;
         };
+        // What was counted cannot be taken back if it is known too late.
         let end = self.stage.shared.clock.at(breach.end);
+        let end = *self.end_of_all.get_or_insert(end.max(now));
         self.stage.window.end_now(end);
         if now >= end && self.drain.is_none() {
             self.result.breached.get_or_insert_with(|| breach.threshold.clone());

@@ -248,9 +248,10 @@ impl Points {
         plan: &Plan,
     ) -> Result<Option<Threshold>, HistogramError> {
         let mut breached = None;
+        let newest = self.of_all.last_key_value().map_or(0, |(newest, _)| *newest);
         while let Some(entry) = self.of_all.first_entry() {
             let is_complete = needed.iter().all(|agent| entry.get().contains_key(agent));
-            if !is_complete && *entry.key() + sent > self.seen {
+            if !is_complete && *entry.key() + sent > newest {
                 break;
             }
             let (interval, parts) = entry.remove_entry();
@@ -259,10 +260,41 @@ impl Points {
                 let parts: Vec<&Point> = parts.values().collect();
                 self.merged.extend(merged_point(&parts, plan));
                 if let Some(watch) = &mut self.watch {
-                    breached = watch.add(parts.into_iter())?.cloned();
+                    let now = watch.add(parts.into_iter())?.cloned();
+                    breached = breached.or(now);
                 }
             }
         }
         Ok(breached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_has_ended_or_is_late_does_not_hold_the_others_up() {
+        let of_all = |agents: &[u32]| {
+            let all = agents.iter().map(|agent| (*agent, Point::default()));
+            all.collect::<BTreeMap<_, _>>()
+        };
+        // Agent 0 has ended after two intervals.
+        let points = || Points {
+            seen: 2,
+            of_all: (0..10)
+                .map(|number| (number, of_all(if number < 2 { &[0, 1] } else { &[1] })))
+                .collect(),
+            ..Points::default()
+        };
+        let shown = |needed: &[u32]| {
+            let mut points = points();
+            let needed = needed.iter().copied().collect();
+            assert_eq!(points.merge(&needed, 3, &Plan::default()).unwrap(), None);
+            (points.merged.len(), points.shown)
+        };
+        assert_eq!(shown(&[1]), (10, 10));
+        // As long as it may be late, intervals wait for it until the third after them.
+        assert_eq!(shown(&[0, 1]), (2, 7));
     }
 }

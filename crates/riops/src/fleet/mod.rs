@@ -217,7 +217,8 @@ impl Fleet {
     /// [`FleetError`] if the store cannot be accessed.
     pub fn settled(&mut self) -> Result<bool, FleetError> {
         self.has_settled = true;
-        self.heartbeat.shared.meeting().tell(SETTLED, &[])?;
+        let points = self.heartbeat.shared.own_points()?;
+        self.heartbeat.shared.meeting().tell(SETTLED, &[points.as_deref()])?;
         loop {
             let state = self.state()?;
             if state.ended + state.lost_running >= state.joined {

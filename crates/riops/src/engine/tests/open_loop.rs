@@ -1,5 +1,6 @@
 //! Runs with a rate: intended starts, backlog, late and skipped transactions, thresholds.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::*;
@@ -177,4 +178,39 @@ fn several_clients_end_at_the_agreed_time_after_a_breach() {
         assert!(result.seconds <= f64::from(end_s) && !result.interrupted, "{}", result.seconds);
         assert_eq!(result.breached, ends_early.then(|| threshold.clone()));
     }
+}
+
+/// One of several clients, which learns of a breach long after all should have ended: at its first interval.
+struct LearnsLate(Arc<OnceLock<Breach>>);
+
+impl Observer for LearnsLate {
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
+        Ok(Some(Agreement { start: Instant::now(), breach: Arc::clone(&self.0) }))
+    }
+
+    fn point(&mut self, _: &Point) {
+        let threshold = "tps>1e9".parse().unwrap();
+        let end = Instant::now().checked_sub(Duration::from_mins(2)).unwrap();
+        self.0.get_or_init(|| Breach { threshold, end });
+    }
+}
+
+#[test]
+fn a_client_that_learns_of_a_breach_late_measures_until_then() {
+    let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
+    let plan = Plan { interval_s: 0.1, ..plan(Stop::DurationS(3_600.0), 2, 2) };
+    let result = run_stage(
+        stage(2, false),
+        vec![access()],
+        &plan,
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
+        &Interrupt::new(),
+        &mut Probe::without_processes(),
+        &mut LearnsLate(Arc::default()),
+    )
+    .unwrap();
+    assert!(result.seconds >= 0.1 && result.breached.is_some(), "{}", result.seconds);
+    assert!(result.failure.is_none(), "{:?}", result.failure);
+    let counted: u64 = result.series.iter().map(|point| point.transactions).sum();
+    assert_eq!(counted, transactions(&result));
 }

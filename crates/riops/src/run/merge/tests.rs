@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::plan::{Share, Threshold};
-use crate::record::{Histogram, StoredHistogram, WarningKind};
+use crate::record::{Histogram, StoredHistogram, ThresholdRecord, WarningKind};
 
 const FROZEN: [(&str, &str); 6] = [
     ("load", include_str!("../../../tests/records/load.json")),
@@ -272,6 +272,35 @@ fn thresholds_are_those_of_the_whole() {
     assert_eq!(held, [true, false, true, true, false, true]);
     let p99 = all.stages[0].session_loop.service_us.as_ref().unwrap().p99;
     assert_eq!(all.thresholds[1].found, Some(p99));
+}
+
+#[test]
+fn only_the_breach_of_all_agents_remains_one_of_the_whole() {
+    let ended = |share: Option<Share>| {
+        let mut record = rows(0);
+        record.plan.share = share;
+        let threshold = "p99<9000ms".parse::<Threshold>().unwrap();
+        let own = share.is_none().then(|| threshold.clone());
+        record.plan.thresholds = own.into_iter().collect();
+        record.thresholds = vec![ThresholdRecord {
+            stage: Some(record.stages[0].name.clone()),
+            threshold,
+            found: None,
+            at_least: false,
+            held: false,
+            ended_run: true,
+        }];
+        record
+    };
+    let found = |records| {
+        let all = merged(records).unwrap().thresholds;
+        all.iter().map(|found| (found.held, found.ended_run)).collect::<Vec<_>>()
+    };
+    // Of both stages: it ended the first one of each client, and holds for all together.
+    assert_eq!(found(vec![ended(None), ended(None)]), [(true, false), (true, false)]);
+    // The plan of an agent does not have the thresholds of the fleet.
+    let agent = |agent| ended(Some(Share { agent, agents: 2 }));
+    assert_eq!(found(vec![agent(0), agent(1)]), [(false, true)]);
 }
 
 #[test]

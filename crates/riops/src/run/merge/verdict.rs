@@ -144,9 +144,12 @@ impl<'a> Judge<'a> {
             ));
         }
         self.merged.verdict.reasons.extend(reasons);
-        let of_parts = self.parts.iter().filter_map(|part| part.record.as_ref());
-        let mut thresholds = of_parts.flat_map(|record| &record.thresholds);
-        let ended_run = thresholds.find(|found| found.ended_run).map(|found| &found.threshold);
+        // Those of agents are those of all; those of clients that were started by hand are their own.
+        let agents = self.parts.iter().filter_map(|part| part.record.as_ref());
+        let agents = agents.filter(|record| record.plan.share.is_some());
+        let mut thresholds = agents.flat_map(|record| &record.thresholds);
+        let ended_run = thresholds.find(|found| found.ended_run && found.stage == name);
+        let ended_run = ended_run.map(|found| &found.threshold);
         let plan = &self.merged.plan;
         let thresholds = thresholds_of_record(&stage, plan, name.as_deref(), ended_run)?;
         self.merged.thresholds.extend(thresholds);

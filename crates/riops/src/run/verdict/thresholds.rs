@@ -36,9 +36,16 @@ pub(super) fn thresholds_of(
         let ended_run = result.breached.as_ref() == Some(threshold);
         Ok(judged(threshold, found, ended_run, stage))
     };
-    // One of all clients of a fleet is not in the plan of one of them.
-    let of_all = result.breached.iter().filter(|each| !plan.thresholds.contains(each));
-    plan.thresholds.iter().chain(of_all).map(judge).collect()
+    with_ended(plan, result.breached.as_ref()).map(judge).collect()
+}
+
+/// Returns the thresholds, with the one that has ended the run: that of all clients of a fleet is not in the plan of one.
+fn with_ended<'a>(
+    plan: &'a Plan,
+    ended_run: Option<&'a Threshold>,
+) -> impl Iterator<Item = &'a Threshold> {
+    let of_all = ended_run.filter(|each| !plan.thresholds.contains(each));
+    plan.thresholds.iter().chain(of_all)
 }
 
 /// Returns a threshold with its measured value.
@@ -103,7 +110,7 @@ pub(in crate::run) fn thresholds_of_record(
         };
         Ok(judged(threshold, found, ended_run == Some(threshold), name))
     };
-    plan.thresholds.iter().map(judge).collect()
+    with_ended(plan, ended_run).map(judge).collect()
 }
 
 /// Returns the counts of a record.

@@ -36,8 +36,12 @@ impl<'a> Offer<'a> {
     /// Whether it is as good in everything and better in something.
     fn beats(&self, other: &Self) -> bool {
         let (own, others) = (self.throughput.value, other.throughput.value);
-        let as_good = own >= others && self.p99_us <= other.p99_us && self.price <= other.price;
-        as_good && (own > others || self.p99_us < other.p99_us || self.price < other.price)
+        // Equal prices of an hour and of a day may differ in the last digit.
+        let rounding = 1e-9 * other.price;
+        let as_good =
+            own >= others && self.p99_us <= other.p99_us && self.price <= other.price + rounding;
+        as_good
+            && (own > others || self.p99_us < other.p99_us || self.price < other.price - rounding)
     }
 }
 

@@ -69,6 +69,14 @@ fn the_frontier_has_the_cells_that_no_other_one_beats() {
 }
 
 #[test]
+fn a_cell_that_costs_the_same_in_another_unit_is_not_cheaper() {
+    let study = example::instances(["0.796 USD/h", "0.90 USD/h", "19.104 USD/d"]);
+    let table = frontier::table(&view(&study)).unwrap();
+    let verdicts: Vec<_> = table.rows.iter().map(|row| row.last().unwrap().text()).collect();
+    assert_eq!(verdicts, ["yes", "yes", "beaten by server=small"]);
+}
+
+#[test]
 fn prices_of_different_currencies_are_not_compared() {
     let study = example::instances(["0.36 USD/h", "0.90 EUR/h", "0.50/h"]);
     let view = view(&study);
