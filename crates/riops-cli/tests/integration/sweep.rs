@@ -46,7 +46,7 @@ fn a_sweep_measures_every_combination_in_blocks_and_shows_them_in_a_table() {
     assert_eq!((tags.len(), runs.len()), (8, 8));
     assert!(tags[..4].iter().all(|tags| tag(tags, "block") == "1"), "{tags:?}");
     let refused = database.riops("sweep --list --output csv").expect(2).stderr;
-    assert!(refused.contains("text and json, not csv"), "{refused}");
+    assert!(refused.contains("text or json, not as csv"), "{refused}");
     let listed = database.riops("sweep --list").expect(0).stdout;
     assert!(listed.contains("sweep ping") && listed.contains("finished"), "{listed}");
     // A finished experiment is shown again.
