@@ -254,6 +254,11 @@ impl CommandOutput {
     }
 }
 
+/// Spends some processor time. To yield instead would take a time slice of each busy process of the machine.
+pub(crate) fn spin(rounds: u64) {
+    (0..rounds).for_each(|_| std::hint::spin_loop());
+}
+
 /// Starts the command and waits until a line on its standard error contains this text.
 pub(crate) fn until(command: &mut Command, text: &str) -> Child {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

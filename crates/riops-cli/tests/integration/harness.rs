@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use riops_testkit::{FakeServer, Fault, PORT, Proxy, Reply};
 
-use crate::fixture::{CommandOutput, command, database, folder};
+use crate::fixture::{CommandOutput, command, database, folder, spin};
 
 const COMMANDS: [&str; 8] = [
     "doctor",
@@ -143,11 +143,11 @@ fn every_command_ends_in_order_on_signals_at_any_moment() {
     for (line, signal) in
         lines.iter().flat_map(|line| [(line, "-INT"), (line, "-TERM"), (line, "-HUP")])
     {
-        // The moments follow from the number of yields, and differ from run to run.
-        for yields in [0, 50, 400, 3000] {
+        // The moments differ from run to run.
+        for rounds in [0, 2_000, 20_000, 1_000_000] {
             let mut command = database.command(line);
             let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            (0..yields).for_each(|_| std::thread::yield_now());
+            spin(rounds);
             let _ = Command::new("kill").args([signal, &child.id().to_string()]).status();
             let output = child.wait_with_output().unwrap();
             // Before the handler is installed, the signal ends the process.

@@ -12,7 +12,7 @@ use riops::server::ConnInfo;
 use riops::store::{self, RunFilter, Store, StoreError, StoreLocation};
 use riops_testkit::{Fault, Proxy};
 
-use crate::fixture::{CommandOutput, Database, binary, command, database, folder};
+use crate::fixture::{CommandOutput, Database, binary, command, database, folder, spin};
 use crate::stores::{Place, record};
 
 /// The variable that tells the child process where it stores runs.
@@ -66,10 +66,7 @@ fn kill_at_random_moments(place: &Place) {
         acknowledged.extend(ids.next().map(|id| id.to_string()));
         // Some time within the next run or two.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        for _ in 0..(random >> 33) % 10_000 {
-            std::hint::spin_loop();
-            std::thread::yield_now();
-        }
+        spin((random >> 33) % 200_000);
         child.kill().unwrap();
         acknowledged.extend(ids.map(|id| id.to_string()));
         child.wait().unwrap();
