@@ -281,7 +281,6 @@ mod tests {
         };
         // Agent 0 has ended after two intervals.
         let points = || Points {
-            seen: 2,
             of_all: (0..10)
                 .map(|number| (number, of_all(if number < 2 { &[0, 1] } else { &[1] })))
                 .collect(),
