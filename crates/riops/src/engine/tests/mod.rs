@@ -166,6 +166,20 @@ fn run_stage_on(
     )
 }
 
+/// Runs reads on the server, with an observer.
+fn run_observed(server: &FakeServer, plan: &Plan, observer: &mut dyn Observer) -> StageResult {
+    run_stage(
+        stage(plan.sessions, false),
+        vec![access()],
+        plan,
+        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
+        &Interrupt::new(),
+        &mut Probe::without_processes(),
+        observer,
+    )
+    .unwrap()
+}
+
 fn counted(result: &StageResult, counter: Counter) -> u64 {
     result.recorder.counters().get(counter)
 }

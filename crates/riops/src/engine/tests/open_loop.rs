@@ -165,16 +165,11 @@ fn several_clients_end_at_the_agreed_time_after_a_breach() {
     let cases = [(Stop::DurationS(3_600.0), 1_u32, true), (Stop::Transactions(1), 3_600, false)];
     for (stop, end_s, ends_early) in cases {
         let end = Instant::now() + Duration::from_secs(end_s.into());
-        let result = run_stage(
-            stage(2, false),
-            vec![access()],
+        let result = run_observed(
+            &server,
             &plan(stop, 2, 2),
-            &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
-            &Interrupt::new(),
-            &mut Probe::without_processes(),
             &mut Breached(Breach { threshold: threshold.clone(), end }),
-        )
-        .unwrap();
+        );
         assert!(result.seconds <= f64::from(end_s) && !result.interrupted, "{}", result.seconds);
         assert_eq!(result.breached, ends_early.then(|| threshold.clone()));
     }
@@ -199,16 +194,7 @@ impl Observer for LearnsLate {
 fn a_client_that_learns_of_a_breach_late_measures_until_then() {
     let server = FakeServer::start(|_, request| normal_reply(request)).unwrap();
     let plan = Plan { interval_s: 0.1, ..plan(Stop::DurationS(3_600.0), 2, 2) };
-    let result = run_stage(
-        stage(2, false),
-        vec![access()],
-        &plan,
-        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
-        &Interrupt::new(),
-        &mut Probe::without_processes(),
-        &mut LearnsLate(Arc::default()),
-    )
-    .unwrap();
+    let result = run_observed(&server, &plan, &mut LearnsLate(Arc::default()));
     assert!(result.seconds >= 0.1 && result.breached.is_some(), "{}", result.seconds);
     assert!(result.failure.is_none(), "{:?}", result.failure);
     let counted: u64 = result.series.iter().map(|point| point.transactions).sum();

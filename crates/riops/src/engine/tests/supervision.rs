@@ -43,16 +43,7 @@ fn a_blocked_observer_neither_stops_the_workers_nor_loses_intervals() {
     // The shortest interval of a plan: with much shorter ones, a busy machine makes them faster than it merges them.
     let plan = Plan { interval_s: 0.1, ..plan(Stop::Transactions(COUNT), 2, 2) };
     let mut observer = BlockedObserver { released, points: Vec::new() };
-    let result = run_stage(
-        stage(2, false),
-        vec![access()],
-        &plan,
-        &Nodes::single(&ConnInfo::unix(server.folder(), PORT, "riops", "test")),
-        &Interrupt::new(),
-        &mut Probe::without_processes(),
-        &mut observer,
-    )
-    .unwrap();
+    let result = run_observed(&server, &plan, &mut observer);
     assert_eq!(transactions(&result), COUNT);
     assert_eq!(observer.points, result.series);
     assert!(observer.points.len() > 1, "it blocked only at the end");
