@@ -1,58 +1,58 @@
 //! HTTP requests to servers that the user names: metrics of nodes, queries of Prometheus, receivers of metrics.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
-use ureq::http::{Response, StatusCode};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::runtime::Builder;
 
 /// Maximum size of an answer, in bytes.
-const BYTES_MAX: u64 = 64 * 1024 * 1024;
+const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A client. Redirects and proxies of the environment are not used: the address is that of the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
-    agent: Agent,
+    roots: Arc<RootCertStore>,
     timeout: Duration,
 }
 
 impl Http {
     /// Creates a client whose requests take at most `timeout`. Certificates are checked with those of the system.
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self::with_roots(timeout, &rustls_native_certs::load_native_certs().certs)
+        Self::with_roots(timeout, rustls_native_certs::load_native_certs().certs)
     }
 
-    fn with_roots(timeout: Duration, roots: &[CertificateDer<'static>]) -> Self {
-        let roots: Vec<_> =
-            roots.iter().map(|each| Certificate::from_der(each).to_owned()).collect();
-        let tls = TlsConfig::builder()
-            .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-            .root_certs(RootCerts::new_with_certs(&roots));
-        let config = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            // One request for each interval: a connection that was kept may have been closed since.
-            .max_idle_connections(0)
-            .user_agent(concat!("riops/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls.build());
-        Self { agent: config.build().new_agent(), timeout }
+    fn with_roots(timeout: Duration, roots: Vec<CertificateDer<'static>>) -> Self {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(roots);
+        Self { roots: Arc::new(store), timeout }
     }
 
     /// Returns the moment at which the answer came, and its text.
     pub(crate) fn get(&self, url: &str) -> Result<(Instant, String), String> {
-        let mut answer = self.agent.get(url).call().map_err(|error| self.text(&error))?;
-        let at = Instant::now();
-        if !answer.status().is_success() {
-            return Err(format!("answered {}", answer.status()));
+        let (at, status, body) = self.request(async |client| {
+            let mut answer = client.get(url).send().await?;
+            let (at, status) = (Instant::now(), answer.status());
+            let mut body = Vec::new();
+            while body.len() <= BYTES_MAX
+                && let Some(more) = answer.chunk().await?
+            {
+                body.extend_from_slice(&more);
+            }
+            Ok((at, status, body))
+        })?;
+        if !status.is_success() {
+            return Err(format!("answered {status}"));
         }
-        let body = answer.body_mut().with_config().limit(BYTES_MAX).lossy_utf8(true);
-        Ok((at, body.read_to_string().map_err(|error| self.text(&error))?))
+        if body.len() > BYTES_MAX {
+            return Err(format!("the answer is longer than {BYTES_MAX} bytes"));
+        }
+        Ok((at, String::from_utf8_lossy(&body).into_owned()))
     }
 
     /// Sends a body. Returns the status of the answer.
@@ -60,20 +60,56 @@ impl Http {
         &self,
         url: &str,
         headers: &[(&str, &str)],
-        body: &[u8],
+        body: Vec<u8>,
     ) -> Result<StatusCode, String> {
-        let request = headers
-            .iter()
-            .fold(self.agent.post(url), |request, (name, value)| request.header(*name, *value));
-        let answer: Response<Body> = request.send(body).map_err(|error| self.text(&error))?;
-        Ok(answer.status())
+        self.request(async |client| {
+            let request = headers
+                .iter()
+                .fold(client.post(url), |request, (name, value)| request.header(*name, *value));
+            Ok(request.body(body).send().await?.status())
+        })
     }
 
-    fn text(&self, error: &ureq::Error) -> String {
-        match error {
-            ureq::Error::Timeout(_) => format!("no answer within {} s", self.timeout.as_secs()),
-            error => error.to_string(),
+    /// Executes a request on a new connection: there is one for each interval, and a connection that was kept
+    /// may have been closed since.
+    fn request<T>(
+        &self,
+        send: impl AsyncFnOnce(Client) -> Result<T, reqwest::Error>,
+    ) -> Result<T, String> {
+        let client = self.client()?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let done = runtime.block_on(send(client));
+        // The system may still be resolving a name.
+        runtime.shutdown_background();
+        done.map_err(|error| self.text(&error))
+    }
+
+    fn client(&self) -> Result<Client, String> {
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(Arc::clone(&self.roots))
+            .with_no_client_auth();
+        let client = Client::builder()
+            .timeout(self.timeout)
+            .redirect(Policy::none())
+            .no_proxy()
+            .user_agent(concat!("riops/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls);
+        client.build().map_err(|error| error.to_string())
+    }
+
+    /// The innermost cause: the others only say that a request failed.
+    fn text(&self, error: &reqwest::Error) -> String {
+        if error.is_timeout() {
+            return format!("no answer within {} s", self.timeout.as_secs());
         }
+        let mut cause: &dyn Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        cause.to_string()
     }
 }
 
@@ -122,9 +158,9 @@ mod tests {
         let (certificate, port) = server();
         let url = format!("https://localhost:{port}/x");
         let timeout = Duration::from_secs(20);
-        let trusting = Http::with_roots(timeout, &[certificate]);
+        let trusting = Http::with_roots(timeout, vec![certificate]);
         assert_eq!(trusting.get(&url).unwrap().1, "ok");
-        assert_eq!(trusting.post(&url, &[], b"").unwrap(), StatusCode::OK);
+        assert_eq!(trusting.post(&url, &[], Vec::new()).unwrap(), StatusCode::OK);
         let error = Http::new(timeout).get(&url).unwrap_err();
         assert!(error.contains("certificate"), "{error}");
     }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ureq::http::StatusCode;
+use reqwest::StatusCode;
 
 use super::error::ServeError;
 use super::token::Token;
@@ -155,5 +155,5 @@ fn request(target: &Target, body: &[u8]) -> Result<StatusCode, String> {
         ("X-Prometheus-Remote-Write-Version", "0.1.0"),
     ];
     let headers: Vec<_> = headers.into_iter().chain(authorization).collect();
-    target.http.post(&target.url, &headers, body)
+    target.http.post(&target.url, &headers, body.to_vec())
 }

@@ -1,17 +1,11 @@
 //! Addresses of HTTP.
 
-use ureq::http::Uri;
+use reqwest::Url;
 
 /// Returns host and port of a URL of HTTP or HTTPS; `None` for any other text.
 pub(crate) fn address_of(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    let port = match uri.scheme_str()? {
-        "http" => 80,
-        "https" => 443,
-        _ => return None,
-    };
-    let host = uri.host().filter(|host| !host.is_empty())?;
-    Some(format!("{host}:{}", uri.port_u16().unwrap_or(port)))
+    let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }
 
 #[cfg(test)]
