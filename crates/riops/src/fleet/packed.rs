@@ -25,10 +25,10 @@ pub(super) fn pack(record: &Record) -> Result<String, FleetError> {
 
 fn unpack(text: &str) -> Result<Record, FleetError> {
     let bytes = BASE64.decode(text).map_err(|error| FleetError::Record(error.to_string()))?;
-    let mut json = Vec::new();
+    let mut json = String::new();
     let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(RECORD_BYTES_MAX);
-    decoder.read_to_end(&mut json).map_err(failed)?;
-    Ok(serde_json::from_slice(&json)?)
+    decoder.read_to_string(&mut json).map_err(failed)?;
+    Ok(serde_json::from_str(&json)?)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

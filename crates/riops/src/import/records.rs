@@ -59,8 +59,9 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
     let damaged = |line: u64, reason: String| {
         ImportError::line(name, line, format!("damaged record {id}: {reason}"))
     };
-    let record: Record = serde_json::from_slice(object)
-        .map_err(|error| damaged(line_of(&error), error.to_string()))?;
+    let text = str::from_utf8(object).map_err(|error| damaged(line, error.to_string()))?;
+    let record: Record =
+        serde_json::from_str(text).map_err(|error| damaged(line_of(&error), error.to_string()))?;
     require_whole(&record).map_err(|reason| damaged(line, reason))?;
     Ok(record)
 }

@@ -37,6 +37,11 @@ pub(super) enum Kind {
     Other,
 }
 
+/// Returns a value as JSON. By way of its text: records are written and read as text elsewhere, too.
+fn json_of(value: &impl Serialize) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(&serde_json::to_string(value)?)
+}
+
 impl Kind {
     fn of(key: &str) -> Option<Self> {
         match key {
@@ -65,7 +70,7 @@ impl Hosts {
 
     /// Learns the hosts in the texts of a value.
     pub(super) fn learn_value(&mut self, value: &impl Serialize) -> Result<(), serde_json::Error> {
-        self.learn_json(&serde_json::to_value(value)?, Kind::Other);
+        self.learn_json(&json_of(value)?, Kind::Other);
         Ok(())
     }
 
@@ -77,9 +82,9 @@ impl Hosts {
         &self,
         value: &T,
     ) -> Result<T, serde_json::Error> {
-        let mut json = serde_json::to_value(value)?;
+        let mut json = json_of(value)?;
         self.replace(&mut json, Kind::Other);
-        serde_json::from_value(json)
+        serde_json::from_str(&json.to_string())
     }
 
     /// Returns a text without the hosts that are known.

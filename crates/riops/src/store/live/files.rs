@@ -108,12 +108,12 @@ fn is_file_of_a_run(file: &File, path: &Path) -> std::io::Result<bool> {
     let (true, Some(named)) = (has_extension, named) else {
         return Ok(false);
     };
-    let mut line = Vec::new();
+    let mut line = String::new();
     let mut start = file.take(READ_BYTES_MAX);
     start.get_mut().seek(SeekFrom::Start(0))?;
-    BufReader::new(start).read_until(b'\n', &mut line)?;
-    let found = serde_json::from_slice::<Start>(&line);
-    Ok(line.ends_with(b"\n") && found.is_ok_and(|start| start.id == named))
+    BufReader::new(start).read_line(&mut line)?;
+    let found = serde_json::from_str::<Start>(&line);
+    Ok(line.ends_with('\n') && found.is_ok_and(|start| start.id == named))
 }
 
 fn create(directory: &Path, path: &Path) -> std::io::Result<File> {
@@ -238,14 +238,13 @@ impl Followed {
         let mut added = Vec::new();
         (&self.file).take(READ_BYTES_MAX).read_to_end(&mut added)?;
         let complete = added.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let lines = String::from_utf8_lossy(added.get(..complete).unwrap_or_default());
         let is_start = self.offset == 0;
-        for (number, line) in
-            added.get(..complete).unwrap_or_default().split(|&byte| byte == b'\n').enumerate()
-        {
+        for (number, line) in lines.split('\n').enumerate() {
             if is_start && number == 0 {
-                let state = serde_json::from_slice(line).ok();
+                let state = serde_json::from_str(line).ok();
                 self.run = state.filter(|run: &LiveRun| run.version <= LIVE_VERSION);
-            } else if let (Some(run), Ok(event)) = (&mut self.run, serde_json::from_slice(line)) {
+            } else if let (Some(run), Ok(event)) = (&mut self.run, serde_json::from_str(line)) {
                 // Events of a newer version are skipped.
                 run.apply(&event);
             }
