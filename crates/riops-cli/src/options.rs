@@ -127,6 +127,21 @@ pub(crate) fn with_each_option(command: Command, change: &dyn Fn(Arg) -> Arg) ->
     })
 }
 
+/// Changes each option of a command, and of its subcommands with these names, outermost first.
+pub(crate) fn with_options_along(
+    command: Command,
+    path: &[&str],
+    change: &dyn Fn(Arg) -> Arg,
+) -> Command {
+    let command = command.mut_args(change);
+    match path {
+        [] => command,
+        [name, rest @ ..] => {
+            command.mut_subcommand(name, |inner| with_options_along(inner, rest, change))
+        }
+    }
+}
+
 /// Returns the environment variable of an option.
 pub(crate) fn variable(long: &str) -> String {
     format!("{PREFIX}{}", long.replace('-', "_").to_uppercase())

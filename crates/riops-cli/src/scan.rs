@@ -75,10 +75,18 @@ impl CommandLine {
         self.levels().iter().skip(1).map(|(command, _)| command.get_name()).collect()
     }
 
-    /// Returns the command that was named last.
+    /// Returns the command that was named last, with the global options.
     pub(crate) fn command(&self) -> &'static Command {
         let find = |at: &'static Command, name: &str| at.find_subcommand(name).unwrap_or(at);
         self.subcommands().into_iter().fold(crate::args::built(), find)
+    }
+
+    /// Returns whether the command that was named last has an option with this long name, which is not global.
+    pub(crate) fn has_option(&self, long: &str) -> bool {
+        let levels = self.levels();
+        let mut options =
+            levels.last().into_iter().flat_map(|(command, _)| command.get_arguments());
+        options.any(|arg| arg.get_long() == Some(long))
     }
 
     /// Returns the last value of the option with this long name; `None` if it was not typed.

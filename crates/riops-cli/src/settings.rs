@@ -22,7 +22,7 @@ use riops::units::text::lines;
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
 use crate::failure::{ErrorForm, USAGE};
 use crate::given::given;
-use crate::options::{OptionNames, settable, variable, with_each_option, with_suggestion};
+use crate::options::{OptionNames, settable, variable, with_options_along, with_suggestion};
 use crate::scan::CommandLine;
 use crate::short_help::shortened;
 use crate::sysbench_env;
@@ -102,7 +102,8 @@ fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Argume
     let replaced = [STOPS, SEEDS].into_iter().filter(is_typed).flatten().copied();
     let replaced: Vec<&str> = replaced.collect();
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
-    let command = with_each_option(root.clone(), &|arg| fallbacks.added_to(arg));
+    let add = |arg| fallbacks.added_to(arg);
+    let command = with_options_along(root.clone(), &line.subcommands(), &add);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
         .try_get_matches_from(line.arguments())
@@ -174,7 +175,7 @@ fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
 
 /// How errors of this command are printed: as JSON if its results are.
 fn error_form(line: &CommandLine, values: &Values) -> ErrorForm {
-    if !OptionNames::of_one(line.command()).contains("output") {
+    if !line.has_option("output") {
         return ErrorForm::Text;
     }
     let from_file = || values.get("output").and_then(|values| values.last()).map(OsString::from);
@@ -393,7 +394,7 @@ const OF_TRANSLATED: (&[&str], &[&str]) = (
 #[cfg(test)]
 pub(crate) fn with_environment(command: Command, origin: Origin) -> Command {
     let fallbacks = Fallbacks { values: &Values::new(), replaced: &[], origin };
-    with_each_option(command, &|arg| fallbacks.added_to(arg))
+    crate::options::with_each_option(command, &|arg| fallbacks.added_to(arg))
 }
 
 /// The values of options that are not on the command line.
