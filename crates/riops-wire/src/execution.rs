@@ -1,6 +1,7 @@
 //! Executions of a prepared statement: Bind and Execute, encoded in advance except for the values.
 
 use crate::frontend::{EncodeError, Format, bind};
+use crate::value::set_length;
 
 /// What follows the parameter values of an execution: binary results, then Execute without a row limit.
 const AFTER_VALUES: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
@@ -81,13 +82,11 @@ impl Execution {
         }
         // Without the tag.
         let length = out.len() - start - 1 + RESULT_FORMATS_BYTES;
-        let Ok(bytes) = i32::try_from(length).map(i32::to_be_bytes) else {
+        let Ok(bytes) = i32::try_from(length) else {
             out.truncate(start);
             return Err(EncodeError::TooLong { what: "a message", count: length });
         };
-        if let Some(field) = out.get_mut(start + 1..start + 5) {
-            field.copy_from_slice(&bytes);
-        }
+        set_length(out, start + 1, bytes);
         out.extend_from_slice(self.after_values);
         Ok(())
     }

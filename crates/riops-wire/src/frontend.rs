@@ -6,6 +6,7 @@
 use crate::cursor::{Cursor, CursorError};
 pub use crate::encode_error::EncodeError;
 use crate::frame::Frame;
+use crate::value::set_length;
 pub use crate::value::{array, text_value, value};
 
 /// Protocol version that riops requests: 3.0, which every PostgreSQL-compatible server supports.
@@ -129,9 +130,7 @@ fn with_length(
     });
     match written {
         Ok(length) => {
-            if let Some(field) = out.get_mut(start..start + 4) {
-                field.copy_from_slice(&length.to_be_bytes());
-            }
+            set_length(out, start, length);
             Ok(())
         }
         Err(error) => {

@@ -18,10 +18,19 @@ pub fn value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError>
     Ok(())
 }
 
+/// Writes a length over the four bytes at this position.
+#[inline]
+pub(crate) fn set_length(out: &mut [u8], at: usize, length: i32) {
+    if let Some(field) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *field = length.to_be_bytes();
+    }
+}
+
 /// Appends a value as text with its length; `text` appends its bytes, or returns false for NULL.
 ///
 /// # Errors
 /// Returns [`EncodeError::TooLong`] above 2 GiB.
+#[inline]
 pub fn text_value(
     out: &mut Vec<u8>,
     text: impl FnOnce(&mut Vec<u8>) -> bool,
@@ -34,9 +43,7 @@ pub fn text_value(
     } else {
         -1
     };
-    if let Some(field) = out.get_mut(start..start + 4) {
-        field.copy_from_slice(&length.to_be_bytes());
-    }
+    set_length(out, start, length);
     Ok(())
 }
 
@@ -62,9 +69,7 @@ pub fn array(
     elements(out)?;
     let bytes = out.len() - start - 4;
     let bytes = i32::try_from(bytes).map_err(|_| too_long(bytes))?;
-    if let Some(field) = out.get_mut(start..start + 4) {
-        field.copy_from_slice(&bytes.to_be_bytes());
-    }
+    set_length(out, start, bytes);
     Ok(())
 }
 

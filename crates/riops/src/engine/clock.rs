@@ -39,6 +39,7 @@ impl MonotonicClock {
 }
 
 /// Returns the time of the system's monotonic clock.
+#[inline]
 fn system_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     // Since the start of the machine: neither is negative.

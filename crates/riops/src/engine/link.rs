@@ -56,6 +56,7 @@ pub(super) fn slot(number: usize) -> u32 {
 }
 
 impl Outlet<'_> {
+    #[inline]
     fn write(&mut self, stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Socket => stream.write(bytes),

@@ -15,6 +15,7 @@ impl<T> Queue<T> {
         Self { first: None, rest: VecDeque::with_capacity(capacity.saturating_sub(1)) }
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -23,6 +24,7 @@ impl<T> Queue<T> {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
+    #[inline]
     pub(super) fn push(&mut self, element: T) {
         if self.first.is_none() {
             self.first = Some(element);
@@ -40,14 +42,17 @@ impl<T> Queue<T> {
         first
     }
 
+    #[inline]
     pub(super) fn first_mut(&mut self) -> Option<&mut T> {
         self.first.as_mut()
     }
 
+    #[inline]
     pub(super) fn last(&self) -> Option<&T> {
         self.rest.back().or(self.first.as_ref())
     }
 
+    #[inline]
     pub(super) fn last_mut(&mut self) -> Option<&mut T> {
         self.rest.back_mut().or(self.first.as_mut())
     }

@@ -153,6 +153,7 @@ impl Answers {
         }
     }
 
+    #[inline]
     fn completion(&mut self, tag: &str) {
         if self.rolled_back.is_none()
             && let Some(flight) = self.in_flight.first_mut()
@@ -292,6 +293,7 @@ impl Session {
     }
 
     /// Returns whether there may be another transaction.
+    #[inline]
     pub(super) fn has_next(&self) -> bool {
         self.started < self.most && self.answers.generator.has_next()
     }
@@ -347,7 +349,7 @@ impl Session {
 
     /// Records that the current step of the newest transaction must be sent.
     fn send_step(&mut self) -> Result<(), SessionError> {
-        let Some((link, flight)) = self.link.as_mut().zip(self.answers.in_flight.last()) else {
+        let (Some(link), Some(flight)) = (&mut self.link, self.answers.in_flight.last()) else {
             return Err(SessionError::Closed(None));
         };
         self.unsent += 1;
@@ -382,6 +384,7 @@ impl Session {
     }
 
     /// Stores the memory of a completed transaction for reuse.
+    #[inline]
     pub(super) fn recycle(&mut self, flight: Box<InFlight>) {
         self.spare.push(flight);
     }

@@ -54,6 +54,7 @@ impl Commands {
     }
 
     /// Counts a successful execution. Complete after [`Self::finish`].
+    #[inline]
     pub fn record(&mut self, command: usize, took: Nanos) {
         self.pending.push((command, took));
         if self.pending.len() >= PENDING_MAX {

@@ -7,11 +7,11 @@ impl Queries {
     /// Counts a statement by its command tag: `SELECT 1`, `UPDATE 5`, `COMMIT`.
     #[inline]
     pub fn note(&mut self, tag: &str) {
-        match tag.as_bytes().first() {
-            Some(b'S') => self.read += 1,
-            Some(b'U' | b'I' | b'D') if !tag.ends_with(" 0") => self.write += 1,
+        match tag.as_bytes() {
+            [b'S', ..] => self.read += 1,
+            [b'U' | b'I' | b'D', .., b' ', b'0'] => self.other += 1,
             // `COPY 5` writes rows; `COMMIT` does not.
-            Some(b'C') if tag.starts_with("COPY ") => self.write += 1,
+            [b'U' | b'I' | b'D', ..] | [b'C', b'O', b'P', b'Y', b' ', ..] => self.write += 1,
             _ => self.other += 1,
         }
     }

@@ -66,6 +66,7 @@ impl Histogram {
     }
 
     /// Adds one latency. Never allocates.
+    #[inline]
     pub fn record(&mut self, latency: Nanos) {
         self.hdr.saturating_record(latency.0.max(1));
         self.min = self.min.min(latency);

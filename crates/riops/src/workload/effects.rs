@@ -48,7 +48,7 @@ impl Effects {
 }
 
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct TransactionEffects {
     entries: [(u32, Effects); TABLES_MAX],
@@ -56,9 +56,17 @@ pub struct TransactionEffects {
     used: u32,
 }
 
+impl Default for TransactionEffects {
+    #[inline]
+    fn default() -> Self {
+        Self { entries: [(UNATTRIBUTED, Effects::default()); TABLES_MAX], used: 0 }
+    }
+}
+
 impl TransactionEffects {
     /// Returns the effects on one table.
     #[must_use]
+    #[inline]
     pub fn of(table: u32, effects: Effects) -> Self {
         let mut all = Self::default();
         all.add(table, effects);
@@ -142,6 +150,7 @@ impl EffectsByTable {
     }
 
     /// Adds effects on one table.
+    #[inline]
     pub fn add_to(&mut self, table: u32, effects: Effects) {
         // A registry or a record with a damaged entry must not allocate without bound.
         let table = if table > TABLE_NUMBER_MAX { UNATTRIBUTED } else { table };
@@ -163,6 +172,7 @@ impl EffectsByTable {
     }
 
     /// Replaces the effects on a table.
+    #[inline]
     fn replace(&mut self, table: u32, change: impl Fn(Effects) -> Effects) {
         let table = table as usize;
         if self.0.len() <= table {

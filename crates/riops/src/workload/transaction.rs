@@ -446,6 +446,7 @@ impl TransactionOutcome {
     }
 
     /// Becomes the outcome of a transaction without replies.
+    #[inline]
     pub fn clear(&mut self) {
         (self.rows, self.returned, self.complete, self.wrong) = (0, 0, 0, false);
         self.effects.clear();

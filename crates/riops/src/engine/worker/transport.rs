@@ -80,6 +80,7 @@ impl Transport {
     }
 
     /// Waits for an event, a wake-up, a signal, or the time `until`.
+    #[inline]
     pub(super) fn wait(
         &mut self,
         until: Option<Nanos>,
@@ -104,6 +105,7 @@ impl Transport {
     }
 
     /// Returns the next event of the ring. Messages are sent together at the next wait.
+    #[inline]
     pub(super) fn next_event(&mut self) -> io::Result<Option<Event>> {
         while let Some(ring) = &mut self.ring {
             match ring.next_event()? {
@@ -116,6 +118,7 @@ impl Transport {
 
     /// Copies bytes from the ring to the buffer, because a session that ends its connection needs the ring. Returns how
     /// many.
+    #[inline]
     pub(super) fn copy_received(&mut self, received: Received) -> usize {
         let Some(ring) = &mut self.ring else {
             return 0;
@@ -130,6 +133,7 @@ impl Transport {
     }
 
     /// Writes the pending bytes of a session to its socket.
+    #[inline]
     pub(super) fn flush(
         &mut self,
         number: usize,

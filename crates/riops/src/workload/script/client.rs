@@ -160,14 +160,13 @@ impl State {
     fn require(
         &self,
         program: &Program,
-        mut slots: impl Iterator<Item = Slot>,
+        slots: &[Slot],
         (command, sign): (&'static str, &str),
     ) -> Result<(), ScriptError> {
-        let is_undefined = |slot: &Slot| matches!(self.variables.get(*slot), Content::Undefined);
-        slots
-            .find(is_undefined)
-            .map(|slot| format!("{sign}{}", program.names.name(slot)))
-            .map_or(Ok(()), |name| Err(ScriptError::Undefined(command, name)))
+        let is_undefined = |slot: &&Slot| matches!(self.variables.get(**slot), Content::Undefined);
+        slots.iter().find(is_undefined).map_or(Ok(()), |slot| {
+            Err(ScriptError::Undefined(command, format!("{sign}{}", program.names.name(*slot))))
+        })
     }
 
     /// Appends a statement to the current turn.
@@ -322,7 +321,7 @@ impl State {
     ) -> Result<Option<Turn>, ScriptError> {
         // pgbench sends NULL.
         if program.protocol != Protocol::Simple && !program.is_as_pgbench {
-            self.require(program, encoded.parameters.iter().copied(), ("", ""))?;
+            self.require(program, &encoded.parameters, ("", ""))?;
         }
         if self.in_pipeline {
             if sql.rows != Rows::Discard {
@@ -397,7 +396,7 @@ impl State {
         let amount = match operand {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
-                self.require(program, std::iter::once(slot), ("sleep: ", ""))?;
+                self.require(program, &[slot], ("sleep: ", ""))?;
                 if let Content::Value(Value::Int(amount)) = self.variables.get(slot) {
                     *amount
                 } else {
@@ -421,7 +420,7 @@ impl State {
             match word {
                 Word::Text(word) => text.extend_from_slice(word.as_bytes()),
                 Word::Variable(slot) => {
-                    self.require(program, std::iter::once(*slot), ("", ":"))?;
+                    self.require(program, &[*slot], ("", ":"))?;
                     self.variables.append_to(*slot, &mut text);
                 }
             }
@@ -460,7 +459,7 @@ impl State {
 
     /// Forgets what the last turn prepared, if it has not succeeded.
     fn forget_prepared(&mut self) {
-        for number in self.preparing.drain(..) {
+        while let Some(number) = self.preparing.pop() {
             if let Some(prepared) = self.prepared.get_mut(number) {
                 *prepared = Prepared::Unknown;
             }
@@ -517,9 +516,10 @@ impl Generator for Client {
         let rows = rows_in_tag(tag);
         outcome.rows += rows;
         if let Some(builtin) = program.scripts.get(state.script).and_then(|script| script.builtin) {
-            let finds_a_row = matches!(tag.as_bytes().first(), Some(b'U' | b'I' | b'S'));
+            let kind = tag.as_bytes().first();
+            let finds_a_row = matches!(kind, Some(b'U' | b'I' | b'S'));
             outcome.wrong |= finds_a_row && rows != 1;
-            if tag.starts_with("INSERT") {
+            if kind == Some(&b'I') {
                 outcome.effects = state.effects(builtin);
             }
         } else if state.reads_rows

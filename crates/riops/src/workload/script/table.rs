@@ -339,6 +339,7 @@ pub(super) fn checks(
 
 /// Returns what a transaction of a built-in script with this random difference changes. The number in the ledger depends on
 /// the script: only some of the tables depend on those of `simple-update`.
+#[inline]
 pub(super) fn effects_of(builtin: Builtin, delta: i64) -> TransactionEffects {
     let number = if builtin == Builtin::TpcbLike { 1 } else { 2 };
     let added = u64::try_from(delta + DELTA_OFFSET).unwrap_or(0);

@@ -50,6 +50,7 @@ impl Transaction {
 
     /// Returns the number of statements of a step.
     #[must_use]
+    #[inline]
     pub fn statements_of(&self, step: usize) -> u32 {
         self.steps.get(step).map_or(0, |step| step.statements)
     }
