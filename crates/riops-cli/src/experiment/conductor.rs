@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use jiff::Timestamp;
-use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
+use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct, next};
 use riops::record::Status;
 use riops::report;
 use riops::store::{self, ExperimentState, StoreError, StoreLocation, StoredExperiment};
@@ -174,7 +174,7 @@ impl Conductor<'_> {
             return crate::ui::print_done(&report::plan_text(&study));
         }
         self.results.require_writable()?;
-        if next(&study) != Step::Done {
+        if next(&study).is_some() {
             require_passwords(&study.experiment, &databases)?;
         }
         let state = (databases, stored.state);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::definition::Between;
-use super::idle::await_idle;
-use super::pause::pause;
+use super::idle::{await_idle, pause};
 use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::pause::pause;
 use crate::host::Interrupt;
 use crate::probe::device::{Device, DeviceCounters};
 use crate::probe::locations::Locations;
@@ -206,6 +205,11 @@ fn devices(connection: &mut Connection, is_local: bool) -> Result<Option<Device>
     let locations = Locations::read(connection, data.as_ref(), &[])?;
     let disks = locations.devices(&Topology::of_this_machine()).disks;
     Ok(Device::of_blocks(disks.into_iter().map(|disk| disk.disk).collect()))
+}
+
+/// Sleeps until the time has passed. An interruption is an error.
+pub(super) fn pause(time: Duration, interrupt: &Interrupt) -> Result<(), ConnectionError> {
+    interrupt.pause(time).then_some(()).ok_or(ConnectionError::Interrupted)
 }
 
 #[cfg(test)]

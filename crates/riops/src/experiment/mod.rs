@@ -7,10 +7,8 @@
 
 mod ab;
 mod between;
-mod bisect;
 pub mod comparison;
 mod conduct;
-mod database;
 mod definition;
 mod environment;
 pub mod evaluation;
@@ -20,32 +18,25 @@ pub(crate) mod example;
 mod gate;
 mod idle;
 mod order;
-mod pause;
-mod progress;
 mod reset;
-mod reset_error;
 mod saturation;
 pub mod search;
-mod stored;
-mod strategy;
 mod task;
 
 pub use ab::{blocks, counted, figures_of, last_look};
 pub use between::{BetweenError, prepare_run};
-pub use bisect::{BisectCommit, BisectStep, BisectView};
-pub use conduct::{Bench, End, conduct};
+pub use conduct::{Bench, End, Remaining, conduct, next, remaining};
 pub use definition::{
     AbSettings, Axis, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset,
     SaturationSettings, Search, ServerChoice, names_program_or_file,
 };
 pub use environment::{Environment, client_differences, server_differences};
-pub use gate::{GateRow, GateVerdict, GateView, GateWorkload};
-pub use progress::{Remaining, remaining};
-pub use reset::{
-    choose_database, copy_of, drop_copy, drop_own_database, prepare_again, prepare_template,
-    restore,
+pub use gate::{
+    BisectCommit, BisectStep, BisectView, GateRow, GateVerdict, GateView, GateWorkload,
 };
-pub use reset_error::ResetError;
+pub use reset::{
+    ResetError, choose_database, copy_of, drop_copy, drop_own_database, prepare_again,
+    prepare_template, restore,
+};
 pub use saturation::{Saturation, results};
-pub use strategy::{Step, next};
 pub use task::{Failure, Finished, Level, Study, Task, tag};

@@ -1,5 +1,7 @@
 //! The searches for the saturation point of the cells, on the runs of an experiment.
 
+use serde::Serialize;
+
 use super::definition::{Experiment, SaturationSettings, Search};
 use super::search::{rate, sessions};
 use super::task::{Finished, Level, Study, Task};
@@ -14,23 +16,31 @@ const CAPACITY_RUNS: usize = 1;
 const UNUSABLE_MAX: usize = 3;
 
 /// What the search found for one cell.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Saturation {
-    /// Index of the cell.
-    pub cell: usize,
     /// Number of nodes that the sessions used; absent if the server has no nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
+    /// The thresholds of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<String>,
     /// Throughput over the number of sessions; absent for a search for a rate, or without a valid run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<sessions::Conclusion>,
     /// The open loop at shares of the throughput at the saturation point.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<rate::RateResult>,
     /// The highest rate; absent for a search for the number of sessions, or without a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<rate::Conclusion>,
+    /// Number of sessions of the search for a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_sessions: Option<u32>,
     /// Whether the runs with rates ended early, because too many of them failed or are invalid.
     pub ended_early: bool,
 }
 
-/// Returns what was found so far.
+/// Returns what was found so far for each cell.
 #[must_use]
 pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> {
     let cells = 0..study.experiment.cells.len();
@@ -44,8 +54,19 @@ pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> 
             }
             Search::Rate => (None, Vec::new(), search.rate_conclusion()),
         };
-        let ended_early = search.ends_early();
-        Saturation { cell, nodes: search.nodes(), sessions, ladder, rate, ended_early }
+        let plan = search.plan();
+        let thresholds = plan.iter().flat_map(|plan| &plan.thresholds);
+        Saturation {
+            nodes: search.nodes(),
+            thresholds: thresholds.map(ToString::to_string).collect(),
+            sessions,
+            ladder,
+            rate,
+            rate_sessions: plan
+                .filter(|_| settings.search == Search::Rate)
+                .map(|plan| plan.sessions),
+            ended_early: search.ends_early(),
+        }
     };
     cells.map(result).collect()
 }
@@ -99,8 +120,8 @@ impl CellSearch<'_> {
             Search::Sessions => {
                 let settings = self.sessions_settings();
                 match sessions::next(&settings, &self.session_points()) {
-                    sessions::Step::Measure(level) => Some(self.task(Level::Sessions(level))),
-                    sessions::Step::Done => self.next_of_ladder(),
+                    Some(level) => Some(self.task(Level::Sessions(level))),
+                    None => self.next_of_ladder(),
                 }
             }
             Search::Rate if self.ends_early() => None,
@@ -109,12 +130,8 @@ impl CellSearch<'_> {
                     return Some(self.task(Level::Sessions(self.plan()?.sessions)));
                 };
                 let settings = rate::Settings::new(capacity_per_s);
-                match rate::next(&settings, &self.rate_points()) {
-                    rate::Step::Measure(per_s) => {
-                        Some(self.task(Level::Rate { per_s, sessions: None }))
-                    }
-                    rate::Step::Done => None,
-                }
+                let per_s = rate::next(&settings, &self.rate_points())?;
+                Some(self.task(Level::Rate { per_s, sessions: None }))
             }
         }
     }

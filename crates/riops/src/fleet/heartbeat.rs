@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::error::FleetError;
 use super::meeting::Meeting;
-use super::watch::Watch;
 use crate::engine::Breach;
 use crate::host::Interrupt;
-use crate::plan::{Plan, Threshold};
+use crate::metrics::{Figures, IntervalPart};
+use crate::plan::{Plan, Schedule, Threshold};
 use crate::record::{HistogramError, Point};
 use crate::run::merged_point;
 
@@ -269,9 +269,44 @@ impl Points {
     }
 }
 
+/// The sum of the intervals so far.
+#[derive(Debug)]
+pub(super) struct Watch {
+    thresholds: Vec<Threshold>,
+    sum: IntervalPart,
+    seconds: f64,
+}
+
+impl Watch {
+    /// Returns that of a plan that ends with a breach; `None` for another one.
+    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, HistogramError> {
+        if !plan.abort_on_threshold {
+            return Ok(None);
+        }
+        let sum = IntervalPart::new(plan.schedule != Schedule::Closed)?;
+        Ok(Some(Self { thresholds: plan.thresholds.clone(), sum, seconds: 0.0 }))
+    }
+
+    /// Adds an interval of all agents. Returns a threshold that is breached since its start.
+    pub(super) fn add<'a>(
+        &mut self,
+        points: impl Iterator<Item = &'a Point>,
+    ) -> Result<Option<&Threshold>, HistogramError> {
+        let mut seconds: f64 = 0.0;
+        for point in points {
+            self.sum.add_point(point)?;
+            seconds = seconds.max(point.seconds);
+        }
+        self.seconds += seconds;
+        Ok(Figures::so_far(&self.sum, self.seconds).breached(&self.thresholds))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::{Counter, Timeline};
+    use crate::units::Nanos;
 
     #[test]
     fn an_agent_that_has_ended_or_is_late_does_not_hold_the_others_up() {
@@ -295,5 +330,38 @@ mod tests {
         assert_eq!(shown(&[1]), (10, 10));
         // As long as it may be late, intervals wait for it until the third after them.
         assert_eq!(shown(&[0, 1]), (2, 7));
+    }
+
+    /// Returns an interval of one second with transactions of these latencies in milliseconds.
+    fn point(latencies_ms: &[u64]) -> Point {
+        let mut part = IntervalPart::new(false).unwrap();
+        part.counters
+            .add([(Counter::Transactions, latencies_ms.len() as u64), (Counter::Errors, 1)]);
+        for latency in latencies_ms {
+            part.service.record(Nanos(latency * 1_000_000));
+        }
+        let mut timeline = Timeline::new(1, 1.0, 0.0);
+        timeline.keep_histograms();
+        timeline.add(&part).unwrap().remove(0)
+    }
+
+    #[test]
+    fn thresholds_apply_to_all_agents_since_the_start() {
+        let found = |threshold: &str, intervals: &[&[Point]]| {
+            let thresholds = vec![threshold.parse().unwrap()];
+            let plan = Plan { thresholds, abort_on_threshold: true, ..Plan::default() };
+            let mut watch = Watch::of(&plan).unwrap().unwrap();
+            let mut breached = |each: &&[Point]| watch.add(each.iter()).unwrap().is_some();
+            intervals.iter().map(&mut breached).collect::<Vec<_>>()
+        };
+        let fast = || point(&[1, 1, 1]);
+        // Each agent has 3 transactions per second and one error, all together twice as many.
+        assert_eq!(found("tps>5", &[&[fast()], &[fast()]]), [true, true]);
+        assert_eq!(found("tps>5", &[&[fast(), fast()], &[fast(), fast()]]), [false, false]);
+        assert_eq!(found("errors<4", &[&[fast(), fast()], &[fast(), fast()]]), [false, true]);
+        // The median of 3 of 1 ms and 5 of 9 ms is not that of either agent.
+        assert_eq!(found("p50<8ms", &[&[fast(), fast()]]), [false]);
+        assert_eq!(found("p50<8ms", &[&[fast(), point(&[9; 5])]]), [true]);
+        assert!(Watch::of(&Plan::default()).unwrap().is_none());
     }
 }

@@ -23,21 +23,20 @@
 
 mod clock;
 mod error;
-mod follow;
 mod heartbeat;
 mod join;
 mod meeting;
-mod packed;
-mod watch;
 
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use uuid::Uuid;
-
-pub use error::FleetError;
-pub use follow::Follower;
-pub use join::{Invitation, Role};
 
 use crate::engine::Agreement;
 use crate::host::Interrupt;
@@ -45,7 +44,9 @@ use crate::plan::{Plan, Share};
 use crate::record::{AgentRecord, ClockRecord, Point, Record};
 use crate::run::{MergedPart, merge};
 use crate::units::Span;
+pub use error::FleetError;
 use heartbeat::{Heartbeat, MISSED_MAX, lost_after};
+pub use join::{Follower, Invitation, Role};
 use meeting::State;
 
 const CONNECTED: &str = include_str!("../../sql/fleet/connected.sql");
@@ -256,7 +257,7 @@ impl Fleet {
         number_sessions(&mut record, self.share);
         let _ = self.heartbeat.shared.meeting().read_clock_again();
         let agent = self.agent();
-        let (record, agent) = (packed::pack(&record)?, serde_json::to_string(&agent)?);
+        let (record, agent) = (pack(&record)?, serde_json::to_string(&agent)?);
         let points = self.heartbeat.shared.own_points()?;
         let done = [Some(&*record), Some(&*agent), points.as_deref()];
         let told = self.heartbeat.shared.meeting().tell(DONE, &done)?;
@@ -311,8 +312,7 @@ impl Fleet {
     /// Merges the records of all agents.
     fn merged(&self) -> Result<Record, FleetError> {
         let rows = self.heartbeat.shared.meeting().ask(PARTS, &[])?;
-        let parts: Vec<MergedPart> =
-            rows.iter().map(|row| packed::part(row)).collect::<Result<_, _>>()?;
+        let parts: Vec<MergedPart> = rows.iter().map(|row| part(row)).collect::<Result<_, _>>()?;
         let mut merged = merge(self.id, parts, Some(&self.whole))?;
         if self.has_settled && merged.checks.is_empty() {
             let text = "the data were not verified: the agent that verified them was lost, or its verification failed";
@@ -382,4 +382,47 @@ fn number_sessions(record: &mut Record, share: Share) {
             ended.session = share.session(ended.session);
         }
     }
+}
+
+/// Largest record that is unpacked, in bytes: the series of a run has at most 100,000 points.
+const RECORD_BYTES_MAX: u64 = 1 << 28;
+
+/// Packs a record.
+fn pack(record: &Record) -> Result<String, FleetError> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    let json = serde_json::to_vec(record)?;
+    let packed = encoder.write_all(&json).and_then(|()| encoder.finish());
+    Ok(BASE64.encode(packed.map_err(failed)?))
+}
+
+fn unpack(text: &str) -> Result<Record, FleetError> {
+    let bytes = BASE64.decode(text).map_err(|error| FleetError::Record(error.to_string()))?;
+    let mut json = String::new();
+    let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(RECORD_BYTES_MAX);
+    decoder.read_to_string(&mut json).map_err(failed)?;
+    Ok(serde_json::from_str(&json)?)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: std::io::Error) -> FleetError {
+    FleetError::Record(error.to_string())
+}
+
+/// Returns the part of an agent from its row: number, host, state, error, record, agent, seconds since its heartbeat, run.
+fn part(row: &[Option<String>]) -> Result<MergedPart, FleetError> {
+    let text = |column: usize| row.get(column).and_then(Option::as_deref);
+    let number = text(0).and_then(|text| text.parse().ok()).unwrap_or(0);
+    if let (Some(record), Some(agent)) = (text(4), text(5)) {
+        let agent: AgentRecord = serde_json::from_str(agent)?;
+        return Ok(MergedPart { agent, record: Some(unpack(record)?) });
+    }
+    let silent_s: f64 = text(6).and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    let failure = text(3).map_or_else(
+        || format!("lost: no heartbeat for {silent_s:.1} s; its transactions are missing"),
+        |error| format!("failed: {error}"),
+    );
+    let host = text(1).unwrap_or_default().to_owned();
+    let run = text(7).and_then(|text| text.parse().ok());
+    let agent = AgentRecord { number, host, run, failure: Some(failure), ..AgentRecord::default() };
+    Ok(MergedPart { agent, record: None })
 }

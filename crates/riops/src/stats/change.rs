@@ -5,9 +5,10 @@
 //! accepts them with a weak threshold, and the final step removes the weakest ones until all that remain are
 //! significant and large enough.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::function::beta::beta_reg;
+
 use super::compare::{Direction, Outcome};
-use super::energy::best_split;
-use super::student::{moments, t_test};
 use super::summary::median;
 
 /// Factor of the threshold for proposed change points, as in Hunter.
@@ -198,8 +199,112 @@ fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {
     values.get(start..end).unwrap_or_default()
 }
 
+/// Returns the index of the first value after the best split and its scaled energy distance. Each side has at least
+/// `side_min` values. Returns `None` for a series that is too short.
+///
+/// The right side ends anywhere after the split, so that a second change further on does not hide the first one.
+pub(super) fn best_split(values: &[f64], side_min: usize) -> Option<(usize, f64)> {
+    let side_min = side_min.max(1);
+    let distances = Distances::new(values);
+    let mut best: Option<(usize, f64)> = None;
+    let mut within_left = 0.0;
+    for split in 1..values.len() {
+        // Distances between the values before the split.
+        within_left += distances.to_first(split - 1, split - 1);
+        let (mut within_right, mut between) = (0.0, 0.0);
+        for end in split + 1..=values.len() {
+            let to_left = distances.to_first(end - 1, split);
+            between += to_left;
+            within_right += distances.to_first(end - 1, end - 1) - to_left;
+            if split < side_min || end - split < side_min {
+                continue;
+            }
+            let (left, right) = (split as f64, (end - split) as f64);
+            let energy = 2.0 * between / (left * right)
+                - mean_of_pairs(within_left, left)
+                - mean_of_pairs(within_right, right);
+            let scaled = left * right / (left + right) * energy;
+            if best.is_none_or(|(_, largest)| scaled > largest) {
+                best = Some((split, scaled));
+            }
+        }
+    }
+    best
+}
+
+/// Returns the mean distance of all pairs of `count` values; 0 for a single value.
+fn mean_of_pairs(sum: f64, count: f64) -> f64 {
+    if count < 2.0 { 0.0 } else { 2.0 * sum / (count * (count - 1.0)) }
+}
+
+/// Sums of the distances of each value to the first values of the series.
+struct Distances {
+    sums: Vec<f64>,
+    stride: usize,
+}
+
+impl Distances {
+    fn new(values: &[f64]) -> Self {
+        let mut sums = Vec::with_capacity(values.len() * (values.len() + 1));
+        for value in values {
+            let mut sum = 0.0;
+            sums.push(sum);
+            for other in values {
+                sum += (value - other).abs();
+                sums.push(sum);
+            }
+        }
+        Self { sums, stride: values.len() + 1 }
+    }
+
+    /// Returns the sum of the distances of the value at `index` to the first `count` values.
+    fn to_first(&self, index: usize, count: usize) -> f64 {
+        self.sums.get(index * self.stride + count).copied().unwrap_or(0.0)
+    }
+}
+
+/// Returns the probability that a t-distributed value is at least this far from 0.
+///
+/// Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.1: the regularized incomplete beta function.
+pub(super) fn two_sided_p(t: f64, degrees: f64) -> f64 {
+    if t.is_infinite() { 0.0 } else { beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)) }
+}
+
+/// Returns the value that the absolute of a t-distributed value exceeds with probability `alpha`; `None` without
+/// degrees of freedom.
+pub(super) fn two_sided_quantile(alpha: f64, degrees: f64) -> Option<f64> {
+    let distribution = StudentsT::new(0.0, 1.0, degrees).ok()?;
+    (alpha > 0.0 && alpha < 1.0).then(|| distribution.inverse_cdf(1.0 - alpha / 2.0))
+}
+
+/// Returns the p-value of the two-sided t-test of equal means, with a common variance (Student 1908); 1 for fewer
+/// than three values.
+pub(super) fn t_test(left: &[f64], right: &[f64]) -> f64 {
+    let degrees = (left.len() + right.len()) as f64 - 2.0;
+    if degrees <= 0.0 || left.is_empty() || right.is_empty() {
+        return 1.0;
+    }
+    let ((left_mean, left_squares), (right_mean, right_squares)) = (moments(left), moments(right));
+    let difference = (left_mean - right_mean).abs();
+    let variance = (left_squares + right_squares) / degrees;
+    let error = (variance * (1.0 / left.len() as f64 + 1.0 / right.len() as f64)).sqrt();
+    // Differences of equal values are rounding errors.
+    if difference <= 1e-12 * left_mean.abs().max(right_mean.abs()) {
+        return 1.0;
+    }
+    two_sided_p(difference / error, degrees)
+}
+
+/// Returns the mean and the sum of squared deviations from it.
+pub(super) fn moments(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    (mean, values.iter().map(|value| (value - mean) * (value - mean)).sum())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Values around a level, with a pattern of ±1 %.
@@ -255,5 +360,72 @@ mod tests {
         assert!(indexes(&[1.0, 2.0, 1.0, 2.0, 1.0]).is_empty());
         assert!(indexes(&[0.0; 30]).is_empty());
         assert!(indexes(&[5.0; 120]).is_empty());
+    }
+
+    /// The definition, without incremental sums.
+    fn by_definition(values: &[f64], side_min: usize) -> f64 {
+        let mean = |left: &[f64], right: &[f64]| {
+            let pairs = left.iter().flat_map(|one| right.iter().map(move |two| (one - two).abs()));
+            pairs.sum::<f64>()
+        };
+        let mut largest = f64::NEG_INFINITY;
+        for split in side_min..values.len() {
+            for end in split + side_min..=values.len() {
+                let (left, right) = (&values[..split], &values[split..end]);
+                let (n, m) = (left.len() as f64, right.len() as f64);
+                let own = |side: &[f64], n: f64| mean(side, side) / (n * (n - 1.0)).max(1.0);
+                let energy = 2.0 * mean(left, right) / (n * m) - own(left, n) - own(right, m);
+                largest = largest.max(n * m / (n + m) * energy);
+            }
+        }
+        largest
+    }
+
+    proptest! {
+        #[test]
+        fn incremental_sums_equal_the_definition(
+            values in prop::collection::vec(0.0f64..100.0, 6..20),
+            side_min in 1usize..4,
+        ) {
+            let (_, found) = best_split(&values, side_min).unwrap();
+            prop_assert!((found - by_definition(&values, side_min)).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn finds_the_step() {
+        let values = [1.0, 1.1, 0.9, 1.0, 5.0, 5.1, 4.9, 5.0, 5.1];
+        assert_eq!(best_split(&values, 2).unwrap().0, 4);
+    }
+
+    #[test]
+    fn a_short_series_has_no_split() {
+        assert_eq!(best_split(&[1.0, 2.0, 3.0], 2), None);
+        assert_eq!(best_split(&[], 1), None);
+    }
+
+    #[test]
+    fn matches_tabulated_values() {
+        for (degrees, quantile) in [(1.0, 12.706), (2.0, 4.303), (5.0, 2.571), (18.0, 2.101)] {
+            assert!((two_sided_quantile(0.05, degrees).unwrap() - quantile).abs() < 0.001);
+            assert!((two_sided_p(quantile, degrees) - 0.05).abs() < 0.0001);
+        }
+        assert!((two_sided_p(3.922, 18.0) - 0.001).abs() < 0.00001);
+    }
+
+    #[test]
+    fn tests_the_difference_of_two_means() {
+        // Student's sleep data (1908): t = -1.8608 with 18 degrees of freedom.
+        let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        assert!((t_test(&first, &second) - 0.07919).abs() < 0.00001);
+    }
+
+    #[test]
+    fn values_without_variation_are_different_or_equal() {
+        assert_eq!(t_test(&[1.0, 1.0], &[2.0, 2.0]), 0.0);
+        assert_eq!(t_test(&[1.0, 1.0], &[1.0, 1.0]), 1.0);
+        assert_eq!(t_test(&[1.0], &[2.0]), 1.0);
+        assert_eq!(t_test(&[], &[2.0, 1.0, 3.0]), 1.0);
     }
 }

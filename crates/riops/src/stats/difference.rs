@@ -1,6 +1,6 @@
 //! The difference of two means, with its interval: of values that may be zero or negative, which have no ratio.
 
-use super::student::{moments, two_sided_quantile};
+use super::change::{moments, two_sided_quantile};
 use super::summary::mean_reach;
 
 /// Blocks from which on the variation between blocks gives the interval; with fewer, that of the runs within them.

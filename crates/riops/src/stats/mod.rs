@@ -9,7 +9,6 @@ mod change;
 mod compare;
 mod design;
 mod difference;
-mod energy;
 mod interval;
 mod percentile;
 mod permutation;
@@ -17,7 +16,6 @@ mod scaling;
 mod sequential;
 #[cfg(test)]
 mod simulations;
-mod student;
 mod summary;
 
 pub use autocorrelation::{autocorrelation, effective_sample_size};

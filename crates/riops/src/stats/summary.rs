@@ -1,7 +1,7 @@
 //! Summary of repeated runs.
 
+use super::change::{moments, two_sided_quantile};
 use super::compare::Interval;
-use super::student::{moments, two_sided_quantile};
 
 /// Values below which there is no interval. With two, it would be the mean ± 6 times their difference.
 const INTERVAL_MIN: usize = 3;

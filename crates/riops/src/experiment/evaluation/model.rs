@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 
-use crate::experiment::Level;
 use crate::experiment::comparison::{Change, TimeChange};
-use crate::experiment::search::rate::{self, RateResult};
+use crate::experiment::{Level, Saturation};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
-use crate::stats::{Interval, Outcome, ScalingLaw};
+use crate::stats::{Interval, Outcome};
 use crate::units::format::bounded;
 
 /// The result of an experiment.
@@ -134,57 +133,7 @@ pub struct CellView {
     pub levels: Vec<LevelView>,
     /// What the search found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub saturation: Option<SaturationView>,
-}
-
-/// The result of a search for the saturation point of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SaturationView {
-    /// Number of nodes that the sessions used; absent if the server has no nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<u32>,
-    /// The thresholds of the plan.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub thresholds: Vec<String>,
-    /// Throughput over the number of sessions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<SessionsView>,
-    /// The open loop at shares of the throughput at the saturation point.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ladder: Vec<RateResult>,
-    /// The highest rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<rate::Conclusion>,
-    /// Number of sessions of the search for a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_sessions: Option<u32>,
-    /// Whether the runs with rates ended early, because too many of them failed or are invalid.
-    pub ended_early: bool,
-}
-
-/// The result of a search over the number of sessions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SessionsView {
-    /// Smallest level whose mean throughput reaches 95 % of the best.
-    pub saturation: u32,
-    /// Level with the highest mean throughput.
-    pub best: u32,
-    /// Highest level that meets the thresholds; absent without one, or if no level does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub most_sessions_within_threshold: Option<u32>,
-    /// Whether the best level is the highest one that the search may use.
-    pub ends_at_last: bool,
-    /// Whether the search ended at its maximum number of runs.
-    pub is_incomplete: bool,
-    /// Lowest level whose runs all failed or are invalid: no higher one was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failing: Option<u32>,
-    /// The scalability law fitted to all runs, in transactions per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub law: Option<ScalingLaw>,
-    /// Why the law was not fitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub law_error: Option<String>,
+    pub saturation: Option<Saturation>,
 }
 
 /// The state of an A/B test.

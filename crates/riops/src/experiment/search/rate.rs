@@ -73,15 +73,6 @@ pub struct RatePoint {
     pub sustained: bool,
 }
 
-/// The next step of a search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
-    /// Measure this rate, per second.
-    Measure(f64),
-    /// All is measured.
-    Done,
-}
-
 /// Runs at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RateResult {
@@ -108,14 +99,14 @@ pub struct Conclusion {
     pub is_incomplete: bool,
 }
 
-/// Returns the next step. At most [`Settings::runs_max`] runs are measured.
+/// Returns the rate that is measured next, per second; `None` if all is measured. At most [`Settings::runs_max`] runs are measured.
 #[must_use]
-pub fn next(settings: &Settings, points: &[RatePoint]) -> Step {
+pub fn next(settings: &Settings, points: &[RatePoint]) -> Option<f64> {
     if points.len() >= usize::try_from(settings.runs_max).unwrap_or(usize::MAX) {
-        return Step::Done;
+        return None;
     }
     let state = State::new(settings, points);
-    state.due().map_or(Step::Done, |step| Step::Measure(settings.rate(step)))
+    state.due().map(|step| settings.rate(step))
 }
 
 /// Returns the result; `None` without a run.
@@ -222,7 +213,7 @@ mod tests {
     /// Measures until the search ends.
     fn search(settings: &Settings, mut sustained: impl FnMut(f64) -> bool) -> Vec<RatePoint> {
         let mut points = Vec::new();
-        while let Step::Measure(rate_per_s) = next(settings, &points) {
+        while let Some(rate_per_s) = next(settings, &points) {
             points.push(RatePoint { rate_per_s, sustained: sustained(rate_per_s) });
         }
         points
@@ -248,7 +239,7 @@ mod tests {
 
     #[test]
     fn starts_at_80_percent_of_the_capacity_with_rates_of_four_digits() {
-        assert_eq!(next(&SETTINGS, &[]), Step::Measure(9_876.0));
+        assert_eq!(next(&SETTINGS, &[]), Some(9_876.0));
         assert_eq!(SETTINGS.rate(1), 10_070.0);
         assert_eq!(Settings::new(0.123_456).rate(0), 0.098_76);
         for step in [-500, -7, 0, 3, 200] {
@@ -273,10 +264,10 @@ mod tests {
     fn the_next_run_depends_only_on_the_finished_runs() {
         let points = search(&SETTINGS, |rate| rate <= 9_000.0);
         for (killed_after, point) in points.iter().enumerate() {
-            let expected = Step::Measure(point.rate_per_s);
+            let expected = Some(point.rate_per_s);
             assert_eq!(next(&SETTINGS, &points[..killed_after]), expected);
         }
-        assert_eq!(next(&SETTINGS, &points), Step::Done);
+        assert_eq!(next(&SETTINGS, &points), None);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Server {
         rng: &mut Xoshiro256PlusPlus,
     ) -> Vec<sessions::MeasuredLevel> {
         let mut points = Vec::new();
-        while let sessions::Step::Measure(level) = sessions::next(settings, &points) {
+        while let Some(level) = sessions::next(settings, &points) {
             let throughput_per_s = self.throughput_per_s(level, rng);
             points.push(sessions::MeasuredLevel { level, throughput_per_s, meets_threshold: None });
         }
@@ -115,7 +115,7 @@ fn rate_agreement(name: &str, width: f64, boundary: f64) -> f64 {
     let mut runs = Vec::new();
     for _ in 0..SEARCHES {
         let mut points = Vec::new();
-        while let rate::Step::Measure(rate_per_s) = rate::next(&settings, &points) {
+        while let Some(rate_per_s) = rate::next(&settings, &points) {
             let above = (rate_per_s / boundary_per_s).ln() / width;
             let sustained = rng.random::<f64>() < 1.0 / (1.0 + above.exp());
             points.push(rate::RatePoint { rate_per_s, sustained });

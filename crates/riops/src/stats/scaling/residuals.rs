@@ -8,7 +8,7 @@ use super::bootstrap::{Bootstrap, PARAMETERS, standardized_residuals};
 use super::curve::Curve;
 use super::least_squares::Fit;
 use super::values::ScalingPoint;
-use crate::stats::student::two_sided_p;
+use crate::stats::change::two_sided_p;
 
 /// A check fails with this probability if the measurements follow the law. There are two.
 const ALPHA: f64 = 0.025;

@@ -2,7 +2,7 @@
 
 use crate::experiment::{
     AbSettings, Axis, Cell, Experiment, Finished, Goal, Level, Order, SaturationSettings, Search,
-    ServerChoice, Step, Study, Task, next,
+    ServerChoice, Study, Task, next,
 };
 use crate::plan::OltpRun;
 use crate::record::Histogram;
@@ -307,7 +307,7 @@ pub(super) fn saturation(search: Search) -> Study {
     first.plan.thresholds = vec!["p99<40ms".parse().unwrap()];
     let experiment = experiment("find-my-limit", goal, &[], 3, &first);
     let mut study = Study { experiment, finished: Vec::new() };
-    while let Step::Run(task) = next(&study) {
+    while let Some(task) = next(&study) {
         let record = load_run(&study, task);
         study.finished.push(Finished { task, result: Ok(Box::new(record)) });
     }

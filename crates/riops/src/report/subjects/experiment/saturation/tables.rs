@@ -1,7 +1,8 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
 use crate::experiment::Level;
-use crate::experiment::evaluation::{CellView, FigureView, LevelView, SaturationView, StudyView};
+use crate::experiment::Saturation;
+use crate::experiment::evaluation::{CellView, FigureView, LevelView, StudyView};
 use crate::figure::Figure;
 use crate::report::subjects::experiment::cells::{
     figure_title, interval, missed, reach, runs_text,
@@ -128,7 +129,7 @@ fn marks(cell: &CellView, level: &LevelView) -> Vec<String> {
 }
 
 /// Whether the runs at a rate sustained it.
-fn sustained(found: &SaturationView, per_s: f64) -> Option<String> {
+fn sustained(found: &Saturation, per_s: f64) -> Option<String> {
     let searched = found.rate.iter().flat_map(|rate| &rate.rates);
     let of = |result: &&crate::experiment::search::rate::RateResult| {
         (result.rate_per_s / per_s - 1.0).abs() < 1e-6

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::experiment::Level;
-use crate::experiment::evaluation::{
-    CellView, FigureView, SaturationView, SessionsView, StudyView,
-};
-use crate::experiment::search::rate::Conclusion;
+use crate::experiment::Saturation;
+use crate::experiment::evaluation::{CellView, FigureView, StudyView};
+use crate::experiment::search::{rate, sessions};
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::report::subjects::experiment::saturation::tables::{fitted_interval, sessions};
 use crate::stats::{FittedValue, Interval};
@@ -57,8 +56,8 @@ pub(in crate::report::subjects::experiment) fn words(
 fn saturation_text(
     view: &StudyView,
     cell: &CellView,
-    saturation: &SaturationView,
-    of: &SessionsView,
+    saturation: &Saturation,
+    of: &sessions::Conclusion,
 ) -> String {
     let nodes = saturation.nodes.filter(|&nodes| nodes > 1).map_or_else(String::new, |nodes| {
         let each = f64::from(of.saturation) / f64::from(nodes);
@@ -84,7 +83,7 @@ fn closed_loop<'a>(view: &StudyView, cell: &'a CellView, sessions: u32) -> Optio
     level.group.figure(view.main_stage, view.main)
 }
 
-fn of_law(saturation: &SaturationView, of: &SessionsView) -> Vec<String> {
+fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
     let Some(law) = &of.law else {
         return of.law_error.clone().into_iter().collect();
     };
@@ -109,7 +108,7 @@ fn of_law(saturation: &SaturationView, of: &SessionsView) -> Vec<String> {
     ]
 }
 
-fn threshold_text(saturation: &SaturationView, of: &SessionsView) -> String {
+fn threshold_text(saturation: &Saturation, of: &sessions::Conclusion) -> String {
     let thresholds = saturation.thresholds.join(" and ");
     match of.most_sessions_within_threshold {
         Some(most) => format!("at most {} meet {thresholds}", number_of(most.into(), "session")),
@@ -117,7 +116,7 @@ fn threshold_text(saturation: &SaturationView, of: &SessionsView) -> String {
     }
 }
 
-fn limits(of: &SessionsView) -> Vec<String> {
+fn limits(of: &sessions::Conclusion) -> Vec<String> {
     let mut texts = Vec::new();
     if of.ends_at_last {
         texts.push("the highest level is the best: throughput may still grow beyond it".to_owned());
@@ -134,7 +133,7 @@ fn limits(of: &SessionsView) -> Vec<String> {
 
 /// The highest sustained step of the ladder, and the first that was not. A rate that the closed loop reached is not
 /// beyond the server: its arrivals are irregular, or their response times miss a threshold.
-fn ladder_text(saturation: &SaturationView, closed_per_s: Option<f64>) -> Option<String> {
+fn ladder_text(saturation: &Saturation, closed_per_s: Option<f64>) -> Option<String> {
     let is_met =
         |result: &&crate::experiment::search::rate::RateResult| result.sustained == result.runs;
     let best = saturation
@@ -166,7 +165,7 @@ fn ladder_text(saturation: &SaturationView, closed_per_s: Option<f64>) -> Option
     }
 }
 
-fn rate_text(saturation: &SaturationView, found: &Conclusion) -> String {
+fn rate_text(saturation: &Saturation, found: &rate::Conclusion) -> String {
     let thresholds = if saturation.thresholds.is_empty() {
         String::new()
     } else {
