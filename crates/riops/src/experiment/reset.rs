@@ -1,4 +1,7 @@
 //! Gives each run a dataset in a defined state: a copy of its database, or a dataset that is prepared again.
+//!
+//! The databases that an experiment creates are identified by their comments. It drops no other database: not one of the same
+//! name, and not one of another experiment.
 
 use std::time::{Duration, Instant};
 

@@ -8,9 +8,7 @@ mod blocks;
 mod change;
 mod compare;
 mod design;
-mod difference;
 mod interval;
-mod percentile;
 mod permutation;
 mod scaling;
 mod sequential;
@@ -23,11 +21,12 @@ pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
 pub use design::{Design, Needed};
-pub use difference::{Difference, difference};
-pub use percentile::{BEYOND_MIN, percentile_shown};
 pub use scaling::{
     CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
     ScalingSettings, scaling_law,
 };
 pub use sequential::{Decision, Look, SequentialSettings, look};
-pub use summary::{Summary, mean_intervals, mean_reach, median, summary};
+pub use summary::{
+    BEYOND_MIN, Difference, Summary, difference, mean_intervals, mean_reach, median,
+    percentile_shown, summary,
+};

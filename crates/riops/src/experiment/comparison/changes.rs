@@ -361,6 +361,9 @@ fn one_name(event: &str) -> String {
     }
 }
 
+// What was measured beside the figures: the state of dataset and caches, maintenance of the server, other load, and
+// transactions that did not succeed. A difference between two groups may explain, or contradict, that of their figures.
+
 /// A measured condition.
 struct Condition {
     name: &'static str,

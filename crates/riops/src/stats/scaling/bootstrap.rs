@@ -3,10 +3,9 @@
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::curve::Curve;
+use super::curve::{Curve, FittedValue, ScalingPoint, ScalingSettings};
 use super::least_squares::Fit;
-use super::values::{FittedValue, ScalingPoint, ScalingSettings};
-use crate::stats::change::two_sided_quantile;
+use crate::stats::summary::two_sided_quantile;
 
 /// The interval misses the true value with this probability.
 const ALPHA: f64 = 0.05;

@@ -7,17 +7,15 @@
 mod bootstrap;
 mod curve;
 mod least_squares;
-mod linear;
 mod residuals;
 #[cfg(test)]
 mod tests;
-mod values;
 
 use serde::Serialize;
 
 use curve::Curve;
+pub use curve::{CurvePoint, FittedValue, ScalingPoint, ScalingSettings};
 pub use residuals::ResidualCheck;
-pub use values::{CurvePoint, FittedValue, ScalingPoint, ScalingSettings};
 
 /// Different values of N below which the law is not fitted. Three determine it exactly and leave nothing to
 /// estimate its error from.

@@ -5,10 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::bootstrap::{Bootstrap, PARAMETERS, standardized_residuals};
-use super::curve::Curve;
+use super::curve::{Curve, ScalingPoint};
 use super::least_squares::Fit;
-use super::values::ScalingPoint;
-use crate::stats::change::two_sided_p;
+use crate::stats::summary::two_sided_p;
 
 /// A check fails with this probability if the measurements follow the law. There are two.
 const ALPHA: f64 = 0.025;

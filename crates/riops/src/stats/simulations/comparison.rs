@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::noise;
-use crate::stats::change::t_test;
+use crate::stats::summary::t_test;
 use crate::stats::{
     Block, Direction, Effect, Outcome, Settings, compare, effective_sample_size, of_best,
 };
