@@ -2,7 +2,7 @@
 
 use super::Workload;
 use crate::plan::work::dispatch_dataset;
-use crate::plan::{DatasetPlan, Member, PlanError, Protocol};
+use crate::plan::{DatasetPlan, ImportedRun, Member, PlanError, Protocol};
 use crate::server::Dialect;
 
 /// Context in which a workload is built.
@@ -49,6 +49,13 @@ pub trait Build {
     /// # Errors
     /// Returns [`PlanError`] if the parameters do not fit the dataset.
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError>;
+}
+
+impl Build for ImportedRun {
+    /// The results of another tool have no statements that riops could repeat.
+    fn build(&self, _: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        Err(PlanError("an imported run cannot be executed".to_owned()))
+    }
 }
 
 /// Parameters of a dataset.

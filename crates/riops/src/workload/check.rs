@@ -7,6 +7,9 @@ use crate::record::{Check, Effects};
 /// after its connection was lost.
 pub const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
 
+/// Results of the contents queries of a workload, one list each.
+pub type Integers = [Vec<i128>];
+
 /// Changes of all runs on a dataset, as acknowledged by the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {

@@ -8,7 +8,6 @@ mod build;
 pub mod cbc;
 pub mod check;
 pub mod effects;
-mod imported;
 pub mod keys;
 pub mod load;
 pub mod oltp;
@@ -17,7 +16,6 @@ pub mod point;
 pub mod routines;
 pub mod rows;
 pub mod script;
-mod statement;
 mod statements;
 pub mod tables;
 pub mod texts;
@@ -31,19 +29,18 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use statement::Statement;
-
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::sqlstate::SqlState;
 
 pub use build::{Build, BuildFor, Describe, on};
+pub use statements::Statement;
 
-use crate::plan::{DatasetPlan, Plan};
+use crate::plan::{DatasetPlan, Plan, Protocol};
 use crate::record::Check;
 use crate::server::Dialect;
 use crate::units::Nanos;
 use access::{Access, Executed};
-use check::Ledger;
+use check::{Integers, Ledger};
 use effects::TransactionEffects;
 use routines::Routines;
 use tables::Dataset;
@@ -116,12 +113,7 @@ pub trait Workload {
 
     /// Compares the results of [`Self::contents_sql`] with the changes acknowledged since `baseline`, the
     /// results right after loading.
-    fn checks(
-        &self,
-        _contents: &[Vec<i128>],
-        _baseline: &[Vec<i128>],
-        _ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, _contents: &Integers, _baseline: &Integers, _ledger: &Ledger) -> Vec<Check> {
         Vec::new()
     }
 
@@ -138,11 +130,7 @@ pub trait Workload {
     }
 
     /// Returns the checks for a dataset whose load did not finish; `None` if the workload has none.
-    fn checks_of_incomplete_load(
-        &self,
-        _contents: &[Vec<i128>],
-        _ledger: &Ledger,
-    ) -> Option<Vec<Check>> {
+    fn checks_of_incomplete_load(&self, _: &Integers, _ledger: &Ledger) -> Option<Vec<Check>> {
         None
     }
 }
@@ -202,6 +190,13 @@ const ALL_STATEMENTS: Range<usize> = 0..usize::MAX;
 /// than the row access. The query changes nothing on servers older than PostgreSQL 12, which lack the
 /// setting.
 const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
+
+/// Returns the settings of a session: these, with prepared statements a generic plan, and non-transactional writes.
+fn session_settings(first: &[&str], protocol: Protocol, non_transactional: bool) -> Vec<String> {
+    let plan_once = (protocol == Protocol::Prepared).then_some(PLAN_ONCE);
+    let writes = non_transactional.then_some(NON_TRANSACTIONAL);
+    first.iter().copied().chain(plan_once).chain(writes).map(str::to_owned).collect()
+}
 
 /// One session of a stage.
 pub struct SessionPlan {

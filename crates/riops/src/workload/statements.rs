@@ -3,8 +3,26 @@
 use riops_wire::execution::Execution;
 use riops_wire::frontend::EncodeError;
 
-use super::statement::Statement;
 use crate::plan::Protocol;
+
+/// A statement that each session prepares once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Name of the prepared statement.
+    pub name: String,
+    /// Text, with the parameters `$1`, `$2`, …
+    pub sql: String,
+    /// OIDs of the parameter types.
+    pub parameter_types: Vec<u32>,
+}
+
+impl Statement {
+    /// Creates a statement with parameters of these types.
+    #[must_use]
+    pub fn new(name: &str, sql: String, parameter_types: impl Into<Vec<u32>>) -> Self {
+        Self { name: name.to_owned(), sql, parameter_types: parameter_types.into() }
+    }
+}
 
 /// The text of a statement, split at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,14 @@
 //! The tables of a dataset and the jobs that fill them. Descriptions only: `dataset` creates the tables.
 
+use std::ops::Range;
+
+use riops_wire::copy;
 use serde_json::Value;
 
 use crate::units::BLOCK_BYTES;
+
+/// Size of a piece of COPY data, in bytes: about a socket buffer, and small enough for the CPU cache.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
 /// Appends the next piece of the COPY data. Returns false after the last piece.
 pub type CopySource = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
@@ -25,6 +31,32 @@ pub enum Job {
         /// Number of rows that it loads.
         rows: u64,
     },
+}
+
+impl Job {
+    /// Returns the COPY of the rows of these ids, each of which `row` appends in binary format.
+    pub(super) fn copy(
+        sql: String,
+        ids: Range<u64>,
+        mut row: impl FnMut(u64, &mut Vec<u8>) + 'static,
+    ) -> Self {
+        let (rows, mut next) = (ids.end - ids.start, ids.start);
+        let source = move |out: &mut Vec<u8>| {
+            let full = out.len() + PIECE_BYTES;
+            if next == ids.start {
+                copy::binary_header(out);
+            }
+            while next < ids.end && out.len() < full {
+                row(next, out);
+                next += 1;
+            }
+            if next == ids.end {
+                copy::binary_trailer(out);
+            }
+            next < ids.end
+        };
+        Self::Copy { sql, rows, source: Box::new(source) }
+    }
 }
 
 /// A table of a dataset and the jobs that fill it.

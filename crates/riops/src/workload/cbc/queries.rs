@@ -32,35 +32,30 @@ impl Query {
     /// All selects.
     pub const ALL: [Self; 3] = [Self::SelectMax, Self::SelectRange, Self::IndexedSelectMax];
 
+    /// Returns the name of its pgbench script without the prefix `cbc-` of the file, the step with the same select, and the
+    /// text of the script.
+    fn parts(self) -> (&'static str, Step, &'static str) {
+        match self {
+            Self::SelectMax => ("t03-select-max-no-explain", Step::SelectC1, SELECT_MAX),
+            Self::SelectRange => ("t04-selectr-no-explain", Step::SelectR, SELECT_RANGE),
+            Self::IndexedSelectMax => {
+                ("t06-iselect-max-no-explain", Step::SelectC2, INDEXED_SELECT_MAX)
+            }
+        }
+    }
+
     /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
     #[must_use]
     pub fn script(self) -> &'static str {
-        match self {
-            Self::SelectMax => "t03-select-max-no-explain",
-            Self::SelectRange => "t04-selectr-no-explain",
-            Self::IndexedSelectMax => "t06-iselect-max-no-explain",
-        }
+        self.parts().0
     }
 
     fn step(self) -> Step {
-        match self {
-            Self::SelectMax => Step::SelectC1,
-            Self::SelectRange => Step::SelectR,
-            Self::IndexedSelectMax => Step::SelectC2,
-        }
-    }
-
-    fn text(self) -> String {
-        let script = match self {
-            Self::SelectMax => SELECT_MAX,
-            Self::SelectRange => SELECT_RANGE,
-            Self::IndexedSelectMax => INDEXED_SELECT_MAX,
-        };
-        fill(script, &[])
+        self.parts().1
     }
 
     fn sql(self, size_gb: f64) -> String {
-        for_size(self.text().trim().trim_end_matches(';'), size_gb)
+        for_size(fill(self.parts().2, &[]).trim().trim_end_matches(';'), size_gb)
     }
 }
 

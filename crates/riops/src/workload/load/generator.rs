@@ -12,6 +12,7 @@ use crate::workload::Generator;
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
+use crate::workload::values::int_of;
 
 /// Assignment of rows to a session.
 #[derive(Debug, Clone)]
@@ -53,11 +54,6 @@ pub(super) struct LoadGenerator {
     pub(super) copy_sql: String,
 }
 
-/// Converts a key to the type of the column. Plans do not allow larger keys.
-fn key(id: u64) -> i32 {
-    i32::try_from(id).unwrap_or(i32::MAX)
-}
-
 fn count(rows: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
@@ -70,26 +66,24 @@ impl LoadGenerator {
         let texts = self.texts;
         tx.execute_with(statement, count(rows * (1 + TEXTS)), |values| {
             for id in first..first + rows {
-                values.int(key(id));
+                values.int(int_of(id));
                 for column in 0..TEXTS {
                     values.text(texts.length(), |text| texts.write(id, column, text));
                 }
             }
         });
-        tx.end();
     }
 
     fn unnest(&self, first: u64, rows: u64, tx: &mut Transaction) {
         let texts = self.texts;
         tx.execute_with(0, count(1 + TEXTS), |values| {
-            values.ints(count(rows), (first..first + rows).map(key));
+            values.ints(count(rows), (first..first + rows).map(int_of));
             for column in 0..TEXTS {
                 values.texts(count(rows), texts.length(), |row, text| {
                     texts.write(first + row as u64, column, text);
                 });
             }
         });
-        tx.end();
     }
 }
 
@@ -106,19 +100,14 @@ impl Generator for LoadGenerator {
         match self.method {
             Method::Insert => self.insert(first, rows, tx),
             Method::Unnest => self.unnest(first, rows, tx),
-            Method::Copy | Method::CopyBinary => tx.copy(&self.copy_sql, first),
-            Method::CopyFile => {
-                tx.execute_with(0, 0, |_| {});
-                tx.end();
+            Method::Copy | Method::CopyBinary => {
+                tx.copy(&self.copy_sql, first);
+                return true;
             }
-            Method::Procedure => {
-                tx.execute_with(0, 2, |values| {
-                    values.bigint(first.cast_signed());
-                    values.bigint(rows.cast_signed());
-                });
-                tx.end();
-            }
+            Method::CopyFile => tx.execute(0, &[]),
+            Method::Procedure => tx.execute(0, &[first.cast_signed(), rows.cast_signed()]),
         }
+        tx.end_step();
         true
     }
 

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::access::{Access, AccessPath};
-use super::check::Ledger;
+use super::check::{Integers, Ledger};
 use super::routines::Routines;
 use super::tables::Dataset;
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
-    SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement, Work,
+    Workload, fill, session_settings,
 };
 use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::record::Check;
@@ -31,7 +31,7 @@ pub(super) use generator::rows_in_tag;
 use generator::{LoadGenerator, Share};
 pub(super) use rows::TEXTS;
 pub(super) use table::COLUMNS;
-pub use table::LoadTable;
+pub use table::{FILE_RIGHTS, LoadTable};
 
 /// Name of the workload and of its dataset.
 pub const NAME: &str = "load";
@@ -48,8 +48,10 @@ const HASH_DIGITS: u32 = 32;
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
 pub struct Load {
-    table: LoadTable,
-    run: LoadRun,
+    /// The table.
+    pub table: LoadTable,
+    /// Parameters of the run.
+    pub run: LoadRun,
 }
 
 /// Returns the ids in the file of a session. The row counts of the files differ by at most one.
@@ -113,18 +115,6 @@ impl Load {
         self
     }
 
-    /// Returns the table.
-    #[must_use]
-    pub fn table(&self) -> &LoadTable {
-        &self.table
-    }
-
-    /// Returns the parameters of the run.
-    #[must_use]
-    pub fn run(&self) -> &LoadRun {
-        &self.run
-    }
-
     /// Returns the path of the file that a session, numbered from 0, copies.
     fn file(&self, sessions: u32, session: u32) -> String {
         let LoadDataset { rows, field_length, .. } = self.table.dataset;
@@ -155,27 +145,18 @@ impl Load {
                 .map(|rows| insert(self.table.name(), rows))
                 .collect(),
             Method::Unnest => {
-                let mut parameter_types = vec![INT_ARRAY_OID];
-                parameter_types.extend([TEXT_ARRAY_OID; COLUMNS - 1]);
-                vec![Statement {
-                    name: "unnest".to_owned(),
-                    sql: fill(UNNEST, &table),
-                    parameter_types,
-                }]
+                let mut types = [TEXT_ARRAY_OID; COLUMNS];
+                types[0] = INT_ARRAY_OID;
+                vec![Statement::new("unnest", fill(UNNEST, &table), types)]
             }
-            Method::Procedure => vec![Statement {
-                name: "call".to_owned(),
-                sql: fill(CALL, &[]),
-                parameter_types: vec![BIGINT_OID; 2],
-            }],
+            Method::Procedure => {
+                vec![Statement::new("call", fill(CALL, &[]), [BIGINT_OID; 2])]
+            }
             Method::CopyFile => {
                 let file = literal(&self.file(sessions, session));
                 let template = self.table.dialect.sql(COPY_FILE);
-                vec![Statement {
-                    name: "copy".to_owned(),
-                    sql: fill(template, &[("table", self.table.name()), ("file", &file)]),
-                    parameter_types: Vec::new(),
-                }]
+                let sql = fill(template, &[("table", self.table.name()), ("file", &file)]);
+                vec![Statement::new("copy", sql, [])]
             }
             Method::Copy | Method::CopyBinary => Vec::new(),
         }
@@ -196,15 +177,9 @@ impl Load {
 
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
-        let mut settings = vec![NO_PARALLEL_WORKERS.to_owned()];
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
-        if self.run.non_transactional {
-            settings.push(NON_TRANSACTIONAL.to_owned());
-        }
+        let non_transactional = self.run.non_transactional;
         SessionPlan {
-            settings,
+            settings: session_settings(&[NO_PARALLEL_WORKERS], plan.protocol, non_transactional),
             statements: self.statements(plan.sessions, session),
             watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(LoadGenerator {
@@ -328,12 +303,7 @@ impl Workload for Load {
         self.table.contents_sql()
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         self.table.checks(contents, baseline, ledger)
     }
 
@@ -341,12 +311,8 @@ impl Workload for Load {
         self.table.ledger_sql(ledger)
     }
 
-    fn checks_of_incomplete_load(
-        &self,
-        contents: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Option<Vec<Check>> {
-        Some(self.table.checks_of_incomplete_load(contents, ledger))
+    fn checks_of_incomplete_load(&self, found: &Integers, ledger: &Ledger) -> Option<Vec<Check>> {
+        Some(self.table.checks_of_incomplete_load(found, ledger))
     }
 }
 

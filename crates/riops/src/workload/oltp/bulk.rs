@@ -11,7 +11,8 @@ use crate::workload::values::{INT_OID, Values};
 
 const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_bulk_table.sql");
 const CONTENTS: &str = include_str!("../../../sql/oltp/bulk_contents.sql");
-const HIGHEST_ID: &str = include_str!("../../../sql/oltp/highest_id.sql");
+/// Query for the highest id of a table, or 0.
+pub(super) const HIGHEST_ID: &str = include_str!("../../../sql/oltp/highest_id.sql");
 
 /// Returns an empty table.
 pub(super) fn table(name: String, dialect: Dialect) -> Table {
@@ -29,11 +30,6 @@ pub(super) fn table(name: String, dialect: Dialect) -> Table {
 
 pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
     dataset.table_names().map(|table| fill(CONTENTS, &[("table", &table)])).collect()
-}
-
-/// Returns the query for the highest id of a table, or 0.
-pub(super) fn highest_id_sql(table: &str) -> String {
-    fill(HIGHEST_ID, &[("table", table)])
 }
 
 /// Returns the statement with its parameter types.

@@ -11,19 +11,18 @@ use std::ops::RangeInclusive;
 use riops_wire::sqlstate::SqlState;
 
 use super::access::Access;
-use super::check::Ledger;
-use super::keys::{Purpose, RangePicker, stream};
+use super::check::{Integers, Ledger};
 use super::tables::Dataset;
 use super::unknown::Mark;
 use super::values::{BIGINT_OID, BPCHAR_OID};
 use super::{
-    Answers, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, PLAN_ONCE, Questions,
-    SessionPlan, Stage, Statement, Work, Workload,
+    Answers, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, Questions, SessionPlan,
+    Stage, Statement, Work, Workload, fill, session_settings,
 };
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
-use generator::{OltpGenerator, Parts};
+use generator::OltpGenerator;
 use statements::{Kind, TableContext};
 
 /// Name of the workload.
@@ -32,6 +31,7 @@ pub const NAME: &str = "oltp";
 /// Query for the sysbench tables in a schema.
 const FOUND: &str = include_str!("../../../sql/oltp/found.sql");
 const WHOLE_UNTIL: &str = include_str!("../../../sql/oltp/whole_until.sql");
+/// Query for the lowest id of a table if it is below 0, otherwise 0.
 const LOWEST_ID: &str = include_str!("../../../sql/oltp/lowest_id.sql");
 const WRITERS: &str = include_str!("../../../sql/oltp/writers.sql");
 
@@ -59,18 +59,13 @@ pub struct Oltp {
 /// comment, and whether the key is range-sharded.
 #[must_use]
 pub fn found_sql(schema: &str) -> String {
-    super::fill(FOUND, &[("schema", schema)])
+    fill(FOUND, &[("schema", schema)])
 }
 
 /// Returns the query for the last id of a table before the first gap, counted from 1.
 #[must_use]
 pub fn last_contiguous_id_sql(table: &str) -> String {
-    super::fill(WHOLE_UNTIL, &[("table", table)])
-}
-
-/// Returns the query for the lowest id of a table if it is below 0, otherwise 0.
-fn lowest_id_sql(table: &str) -> String {
-    super::fill(LOWEST_ID, &[("table", table)])
+    fill(WHOLE_UNTIL, &[("table", table)])
 }
 
 impl Oltp {
@@ -99,14 +94,9 @@ impl Oltp {
     /// Returns the statements of a session: BEGIN and COMMIT for explicit transactions, then the statements on
     /// these tables, numbered from 1.
     fn statements(&self, tables: RangeInclusive<u32>) -> Vec<Statement> {
-        let word = |name: &str| Statement {
-            name: name.to_owned(),
-            sql: name.to_owned(),
-            parameter_types: Vec::new(),
-        };
         let mut all = Vec::new();
         if self.run.is_explicit() {
-            all.extend([word("begin"), word("commit")]);
+            all.extend(["begin", "commit"].map(|word| Statement::new(word, word.to_owned(), [])));
         }
         let kinds = self.kinds();
         for number in tables {
@@ -119,64 +109,29 @@ impl Oltp {
         // The planner would read a small table as a whole instead of through the key.
         let mut settings = match self.run.test {
             OltpTest::SequentialScan => Vec::new(),
-            _ => vec!["set enable_seqscan = off".to_owned()],
+            _ => vec!["set enable_seqscan = off"],
         };
-        settings.extend(["set jit = off", NO_PARALLEL_WORKERS].map(str::to_owned));
+        settings.extend(["set jit = off", NO_PARALLEL_WORKERS]);
         // Only random-ranges combines its ranges with a bitmap, and its plan depends on the parameters.
         if self.run.test == OltpTest::RandomRanges {
-            return settings;
+            return settings.into_iter().map(str::to_owned).collect();
         }
-        settings.push("set enable_bitmapscan = off".to_owned());
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
-        settings
+        settings.push("set enable_bitmapscan = off");
+        session_settings(&settings, plan.protocol, false)
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
-        let sequence = statements::sequence(&self.run, &self.used);
-        let kinds = statements::kinds(&sequence);
-        let before = if self.run.is_explicit() { 2 } else { 0 };
-        let bulk = (self.run.test == OltpTest::BulkInsert).then(|| {
-            let highest = self.highest_ids.get(..self.used.tables as usize).unwrap_or_default();
-            bulk::Ids::new(highest, (session, plan.sessions), self.run.batch_insert_count)
-        });
+        let generator = OltpGenerator::new(self, plan, session);
+        let OltpGenerator { kinds, before, bulk, .. } = &generator;
         let tables = bulk.map_or(1..=self.used.tables, |ids| ids.table + 1..=ids.table + 1);
         // Each session checks the plans on one table only: checking every table in every session would be a
         // noticeable load.
         let first = before + (session as usize % tables.clone().count()) * kinds.len();
-        let watched = first..first + kinds.len();
-        let number = u64::from(session);
-        let picker = |rows: u64, batch: u64| {
-            RangePicker::new(self.run.distribution, rows, batch.min(rows), plan.seed)
-        };
-        // The tables of bulk-insert, which picks no keys, are empty.
-        let rows = self.used.table_size.max(1);
-        let ids = match self.run.test {
-            OltpTest::RandomPoints | OltpTest::RandomRanges => {
-                let segment = generator::segment(rows, session, plan.sessions);
-                picker(segment.end - segment.start, 1)
-            }
-            _ => picker(rows, 1),
-        };
-        let parts = Parts {
-            sequence,
-            kinds,
-            before,
-            ids,
-            ranges: picker(rows, u64::from(self.run.range_size)),
-            rng: stream(plan.seed, Purpose::Ranges, number),
-            texts: stream(plan.seed, Purpose::Texts, number),
-            ids_below: self.ids_below,
-            bulk,
-            session,
-            sessions: plan.sessions,
-        };
         SessionPlan {
             settings: self.settings(plan),
             statements: self.statements(tables),
-            watched,
-            work: Work::Client(Box::new(OltpGenerator::new(&self.run, &self.used, parts))),
+            watched: first..first + kinds.len(),
+            work: Work::Client(Box::new(generator)),
         }
     }
 }
@@ -225,13 +180,13 @@ impl Workload for Oltp {
     fn questions(&self) -> Questions {
         // Ids generated by the client continue below the lowest existing id.
         let client_ids = self.run.inserts() && !self.dataset.auto_inc;
-        let names = self.dataset.table_names();
-        let integers = match self.run.test {
-            OltpTest::BulkInsert => names.map(|table| bulk::highest_id_sql(&table)).collect(),
-            _ if client_ids => names.map(|table| lowest_id_sql(&table)).collect(),
-            _ => Vec::new(),
+        let template = match self.run.test {
+            OltpTest::BulkInsert => Some(bulk::HIGHEST_ID),
+            _ => client_ids.then_some(LOWEST_ID),
         };
-        Questions { integers, ..Questions::default() }
+        let sql =
+            |template| self.dataset.table_names().map(move |it| fill(template, &[("table", &it)]));
+        Questions { integers: template.into_iter().flat_map(sql).collect(), ..Questions::default() }
     }
 
     fn set_answers(&mut self, Answers { integers, .. }: &Answers) {
@@ -295,15 +250,10 @@ impl Workload for Oltp {
         }
         let table = format!("{}.sbtest{}", self.dataset.schema, mark.table);
         let (first, last) = (mark.first.to_string(), mark.last.to_string());
-        Some(super::fill(WRITERS, &[("table", &table), ("first", &first), ("last", &last)]))
+        Some(fill(WRITERS, &[("table", &table), ("first", &first), ("last", &last)]))
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         table::checks(&self.dataset, contents, baseline, ledger)
     }
 }

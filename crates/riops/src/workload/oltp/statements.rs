@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::{OltpDataset, OltpRun, bulk};
 use crate::plan::OltpTest;
 use crate::server::{Dialect, Feature};
-use crate::workload::access::AccessPath;
-use crate::workload::values::{BPCHAR_OID, INT_OID};
+use crate::workload::access::{AccessPath, Index};
+use crate::workload::values::{BIGINT_OID, BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};
 
 const POINT_SELECT: &str = include_str!("../../../sql/oltp/point_select.sql");
@@ -53,29 +53,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns the prefix of the statement name.
-    fn name(self) -> &'static str {
-        match self {
-            Self::PointSelect => "point_select",
-            Self::SimpleRange => "simple_range",
-            Self::SumRange => "sum_range",
-            Self::OrderRange => "order_range",
-            Self::DistinctRange => "distinct_range",
-            Self::IndexUpdate => "index_update",
-            Self::NonIndexUpdate => "non_index_update",
-            Self::Delete => "delete",
-            Self::Insert | Self::InsertAuto => "insert",
-            Self::InsertMany => "insert_many",
-            Self::InsertBulk => "insert_bulk",
-            Self::RandomPoints => "random_points",
-            Self::RandomRanges => "random_ranges",
-            Self::SequentialScan => "sequential_scan",
-            Self::IndexScan => "index_scan",
-            Self::Join => "join",
-            Self::SelectOne => "select_one",
-        }
-    }
-
     /// Returns whether it reads a range of ids.
     pub(super) fn is_range(self) -> bool {
         matches!(
@@ -163,8 +140,8 @@ pub(super) struct TableContext<'a> {
 }
 
 impl TableContext<'_> {
-    fn table(&self) -> String {
-        format!("{}.sbtest{}", self.dataset.schema, self.number)
+    fn table(&self, number: u32) -> String {
+        format!("{}.sbtest{number}", self.dataset.schema)
     }
 
     /// Returns the number of the next table, which this table is joined with.
@@ -173,54 +150,49 @@ impl TableContext<'_> {
     }
 
     pub(super) fn statement(&self, kind: Kind) -> Statement {
-        let table = self.table();
-        let values = [("table", table.as_str())];
-        let fill = |template| fill(template, &values);
-        let many = |count: u32| count as usize;
-        let (sql, parameter_types) = match kind {
-            Kind::PointSelect => (fill(POINT_SELECT), vec![INT_OID]),
-            Kind::SimpleRange => (fill(SIMPLE_RANGE), vec![INT_OID; 2]),
-            Kind::SumRange => (fill(SUM_RANGE), vec![INT_OID; 2]),
-            Kind::OrderRange => (fill(ORDER_RANGE), vec![INT_OID; 2]),
-            Kind::DistinctRange => (fill(DISTINCT_RANGE), vec![INT_OID; 2]),
-            Kind::IndexUpdate => (fill(INDEX_UPDATE), vec![INT_OID]),
-            Kind::NonIndexUpdate => (fill(NON_INDEX_UPDATE), vec![BPCHAR_OID, INT_OID]),
-            Kind::Delete => (fill(DELETE), vec![INT_OID]),
-            Kind::Insert => (fill(INSERT), vec![INT_OID, INT_OID, BPCHAR_OID, BPCHAR_OID]),
-            Kind::InsertAuto => (fill(INSERT_AUTO), vec![INT_OID, BPCHAR_OID, BPCHAR_OID]),
-            Kind::InsertMany => self.insert_many(),
-            Kind::InsertBulk => bulk::insert(&table, self.run.batch_insert_count),
-            Kind::RandomPoints => (
-                format!(
-                    "select id, k, c, pad from {table} where k in ({})",
-                    parameters(1, self.run.random_points)
-                ),
-                vec![INT_OID; many(self.run.random_points)],
-            ),
+        let (table, other) = (self.table(self.number), self.table(self.other()));
+        let fill = |template| fill(template, &[("table", &table), ("other", &other)]);
+        let ints = |count: u32| vec![INT_OID; count as usize];
+        let (name, (sql, parameter_types)) = match kind {
+            Kind::PointSelect => ("point_select", (fill(POINT_SELECT), ints(1))),
+            Kind::SimpleRange => ("simple_range", (fill(SIMPLE_RANGE), ints(2))),
+            Kind::SumRange => ("sum_range", (fill(SUM_RANGE), ints(2))),
+            Kind::OrderRange => ("order_range", (fill(ORDER_RANGE), ints(2))),
+            Kind::DistinctRange => ("distinct_range", (fill(DISTINCT_RANGE), ints(2))),
+            Kind::IndexUpdate => ("index_update", (fill(INDEX_UPDATE), ints(1))),
+            Kind::NonIndexUpdate => {
+                ("non_index_update", (fill(NON_INDEX_UPDATE), vec![BPCHAR_OID, INT_OID]))
+            }
+            Kind::Delete => ("delete", (fill(DELETE), ints(1))),
+            Kind::Insert => {
+                ("insert", (fill(INSERT), vec![INT_OID, INT_OID, BPCHAR_OID, BPCHAR_OID]))
+            }
+            Kind::InsertAuto => {
+                ("insert", (fill(INSERT_AUTO), vec![INT_OID, BPCHAR_OID, BPCHAR_OID]))
+            }
+            Kind::InsertMany => ("insert_many", self.insert_many(&table)),
+            Kind::InsertBulk => ("insert_bulk", bulk::insert(&table, self.run.batch_insert_count)),
+            Kind::RandomPoints => {
+                let keys = parameters(1, self.run.random_points);
+                let sql = format!("select id, k, c, pad from {table} where k in ({keys})");
+                ("random_points", (sql, ints(self.run.random_points)))
+            }
             Kind::RandomRanges => {
                 let ranges: Vec<_> = (0..self.run.number_of_ranges)
                     .map(|range| format!("k between ${} and ${}", 2 * range + 1, 2 * range + 2))
                     .collect();
-                (
-                    format!("select count(k) from {table} where {}", ranges.join(" or ")),
-                    vec![INT_OID; 2 * many(self.run.number_of_ranges)],
-                )
+                let sql = format!("select count(k) from {table} where {}", ranges.join(" or "));
+                ("random_ranges", (sql, ints(2 * self.run.number_of_ranges)))
             }
-            Kind::SequentialScan => {
-                (fill(SEQUENTIAL_SCAN), vec![crate::workload::values::BIGINT_OID])
-            }
-            Kind::IndexScan => (fill(INDEX_SCAN), vec![INT_OID; 2]),
-            Kind::SelectOne => (SELECT_ONE.to_owned(), Vec::new()),
-            Kind::Join => {
-                let other = format!("{}.sbtest{}", self.dataset.schema, self.other());
-                let values = [("table", table.as_str()), ("other", other.as_str())];
-                (crate::workload::fill(JOIN, &values), vec![INT_OID; 4])
-            }
+            Kind::SequentialScan => ("sequential_scan", (fill(SEQUENTIAL_SCAN), vec![BIGINT_OID])),
+            Kind::IndexScan => ("index_scan", (fill(INDEX_SCAN), ints(2))),
+            Kind::SelectOne => ("select_one", (SELECT_ONE.to_owned(), Vec::new())),
+            Kind::Join => ("join", (fill(JOIN), ints(4))),
         };
-        Statement { name: format!("{}_{}", kind.name(), self.number), sql, parameter_types }
+        Statement { name: format!("{name}_{}", self.number), sql, parameter_types }
     }
 
-    fn insert_many(&self) -> (String, Vec<u32>) {
+    fn insert_many(&self, table: &str) -> (String, Vec<u32>) {
         let columns: &[(&str, u32)] = if self.dataset.auto_inc {
             &[("k", INT_OID), ("c", BPCHAR_OID), ("pad", BPCHAR_OID)]
         } else {
@@ -228,7 +200,7 @@ impl TableContext<'_> {
         };
         let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
         let width = u32::try_from(columns.len()).unwrap_or(0);
-        let mut sql = format!("insert into {} ({}) values ", self.table(), names.join(", "));
+        let mut sql = format!("insert into {table} ({}) values ", names.join(", "));
         for row in 0..self.run.batch_insert_count {
             let comma = if row > 0 { ", " } else { "" };
             // Writing to a String cannot fail.
@@ -241,51 +213,39 @@ impl TableContext<'_> {
 
     /// Returns the expected access path; `None` if it is not known.
     pub(super) fn expected(&self, kind: Kind) -> Option<AccessPath> {
-        let name = |number: u32| format!("sbtest{number}");
         let key = |number: u32| {
-            if self.dataset.secondary {
-                format!("xid_{number}")
-            } else {
-                format!("sbtest{number}_pkey")
-            }
+            let table = format!("sbtest{number}");
+            let is_secondary = self.dataset.secondary;
+            let name = if is_secondary { format!("xid_{number}") } else { format!("{table}_pkey") };
+            Index { table, name }
         };
-        let (table, index) = (name(self.number), key(self.number));
+        let index = key(self.number);
+        let table = index.table.clone();
+        let secondary = Index { table: table.clone(), name: format!("k_{}", self.number) };
         let has_hash_keys = self.dialect.has(Feature::HashKeys);
         // Hash sharding does not support range scans: all tablets are read.
         let hashed = has_hash_keys && !self.dataset.range_key_partitioning;
         Some(match kind {
-            _ if kind.is_range() && hashed => match kind {
-                Kind::Join => return None,
-                _ => AccessPath::SeqScan { table },
-            },
+            Kind::SelectOne => return None,
+            Kind::Join if hashed => return None,
+            _ if kind.is_range() && hashed => AccessPath::SeqScan { table },
             Kind::PointSelect
             | Kind::SimpleRange
             | Kind::SumRange
             | Kind::OrderRange
-            | Kind::DistinctRange => AccessPath::IndexScan { table, index },
-            Kind::IndexUpdate | Kind::NonIndexUpdate => AccessPath::UpdateByIndex { table, index },
-            Kind::Delete => AccessPath::DeleteByIndex { table, index },
+            | Kind::DistinctRange => AccessPath::IndexScan(index),
+            Kind::IndexUpdate | Kind::NonIndexUpdate => AccessPath::UpdateByIndex(index),
+            Kind::Delete => AccessPath::DeleteByIndex(index),
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany | Kind::InsertBulk => {
                 AccessPath::Insert { table }
             }
-            Kind::RandomPoints => {
-                AccessPath::IndexScan { table, index: format!("k_{}", self.number) }
-            }
+            Kind::RandomPoints => AccessPath::IndexScan(secondary),
             Kind::RandomRanges if !self.dialect.has(Feature::BitmapScans) => return None,
-            Kind::RandomRanges => {
-                AccessPath::BitmapScan { table, index: format!("k_{}", self.number) }
-            }
-            Kind::SelectOne => return None,
+            Kind::RandomRanges => AccessPath::BitmapScan(secondary),
             Kind::SequentialScan => AccessPath::SeqScan { table },
             Kind::IndexScan if has_hash_keys => AccessPath::SeqScan { table },
-            Kind::IndexScan => AccessPath::IndexScan { table, index: format!("k_{}", self.number) },
-            Kind::Join => {
-                let other = self.other();
-                AccessPath::JoinByIndex {
-                    tables: [table, name(other)],
-                    indexes: [index, key(other)],
-                }
-            }
+            Kind::IndexScan => AccessPath::IndexScan(secondary),
+            Kind::Join => AccessPath::JoinByIndex([index, key(self.other())]),
         })
     }
 }

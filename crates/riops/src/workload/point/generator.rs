@@ -8,6 +8,7 @@ use crate::workload::keys::RangePicker;
 use crate::workload::load::{COLUMNS, TEXTS, rows_in_tag};
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
+use crate::workload::values::int_of;
 
 // Positions in the operations of the stage.
 pub(super) const OPERATION_SELECT: usize = 0;
@@ -51,7 +52,7 @@ impl Generator for PointGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
         let update = self.update_is_next();
         // The picker returns numbers from 1, the keys start at 0.
-        let id = i32::try_from(self.keys.pick(&mut self.rng) - 1).unwrap_or(i32::MAX);
+        let id = int_of(self.keys.pick(&mut self.rng) - 1);
         tx.begin(if update { OPERATION_UPDATE } else { OPERATION_SELECT }, 1);
         if update {
             // Without selects, the update is the only statement.

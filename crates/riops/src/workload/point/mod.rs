@@ -3,15 +3,15 @@
 mod generator;
 
 use super::access::{Access, AccessPath};
-use super::check::Ledger;
+use super::check::{Integers, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::load::LoadTable;
 use super::tables::Dataset;
 use super::texts::Texts;
 use super::values::{INT_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
-    SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement,
+    Work, Workload, fill, session_settings,
 };
 use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
 use crate::record::Check;
@@ -34,7 +34,7 @@ const SESSION_SETTINGS: [&str; 4] = [
 
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
-pub struct PointAccess {
+struct PointAccess {
     table: LoadTable,
     /// Number of rows that the sessions use, the first ones.
     rows_used: u64,
@@ -43,23 +43,15 @@ pub struct PointAccess {
 
 impl PointAccess {
     /// Creates the workload with these parameters, for PostgreSQL.
-    #[must_use]
-    pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
+    fn new(dataset: LoadDataset, run: PointRun) -> Self {
         let rows_used = dataset.rows;
         Self { table: LoadTable { dataset, dialect: Dialect::default() }, rows_used, run }
     }
 
     /// Returns the workload in another dialect.
-    #[must_use]
-    pub fn on(mut self, dialect: Dialect) -> Self {
+    fn on(mut self, dialect: Dialect) -> Self {
         self.table.dialect = dialect;
         self
-    }
-
-    /// Returns the table.
-    #[must_use]
-    pub fn table(&self) -> &LoadTable {
-        &self.table
     }
 
     /// Returns the length of the texts that an update writes, in characters.
@@ -69,16 +61,9 @@ impl PointAccess {
 
     fn statements(&self) -> Vec<Statement> {
         let table = [("table", self.table.name())];
-        let select = Statement {
-            name: "select".to_owned(),
-            sql: fill(SELECT, &table),
-            parameter_types: vec![INT_OID],
-        };
-        let update = Statement {
-            name: "update".to_owned(),
-            sql: fill(UPDATE, &table),
-            parameter_types: vec![INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID],
-        };
+        let select = Statement::new("select", fill(SELECT, &table), [INT_OID]);
+        let types = [INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID];
+        let update = Statement::new("update", fill(UPDATE, &table), types);
         [(select, self.run.selects()), (update, self.run.updates())]
             .into_iter()
             .filter_map(|(statement, used)| used.then_some(statement))
@@ -86,16 +71,9 @@ impl PointAccess {
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
-        let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
-        if self.run.non_transactional {
-            settings.push(NON_TRANSACTIONAL.to_owned());
-        }
-        let number = u64::from(session);
+        let (number, non_transactional) = (u64::from(session), self.run.non_transactional);
         SessionPlan {
-            settings,
+            settings: session_settings(&SESSION_SETTINGS, plan.protocol, non_transactional),
             statements: self.statements(),
             watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(PointGenerator::new(
@@ -165,29 +143,23 @@ impl Workload for PointAccess {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        let (table, index) = (self.table.name().to_owned(), self.table.index());
-        self.statements()
-            .into_iter()
-            .map(|statement| {
-                let (table, index) = (table.clone(), index.clone());
-                let update = statement.name == "update";
-                let mut arguments = vec!["0".to_owned()];
-                arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
-                Access {
-                    statement: statement.name,
-                    sql: statement.sql,
-                    arguments,
-                    expected: if update {
-                        AccessPath::UpdateByIndex { table, index }
-                    } else {
-                        AccessPath::IndexScan { table, index }
-                    },
-                    rows: 1,
-                    dialect: self.table.dialect,
-                    parallel_allowed: false,
-                }
-            })
-            .collect()
+        let access = |statement: Statement| {
+            let is_update = statement.name == "update";
+            let expected =
+                if is_update { AccessPath::UpdateByIndex } else { AccessPath::IndexScan };
+            let mut arguments = vec!["0".to_owned()];
+            arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
+            Access {
+                statement: statement.name,
+                sql: statement.sql,
+                arguments,
+                expected: expected(self.table.index()),
+                rows: 1,
+                dialect: self.table.dialect,
+                parallel_allowed: false,
+            }
+        };
+        self.statements().into_iter().map(access).collect()
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
@@ -206,12 +178,7 @@ impl Workload for PointAccess {
         self.table.contents_sql()
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         self.table.checks(contents, baseline, ledger)
     }
 }
