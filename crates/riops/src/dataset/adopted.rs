@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::error::DatasetError;
+use super::ledger::verify;
 use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait};
 use super::registry::{Entry, Registry, forget, register, set_complete};
-use super::verify::verify;
 use crate::workload::Workload;
 use crate::workload::check::ROWS_UNBOUNDED;
 
@@ -22,7 +22,7 @@ impl Registry<'_> {
         parameters: &Value,
         baseline: &[Vec<i128>],
     ) -> Result<(), DatasetError> {
-        let workload = self.workload();
+        let workload = self.workload;
         let id = uuid::Uuid::now_v7().to_string();
         let parameters = parameters.to_string();
         self.in_transaction(|connection| {
@@ -93,7 +93,7 @@ impl Registry<'_> {
         queries: &[String],
     ) -> Result<(), DatasetError> {
         let baseline = self.contents(queries)?;
-        let (workload, id) = (self.workload(), entry.id.clone());
+        let (workload, id) = (self.workload, entry.id.clone());
         self.in_transaction(|connection| {
             connection.query_with("delete from riops.run where dataset = $1", &[Some(&id)])?;
             set_complete(connection, workload, &id, &baseline).map(drop)

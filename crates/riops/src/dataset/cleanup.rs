@@ -54,8 +54,8 @@ pub fn cleanup(
     registry.drop_registry_if_empty()?;
     // A foreign database of that name is no error if the table in the schema was dropped.
     let database = match database {
-        Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => {
-            foreign_databases.push(name.to_owned());
+        Err(DatasetError::ForeignDatabase) if !tables.is_empty() => {
+            foreign_databases.push(cbc::DATABASE.to_owned());
             false
         }
         other => other?,

@@ -4,8 +4,9 @@
 //! would change what is measured. So the rows of a few hundred keys are located through the index. This reads as
 //! many blocks of the table, which a run with the caches as found then has in shared buffers.
 
+use super::catalog::unless_refused;
 use super::error::DatasetError;
-use super::registry::Registry;
+use super::registry::{Registry, parsed};
 use crate::record::{ConditionRecord, FreshCondition};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::{KeyColumn, Workload, fill};
@@ -28,7 +29,7 @@ impl Registry<'_> {
     /// [`DatasetError`] if the connection is lost. Values that the server refuses are absent.
     pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord, DatasetError> {
         let fresh = self.fresh()?;
-        Ok(ConditionRecord { fresh, ..examine(self.connection(), workload)? })
+        Ok(ConditionRecord { fresh, ..examine(self.connection, workload)? })
     }
 
     /// Stores order and size of a dataset directly after its preparation.
@@ -37,10 +38,10 @@ impl Registry<'_> {
     /// [`DatasetError`] if a statement fails.
     pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<(), DatasetError> {
         let ConditionRecord { order_correlation, neighbors_share, bytes, .. } =
-            examine(self.connection(), workload)?;
+            examine(self.connection, workload)?;
         let fresh = FreshCondition { order_correlation, neighbors_share, bytes };
         let json = serde_json::to_string(&fresh).unwrap_or_default();
-        self.connection().query_with(
+        self.connection.query_with(
             "update riops.dataset set fresh = $2 where id = $1",
             &[Some(id), Some(&json)],
         )?;
@@ -53,10 +54,9 @@ impl Registry<'_> {
         if !self.exists()? {
             return Ok(None);
         }
-        let workload = self.workload();
         // Older versions of riops created the table without this column.
         let sql = "select to_jsonb(dataset) ->> 'fresh' from riops.dataset as dataset where workload = $1";
-        let rows = refusal_as_none(self.connection().query_with(sql, &[Some(workload)]))?;
+        let rows = unless_refused(self.connection.query_with(sql, &[Some(self.workload)]))?;
         let text = rows.into_iter().flatten().flatten().flatten().next();
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
@@ -68,12 +68,12 @@ fn examine(
     workload: &dyn Workload,
 ) -> Result<ConditionRecord, ConnectionError> {
     let tables = workload.table_names();
-    let state = refusal_as_none(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
+    let state = unless_refused(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
     let mut condition = state.and_then(|rows| parsed_state(rows.first()?)).unwrap_or_default();
     if let Some(key) = workload.key_column() {
         // `rollback` reverts the settings.
         connection.execute("begin")?;
-        let sampled = refusal_as_none(sample(connection, &tables, key));
+        let sampled = unless_refused(sample(connection, &tables, key));
         connection.execute("rollback")?;
         let order = mean_order(&sampled?.unwrap_or_default());
         condition.sampled_keys = order.keys;
@@ -83,29 +83,18 @@ fn examine(
     Ok(condition)
 }
 
-/// Turns an error reported by the server, such as a missing privilege or a timeout, into `None`.
-fn refusal_as_none<T>(result: Result<T, ConnectionError>) -> Result<Option<T>, ConnectionError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(ConnectionError::Server(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn parsed_state(row: &[Option<String>]) -> Option<ConditionRecord> {
     let [bytes, live, dead, updated, hot, vacuumed_at, analyzed_at] = row else {
         return None;
     };
-    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
-    let time = |value: &Option<String>| value.as_ref()?.parse().ok();
     Some(ConditionRecord {
-        bytes: number(bytes).filter(|&bytes| bytes > 0),
-        live_rows: number(live)?,
-        dead_rows: number(dead)?,
-        updated_rows: Some(number(updated)?),
-        hot_updated_rows: Some(number(hot)?),
-        vacuumed_at: time(vacuumed_at),
-        analyzed_at: time(analyzed_at),
+        bytes: parsed(bytes).filter(|&bytes| bytes > 0),
+        live_rows: parsed(live)?,
+        dead_rows: parsed(dead)?,
+        updated_rows: Some(parsed(updated)?),
+        hot_updated_rows: Some(parsed(hot)?),
+        vacuumed_at: parsed(vacuumed_at),
+        analyzed_at: parsed(analyzed_at),
         ..ConditionRecord::default()
     })
 }
@@ -143,11 +132,10 @@ fn parsed_order(row: &[Option<String>]) -> Option<Order> {
     let [keys, correlation, neighbors] = row else {
         return None;
     };
-    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
     Some(Order {
-        keys: keys.as_ref()?.parse().ok()?,
-        correlation: number(correlation),
-        neighbors_share: number(neighbors),
+        keys: parsed(keys)?,
+        correlation: parsed(correlation),
+        neighbors_share: parsed(neighbors),
     })
 }
 

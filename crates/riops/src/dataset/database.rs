@@ -4,18 +4,15 @@ use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 
+use super::catalog::unless_refused;
 use super::error::DatasetError;
 use super::holders::Holders;
-use super::lock::{OnWait, advisory};
+use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait, Waiting, advisory};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 
 /// Prefix of the comment, followed by the id of the run.
 const MARK: &str = "made by riops";
-/// Timeout for the lock and for other sessions. The server ends the sessions of a killed riops within this
-/// time.
-const TIMEOUT: Duration = Duration::from_secs(5);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Locks the database against creation and removal by other riops processes until the connection is closed. If
 /// it has to wait, calls `on_wait` once.
@@ -23,19 +20,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
 pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
-    let deadline = Instant::now() + TIMEOUT;
-    let mut is_reported = false;
+    let mut waiting = Waiting::new(Duration::ZERO);
     while advisory(connection, "pg_try_advisory_lock", DATABASE)? == Some(false) {
-        if Instant::now() >= deadline {
-            let holders = Holders::of_lock(connection, DATABASE);
-            return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
-        }
-        if !is_reported {
-            is_reported = true;
-            let holders = Holders::of_lock(connection, DATABASE);
-            on_wait(&format!("waiting for the lock on database \"{DATABASE}\"{holders}"));
-        }
-        std::thread::sleep(POLL_INTERVAL);
+        let what = format!("database \"{DATABASE}\"");
+        let waited = waiting.wait(connection, (DATABASE, &what), on_wait);
+        waited.map_err(DatasetError::DatabaseInUse)?;
     }
     Ok(())
 }
@@ -72,29 +61,24 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
     let mut dropped = false;
     for temporary in temporary(connection, true)? {
         // A database with active connections may belong to a run in progress: keep it.
-        match connection.execute(&format!("drop database {temporary}")) {
-            Ok(()) => dropped = true,
-            Err(ConnectionError::Server(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let sql = format!("drop database {temporary}");
+        dropped |= unless_refused(connection.execute(&sql))?.is_some();
     }
     match comment(connection)? {
         None => return Ok(dropped),
-        Some(comment) if !is_mark(&comment) => {
-            return Err(DatasetError::ForeignDatabase(DATABASE));
-        }
-        Some(_) => {}
+        Some(comment) if is_mark(&comment) => {}
+        Some(_) => return Err(DatasetError::ForeignDatabase),
     }
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match connection.execute(&format!("drop database {DATABASE}")) {
             Ok(()) => return Ok(true),
             Err(ConnectionError::Server(error)) if error.sqlstate == SqlState::OBJECT_IN_USE => {
                 if Instant::now() >= deadline {
                     let holders = Holders::of_database(connection, DATABASE);
-                    return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
+                    return Err(DatasetError::DatabaseInUse(holders));
                 }
-                std::thread::sleep(POLL_INTERVAL);
+                std::thread::sleep(LOCK_POLL_INTERVAL);
             }
             Err(error) => return Err(error.into()),
         }

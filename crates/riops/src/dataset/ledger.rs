@@ -1,12 +1,14 @@
-//! The ledger in the database, `riops.run`: the runs that changed a dataset, and what they changed.
+//! The ledger in the database, `riops.run`: the runs that changed a dataset, and what they changed; and the comparison of
+//! these changes with the contents of the database.
 
 use serde::{Deserialize, Serialize};
 
 use super::catalog::change;
 use super::error::DatasetError;
-use super::registry::Registry;
-use crate::record::Effects;
+use super::registry::{Entry, Registry, State};
+use crate::record::{Check, Effects};
 use crate::server::ConnectionError;
+use crate::workload::Workload;
 use crate::workload::check::Ledger;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
 use crate::workload::unknown::{Resolution, Unknown};
@@ -15,12 +17,15 @@ use crate::workload::unknown::{Resolution, Unknown};
 const LATER_COLUMNS: [(&str, &str); 3] =
     [("riops.run", "effects"), ("riops.run", "changes"), ("riops.dataset", "fresh")];
 
-/// The changes of one run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The changes of one run. As JSON, what the column `changes` contains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Changes {
     /// Rows with acknowledged changes, or with changes that are proved by the rows.
+    #[serde(skip)]
     pub rows: u64,
     /// Maximum number of additional rows that may have changed (unknown outcome).
+    #[serde(skip)]
     pub rows_unknown: u64,
     /// Effects of these changes, for workloads that count effects.
     pub effects: EffectsByTable,
@@ -28,15 +33,6 @@ pub struct Changes {
     pub effects_unknown: EffectsByTable,
     /// First and last id of the batches of a load with an unknown outcome, as far as they are known.
     pub batches_unknown: Vec<(i64, i64)>,
-}
-
-/// The part of the changes in the column `changes`, as JSON.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Stored {
-    effects: EffectsByTable,
-    effects_unknown: EffectsByTable,
-    batches_unknown: Vec<(i64, i64)>,
 }
 
 impl Changes {
@@ -106,15 +102,10 @@ impl Registry<'_> {
     /// [`DatasetError`] if a statement fails.
     pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<(), DatasetError> {
         let totals = [changes.effects.total(), changes.effects_unknown.total()];
-        let stored = Stored {
-            effects: changes.effects.clone(),
-            effects_unknown: changes.effects_unknown.clone(),
-            batches_unknown: changes.batches_unknown.clone(),
-        };
         // Older versions of riops read only the totals.
         let columns = [
             ("effects", serde_json::to_string(&totals).unwrap_or_default()),
-            ("changes", serde_json::to_string(&stored).unwrap_or_default()),
+            ("changes", serde_json::to_string(changes).unwrap_or_default()),
         ];
         for (column, json) in columns {
             let is_needed = !totals.iter().all(Effects::is_none) || column == "changes";
@@ -192,6 +183,32 @@ impl Registry<'_> {
     }
 }
 
+/// Reads the data and compares them with all changes acknowledged since the load.
+///
+/// # Errors
+/// [`DatasetError`] if the data cannot be read, or if an incomplete dataset cannot be verified.
+pub fn verify(
+    registry: &mut Registry<'_>,
+    workload: &dyn Workload,
+    entry: &Entry,
+) -> Result<Vec<Check>, DatasetError> {
+    // One snapshot of data and ledger, so that runs of other riops processes do not interfere: a run that
+    // is open in the snapshot may have changed more rows, a closed one has changed exactly what it
+    // reported.
+    registry.connection().execute("begin isolation level repeatable read, read only")?;
+    let ledger = registry.history(&entry.id)?;
+    let mut queries = workload.contents_sql();
+    queries.extend(workload.ledger_sql(&ledger));
+    let contents = registry.contents(&queries)?;
+    registry.connection().execute("commit")?;
+    Ok(match entry.state {
+        State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
+        State::Loading => workload
+            .checks_of_incomplete_load(&contents, &ledger)
+            .ok_or(DatasetError::Incomplete(registry.workload))?,
+    })
+}
+
 /// Adds the entry of a run: the rows changed and unknown, whether it is open, and the changes and effects as
 /// JSON. Returns `None` if it is invalid.
 fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
@@ -202,7 +219,7 @@ fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
     ledger.rows_unknown += i128::from(unknown);
     ledger.open_runs += u64::from(open.as_deref() == Some("t"));
     if let Some(changes) = changes {
-        let stored: Stored = serde_json::from_str(changes).ok()?;
+        let stored: Changes = serde_json::from_str(changes).ok()?;
         ledger.effects.merge(&stored.effects);
         ledger.effects_unknown.merge(&stored.effects_unknown);
         ledger.batches_unknown.extend(stored.batches_unknown);

@@ -1,7 +1,7 @@
 //! Tables that pgbench made. Runs that are verified adopt them: they are examined, registered and never dropped. Other runs
 //! use them as they are, and write nothing but what the scripts do.
 
-use super::error::DatasetError;
+use super::error::{DatasetError, refuse};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
@@ -95,7 +95,7 @@ pub fn adopt_where_needed(
     let scale = scale_of(registry.connection(), &wanted.schema, given)?;
     let dataset = ScriptDataset { scale, ..found };
     let plan = DatasetPlan::from(dataset);
-    let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let workload = workload::on(&plan)?;
     let baseline = registry.contents(&workload.contents_sql())?;
     let accounts = baseline.get(2).and_then(|row| row.first()).copied().unwrap_or(0);
     if accounts != i128::from(scale * ACCOUNTS_EACH) {
@@ -110,10 +110,6 @@ pub fn adopt_where_needed(
     let (schema, scale) = (&wanted.schema, count(scale));
     notice(&format!("found the tables of pgbench in schema \"{schema}\", of scale {scale}"));
     Ok(())
-}
-
-fn refuse<T>(text: String) -> Result<T, DatasetError> {
-    Err(DatasetError::Unadoptable(text))
 }
 
 /// Returns the scale of the tables.

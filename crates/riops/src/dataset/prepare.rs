@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::catalog::change;
+use super::catalog::{change, unless_refused};
 use super::error::DatasetError;
 use super::lock::OnWait;
-use super::parallel::{Parallel, in_parallel};
+use super::parallel::{in_parallel, nth_job};
 use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
@@ -33,10 +33,7 @@ const FROZEN_CONNECTIONS: u32 = 2;
 
 /// Writes all dirty pages, if the role may do that.
 fn checkpoint(connection: &mut Connection) -> Result<(), ConnectionError> {
-    match connection.execute("checkpoint") {
-        Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    unless_refused(connection.execute("checkpoint")).map(drop)
 }
 
 /// The progress of a preparation, for a progress bar.
@@ -173,16 +170,7 @@ impl Preparation<'_> {
             }
             _ => {}
         }
-        for probe in &dataset.probes {
-            // Extended protocol: only one statement, even if an expression contains a semicolon.
-            if let Err(error) = registry.connection().query_with(probe, &[]) {
-                registry.drop_registry_if_empty()?;
-                return Err(error.into());
-            }
-        }
-        if !self.skip_space_check
-            && let Err(error) = self.require_space(&mut registry, &dataset, notice)
-        {
+        if let Err(error) = self.require_possible(&mut registry, &dataset, notice) {
             registry.drop_registry_if_empty()?;
             return Err(error);
         }
@@ -220,13 +208,21 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    /// Fails if the free space is less than the dataset may need. Tables that will be replaced count as free.
-    fn require_space(
+    /// Fails if the server does not accept the parameters, or if the free space is less than the dataset may need. Tables that
+    /// will be replaced count as free.
+    fn require_possible(
         &self,
         registry: &mut Registry<'_>,
         dataset: &Dataset,
         notice: OnWait<'_>,
     ) -> Result<(), DatasetError> {
+        for probe in &dataset.probes {
+            // Extended protocol: only one statement, even if an expression contains a semicolon.
+            registry.connection().query_with(probe, &[])?;
+        }
+        if self.skip_space_check {
+            return Ok(());
+        }
         let mark = registry.mark();
         let place = Place::find(registry.connection(), self.target.is_local(), &mark)?;
         place.require(self.name, dataset.footprint, notice)
@@ -379,28 +375,15 @@ impl Preparation<'_> {
         total >= largest.saturating_mul(self.connections.into())
     }
 
-    /// Runs `work` once for each number below `count`, on parallel connections. The first error stops all
-    /// of them.
+    /// Runs `work` on parallel connections, given the number of jobs and that of connections.
     fn in_parallel(
         &self,
-        (count, connections): (u64, u32),
+        jobs: (u64, u32),
         settings: &[String],
         work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
     ) -> Result<(), DatasetError> {
-        let (target, interrupt) = (self.target, self.interrupt);
-        in_parallel(&Parallel { target, interrupt, count, connections, settings }, work)
+        in_parallel((self.target, self.interrupt), jobs, settings, work)
     }
-}
-
-/// Returns the table of a job that is numbered over all tables, and the number of the job within that table.
-fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
-    for table in tables {
-        if number < table.jobs {
-            return Some((table, number));
-        }
-        number -= table.jobs;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! Everything is in the schema `riops`. Tables that riops created are identified by their comment. Other
 //! tables are neither measured nor dropped, except that adopted tables are measured.
 
+use std::str::FromStr;
+
 use serde_json::Value;
 
-use super::catalog::{change, statements};
+use super::catalog::{change, drop_leftover_views, drop_routines, statements, unless_refused};
 use super::error::DatasetError;
-use super::holders::Holders;
-use super::leftovers::{drop_leftover_views, drop_routines};
-use crate::plan::{DatasetPlan, PlanError};
+use crate::plan::DatasetPlan;
+use crate::server::connection::TextRow;
 use crate::server::fit::DatasetFit;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
@@ -65,8 +66,9 @@ impl Entry {
 /// The registry in a database, accessed through a connection that also holds its locks.
 #[derive(Debug)]
 pub struct Registry<'a> {
-    connection: &'a mut Connection,
-    workload: &'static str,
+    pub(super) connection: &'a mut Connection,
+    /// Name of the workload.
+    pub(super) workload: &'static str,
 }
 
 impl<'a> Registry<'a> {
@@ -74,11 +76,6 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
         Self { connection, workload }
-    }
-
-    /// Returns the name of the workload.
-    pub(super) fn workload(&self) -> &'static str {
-        self.workload
     }
 
     /// Returns the connection, for other statements of the caller.
@@ -158,7 +155,7 @@ impl<'a> Registry<'a> {
     /// Returns the comment of a qualified table, which may be empty, or `None` if it does not exist.
     fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
         let rows = self.connection.query_with(COMMENT, &[Some(table)])?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows.into_iter().flatten().next().flatten())
     }
 
     /// Returns whether the schema exists, and a superuser executes nothing that another role defines in it.
@@ -196,10 +193,8 @@ impl<'a> Registry<'a> {
         let Some(entry) = self.entry()?.filter(unfinished) else {
             return Ok(Vec::new());
         };
-        let damaged = |error: PlanError| DatasetError::Damaged(error.to_string());
-        let dataset =
-            DatasetPlan::of_parameters(self.workload, entry.parameters).map_err(damaged)?;
-        Ok(workload::on(&dataset).map_err(damaged)?.table_names())
+        let dataset = DatasetPlan::of_parameters(self.workload, entry.parameters)?;
+        Ok(workload::on(&dataset)?.table_names())
     }
 
     /// Checks that all tables of the dataset exist and, unless they are `adopted`, were created by riops.
@@ -296,9 +291,9 @@ impl<'a> Registry<'a> {
     }
 
     /// Runs `work` in a transaction.
-    pub(super) fn in_transaction(
+    pub(super) fn in_transaction<E: Into<DatasetError>>(
         &mut self,
-        work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
+        work: impl FnOnce(&mut Connection) -> Result<(), E>,
     ) -> Result<(), DatasetError> {
         self.connection.execute("begin")?;
         match work(self.connection) {
@@ -316,11 +311,10 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError::InUse`] if another session has replaced it meanwhile.
     pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
-        if !set_complete(self.connection, self.workload, id, baseline)? {
-            let holders = Holders::of_lock(self.connection, self.workload);
-            return Err(DatasetError::InUse { workload: self.workload, holders });
+        if set_complete(self.connection, self.workload, id, baseline)? {
+            return Ok(());
         }
-        Ok(())
+        Err(DatasetError::InUse { workload: self.workload, holders: self.other_users() })
     }
 
     /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until
@@ -337,10 +331,8 @@ impl<'a> Registry<'a> {
         }
         let sql = "update riops.dataset set baseline = null
                     where workload = $1 and coalesce(parameters::json ->> 'schema' = $2, $2 is null)";
-        match self.connection.query_with(sql, &[Some(self.workload), schema]) {
-            Ok(_) | Err(ConnectionError::Server(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        unless_refused(self.connection.query_with(sql, &[Some(self.workload), schema]))?;
+        Ok(())
     }
 
     /// Drops the tables of the dataset and its entry. Returns the names of the dropped tables.
@@ -354,25 +346,15 @@ impl<'a> Registry<'a> {
         let mark = self.mark();
         let workload = self.workload;
         let marked = [Some(mark.as_str()), Some(workload)];
-        let mut tables: Vec<String> = self
-            .connection
-            .query_with(OWN_TABLES, &marked)?
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
+        let found = self.connection.query_with(OWN_TABLES, &marked)?;
+        let mut tables: Vec<String> = found.into_iter().flatten().flatten().collect();
         if self.commits_each_change() {
             require_nothing_attached(self.connection, &marked)?;
             self.drop_one_by_one(&mut tables)?;
             self.in_transaction(|connection| forget(connection, workload))?;
             return Ok(tables);
         }
-        self.connection.execute("begin")?;
-        if let Err(error) = drop_together(self.connection, &tables, &marked) {
-            let _ = self.connection.execute("rollback");
-            return Err(error);
-        }
-        self.connection.execute("commit")?;
+        self.in_transaction(|connection| drop_together(connection, &tables, &marked))?;
         Ok(tables)
     }
 
@@ -443,10 +425,7 @@ impl<'a> Registry<'a> {
         )?;
         if mark.as_deref() == Some(SCHEMA_MARK) {
             // Fails if the schema contains objects of other users.
-            match change(self.connection, "drop schema riops restrict") {
-                Err(ConnectionError::Server(_)) | Ok(()) => {}
-                Err(error) => return Err(error.into()),
-            }
+            unless_refused(change(self.connection, "drop schema riops restrict"))?;
         }
         Ok(())
     }
@@ -480,19 +459,15 @@ impl<'a> Registry<'a> {
         let sql = "select sum(pg_total_relation_size(c.oid)), pg_size_bytes(current_setting('shared_buffers'))
                      from pg_class c where obj_description(c.oid, 'pg_class') = $1";
         let mark = self.mark();
-        let rows = match self.connection.query_with(sql, &[Some(&mark)]) {
-            Err(ConnectionError::Server(_)) => return Ok(None),
-            other => other?,
+        let rows = unless_refused(self.connection.query_with(sql, &[Some(&mark)]))?;
+        let fit = |row: &TextRow| {
+            let [bytes, buffers] = row.as_slice() else {
+                return None;
+            };
+            let (bytes, shared_buffers_bytes) = (parsed(bytes)?, parsed(buffers)?);
+            Some(DatasetFit { bytes, shared_buffers_bytes, memory_bytes })
         };
-        let number = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
-        Ok(rows.first().and_then(|row| match row.as_slice() {
-            [bytes, buffers] => Some(DatasetFit {
-                bytes: number(bytes)?,
-                shared_buffers_bytes: number(buffers)?,
-                memory_bytes,
-            }),
-            _ => None,
-        }))
+        Ok(rows.and_then(|rows| fit(rows.first()?)))
     }
 
     /// Runs the contents queries of the workload.
@@ -500,13 +475,7 @@ impl<'a> Registry<'a> {
     /// # Errors
     /// [`DatasetError`] if a query fails or returns anything but integers.
     pub fn contents(&mut self, queries: &[String]) -> Result<Vec<Vec<i128>>, DatasetError> {
-        queries
-            .iter()
-            .map(|sql| {
-                let rows = self.connection.query(sql)?;
-                row_of_numbers(&rows.concat())
-            })
-            .collect()
+        queries.iter().map(|sql| row_of_numbers(&self.connection.query(sql)?.concat())).collect()
     }
 }
 
@@ -589,6 +558,11 @@ pub(super) fn register(
         &[Some(workload), Some(id), Some(parameters), Some(env!("CARGO_PKG_VERSION"))],
     )?;
     Ok(())
+}
+
+/// Returns the number or the time of a column.
+pub(super) fn parsed<T: FromStr>(value: &Option<String>) -> Option<T> {
+    value.as_ref()?.parse().ok()
 }
 
 pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {

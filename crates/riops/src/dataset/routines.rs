@@ -3,13 +3,12 @@
 //! Only routines of riops are replaced, never others of the same name. They have its comment or, after an interrupted
 //! installation on YugabyteDB, its text.
 
-use super::catalog::{change, statements};
+use super::catalog::{change, drop_routines, statements};
 use super::error::DatasetError;
-use super::leftovers::drop_routines;
 use super::lock::advisory;
 use super::registry::Registry;
 use crate::server::{Connection, ConnectionError, PINNED};
-use crate::workload::routines::{ROUTINE_MARK, Routines};
+use crate::workload::tables::{ROUTINE_MARK, Routines};
 
 /// Number of characters of its body by which a routine without a comment is recognized.
 const BODY_START: usize = 500;

@@ -1,7 +1,7 @@
 //! Adoption of tables that sysbench prepared: finds, examines and registers them, so that runs on them can be
 //! verified. Adopted tables are never dropped.
 
-use super::error::DatasetError;
+use super::error::{DatasetError, refuse};
 use super::registry::{Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Distribution, OltpDataset, Parameters};
@@ -71,7 +71,7 @@ pub fn adopt_where_needed(
     let tables = count(dataset.tables.into());
     let found = format!("found {tables} sysbench table{plural} in schema \"{schema}\"{rows}");
     let plan = DatasetPlan::from(dataset);
-    let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let workload = workload::on(&plan)?;
     let baseline = registry.contents(&workload.contents_sql())?;
     registry.adopt(&plan.parameters(), &baseline)?;
     notice(&found);
@@ -84,8 +84,7 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, D
         return Ok(false);
     };
     let state = entry.state;
-    let own = DatasetPlan::of_parameters(NAME, entry.parameters)
-        .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let own = DatasetPlan::of_parameters(NAME, entry.parameters)?;
     let Some(own) = own.get::<OltpDataset>().filter(|own| !own.adopted) else {
         return Ok(false);
     };
@@ -96,10 +95,6 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, D
         ));
     }
     Ok(own.schema == schema)
-}
-
-fn refuse<T>(text: String) -> Result<T, DatasetError> {
-    Err(DatasetError::Unadoptable(text))
 }
 
 /// Returns the sysbench tables in a schema that riops did not create, by number.

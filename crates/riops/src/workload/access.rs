@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-use super::transaction::with_literals;
+use super::statements::{Statement, with_literals};
 use crate::record::StorageRequests;
 use crate::server::{Dialect, Feature};
 
@@ -128,6 +128,17 @@ pub struct Finding {
 const DEPTH_MAX: usize = 32;
 
 impl Access {
+    /// Creates the access of a statement that reads or changes one row with these parameters, without parallel workers.
+    #[must_use]
+    pub fn new(
+        Statement { name: statement, sql, .. }: Statement,
+        arguments: Vec<String>,
+        expected: AccessPath,
+        dialect: Dialect,
+    ) -> Self {
+        Self { statement, sql, arguments, rows: 1, expected, dialect, parallel_allowed: false }
+    }
+
     /// Returns the EXPLAIN statement for the plan that this session would use now. With `by_name` it
     /// explains the prepared statement, with a custom or generic plan; otherwise the text with literals for
     /// the parameters, as the simple protocol sends it and as an unnamed statement is planned.

@@ -109,25 +109,16 @@ impl Check {
     /// Returns a check of something that cannot be verified.
     #[must_use]
     pub fn unknown(name: &str, why: &str) -> Self {
-        Self {
-            expected: format!("not known, because {why}"),
-            found: "nothing that could be compared".to_owned(),
-            name: name.to_owned(),
-            unknown: true,
-            ..Self::default()
-        }
+        let expected = format!("not known, because {why}");
+        let check = Self::failed(name, &expected, "nothing that could be compared");
+        Self { unknown: true, ..check }
     }
 
     /// Checks for an exact number.
     #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {
-        Self {
-            name,
-            expected: expected.to_string(),
-            found: found.to_string(),
-            held: expected == found,
-            ..Self::default()
-        }
+        let check = Self::failed(&name, &expected.to_string(), &found.to_string());
+        Self { held: expected == found, ..check }
     }
 
     /// Checks for a number within bounds.

@@ -138,13 +138,7 @@ impl RangePicker {
 
     /// Returns the key at a relative position from 0 to 1.
     fn at(&self, position: f64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count"
-        )]
-        let before = (self.starts as f64 * position) as u64;
-        before.min(self.starts - 1) + 1
+        whole(self.starts as f64 * position).min(self.starts - 1) + 1
     }
 
     /// Draws the first key of the next range.
@@ -161,13 +155,7 @@ impl RangePicker {
             }
             Kind::Pareto { power } => self.at(rng.random::<f64>().powf(*power)),
             Kind::Zipfian { ranks, keys } => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a whole number from 1 to the number of ranges"
-                )]
-                let rank = ranks.sample(rng) as u64;
-                1 + keys.get(rank.clamp(1, self.starts) - 1)
+                1 + keys.get(whole(ranks.sample(rng)).clamp(1, self.starts) - 1)
             }
             Kind::Hotspot { hot, probability } => {
                 let cold = self.starts - hot;
@@ -183,13 +171,14 @@ impl RangePicker {
 
 /// Returns a fraction of `count`, rounded, at least 1 and at most `count`.
 fn share(count: u64, fraction: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounding a share of a count"
-    )]
-    let part = (count as f64 * fraction).round() as u64;
-    part.clamp(1, count)
+    whole((count as f64 * fraction).round()).clamp(1, count)
+}
+
+/// Returns the integer part of a number that is not negative.
+#[inline]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub(super) fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub mod load;
 pub mod oltp;
 pub mod ping;
 pub mod point;
-pub mod routines;
 pub mod rows;
 pub mod script;
 mod statements;
@@ -42,8 +41,7 @@ use crate::units::Nanos;
 use access::{Access, Executed};
 use check::{Integers, Ledger};
 use effects::TransactionEffects;
-use routines::Routines;
-use tables::Dataset;
+use tables::{Dataset, Routines};
 use transaction::{Reply, Transaction, TransactionOutcome};
 use turn::{ShellOutput, Turn};
 
@@ -334,8 +332,7 @@ impl Stage {
     pub fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
         for session in &mut self.sessions {
             if let Work::Client(generator) = &mut session.work {
-                generator.show_with(on_message);
-                generator.notify_with(on_notice);
+                generator.show_with(on_message, on_notice);
             }
         }
     }
@@ -427,11 +424,8 @@ pub trait Generator: Send {
         Vec::new()
     }
 
-    /// Sets the callback for the output of `debug()` in its scripts.
-    fn show_with(&mut self, _on_message: &OnMessage) {}
-
-    /// Sets the callback for notices and warnings of the server.
-    fn notify_with(&mut self, _on_notice: &OnMessage) {}
+    /// Sets the callbacks for the output of `debug()` in its scripts, and for notices and warnings of the server.
+    fn show_with(&mut self, _on_message: &OnMessage, _on_notice: &OnMessage) {}
 
     /// Processes a notice or a warning of the server.
     fn notice(&mut self, _notice: &ServerError) {}

@@ -67,7 +67,7 @@ pub fn with_literals(sql: &str, parameters: &[String]) -> String {
 }
 
 /// The statements of a session, prepared for encoding with one protocol.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Statements {
     protocol: Protocol,
     list: Vec<Encoded>,

@@ -1,10 +1,12 @@
-//! The tables of a dataset and the jobs that fill them. Descriptions only: `dataset` creates the tables.
+//! The tables of a dataset, the jobs that fill them, and the routines that a workload requires in the server, for example to run
+//! its transaction loop there. Descriptions only: `dataset` creates the tables.
 
 use std::ops::Range;
 
 use riops_wire::copy;
 use serde_json::Value;
 
+use super::keys::mix;
 use crate::units::BLOCK_BYTES;
 
 /// Size of a piece of COPY data, in bytes: about a socket buffer, and small enough for the CPU cache.
@@ -104,6 +106,26 @@ pub struct Dataset {
     pub finish: Vec<String>,
     /// Estimated size of the tables.
     pub footprint: Footprint,
+}
+
+/// Prefix of the comment on every routine created by riops.
+pub(crate) const ROUTINE_MARK: &str = "riops routine ";
+
+/// Routines that a workload requires in the server, in addition to its tables.
+pub struct Routines {
+    /// Names of the routines.
+    pub names: &'static [&'static str],
+    /// Statements that create them in the current schema.
+    pub sql: String,
+}
+
+impl Routines {
+    /// Returns the comment that distinguishes these routines from those of another version of riops.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        format!("{ROUTINE_MARK}{hash:016x}")
+    }
 }
 
 /// Estimated size of a dataset.

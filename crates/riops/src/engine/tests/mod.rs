@@ -39,7 +39,7 @@ impl Generator for Reads {
         let update = self.updates && self.number.is_multiple_of(4);
         tx.begin(usize::from(update), 10);
         tx.execute(usize::from(update), &[1, 10]);
-        tx.end();
+        tx.end_step();
         true
     }
 

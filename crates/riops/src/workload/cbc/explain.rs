@@ -5,19 +5,16 @@ use serde_json::Value;
 use super::step::Step;
 use crate::record::{StatementBuffers, StatementPlan, VacuumRates};
 use crate::server::Dialect;
+use crate::workload::Statement;
 use crate::workload::access::{Access, AccessPath, Finding, Index, nodes, outline};
+use crate::workload::keys::whole;
 
 impl StatementPlan {
     /// Returns the number of rows read by the scan of the table.
     #[must_use]
     pub fn rows_scanned(&self) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count, which EXPLAIN reports as an average per process"
-        )]
-        let rows = (self.rows_found + self.rows_left_out).round() as u64;
-        rows
+        // EXPLAIN reports the counts as averages per process.
+        whole((self.rows_found + self.rows_left_out).round())
     }
 
     /// Parses the output of EXPLAIN. Returns `None` for any other text.
@@ -76,16 +73,10 @@ impl Step {
             // Before CLUSTER any plan is allowed for the select of one name.
             _ => return None,
         };
-        Some(Access {
-            statement: self.key().to_owned(),
-            sql: String::new(),
-            arguments: Vec::new(),
-            rows: 1,
-            expected,
-            dialect: Dialect::default(),
-            // The benchmark measures the statements with the settings of the server.
-            parallel_allowed: true,
-        })
+        let statement = Statement::new(self.key(), String::new(), []);
+        let access = Access::new(statement, Vec::new(), expected, Dialect::default());
+        // The benchmark measures the statements with the settings of the server.
+        Some(Access { parallel_allowed: true, ..access })
     }
 
     /// Compares the output of EXPLAIN with the expected access path.

@@ -111,7 +111,7 @@ impl Generator for QueryGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
         tx.begin(0, 1);
         tx.execute_with(0, 0, |_| {});
-        tx.end();
+        tx.end_step();
         true
     }
 

@@ -1,6 +1,5 @@
 //! Generates the batches of one session: their rows and their encoding.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,39 +13,15 @@ use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 use crate::workload::values::int_of;
 
-/// Assignment of rows to a session.
-#[derive(Debug, Clone)]
-pub(super) enum Share {
-    /// The next unassigned batch, so no session waits for the slowest.
-    Next {
-        /// First unassigned row, shared by all sessions.
-        first: Arc<AtomicU64>,
-        /// Number of rows of all sessions.
-        rows: u64,
-    },
-    /// A fixed range of rows, in one batch.
-    Own(Range<u64>),
-}
-
-impl Share {
-    /// Takes the next rows, at most `batch`.
-    fn take(&mut self, batch: u64) -> Range<u64> {
-        match self {
-            Self::Next { first, rows } => {
-                let first = first.fetch_add(batch, Ordering::Relaxed).min(*rows);
-                first..(*rows).min(first + batch)
-            }
-            Self::Own(ids) => std::mem::replace(ids, ids.end..ids.end),
-        }
-    }
-}
-
 /// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct LoadGenerator {
     pub(super) method: Method,
     pub(super) texts: Texts,
-    pub(super) share: Share,
+    /// First unassigned row. All sessions share it, so no session waits for the slowest, unless each has its own rows.
+    pub(super) first: Arc<AtomicU64>,
+    /// End of the rows.
+    pub(super) end: u64,
     pub(super) batch: u64,
     /// Batch sizes in the order of their statements; used only by inserts.
     pub(super) sizes: Vec<u64>,
@@ -89,13 +64,13 @@ impl LoadGenerator {
 
 impl Generator for LoadGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        let ids = self.share.take(self.batch);
-        let (first, rows) = (ids.start, ids.end - ids.start);
+        let first = self.first.fetch_add(self.batch, Ordering::Relaxed).min(self.end);
+        let rows = self.batch.min(self.end - first);
         if rows == 0 {
             return false;
         }
         tx.begin(0, rows);
-        let last = (ids.end - 1).cast_signed();
+        let last = (first + rows - 1).cast_signed();
         tx.writes(Mark { table: 1, first: first.cast_signed(), last, inserts: true });
         match self.method {
             Method::Insert => self.insert(first, rows, tx),

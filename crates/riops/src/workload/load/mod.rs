@@ -16,8 +16,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::access::{Access, AccessPath};
 use super::check::{Integers, Ledger};
-use super::routines::Routines;
-use super::tables::Dataset;
+use super::tables::{Dataset, Routines};
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
     ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement, Work,
@@ -27,8 +26,8 @@ use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
 use crate::record::Check;
 use crate::server::Dialect;
 use crate::units::sql::literal;
+use generator::LoadGenerator;
 pub(super) use generator::rows_in_tag;
-use generator::{LoadGenerator, Share};
 pub(super) use rows::TEXTS;
 pub(super) use table::COLUMNS;
 pub use table::{FILE_RIGHTS, LoadTable};
@@ -178,6 +177,13 @@ impl Load {
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
         let non_transactional = self.run.non_transactional;
+        let (first, end, batch) = if self.run.method == Method::CopyFile {
+            // The rows of its file, in one batch.
+            let ids = file_ids(rows, plan.sessions, session);
+            (Arc::new(AtomicU64::new(ids.start)), ids.end, ids.end - ids.start)
+        } else {
+            (Arc::clone(first), self.own_rows(plan).end, self.batch())
+        };
         SessionPlan {
             settings: session_settings(&[NO_PARALLEL_WORKERS], plan.protocol, non_transactional),
             statements: self.statements(plan.sessions, session),
@@ -185,11 +191,9 @@ impl Load {
             work: Work::Client(Box::new(LoadGenerator {
                 method: self.run.method,
                 texts: self.table.texts(),
-                share: match self.run.method {
-                    Method::CopyFile => Share::Own(file_ids(rows, plan.sessions, session)),
-                    _ => Share::Next { first: Arc::clone(first), rows: self.own_rows(plan).end },
-                },
-                batch: self.batch(),
+                first,
+                end,
+                batch,
                 sizes: batch_sizes(rows, self.batch()),
                 copy_sql: self.copy_sql(),
             })),
@@ -257,14 +261,9 @@ impl Workload for Load {
 
     fn accesses(&self) -> Vec<Access> {
         let table = self.table.name();
-        let access = |statement: Statement, arguments| Access {
-            expected: AccessPath::Insert { table: table.to_owned() },
-            statement: statement.name,
-            sql: statement.sql,
-            arguments,
-            rows: 0,
-            dialect: self.table.dialect,
-            parallel_allowed: false,
+        let access = |statement, arguments| {
+            let expected = AccessPath::Insert { table: table.to_owned() };
+            Access { rows: 0, ..Access::new(statement, arguments, expected, self.table.dialect) }
         };
         match self.run.method {
             // Only the largest batch: a smaller one has the same plan.

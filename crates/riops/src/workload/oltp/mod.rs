@@ -210,15 +210,9 @@ impl Workload for Oltp {
                 _ if kind.has_bounds() => self.run.range_size.to_string(),
                 _ => (1 + 3 * position).to_string(),
             };
-            Some(Access {
-                arguments: statement.parameter_types.iter().enumerate().map(literal).collect(),
-                statement: statement.name,
-                sql: statement.sql,
-                rows: 1,
-                expected: self.table(number).expected(kind)?,
-                dialect: self.dialect,
-                parallel_allowed: false,
-            })
+            let arguments = statement.parameter_types.iter().enumerate().map(literal).collect();
+            let expected = self.table(number).expected(kind)?;
+            Some(Access::new(statement, arguments, expected, self.dialect))
         };
         (1..=self.used.tables)
             .flat_map(|number| kinds.iter().filter_map(move |kind| access(number, *kind)))

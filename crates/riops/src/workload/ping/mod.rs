@@ -72,7 +72,7 @@ impl Generator for PingGenerator {
         if self.0 != PingStatement::Sync {
             tx.execute(0, &[]);
         }
-        tx.end();
+        tx.end_step();
         true
     }
 

@@ -68,7 +68,7 @@ impl Generator for PointGenerator {
         } else {
             tx.execute_with(0, 1, |values| values.int(id));
         }
-        tx.end();
+        tx.end_step();
         self.statements += 1;
         true
     }

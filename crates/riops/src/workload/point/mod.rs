@@ -149,15 +149,7 @@ impl Workload for PointAccess {
                 if is_update { AccessPath::UpdateByIndex } else { AccessPath::IndexScan };
             let mut arguments = vec!["0".to_owned()];
             arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
-            Access {
-                statement: statement.name,
-                sql: statement.sql,
-                arguments,
-                expected: expected(self.table.index()),
-                rows: 1,
-                dialect: self.table.dialect,
-                parallel_allowed: false,
-            }
+            Access::new(statement, arguments, expected(self.table.index()), self.table.dialect)
         };
         self.statements().into_iter().map(access).collect()
     }

@@ -115,7 +115,7 @@ impl Generator for RowsGenerator {
             tx.changes(increments(table.number, operation.batch));
             tx.writes(Mark { table: table.number, first, last, inserts: false });
         }
-        tx.end();
+        tx.end_step();
         self.done += operation.weight;
         if updating {
             self.updated += operation.weight;

@@ -11,8 +11,7 @@ mod server_loop;
 use super::access::{Access, AccessPath, Index};
 use super::check::{Bounds, Integers, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
-use super::routines::Routines;
-use super::tables::{Dataset, Footprint, Table, Zero};
+use super::tables::{Dataset, Footprint, Routines, Table, Zero};
 use super::transaction::with_literals;
 use super::unknown::Mark;
 use super::values::BIGINT_OID;
@@ -348,21 +347,16 @@ impl Workload for Rows {
         let access = |statement: Statement, index: Index| {
             let update = statement.name.starts_with("update");
             let batch = if update { self.run.update_batch() } else { self.run.batch };
-            // Concurrent updates continually clear the visibility map.
-            let heap_fetches_allowed = self.run.updates();
-            Access {
-                statement: statement.name,
-                sql: statement.sql,
-                arguments: vec!["1".to_owned(), batch.to_string()],
-                expected: match (update, self.run.index_only) {
-                    (true, _) => AccessPath::UpdateByIndex(index),
-                    (false, true) => AccessPath::IndexOnlyScan { index, heap_fetches_allowed },
-                    (false, false) => AccessPath::IndexScan(index),
-                },
-                rows: batch,
-                dialect: self.dialect,
-                parallel_allowed: false,
-            }
+            let expected = match (update, self.run.index_only) {
+                (true, _) => AccessPath::UpdateByIndex(index),
+                // Concurrent updates continually clear the visibility map.
+                (false, true) => {
+                    AccessPath::IndexOnlyScan { index, heap_fetches_allowed: self.run.updates() }
+                }
+                (false, false) => AccessPath::IndexScan(index),
+            };
+            let arguments = vec!["1".to_owned(), batch.to_string()];
+            Access { rows: batch, ..Access::new(statement, arguments, expected, self.dialect) }
         };
         let accesses = |table: String| {
             let statements = self.statements(&table).into_iter();

@@ -12,8 +12,8 @@ use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
 use crate::units::sql::literal;
 use crate::workload::effects::TransactionEffects;
-use crate::workload::keys::{Purpose, stream};
-use crate::workload::routines::Routines;
+use crate::workload::keys::{Purpose, stream, whole};
+use crate::workload::tables::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
 const YBIO: &str = include_str!("../../../sql/ybio.sql");
@@ -181,12 +181,7 @@ impl Counts {
 }
 
 fn nanos(us: f64) -> Nanos {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a latency; a cast of a float saturates"
-    )]
-    Nanos((us * 1e3) as u64)
+    Nanos(whole(us * 1e3))
 }
 
 #[cfg(test)]

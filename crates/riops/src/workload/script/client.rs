@@ -12,12 +12,11 @@ use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
 use super::error::ScriptError;
-use super::noted::Noted;
+use super::noted::{Noted, text_of};
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
 use super::shown::Shown;
 use super::table::effects_of;
-use super::values::leading_integer;
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
@@ -37,13 +36,6 @@ enum Prepared {
     Unknown,
 }
 
-/// The random numbers and variables at the beginning of a transaction, to which a retry returns.
-#[derive(Debug, Clone, Default)]
-struct Saved {
-    random: Option<Random>,
-    variables: Variables,
-}
-
 /// A client.
 pub(super) struct Client {
     /// Shared by all sessions, and therefore only read.
@@ -57,7 +49,8 @@ struct State {
     choice: Random,
     random: Random,
     variables: Variables,
-    saved: Saved,
+    /// Those at the beginning of the transaction, to which a retry returns.
+    saved: (Random, Variables),
     script: usize,
     /// The script of the next transaction, if it is chosen already: a skipped start does not choose again.
     chosen: Option<usize>,
@@ -92,7 +85,7 @@ impl Client {
         let state = State {
             delta: program.names.find("delta"),
             prepared: vec![Prepared::No; program.statements],
-            saved: Saved { random: None, variables: variables.clone() },
+            saved: (random.clone(), variables.clone()),
             choice,
             random,
             variables,
@@ -127,21 +120,21 @@ impl State {
     /// Ends the turn that was answered: its rows set variables.
     fn end_turn(&mut self, script: &CompiledScript) -> Result<(), ScriptError> {
         // Those of an open pipeline are not sent yet.
-        if !self.in_pipeline && !self.preparing.is_empty() {
-            for number in self.preparing.drain(..) {
-                if let Some(prepared) = self.prepared.get_mut(number) {
-                    *prepared = Prepared::Yes;
-                }
-            }
+        if !self.in_pipeline {
+            self.end_preparing(Prepared::Yes);
         }
         if !self.reads_rows {
             return Ok(());
         }
-        let before = self.at.checked_sub(1).and_then(|at| script.script.commands.get(at));
-        match before.map(|command| &command.action) {
+        match self.last_action(script) {
             Some(Action::Sql(Sql { rows, .. })) => self.received.end(rows, &mut self.variables),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the command before the next one.
+    fn last_action<'a>(&self, script: &'a CompiledScript) -> Option<&'a Action> {
+        Some(&script.script.commands.get(self.at.checked_sub(1)?)?.action)
     }
 
     fn evaluate(
@@ -284,7 +277,15 @@ impl State {
                 let text = self.shell_command(program, words)?;
                 Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))))
             }
-            Action::StartPipeline => self.start_pipeline(tx, command),
+            Action::StartPipeline if self.in_pipeline => {
+                Err(ScriptError::State("the session is already in pipeline mode"))
+            }
+            Action::StartPipeline => {
+                self.in_pipeline = true;
+                // Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
+                tx.begin_turn(command, true);
+                Ok(None)
+            }
             Action::SyncPipeline | Action::EndPipeline if !self.in_pipeline => {
                 Err(ScriptError::State("the session is not in pipeline mode"))
             }
@@ -324,15 +325,15 @@ impl State {
             self.require(program, &encoded.parameters, ("", ""))?;
         }
         if self.in_pipeline {
-            if sql.rows != Rows::Discard {
-                let text = match sql.rows {
-                    Rows::Each(_) => "\\aset is not allowed in pipeline mode",
-                    _ => "\\gset is not allowed in pipeline mode",
-                };
-                return Err(ScriptError::State(text));
-            }
-            self.append(tx, program.protocol, (sql, encoded));
-            return Ok(None);
+            let text = match sql.rows {
+                Rows::Each(_) => "\\aset is not allowed in pipeline mode",
+                Rows::Last(_) => "\\gset is not allowed in pipeline mode",
+                Rows::Discard => {
+                    self.append(tx, program.protocol, (sql, encoded));
+                    return Ok(None);
+                }
+            };
+            return Err(ScriptError::State(text));
         }
         let may_commit = if in_block { encoded.ends_block } else { encoded.changes };
         tx.begin_turn(command, may_commit && script.changes);
@@ -346,19 +347,6 @@ impl State {
             tx.changes(self.effects(builtin));
         }
         Ok(Some(Turn::Send))
-    }
-
-    /// Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
-    fn start_pipeline(
-        &mut self,
-        tx: &mut Transaction,
-        command: usize,
-    ) -> Result<Option<Turn>, ScriptError> {
-        if std::mem::replace(&mut self.in_pipeline, true) {
-            return Err(ScriptError::State("the session is already in pipeline mode"));
-        }
-        tx.begin_turn(command, true);
-        Ok(None)
     }
 
     /// Executes a command of a conditional.
@@ -397,12 +385,9 @@ impl State {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
                 self.require(program, &[slot], ("sleep: ", ""))?;
-                if let Content::Value(Value::Int(amount)) = self.variables.get(slot) {
-                    *amount
-                } else {
-                    let mut text = Vec::new();
-                    self.variables.append_to(slot, &mut text);
-                    leading_integer(&text)
+                match self.variables.get(slot) {
+                    Content::Value(Value::Int(amount)) => *amount,
+                    _ => leading_integer(&self.text(slot)),
                 }
             }
         };
@@ -412,28 +397,29 @@ impl State {
     }
 
     fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String, ScriptError> {
-        let mut text = Vec::new();
-        for (number, word) in words.iter().enumerate() {
-            if number > 0 {
-                text.push(b' ');
+        let text = |word: &Word| match word {
+            Word::Text(word) => Ok(word.clone()),
+            Word::Variable(slot) => {
+                self.require(program, &[*slot], ("", ":"))?;
+                Ok(self.text(*slot))
             }
-            match word {
-                Word::Text(word) => text.extend_from_slice(word.as_bytes()),
-                Word::Variable(slot) => {
-                    self.require(program, &[*slot], ("", ":"))?;
-                    self.variables.append_to(*slot, &mut text);
-                }
-            }
-        }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        Ok(words.iter().map(text).collect::<Result<Vec<_>, _>>()?.join(" "))
+    }
+
+    fn text(&self, slot: Slot) -> String {
+        text_of(|out| {
+            self.variables.append_to(slot, out);
+        })
     }
 
     /// Uses the output of a command of the shell.
-    fn end_command(&mut self, program: &Program, output: &ShellOutput) -> Result<(), ScriptError> {
-        let script = program.scripts.get(self.script);
-        let before = self.at.checked_sub(1);
-        let command = script.zip(before).and_then(|(script, at)| script.script.commands.get(at));
-        match (output, command.map(|command| &command.action)) {
+    fn end_command(
+        &mut self,
+        script: &CompiledScript,
+        output: &ShellOutput,
+    ) -> Result<(), ScriptError> {
+        match (output, self.last_action(script)) {
             (Err(error), _) => Err(ScriptError::Shell(error.clone())),
             (Ok(text), Some(Action::SetShell(..))) if text.trim().is_empty() => {
                 Err(ScriptError::Shell("could not read result of shell command".to_owned()))
@@ -457,14 +443,30 @@ impl State {
         effects_of(builtin, delta)
     }
 
-    /// Forgets what the last turn prepared, if it has not succeeded.
-    fn forget_prepared(&mut self) {
+    /// Begins the transaction, or a new attempt.
+    fn begin(&mut self, tx: &mut Transaction) {
+        // What the last turn prepared, if it has not succeeded.
+        self.end_preparing(Prepared::Unknown);
+        self.at = 0;
+        self.in_pipeline = false;
+        tx.begin_interactive(self.script);
+    }
+
+    fn end_preparing(&mut self, is_prepared: Prepared) {
         while let Some(number) = self.preparing.pop() {
             if let Some(prepared) = self.prepared.get_mut(number) {
-                *prepared = Prepared::Unknown;
+                *prepared = is_prepared;
             }
         }
     }
+}
+
+/// Returns the integer with which a text begins, or 0.
+fn leading_integer(text: &str) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
+    text.get(..sign + digits).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 impl Generator for Client {
@@ -477,22 +479,17 @@ impl Generator for Client {
         if let Some(left) = &mut state.transactions_left {
             *left = left.saturating_sub(1);
         }
-        if state.chosen.is_none() {
-            state.chosen = Some(state.choose(program));
-        }
+        state.chosen = state.chosen.or_else(|| Some(state.choose(program)));
         state.chosen
     }
 
     fn next(&mut self, tx: &mut Transaction) -> bool {
         self.skip();
         let Self { state, .. } = self;
-        state.forget_prepared();
         state.script = state.chosen.take().unwrap_or(0);
-        state.saved.random = Some(state.random.clone());
-        state.saved.variables.copy_from(&state.variables);
-        state.at = 0;
-        state.in_pipeline = false;
-        tx.begin_interactive(state.script);
+        state.saved.0 = state.random.clone();
+        state.saved.1.copy_from(&state.variables);
+        state.begin(tx);
         true
     }
 
@@ -539,7 +536,7 @@ impl Generator for Client {
         let Some(script) = program.scripts.get(state.script) else {
             return Turn::End;
         };
-        let mut ended = output.map_or(Ok(()), |output| state.end_command(program, output));
+        let mut ended = output.map_or(Ok(()), |output| state.end_command(script, output));
         if state.at > 0 && ended.is_ok() {
             ended = state.end_turn(script);
         }
@@ -551,21 +548,13 @@ impl Generator for Client {
 
     fn restart(&mut self, tx: &mut Transaction) {
         let Self { state, .. } = self;
-        state.forget_prepared();
-        if let Some(random) = &state.saved.random {
-            state.random = random.clone();
-        }
-        state.variables.copy_from(&state.saved.variables);
-        state.at = 0;
-        state.in_pipeline = false;
-        tx.begin_interactive(state.script);
+        state.random = state.saved.0.clone();
+        state.variables.copy_from(&state.saved.1);
+        state.begin(tx);
     }
 
-    fn show_with(&mut self, on_message: &OnMessage) {
+    fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
         self.state.shown.on_message = Arc::clone(on_message);
-    }
-
-    fn notify_with(&mut self, on_notice: &OnMessage) {
         self.state.shown.on_notice = Arc::clone(on_notice);
     }
 

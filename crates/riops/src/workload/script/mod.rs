@@ -8,7 +8,6 @@ mod program;
 mod received;
 mod shown;
 mod table;
-mod values;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
-use super::check::Ledger;
+use super::check::{Integers, Ledger};
 use super::tables::Dataset;
 use super::{
     Answers, Build, BuildFor, Describe, Maintenance, Questions, SessionPlan, Stage, Work, Workload,
@@ -28,7 +27,7 @@ use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use crate::units::sql;
 use client::Client;
-pub use initialize::{InitStep, InitWork, init_work};
+pub use initialize::{InitStep, init_work};
 use program::{Encoded, Program};
 pub use table::ACCOUNTS_EACH;
 
@@ -162,9 +161,8 @@ impl Workload for ScriptWorkload {
     }
 
     fn dataset(&self, dialect: Dialect) -> Dataset {
-        self.dataset
-            .as_ref()
-            .map_or_else(Dataset::default, |dataset| table::filled(dataset, dialect))
+        let dataset = self.dataset.as_ref().map(|dataset| table::filled(dataset, dialect));
+        dataset.unwrap_or_default()
     }
 
     fn questions(&self) -> Questions {
@@ -255,12 +253,7 @@ impl Workload for ScriptWorkload {
         self.dataset.as_ref().map_or_else(Vec::new, table::contents_sql)
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         table::checks(contents, baseline, ledger)
     }
 }

@@ -63,7 +63,8 @@ impl Noted {
     }
 }
 
-fn text_of(append: impl FnOnce(&mut Vec<u8>)) -> String {
+/// Returns the text that `append` writes.
+pub(super) fn text_of(append: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut text = Vec::new();
     append(&mut text);
     String::from_utf8_lossy(&text).into_owned()

@@ -8,7 +8,7 @@ use riops_wire::pipeline::ANY_STATEMENTS;
 use riops_wire::sqlstate::SqlState;
 
 use super::error::ScriptError;
-use crate::plan::script::{Builtin, Parsed};
+use crate::plan::script::{Builtin, Parsed, ScriptSource};
 use crate::plan::{PlanError, Protocol, ScriptRun};
 use crate::workload::transaction::Transaction;
 use crate::workload::{ScriptCommand, Statement};
@@ -184,6 +184,11 @@ impl Encoded {
             name,
         }
     }
+
+    /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
+    pub(super) fn statement(&self) -> Statement {
+        Statement::new(&self.name, self.sql.clone(), [])
+    }
 }
 
 impl Program {
@@ -223,15 +228,14 @@ impl Program {
             });
         }
         let mut bound = 0;
-        let bounds = run.scripts.iter().map(|source| {
+        let bound_of = |source: &ScriptSource| {
             bound += u64::from(source.weight);
             bound
-        });
-        let bounds = bounds.collect();
+        };
         Ok(Self {
             scripts: compiled,
             names,
-            bounds,
+            bounds: run.scripts.iter().map(bound_of).collect(),
             protocol,
             statements,
             uses_scale,
@@ -275,9 +279,7 @@ impl Program {
         };
         self.scripts.iter().enumerate().flat_map(of_script).collect()
     }
-}
 
-impl Program {
     /// Returns an error of a script, with the position of the command before `next`.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(super) fn failure(
@@ -317,14 +319,6 @@ impl Program {
             Action::Sql(sql) => Some(sql),
             _ => None,
         }
-    }
-}
-
-impl Encoded {
-    /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
-    pub(super) fn statement(&self) -> Statement {
-        let (name, sql) = (self.name.clone(), self.sql.clone());
-        Statement { name, sql, parameter_types: Vec::new() }
     }
 }
 
