@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::error::Result;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload::tables::ROUTINE_MARK;
 
@@ -47,10 +48,7 @@ pub(super) fn unless_refused<T>(
 
 /// Drops the temporary views on a table that server-side loops left when their server was killed. They would
 /// prevent the table from being dropped.
-pub(super) fn drop_leftover_views(
-    connection: &mut Connection,
-    table: &str,
-) -> Result<(), ConnectionError> {
+pub(super) fn drop_leftover_views(connection: &mut Connection, table: &str) -> Result<()> {
     let sql = "select distinct format('%I.%I', n.nspname, v.relname)
                  from pg_depend d join pg_rewrite r on r.oid = d.objid
                    join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
@@ -66,10 +64,7 @@ pub(super) fn drop_leftover_views(
 }
 
 /// Drops the routines with these names that riops created, or all of them if no names are given.
-pub(super) fn drop_routines(
-    connection: &mut Connection,
-    names: &[&str],
-) -> Result<(), ConnectionError> {
+pub(super) fn drop_routines(connection: &mut Connection, names: &[&str]) -> Result<()> {
     let sql =
         "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
                 where n.nspname = 'riops'";
@@ -116,18 +111,11 @@ pub(super) fn statements(text: &str) -> Vec<String> {
 
 /// Returns the number of tags such as `$body$` in a line. `$1` is a parameter.
 fn tags(line: &str) -> usize {
-    let is_tag =
-        |text: &str| text.chars().all(|c| c.is_alphabetic() || c == '_') || text.is_empty();
-    let parts: Vec<&str> = line.split('$').collect();
-    let (mut found, mut position) = (0, 1);
-    while position + 1 < parts.len() {
-        if parts.get(position).copied().is_some_and(is_tag) {
-            found += 1;
-            position += 1;
-        }
-        position += 1;
-    }
-    found
+    let is_tag = |text: &&str| text.chars().all(|c| c.is_alphabetic() || c == '_');
+    let mut parts = line.split('$');
+    // Before the first sign and after the last one.
+    let (_, _) = (parts.next(), parts.next_back());
+    parts.filter(is_tag).count()
 }
 
 #[cfg(test)]

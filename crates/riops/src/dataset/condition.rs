@@ -5,10 +5,11 @@
 //! many blocks of the table, which a run with the caches as found then has in shared buffers.
 
 use super::catalog::unless_refused;
-use super::error::DatasetError;
+use super::error::Result;
 use super::registry::{Registry, parsed};
 use crate::record::{ConditionRecord, FreshCondition};
 use crate::server::{Connection, ConnectionError};
+use crate::workload::keys::GOLDEN_GAMMA;
 use crate::workload::{KeyColumn, Workload, fill};
 
 const STATE: &str = include_str!("../../sql/dataset/condition.sql");
@@ -26,8 +27,8 @@ impl Registry<'_> {
     /// Returns the state of the dataset now and after its preparation.
     ///
     /// # Errors
-    /// [`DatasetError`] if the connection is lost. Values that the server refuses are absent.
-    pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord, DatasetError> {
+    /// [`DatasetError`](super::DatasetError) if the connection is lost. Values that the server refuses are absent.
+    pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord> {
         let fresh = self.fresh()?;
         Ok(ConditionRecord { fresh, ..examine(self.connection, workload)? })
     }
@@ -35,8 +36,8 @@ impl Registry<'_> {
     /// Stores order and size of a dataset directly after its preparation.
     ///
     /// # Errors
-    /// [`DatasetError`] if a statement fails.
-    pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<(), DatasetError> {
+    /// [`DatasetError`](super::DatasetError) if a statement fails.
+    pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<()> {
         let ConditionRecord { order_correlation, neighbors_share, bytes, .. } =
             examine(self.connection, workload)?;
         let fresh = FreshCondition { order_correlation, neighbors_share, bytes };
@@ -49,7 +50,7 @@ impl Registry<'_> {
     }
 
     /// Returns what [`Self::note_fresh`] stored.
-    fn fresh(&mut self) -> Result<Option<FreshCondition>, DatasetError> {
+    fn fresh(&mut self) -> Result<Option<FreshCondition>> {
         // Tables of other programs are used without a registry too.
         if !self.exists()? {
             return Ok(None);
@@ -63,10 +64,7 @@ impl Registry<'_> {
 }
 
 /// Reads the state of the tables now.
-fn examine(
-    connection: &mut Connection,
-    workload: &dyn Workload,
-) -> Result<ConditionRecord, ConnectionError> {
+fn examine(connection: &mut Connection, workload: &dyn Workload) -> Result<ConditionRecord> {
     let tables = workload.table_names();
     let state = unless_refused(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
     let mut condition = state.and_then(|rows| parsed_state(rows.first()?)).unwrap_or_default();
@@ -142,10 +140,9 @@ fn parsed_order(row: &[Option<String>]) -> Option<Order> {
 /// Returns up to `number` keys, spread evenly over all but the last. Multiples of the golden ratio have no period in
 /// common with the rows of a block.
 fn sampled_keys(key: KeyColumn, number: u64) -> Vec<i128> {
-    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let pairs = u128::from(key.keys.saturating_sub(1));
     let key_of = |n: u64| {
-        let position = (u128::from(n.wrapping_mul(GOLDEN)) * pairs) >> 64;
+        let position = (u128::from(n.wrapping_mul(GOLDEN_GAMMA)) * pairs) >> 64;
         i128::from(key.first) + position.cast_signed()
     };
     let mut keys: Vec<_> = (0..number).filter(|_| pairs > 0).map(key_of).collect();

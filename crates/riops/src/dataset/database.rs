@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::catalog::unless_refused;
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::holders::Holders;
 use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait, Waiting, advisory};
 use crate::server::{Connection, ConnectionError};
@@ -19,7 +19,7 @@ const MARK: &str = "made by riops";
 ///
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
-pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
+pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<()> {
     let mut waiting = Waiting::new(Duration::ZERO);
     while advisory(connection, "pg_try_advisory_lock", DATABASE)? == Some(false) {
         let what = format!("database \"{DATABASE}\"");
@@ -46,7 +46,7 @@ fn temporary(connection: &mut Connection, marked: bool) -> Result<Vec<String>, C
 ///
 /// # Errors
 /// [`DatasetError::Connection`] if the query fails.
-pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>, DatasetError> {
+pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>> {
     Ok(temporary(connection, false)?)
 }
 
@@ -57,7 +57,7 @@ pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>, DatasetError
 /// # Errors
 /// [`DatasetError::ForeignDatabase`] if the database was not created by riops,
 /// [`DatasetError::DatabaseInUse`] if other sessions are connected to it until the timeout.
-pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError> {
+pub fn drop_leftovers(connection: &mut Connection) -> Result<bool> {
     let mut dropped = false;
     for temporary in temporary(connection, true)? {
         // A database with active connections may belong to a run in progress: keep it.
@@ -89,7 +89,7 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
 ///
 /// # Errors
 /// [`DatasetError::Connection`] if a statement fails.
-pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
+pub fn drop_own(connection: &mut Connection, run: &str) -> Result<()> {
     if comment(connection)?.as_deref() != Some(&mark(run)) {
         return Ok(());
     }
@@ -102,19 +102,20 @@ pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetErr
 ///
 /// # Errors
 /// [`DatasetError::Connection`], with a hint if the role lacks the privilege.
-pub fn create_database(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
+pub fn create_database(connection: &mut Connection, run: &str) -> Result<()> {
     let temporary = format!("{DATABASE}_{}", run.replace('-', ""));
     // Not template1: CREATE DATABASE fails while other sessions are connected to its template.
     let created = connection.execute(&format!("create database {temporary} template template0"));
-    if let Err(ConnectionError::Server(mut error)) = created {
-        if error.sqlstate == SqlState::INSUFFICIENT_PRIVILEGE {
+    created.map_err(|mut error| {
+        if let ConnectionError::Server(error) = &mut error
+            && error.sqlstate == SqlState::INSUFFICIENT_PRIVILEGE
+        {
             error.hint.get_or_insert_with(|| {
                 "have a superuser grant the privilege (ALTER ROLE … CREATEDB), or use --place schema".to_owned()
             });
         }
-        return Err(ConnectionError::Server(error).into());
-    }
-    created?;
+        error
+    })?;
     let renamed = connection
         .execute(&format!("comment on database {temporary} is '{}'", mark(run)))
         .and_then(|()| {

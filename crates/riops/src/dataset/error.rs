@@ -9,7 +9,7 @@ use crate::server::{ConnectionError, ServerError};
 use crate::workload::cbc::DATABASE;
 
 /// Refuses to adopt existing tables.
-pub(super) fn refuse<T>(text: String) -> Result<T, DatasetError> {
+pub(super) fn refuse<T>(text: String) -> Result<T> {
     Err(DatasetError::Unadoptable(text))
 }
 
@@ -19,6 +19,9 @@ impl From<PlanError> for DatasetError {
         Self::Damaged(error.to_string())
     }
 }
+
+/// Returned by most functions of this module.
+pub(super) type Result<T, E = DatasetError> = std::result::Result<T, E>;
 
 /// The error of preparing, using or dropping a dataset.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::parallel::{in_parallel, nth_job};
 use crate::host::Interrupt;
 use crate::plan::script::ScriptDataset;
@@ -29,10 +29,7 @@ impl Initialization<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] of the first statement that fails.
-    pub fn run(
-        &self,
-        notice: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(InitStep, Duration)>, DatasetError> {
+    pub fn run(&self, notice: &mut dyn FnMut(&str)) -> Result<Vec<(InitStep, Duration)>> {
         let mut connection = Connection::open(self.target, self.interrupt)?;
         let Some(schema) = connection.schemas_of_role()?.into_iter().next() else {
             let text = "no schema of the search path exists".to_owned();

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalog::change;
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::registry::{Entry, Registry, State};
 use crate::record::{Check, Effects};
 use crate::server::ConnectionError;
@@ -66,7 +66,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<(), DatasetError> {
+    pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<()> {
         match self.add_later_columns() {
             // The role does not own the registry. The run is then stored without its tables.
             Ok(()) | Err(DatasetError::Connection(ConnectionError::Server(_))) => {}
@@ -80,7 +80,7 @@ impl Registry<'_> {
     }
 
     /// Adds the columns that registries of older versions of riops lack.
-    pub(super) fn add_later_columns(&mut self) -> Result<(), DatasetError> {
+    pub(super) fn add_later_columns(&mut self) -> Result<()> {
         for (table, column) in LATER_COLUMNS {
             if !self.has_column(table, column)? {
                 let sql = format!("alter table {table} add column if not exists {column} text");
@@ -90,7 +90,7 @@ impl Registry<'_> {
         Ok(())
     }
 
-    fn has_column(&mut self, table: &str, column: &str) -> Result<bool, DatasetError> {
+    fn has_column(&mut self, table: &str, column: &str) -> Result<bool> {
         let sql = "select 1 from pg_attribute
                     where attrelid = $1::text::regclass and attname = $2 and not attisdropped";
         Ok(!self.connection().query_with(sql, &[Some(table), Some(column)])?.is_empty())
@@ -100,7 +100,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<(), DatasetError> {
+    pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<()> {
         let totals = [changes.effects.total(), changes.effects_unknown.total()];
         // Older versions of riops read only the totals.
         let columns = [
@@ -126,7 +126,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn forget_runs_on(&mut self, dataset: &str) -> Result<(), DatasetError> {
+    pub fn forget_runs_on(&mut self, dataset: &str) -> Result<()> {
         let sql = "delete from riops.run where dataset = $1";
         self.connection().query_with(sql, &[Some(dataset)])?;
         Ok(())
@@ -136,7 +136,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>, DatasetError> {
+    pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>> {
         let rows = self.connection().query_with(
             "select id from riops.run where dataset = $1 and ended_at is null",
             &[Some(dataset)],
@@ -148,7 +148,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool, DatasetError> {
+    pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool> {
         let others = self.connection().query_with(
             "select 1 from riops.run as other
               where dataset = $1 and id <> $2
@@ -163,7 +163,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails or an entry is invalid.
-    pub fn history(&mut self, dataset: &str) -> Result<Ledger, DatasetError> {
+    pub fn history(&mut self, dataset: &str) -> Result<Ledger> {
         // Registries of older versions of riops lack columns.
         let rows = self.connection().query_with(
             "select coalesce(rows_changed, 0), coalesce(rows_unknown, 0), ended_at is null,
@@ -191,7 +191,7 @@ pub fn verify(
     registry: &mut Registry<'_>,
     workload: &dyn Workload,
     entry: &Entry,
-) -> Result<Vec<Check>, DatasetError> {
+) -> Result<Vec<Check>> {
     // One snapshot of data and ledger, so that runs of other riops processes do not interfere: a run that
     // is open in the snapshot may have changed more rows, a closed one has changed exactly what it
     // reported.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::holders::{Holders, LOCK_SPACE};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
@@ -45,7 +45,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
+    pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<()> {
         let mut waiting = Waiting::new(REPORT_AFTER);
         while !self.try_lock(exclusive)? {
             self.wait(&mut waiting, on_wait)?;
@@ -58,11 +58,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] as in [`Self::lock`].
-    pub fn exchange_lock(
-        &mut self,
-        exclusive: bool,
-        on_wait: OnWait<'_>,
-    ) -> Result<(), DatasetError> {
+    pub fn exchange_lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<()> {
         if exclusive {
             self.unlock(false)?;
             return self.lock(true, on_wait);
@@ -72,7 +68,7 @@ impl Registry<'_> {
     }
 
     /// Releases the lock. A lock in the other mode remains.
-    pub(super) fn unlock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+    pub(super) fn unlock(&mut self, exclusive: bool) -> Result<()> {
         let function = if exclusive { "pg_advisory_unlock" } else { "pg_advisory_unlock_shared" };
         advisory(self.connection, function, self.workload)?;
         Ok(())
@@ -83,7 +79,7 @@ impl Registry<'_> {
         Holders::of_lock(self.connection, self.workload)
     }
 
-    pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
+    pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
         Ok(advisory(self.connection, function, self.workload)? != Some(false))
@@ -95,7 +91,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
+    pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<()> {
         self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
         let mut waiting = Waiting::new(REPORT_AFTER);
         loop {
@@ -117,7 +113,7 @@ impl Registry<'_> {
         sufficient: impl Fn(&Entry) -> bool,
         interrupt: &Interrupt,
         on_wait: OnWait<'_>,
-    ) -> Result<bool, DatasetError> {
+    ) -> Result<bool> {
         let mut waiting = Waiting::new(REPORT_AFTER);
         loop {
             if self.try_lock(true)? {
@@ -137,7 +133,7 @@ impl Registry<'_> {
         }
     }
 
-    fn wait(&mut self, waiting: &mut Waiting, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
+    fn wait(&mut self, waiting: &mut Waiting, on_wait: OnWait<'_>) -> Result<()> {
         let workload = self.workload;
         let what = format!("the dataset for the workload {workload}");
         let waited = waiting.wait(self.connection, (workload, &what), on_wait);
@@ -154,7 +150,7 @@ impl Registry<'_> {
         schema: &str,
         interrupt: &Interrupt,
         on_wait: OnWait<'_>,
-    ) -> Result<bool, DatasetError> {
+    ) -> Result<bool> {
         let is_registered = |entry: &Entry| {
             let found = entry.parameters.get("schema").and_then(Value::as_str);
             entry.is_adopted() && found == Some(schema)

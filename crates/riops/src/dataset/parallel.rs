@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::error::DatasetError;
+use super::error::Result;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 use crate::workload::tables::Table;
@@ -15,7 +15,7 @@ pub(super) fn in_parallel(
     (count, connections): (u64, u32),
     settings: &[String],
     work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
-) -> Result<(), DatasetError> {
+) -> Result<()> {
     let next = AtomicU64::new(0);
     let failure = Mutex::new(None);
     let connections = u64::from(connections).min(count).max(1);

@@ -197,7 +197,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         if let Some(stage) = self.stages.first()
             && traits.adds_changes
             && verifies
-            && registry.history(&entry.id)?.is_unbounded()
+            && registry.history(&entry.id)?.bounds().most.is_none()
         {
             let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
             let observer = &mut *active.observer;

@@ -34,13 +34,6 @@ impl Ledger {
         Bounds::new(self.rows_changed, 0, self.rows_unknown, self.open_runs)
     }
 
-    /// Whether any number of changes may be unknown: those of a run that did not report them, or of a loop in the server
-    /// that may have continued.
-    #[must_use]
-    pub fn is_unbounded(&self) -> bool {
-        self.bounds().most.is_none()
-    }
-
     /// Returns the effects on a table of `tables`, and the maximum effects of changes with an unknown
     /// outcome; `None` if earlier versions of riops changed rows without storing the table.
     #[must_use]

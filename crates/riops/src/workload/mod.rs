@@ -328,6 +328,15 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// Creates a stage without operations from its sessions, whose statements EXPLAIN knows by name if they are prepared.
+    fn of(plan: &Plan, session: impl Fn(u32) -> SessionPlan) -> Self {
+        Self {
+            sessions: (0..plan.sessions).map(session).collect(),
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            ..Self::default()
+        }
+    }
+
     /// Sets what its sessions call with the output of their scripts, and with notices of the server.
     pub fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
         for session in &mut self.sessions {

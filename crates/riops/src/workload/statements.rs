@@ -24,6 +24,23 @@ impl Statement {
     }
 }
 
+/// Returns a list of parameters, such as `$7, $8, $9`.
+pub(super) fn parameters(first: usize, count: usize) -> String {
+    let all: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
+    all.join(", ")
+}
+
+/// Returns an INSERT with a VALUES list of `rows` rows of these columns, and the types of its parameters.
+pub(super) fn insert(table: &str, columns: &[(&str, u32)], rows: usize) -> (String, Vec<u32>) {
+    let width = columns.len();
+    let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    let values: Vec<_> =
+        (0..rows).map(|row| format!("({})", parameters(row * width + 1, width))).collect();
+    let sql = format!("insert into {table} ({}) values {}", names.join(", "), values.join(", "));
+    let types = columns.iter().map(|(_, oid)| *oid);
+    (sql, types.cycle().take(rows * width).collect())
+}
+
 /// The text of a statement, split at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pieces {
@@ -69,8 +86,9 @@ pub fn with_literals(sql: &str, parameters: &[String]) -> String {
 /// The statements of a session, prepared for encoding with one protocol.
 #[derive(Debug, Default)]
 pub struct Statements {
-    protocol: Protocol,
-    list: Vec<Encoded>,
+    /// The protocol that sends them.
+    pub protocol: Protocol,
+    pub(super) list: Vec<Encoded>,
 }
 
 /// A statement with what is encoded in advance.
@@ -98,17 +116,6 @@ impl Statements {
             })
             .collect();
         Self { protocol, list }
-    }
-
-    /// Returns the statement at this position.
-    pub(super) fn get(&self, position: usize) -> Option<&Encoded> {
-        self.list.get(position)
-    }
-
-    /// Returns the protocol that sends the statements.
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
     }
 
     /// Returns the statements.

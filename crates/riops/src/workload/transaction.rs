@@ -143,10 +143,10 @@ impl Transaction {
     ) {
         self.statements += 1;
         self.open_statements += 1;
-        let Some(Encoded { execution, statement, pieces }) = self.known.get(statement) else {
+        let Some(Encoded { execution, statement, pieces }) = self.known.list.get(statement) else {
             return;
         };
-        if self.known.protocol() == Protocol::Simple {
+        if self.known.protocol == Protocol::Simple {
             self.has_extras = true;
             let Extras { sql, literals, .. } = &mut self.extras;
             // The server executes all statements of one Query message as one transaction.
@@ -158,7 +158,7 @@ impl Transaction {
             return pieces.write(sql, |number, out| out.push_str(literals.get(number)));
         }
         let out = &mut self.bytes;
-        let parsed = match self.known.protocol() {
+        let parsed = match self.known.protocol {
             Protocol::Extended => {
                 frontend::parse(out, "", &statement.sql, &statement.parameter_types)
             }
@@ -226,7 +226,7 @@ impl Transaction {
     /// Ends a step, at least the last one: the statements after it are sent when the reply to this step has arrived.
     #[inline]
     pub fn end_step(&mut self) {
-        if self.known.protocol() == Protocol::Simple {
+        if self.known.protocol == Protocol::Simple {
             let query = frontend::Message::Query(&self.extras.sql);
             if let Err(error) = query.encode(&mut self.bytes) {
                 self.note_error(error);
@@ -391,7 +391,7 @@ impl Transaction {
 
     /// Ends a step of a turn, with a Sync where the protocol has one.
     pub fn end_batch(&mut self) {
-        if self.known.protocol() != Protocol::Simple {
+        if self.known.protocol != Protocol::Simple {
             self.bytes.extend_from_slice(&SYNC);
         }
         let statements = std::mem::take(&mut self.open_statements);
@@ -426,13 +426,13 @@ impl Transaction {
     /// Returns the protocol that sends it.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
-        self.known.protocol()
+        self.known.protocol
     }
 
     /// Returns a row of the reply, with its format.
     #[must_use]
     pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
-        Reply { row, binary: self.known.protocol() != Protocol::Simple }
+        Reply { row, binary: self.known.protocol != Protocol::Simple }
     }
 }
 

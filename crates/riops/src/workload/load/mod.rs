@@ -8,7 +8,6 @@ mod generator;
 mod rows;
 mod table;
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,16 +19,17 @@ use super::tables::{Dataset, Routines};
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
     ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement, Work,
-    Workload, fill, session_settings,
+    Workload, fill, session_settings, statements,
 };
-use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
+use crate::plan::{LoadDataset, LoadRun, Method, Plan};
 use crate::record::Check;
 use crate::server::Dialect;
 use crate::units::sql::literal;
 use generator::LoadGenerator;
 pub(super) use generator::rows_in_tag;
 pub(super) use rows::TEXTS;
-pub(super) use table::COLUMNS;
+use table::COPY_BINARY;
+pub(super) use table::{COLUMNS, ROW_SIZE};
 pub use table::{FILE_RIGHTS, LoadTable};
 
 /// Name of the workload and of its dataset.
@@ -64,11 +64,8 @@ fn file_ids(rows: u64, sessions: u32, session: u32) -> Range<u64> {
 
 /// Returns the distinct batch sizes of a load: the full batch, and the remainder.
 fn batch_sizes(rows: u64, batch: u64) -> Vec<u64> {
-    let rest = rows % batch;
-    [(batch, rows >= batch), (rest, rest > 0)]
-        .into_iter()
-        .filter_map(|(size, occurs)| occurs.then_some(size))
-        .collect()
+    let full = if rows >= batch { batch } else { 0 };
+    [full, rows % batch].into_iter().filter(|size| *size > 0).collect()
 }
 
 /// Returns the name of a file by its number, from 1, as in ysql-bench.
@@ -137,7 +134,6 @@ impl Load {
 
     /// Returns the statements of a session.
     fn statements(&self, sessions: u32, session: u32) -> Vec<Statement> {
-        let table = [("table", self.table.name())];
         match self.run.method {
             Method::Insert => batch_sizes(self.table.dataset.rows, self.batch())
                 .into_iter()
@@ -146,7 +142,7 @@ impl Load {
             Method::Unnest => {
                 let mut types = [TEXT_ARRAY_OID; COLUMNS];
                 types[0] = INT_ARRAY_OID;
-                vec![Statement::new("unnest", fill(UNNEST, &table), types)]
+                vec![Statement::new("unnest", self.table.sql(UNNEST), types)]
             }
             Method::Procedure => {
                 vec![Statement::new("call", fill(CALL, &[]), [BIGINT_OID; 2])]
@@ -162,10 +158,8 @@ impl Load {
     }
 
     fn copy_sql(&self) -> String {
-        if self.run.method == Method::CopyBinary {
-            return self.table.copy_binary_sql();
-        }
-        fill(self.table.dialect.sql(COPY_TEXT), &[("table", self.table.name())])
+        let is_binary = self.run.method == Method::CopyBinary;
+        self.table.sql(if is_binary { COPY_BINARY } else { COPY_TEXT })
     }
 
     /// Returns the rows of this client: all, unless it is one of several.
@@ -201,21 +195,13 @@ impl Load {
     }
 }
 
-/// Returns an INSERT with a VALUES list of `rows` rows.
+/// Returns an INSERT of `rows` rows.
 fn insert(table: &str, rows: u64) -> Statement {
-    let columns = 1 + TEXTS;
-    let mut sql = format!("insert into riops.{table} (id, f1, f2, f3, f4) values ");
-    for row in 0..rows {
-        let parameters: Vec<_> =
-            (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
-        let comma = if row > 0 { ", " } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(sql, "{comma}({})", parameters.join(", "));
-    }
-    let parameter_types = (0..rows * columns)
-        .map(|number| if number % columns == 0 { INT_OID } else { TEXT_OID })
-        .collect();
-    Statement { name: format!("insert_{rows}"), sql, parameter_types }
+    let texts = ["f1", "f2", "f3", "f4"].map(|name| (name, TEXT_OID));
+    let columns = [&[("id", INT_OID)], texts.as_slice()].concat();
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let (sql, types) = statements::insert(&format!("riops.{table}"), &columns, rows);
+    Statement::new(&format!("insert_{rows}"), sql, types)
 }
 
 impl Describe for LoadDataset {
@@ -288,13 +274,11 @@ impl Workload for Load {
         let first = Arc::new(AtomicU64::new(self.own_rows(plan).start));
         Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
-            row_size_sql: Some(self.table.row_size_sql()),
+            row_size_sql: Some(self.table.sql(ROW_SIZE)),
             operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
-            explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number, &first)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number, &first))
         }
     }
 

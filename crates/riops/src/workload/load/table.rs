@@ -17,12 +17,13 @@ use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 const SHORT_TEXT_MAX: u64 = 126;
 
 const CREATE_TABLE: &str = include_str!("../../../sql/load/create_table.sql");
-const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
+pub(super) const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
 const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
 const IDS: &str = include_str!("../../../sql/load/ids.sql");
 const PARTS: &str = include_str!("../../../sql/load/parts.sql");
 const PRESENT: &str = include_str!("../../../sql/load/present.sql");
-const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
+/// Query for the size of a row, in bytes.
+pub(in crate::workload) const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
 /// Query that checks whether the role may read files on the server.
 pub const FILE_RIGHTS: &str = include_str!("../../../sql/load/file_rights.sql");
 
@@ -72,10 +73,9 @@ impl LoadTable {
         Texts::new(self.dataset.seed, self.dataset.field_length)
     }
 
-    /// Returns the query for the size of a row, in bytes.
-    #[must_use]
-    pub fn row_size_sql(&self) -> String {
-        fill(ROW_SIZE, &[("table", self.name())])
+    /// Returns the text of a statement on the table in the dialect.
+    pub(in crate::workload) fn sql(&self, template: &'static str) -> String {
+        fill(self.dialect.sql(template), &[("table", self.name())])
     }
 
     /// Returns an option in use that is not supported in this dialect. `non_transactional`: whether the run uses it.
@@ -103,16 +103,12 @@ impl LoadTable {
     /// Returns the statement to execute after the load.
     #[must_use]
     pub fn finish_sql(&self) -> String {
-        fill(self.dialect.sql(SETTLE), &[("table", self.name())])
-    }
-
-    pub(in crate::workload) fn copy_binary_sql(&self) -> String {
-        fill(self.dialect.sql(COPY_BINARY), &[("table", self.name())])
+        self.sql(SETTLE)
     }
 
     /// Returns the table and the jobs with which `prepare` fills it in parallel.
     pub(in crate::workload) fn filled(&self) -> Dataset {
-        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.copy_binary_sql());
+        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.sql(COPY_BINARY));
         let job = move |number: u64| {
             let first = number * PREPARE_BATCH;
             let end = rows.min(first + PREPARE_BATCH);
@@ -150,8 +146,7 @@ impl LoadTable {
     }
 
     pub(in crate::workload) fn contents_sql(&self) -> Vec<String> {
-        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
-        let (part, lengths) = (self.part_rows().to_string(), lengths.join(", "));
+        let (part, lengths) = (self.part_rows().to_string(), self.lengths().join(", "));
         let values = [("table", self.name()), ("part", &part), ("lengths", &lengths)];
         vec![fill(IDS, &values), fill(PARTS, &values)]
     }
@@ -182,9 +177,13 @@ impl LoadTable {
         checks
     }
 
+    fn lengths(&self) -> Vec<String> {
+        self.dataset.lengths().iter().map(ToString::to_string).collect()
+    }
+
     fn lengths_check(&self, parts: &[Part]) -> Check {
-        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
-        let what = format!("rows with a text that is not {} characters long", lengths.join(" or "));
+        let lengths = self.lengths().join(" or ");
+        let what = format!("rows with a text that is not {lengths} characters long");
         Check::exact(what, 0, total(parts, |part| part.wrong_lengths))
     }
 

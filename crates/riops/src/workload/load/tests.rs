@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::Protocol;
 use crate::workload::Generator;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Statements, Transaction};

@@ -1,13 +1,11 @@
 //! The test `bulk-insert`: its tables, and the ids that its sessions insert.
 
-use std::fmt::Write as _;
-
 use super::OltpDataset;
 use crate::record::Effects;
 use crate::server::Dialect;
-use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
 use crate::workload::values::{INT_OID, Values};
+use crate::workload::{fill, statements};
 
 const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_bulk_table.sql");
 const CONTENTS: &str = include_str!("../../../sql/oltp/bulk_contents.sql");
@@ -34,13 +32,7 @@ pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
 
 /// Returns the statement with its parameter types.
 pub(super) fn insert(table: &str, rows: u32) -> (String, Vec<u32>) {
-    let mut sql = format!("insert into {table} (id, k) values ");
-    for row in 0..rows {
-        let comma = if row > 0 { ", " } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(sql, "{comma}(${}, ${})", 2 * row + 1, 2 * row + 2);
-    }
-    (sql, vec![INT_OID; 2 * rows as usize])
+    statements::insert(table, &[("id", INT_OID), ("k", INT_OID)], rows as usize)
 }
 
 /// The ids of a session: consecutive ones in each statement. Like sysbench's threads, each session inserts into a

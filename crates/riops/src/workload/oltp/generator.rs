@@ -170,10 +170,20 @@ impl OltpGenerator {
             | Kind::DistinctRange
             | Kind::IndexScan
             | Kind::Join => self.range(tx, kind, statement),
-            Kind::IndexUpdate | Kind::NonIndexUpdate => {
+            Kind::IndexUpdate => {
                 let id = self.id();
                 tx.writes(row(table, id, false));
-                self.update(tx, kind, statement, id)
+                tx.execute_with(statement, 1, |values| values.int(id));
+                self.change(self.run.replaces(), Effects { added: 1, ..Effects::default() })
+            }
+            Kind::NonIndexUpdate => {
+                let (id, texts) = (self.id(), &mut self.texts);
+                tx.writes(row(table, id, false));
+                tx.execute_with(statement, 2, |values| {
+                    values.text(C, |text| texts::write(texts, text));
+                    values.int(id);
+                });
+                self.change(self.run.replaces(), Effects::default())
             }
             Kind::Delete => {
                 tx.writes(row(table, id, false));
@@ -199,16 +209,11 @@ impl OltpGenerator {
         }
     }
 
-    /// Returns the first and last id of a range.
-    fn ends(&mut self) -> [i32; 2] {
-        let first = self.ranges.pick(&mut self.rng);
-        [int_of(first), int_of(first + u64::from(self.run.range_size) - 1)]
-    }
-
     /// Appends a select of one range. A join takes the same range for both tables.
     fn range(&mut self, tx: &mut Transaction, kind: Kind, statement: usize) -> ExpectedReply {
         let range = u64::from(self.run.range_size);
-        let ends = self.ends();
+        let first = self.ranges.pick(&mut self.rng);
+        let ends = [int_of(first), int_of(first + range - 1)];
         let both = if kind == Kind::Join { 2 } else { 1 };
         tx.execute_with(statement, 2 * both, |values| {
             for _ in 0..both {
@@ -225,26 +230,6 @@ impl OltpGenerator {
             Kind::DistinctRange => self.by_id(1, range),
             _ => self.by_id(range, range),
         }
-    }
-
-    fn update(
-        &mut self,
-        tx: &mut Transaction,
-        kind: Kind,
-        statement: usize,
-        id: i32,
-    ) -> ExpectedReply {
-        let replaces = self.run.replaces();
-        if kind == Kind::IndexUpdate {
-            tx.execute_with(statement, 1, |values| values.int(id));
-            return self.change(replaces, Effects { added: 1, ..Effects::default() });
-        }
-        let texts = &mut self.texts;
-        tx.execute_with(statement, 2, |values| {
-            values.text(C, |text| texts::write(texts, text));
-            values.int(id);
-        });
-        self.change(replaces, Effects::default())
     }
 
     fn random_points(&mut self, tx: &mut Transaction, statement: usize) -> ExpectedReply {

@@ -19,7 +19,7 @@ use super::{
     Answers, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, Questions, SessionPlan,
     Stage, Statement, Work, Workload, fill, session_settings,
 };
-use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError, Protocol};
+use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan, PlanError};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use generator::OltpGenerator;
@@ -226,10 +226,8 @@ impl Workload for Oltp {
             name: format!("{NAME}, {}", self.run.test),
             operations: vec![self.run.test.as_str().into()],
             changes: vec![self.run.writes() > 0],
-            explain_by_name: plan.protocol == Protocol::Prepared,
             retried: retried.into_iter().collect(),
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number))
         }
     }
 

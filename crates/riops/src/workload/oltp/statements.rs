@@ -1,11 +1,10 @@
 //! The statements of the sysbench tests and their expected access paths.
 
-use std::fmt::Write as _;
-
 use super::{OltpDataset, OltpRun, bulk};
 use crate::plan::OltpTest;
 use crate::server::{Dialect, Feature};
 use crate::workload::access::{AccessPath, Index};
+use crate::workload::statements::{insert, parameters};
 use crate::workload::values::{BIGINT_OID, BPCHAR_OID, INT_OID};
 use crate::workload::{Statement, fill};
 
@@ -173,7 +172,7 @@ impl TableContext<'_> {
             Kind::InsertMany => ("insert_many", self.insert_many(&table)),
             Kind::InsertBulk => ("insert_bulk", bulk::insert(&table, self.run.batch_insert_count)),
             Kind::RandomPoints => {
-                let keys = parameters(1, self.run.random_points);
+                let keys = parameters(1, self.run.random_points as usize);
                 let sql = format!("select id, k, c, pad from {table} where k in ({keys})");
                 ("random_points", (sql, ints(self.run.random_points)))
             }
@@ -193,22 +192,10 @@ impl TableContext<'_> {
     }
 
     fn insert_many(&self, table: &str) -> (String, Vec<u32>) {
-        let columns: &[(&str, u32)] = if self.dataset.auto_inc {
-            &[("k", INT_OID), ("c", BPCHAR_OID), ("pad", BPCHAR_OID)]
-        } else {
-            &[("id", INT_OID), ("k", INT_OID), ("c", BPCHAR_OID), ("pad", BPCHAR_OID)]
-        };
-        let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
-        let width = u32::try_from(columns.len()).unwrap_or(0);
-        let mut sql = format!("insert into {table} ({}) values ", names.join(", "));
-        for row in 0..self.run.batch_insert_count {
-            let comma = if row > 0 { ", " } else { "" };
-            // Writing to a String cannot fail.
-            let _ = write!(sql, "{comma}({})", parameters(row * width + 1, width));
-        }
-        let types = columns.iter().map(|(_, oid)| *oid);
-        let rows = self.run.batch_insert_count as usize;
-        (sql, types.cycle().take(rows * columns.len()).collect())
+        let columns = [("id", INT_OID), ("k", INT_OID), ("c", BPCHAR_OID), ("pad", BPCHAR_OID)];
+        let generated = usize::from(self.dataset.auto_inc);
+        let columns = columns.get(generated..).unwrap_or_default();
+        insert(table, columns, self.run.batch_insert_count as usize)
     }
 
     /// Returns the expected access path; `None` if it is not known.
@@ -248,10 +235,4 @@ impl TableContext<'_> {
             Kind::Join => AccessPath::JoinByIndex([index, key(self.other())]),
         })
     }
-}
-
-/// Returns a list of parameters, such as `$7, $8, $9`.
-fn parameters(first: u32, count: u32) -> String {
-    let all: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
-    all.join(", ")
 }

@@ -228,23 +228,20 @@ pub(super) fn checks(
         },
         |checks| checks.concat(),
     );
-    let odd = |numbers: &[Numbers]| numbers.iter().map(|each| each.odd).sum::<i128>();
-    if dataset.bulk_insert {
-        checks.push(Check::exact("rows whose k is not their id".to_owned(), 0, odd(&found)));
-    } else if dataset.adopted {
+    let (odd, before) = (Numbers::total(&found).odd, Numbers::total(&before).odd);
+    checks.push(if dataset.adopted && !dataset.bulk_insert {
         // The texts of another program may be shorter, and updates write texts of the full length.
-        let most = odd(&before);
-        let bounds = Bounds::new(0, 0, most, 0);
-        let check =
-            Check::between("rows with texts of unexpected length".to_owned(), bounds, odd(&found));
-        checks.push(Check { expected: format!("0 to {most}"), unresolved: 0, ..check });
+        let name = "rows with texts of unexpected length".to_owned();
+        let check = Check::between(name, Bounds::new(0, 0, before, 0), odd);
+        Check { expected: format!("0 to {before}"), unresolved: 0, ..check }
     } else {
-        checks.push(Check::exact(
-            "rows whose texts are not 119 and 59 characters long".to_owned(),
-            0,
-            odd(&found),
-        ));
-    }
+        let name = if dataset.bulk_insert {
+            "rows whose k is not their id"
+        } else {
+            "rows whose texts are not 119 and 59 characters long"
+        };
+        Check::exact(name.to_owned(), 0, odd)
+    });
     checks
 }
 

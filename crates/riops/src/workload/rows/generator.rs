@@ -3,11 +3,12 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::plan::{RowsRun, UpdateShare};
+use super::Rows;
+use crate::plan::{Plan, UpdateShare};
 use crate::record::Effects;
 use crate::workload::Generator;
 use crate::workload::effects::TransactionEffects;
-use crate::workload::keys::RangePicker;
+use crate::workload::keys::{Purpose, RangePicker, stream};
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 
@@ -54,27 +55,24 @@ struct Operation {
 }
 
 impl RowsGenerator {
-    pub(super) fn new(
-        tables: Vec<TableStatements>,
-        run: &RowsRun,
-        read_ranges: RangePicker,
-        update_ranges: RangePicker,
-        rng: Xoshiro256PlusPlus,
-    ) -> Self {
-        let operation = |batch, ranges| {
-            let weight = match run.update_share {
+    pub(super) fn new(workload: &Rows, plan: &Plan, session: u32) -> Self {
+        let Rows { run, used, .. } = workload;
+        let operation = |batch| Operation {
+            batch,
+            weight: match run.update_share {
                 UpdateShare::Rows => batch,
                 UpdateShare::Transactions => 1,
-            };
-            Operation { batch, weight, ranges }
+            },
+            ranges: RangePicker::new(run.distribution, used.rows, batch, plan.seed),
         };
+        let tables = workload.tables_of(session).enumerate();
         Self {
-            tables,
-            update_percent: u64::from(run.update_percent),
+            tables: tables.map(|(position, table)| workload.positions(position, table)).collect(),
+            update_percent: run.update_percent.into(),
             index_only: run.index_only,
-            read: operation(run.batch, read_ranges),
-            update: operation(run.update_batch(), update_ranges),
-            rng,
+            read: operation(run.batch),
+            update: operation(run.update_batch()),
+            rng: stream(plan.seed, Purpose::Ranges, session.into()),
             done: 0,
             updated: 0,
         }

@@ -10,7 +10,6 @@ mod server_loop;
 
 use super::access::{Access, AccessPath, Index};
 use super::check::{Bounds, Integers, Ledger};
-use super::keys::{Purpose, RangePicker, stream};
 use super::tables::{Dataset, Footprint, Routines, Table, Zero};
 use super::transaction::with_literals;
 use super::unknown::Mark;
@@ -19,7 +18,7 @@ use super::{
     ALL_STATEMENTS, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL,
     SessionPlan, Stage, Statement, Work, Workload, fill, session_settings,
 };
-use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
+use crate::plan::{Layout, LoopSide, Plan, PlanError, RowsDataset, RowsRun};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use crate::units::BLOCK_BYTES;
@@ -137,26 +136,13 @@ impl Rows {
         let statements =
             tables.clone().flat_map(|table| self.statements(&table_name(table))).collect();
         let work = match self.run.loop_side {
-            LoopSide::Client => Work::Client(Box::new(self.generator(plan, number))),
+            LoopSide::Client => Work::Client(Box::new(RowsGenerator::new(self, plan, number))),
             LoopSide::Server => {
                 let (table, dataset, run) = (*tables.start(), &self.used, &self.run);
                 Work::Server(Box::new(RowsLoop::new(table, dataset, run, plan, number)))
             }
         };
         SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
-    }
-
-    fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
-        let picker =
-            |batch| RangePicker::new(self.run.distribution, self.used.rows, batch, plan.seed);
-        let tables = self.tables_of(number).enumerate();
-        RowsGenerator::new(
-            tables.map(|(position, table)| self.positions(position, table)).collect(),
-            &self.run,
-            picker(self.run.batch),
-            picker(self.run.update_batch()),
-            stream(plan.seed, Purpose::Ranges, u64::from(number)),
-        )
     }
 
     /// Returns the statements that make a table ready for index-only scans. Updates of earlier runs have cleared bits of the
@@ -373,9 +359,7 @@ impl Workload for Rows {
             read_samples: self.read_samples(),
             operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
-            explain_by_name: plan.protocol == Protocol::Prepared,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number))
         }
     }
 

@@ -11,7 +11,7 @@ use riops_script::{
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use super::noted::{Noted, text_of};
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
@@ -82,9 +82,10 @@ impl Client {
         (number, transactions): (u32, Option<u64>),
         (prepares_first, notes_executions): (bool, bool),
     ) -> Self {
+        let statements = program.all().count();
         let state = State {
             delta: program.names.find("delta"),
-            prepared: vec![Prepared::No; program.statements],
+            prepared: vec![Prepared::No; statements],
             saved: (random.clone(), variables.clone()),
             choice,
             random,
@@ -98,7 +99,7 @@ impl Client {
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
-            noted: notes_executions.then(|| Noted::new(program.statements)),
+            noted: notes_executions.then(|| Noted::new(statements)),
             shown: Shown::new(number),
         };
         Self { program, state }
@@ -118,7 +119,7 @@ impl State {
     }
 
     /// Ends the turn that was answered: its rows set variables.
-    fn end_turn(&mut self, script: &CompiledScript) -> Result<(), ScriptError> {
+    fn end_turn(&mut self, script: &CompiledScript) -> Result<()> {
         // Those of an open pipeline are not sent yet.
         if !self.in_pipeline {
             self.end_preparing(Prepared::Yes);
@@ -137,11 +138,7 @@ impl State {
         Some(&script.script.commands.get(self.at.checked_sub(1)?)?.action)
     }
 
-    fn evaluate(
-        &mut self,
-        program: &Program,
-        expression: &Expression,
-    ) -> Result<Value, ScriptError> {
+    fn evaluate(&mut self, program: &Program, expression: &Expression) -> Result<Value> {
         let (script, command) = (self.script, self.at);
         let (variables, random) = (&mut self.variables, &mut self.random);
         let mut debug = |value: Value| self.shown.debug((script, command), value);
@@ -155,7 +152,7 @@ impl State {
         program: &Program,
         slots: &[Slot],
         (command, sign): (&'static str, &str),
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let is_undefined = |slot: &&Slot| matches!(self.variables.get(**slot), Content::Undefined);
         slots.iter().find(is_undefined).map_or(Ok(()), |slot| {
             Err(ScriptError::Undefined(command, format!("{sign}{}", program.names.name(*slot))))
@@ -163,19 +160,14 @@ impl State {
     }
 
     /// Appends a statement to the current turn.
-    fn append(
-        &mut self,
-        tx: &mut Transaction,
-        protocol: Protocol,
-        (sql, encoded): (&Sql, &Encoded),
-    ) {
+    fn append(&mut self, tx: &mut Transaction, protocol: Protocol, encoded: &Encoded) {
         let variables = &self.variables;
         if let Some(noted) = &mut self.noted {
-            noted.note(protocol, (sql, encoded), variables);
+            noted.note(protocol, encoded, variables);
         }
         if protocol == Protocol::Simple {
             return tx.append(encoded.replies, |out| {
-                frontend::query(out, |out| sql.append_simple(variables, out))
+                frontend::query(out, |out| encoded.statement.append_simple(variables, out))
             });
         }
         let known = self.prepared.get(encoded.number).copied();
@@ -252,55 +244,50 @@ impl State {
         tx: &mut Transaction,
         (script, at, action): (&CompiledScript, usize, &Action),
         in_block: bool,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<Option<Turn>> {
         let command = script.first_command + at;
         self.reads_rows = false;
         match action {
-            Action::Sql(sql) => match script.encoded.get(at) {
-                Some(Some(encoded)) => {
-                    self.send(tx, (program, script, command), (sql, encoded), in_block)
+            Action::Sql(_) => {
+                if let Some(Some(encoded)) = script.encoded.get(at) {
+                    return self.send(tx, (program, script, command), encoded, in_block);
                 }
-                _ => Ok(None),
-            },
+            }
             Action::Set(slot, expression) => {
                 let value = self.evaluate(program, expression)?;
                 self.variables.set(*slot, value);
-                Ok(None)
             }
             Action::Sleep(operand, unit) => {
                 self.begin_wait(tx, command);
-                self.sleep(program, *operand, *unit).map(Some)
+                return self.sleep(program, *operand, *unit).map(Some);
             }
             Action::Shell(words) | Action::SetShell(_, words) => {
                 self.begin_wait(tx, command);
                 let wants_output = matches!(action, Action::SetShell(..));
                 let text = self.shell_command(program, words)?;
-                Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))))
+                return Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))));
             }
             Action::StartPipeline if self.in_pipeline => {
-                Err(ScriptError::State("the session is already in pipeline mode"))
+                return Err(ScriptError::State("the session is already in pipeline mode"));
             }
             Action::StartPipeline => {
                 self.in_pipeline = true;
                 // Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
                 tx.begin_turn(command, true);
-                Ok(None)
             }
             Action::SyncPipeline | Action::EndPipeline if !self.in_pipeline => {
-                Err(ScriptError::State("the session is not in pipeline mode"))
+                return Err(ScriptError::State("the session is not in pipeline mode"));
             }
-            Action::SyncPipeline => {
-                tx.end_batch();
-                Ok(None)
-            }
+            Action::SyncPipeline => tx.end_batch(),
             Action::EndPipeline => {
                 self.in_pipeline = false;
                 tx.set_command(command);
                 tx.end_batch();
-                Ok(Some(Turn::Send))
+                return Ok(Some(Turn::Send));
             }
-            branch => self.branch(program, script, branch),
+            branch => self.branch(program, script, branch)?,
         }
+        Ok(None)
     }
 
     /// Begins a turn that sends nothing, unless a pipeline is open: its statements are sent later.
@@ -317,19 +304,19 @@ impl State {
         &mut self,
         tx: &mut Transaction,
         (program, script, command): (&Program, &CompiledScript, usize),
-        (sql, encoded): (&Sql, &Encoded),
+        encoded: &Encoded,
         in_block: bool,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<Option<Turn>> {
         // pgbench sends NULL.
         if program.protocol != Protocol::Simple && !program.is_as_pgbench {
             self.require(program, &encoded.parameters, ("", ""))?;
         }
         if self.in_pipeline {
-            let text = match sql.rows {
+            let text = match encoded.statement.rows {
                 Rows::Each(_) => "\\aset is not allowed in pipeline mode",
                 Rows::Last(_) => "\\gset is not allowed in pipeline mode",
                 Rows::Discard => {
-                    self.append(tx, program.protocol, (sql, encoded));
+                    self.append(tx, program.protocol, encoded);
                     return Ok(None);
                 }
             };
@@ -337,9 +324,9 @@ impl State {
         }
         let may_commit = if in_block { encoded.ends_block } else { encoded.changes };
         tx.begin_turn(command, may_commit && script.changes);
-        self.append(tx, program.protocol, (sql, encoded));
+        self.append(tx, program.protocol, encoded);
         tx.end_batch();
-        self.reads_rows = sql.rows != Rows::Discard;
+        self.reads_rows = encoded.statement.rows != Rows::Discard;
         if self.reads_rows {
             self.received.begin();
         }
@@ -355,32 +342,30 @@ impl State {
         program: &Program,
         script: &CompiledScript,
         action: &Action,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<()> {
         let (mut condition, mut otherwise) = match action {
             Action::If { condition, otherwise } => (condition, *otherwise),
             // The branch before it has ended.
             Action::ElseIf { end, .. } | Action::Else { end } => {
                 self.at = *end;
-                return Ok(None);
+                return Ok(());
             }
-            _ => return Ok(None),
+            _ => return Ok(()),
         };
-        loop {
-            if self.evaluate(program, condition)?.is_true() {
-                return Ok(None);
-            }
+        while !self.evaluate(program, condition)?.is_true() {
             self.at = otherwise;
             match script.script.commands.get(otherwise).map(|command| &command.action) {
                 Some(Action::ElseIf { condition: next, otherwise: after, .. }) => {
                     self.at = otherwise + 1;
                     (condition, otherwise) = (next, *after);
                 }
-                _ => return Ok(None),
+                _ => break,
             }
         }
+        Ok(())
     }
 
-    fn sleep(&self, program: &Program, operand: Operand, unit: Unit) -> Result<Turn, ScriptError> {
+    fn sleep(&self, program: &Program, operand: Operand, unit: Unit) -> Result<Turn> {
         let amount = match operand {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
@@ -396,7 +381,7 @@ impl State {
         Ok(Turn::Sleep(time))
     }
 
-    fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String, ScriptError> {
+    fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String> {
         let text = |word: &Word| match word {
             Word::Text(word) => Ok(word.clone()),
             Word::Variable(slot) => {
@@ -414,11 +399,7 @@ impl State {
     }
 
     /// Uses the output of a command of the shell.
-    fn end_command(
-        &mut self,
-        script: &CompiledScript,
-        output: &ShellOutput,
-    ) -> Result<(), ScriptError> {
+    fn end_command(&mut self, script: &CompiledScript, output: &ShellOutput) -> Result<()> {
         match (output, self.last_action(script)) {
             (Err(error), _) => Err(ScriptError::Shell(error.clone())),
             (Ok(text), Some(Action::SetShell(..))) if text.trim().is_empty() => {

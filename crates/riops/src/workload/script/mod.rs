@@ -16,6 +16,7 @@ use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
 use super::check::{Integers, Ledger};
+use super::keys::GOLDEN_GAMMA;
 use super::tables::Dataset;
 use super::{
     Answers, Build, BuildFor, Describe, Maintenance, Questions, SessionPlan, Stage, Work, Workload,
@@ -35,9 +36,6 @@ pub use table::ACCOUNTS_EACH;
 pub const NAME: &str = "script";
 
 const FOUND: &str = include_str!("../../../sql/script/found.sql");
-
-/// Sessions with the same number on their worker draw from streams that differ by this seed.
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the query for the tables of pgbench in a schema: how many have its columns, how many were created by riops, the
 /// fill factor, number and kind of partitions of the accounts, whether any is unlogged, the number of foreign keys of the
@@ -60,8 +58,6 @@ struct ScriptWorkload {
     dataset: Option<ScriptDataset>,
     /// The scale, if a script uses it.
     scale: Option<i64>,
-    /// Whether the scale is still to be read from the tables.
-    wants_scale: bool,
 }
 
 impl ScriptWorkload {
@@ -72,10 +68,7 @@ impl ScriptWorkload {
     ) -> Result<Self, PlanError> {
         let program = Program::new(run, protocol)?;
         let scale = dataset.as_ref().and_then(|dataset| i64::try_from(dataset.scale).ok());
-        let wants_scale =
-            program.uses_scale && scale.is_none() && !run.define.contains_key("scale");
-        let run = run.clone();
-        Ok(Self { run, program, dataset, scale, wants_scale })
+        Ok(Self { run: run.clone(), program, dataset, scale })
     }
 
     /// The schema of the tables.
@@ -129,12 +122,8 @@ impl ScriptWorkload {
 
 impl Build for ScriptRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let dataset: Option<&ScriptDataset> = match found.dataset {
-            Some(_) => Some(found.dataset()?),
-            None => None,
-        };
-        let workload = ScriptWorkload::new(self, dataset.cloned(), found.protocol)?;
-        Ok(Box::new(workload))
+        let dataset: Option<&ScriptDataset> = found.dataset.map(|_| found.dataset()).transpose()?;
+        Ok(Box::new(ScriptWorkload::new(self, dataset.cloned(), found.protocol)?))
     }
 }
 
@@ -166,9 +155,11 @@ impl Workload for ScriptWorkload {
     }
 
     fn questions(&self) -> Questions {
-        let scale = self.wants_scale.then(|| scale_sql(self.schema()));
+        let is_given = self.scale.is_some() || self.run.define.contains_key("scale");
+        let wants_scale = self.program.uses_scale && !is_given;
+        let scale = wants_scale.then(|| scale_sql(self.schema()));
         let statements = match self.program.protocol {
-            Protocol::Prepared => self.program.all().map(Encoded::statement).collect(),
+            Protocol::Prepared => self.program.all().map(Encoded::prepared).collect(),
             _ => Vec::new(),
         };
         Questions { integers: scale.into_iter().collect(), settings: self.settings(), statements }
@@ -213,6 +204,7 @@ impl Workload for ScriptWorkload {
             (0..plan.workers).map(|_| [base.bits(), base.bits(), base.bits()]).collect();
         let choice = |session: u32| {
             let (worker, round) = (session % plan.workers.max(1), session / plan.workers.max(1));
+            // Sessions with the same number on their worker draw from streams whose seeds differ by this number.
             let [seed, ..] = seeds.get(worker as usize).copied().unwrap_or_default();
             Random::new(seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(round.into())))
         };
@@ -231,7 +223,7 @@ impl Workload for ScriptWorkload {
             let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
                 settings: self.settings(),
-                statements: program.all().filter(is_needed).map(Encoded::statement).collect(),
+                statements: program.all().filter(is_needed).map(Encoded::prepared).collect(),
                 watched: 0..0,
                 work: Work::Client(Box::new(client)),
             }

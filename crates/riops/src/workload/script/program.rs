@@ -22,8 +22,6 @@ pub(super) struct Program {
     /// Upper bounds of the numbers that choose each script, in ascending order.
     pub(super) bounds: Vec<u64>,
     pub(super) protocol: Protocol,
-    /// Number of statements of all scripts.
-    pub(super) statements: usize,
     /// Whether a script uses the variable `scale`.
     pub(super) uses_scale: bool,
     /// Whether undefined variables and operands of the wrong type are treated as by pgbench.
@@ -55,6 +53,7 @@ pub(super) struct Encoded {
     pub(super) number: usize,
     /// Name of the prepared statement, which messages show: its command, and of several scripts also its script.
     pub(super) name: String,
+    pub(super) statement: Sql,
     /// Its text with parameters.
     pub(super) sql: String,
     pub(super) parameters: Vec<Slot>,
@@ -173,6 +172,7 @@ impl Encoded {
         Self {
             number,
             execution: Execution::with_texts(wire_name, parameters.len(), is_described),
+            statement: sql.clone(),
             sql: sql.with_parameters(parameters.iter().copied()),
             parameters: parameters.iter().map(|reference| reference.slot).collect(),
             replies: if protocol == Protocol::Simple { ANY_STATEMENTS } else { 1 },
@@ -186,7 +186,7 @@ impl Encoded {
     }
 
     /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
-    pub(super) fn statement(&self) -> Statement {
+    pub(super) fn prepared(&self) -> Statement {
         Statement::new(&self.name, self.sql.clone(), [])
     }
 }
@@ -237,7 +237,6 @@ impl Program {
             names,
             bounds: run.scripts.iter().map(bound_of).collect(),
             protocol,
-            statements,
             uses_scale,
             is_as_pgbench: run.report.allows_no_success,
             is_verbose: run.report.verbose_errors,
