@@ -91,7 +91,7 @@ impl Registry<'_> {
     /// ended within the timeout, or if sessions are not known by their names. `run` is the id of this run.
     fn await_end_of_unreported(&mut self, dataset: &str, run: &str) -> Result<bool> {
         // A pooler may hide the names.
-        let name = self.connection().query_value("select current_setting('application_name')")?;
+        let name = self.connection.query_value("select current_setting('application_name')")?;
         if !name.is_some_and(|name| name.ends_with(run)) {
             return Ok(false);
         }
@@ -107,7 +107,7 @@ impl Registry<'_> {
 
     fn has_sessions_of_unreported(&mut self, dataset: &str) -> Result<bool> {
         // The name of a session ends with the id of its run. Idle connections of a pooler keep the name of the last one.
-        let sessions = self.connection().query_with(
+        let sessions = self.connection.query_with(
             "select 1 from pg_stat_activity as session, riops.run as run
               where run.dataset = $1 and (run.ended_at is null or run.rows_unknown >= $2::bigint)
                 and session.application_name like '%/' || run.id

@@ -42,10 +42,8 @@ impl Registry<'_> {
             examine(self.connection, workload)?;
         let fresh = FreshCondition { order_correlation, neighbors_share, bytes };
         let json = serde_json::to_string(&fresh).unwrap_or_default();
-        self.connection.query_with(
-            "update riops.dataset set fresh = $2 where id = $1",
-            &[Some(id), Some(&json)],
-        )?;
+        let sql = "update riops.dataset set fresh = $2 where id = $1";
+        self.connection.query_with(sql, &[Some(id), Some(&json)])?;
         Ok(())
     }
 

@@ -72,10 +72,8 @@ impl Registry<'_> {
             Ok(()) | Err(DatasetError::Connection(ConnectionError::Server(_))) => {}
             Err(error) => return Err(error),
         }
-        self.connection().query_with(
-            "insert into riops.run (id, dataset) values ($1, $2)",
-            &[Some(run), Some(dataset)],
-        )?;
+        let sql = "insert into riops.run (id, dataset) values ($1, $2)";
+        self.connection.query_with(sql, &[Some(run), Some(dataset)])?;
         Ok(())
     }
 
@@ -84,7 +82,7 @@ impl Registry<'_> {
         for (table, column) in LATER_COLUMNS {
             if !self.has_column(table, column)? {
                 let sql = format!("alter table {table} add column if not exists {column} text");
-                change(self.connection(), &sql)?;
+                change(self.connection, &sql)?;
             }
         }
         Ok(())
@@ -93,7 +91,7 @@ impl Registry<'_> {
     fn has_column(&mut self, table: &str, column: &str) -> Result<bool> {
         let sql = "select 1 from pg_attribute
                     where attrelid = $1::text::regclass and attname = $2 and not attisdropped";
-        Ok(!self.connection().query_with(sql, &[Some(table), Some(column)])?.is_empty())
+        Ok(!self.connection.query_with(sql, &[Some(table), Some(column)])?.is_empty())
     }
 
     /// Enters the changes of a run and closes its entry.
@@ -111,11 +109,11 @@ impl Registry<'_> {
             let is_needed = !totals.iter().all(Effects::is_none) || column == "changes";
             if is_needed && self.has_column("riops.run", column)? {
                 let sql = format!("update riops.run set {column} = $2 where id = $1");
-                self.connection().query_with(&sql, &[Some(run), Some(&json)])?;
+                self.connection.query_with(&sql, &[Some(run), Some(&json)])?;
             }
         }
         // Last, because this closes the entry.
-        self.connection().query_with(
+        self.connection.query_with(
             "update riops.run set ended_at = now(), rows_changed = $2::bigint, rows_unknown = $3::bigint where id = $1",
             &[Some(run), Some(&changes.rows.to_string()), Some(&changes.rows_unknown.to_string())],
         )?;
@@ -128,7 +126,7 @@ impl Registry<'_> {
     /// [`DatasetError`] if a statement fails.
     pub fn forget_runs_on(&mut self, dataset: &str) -> Result<()> {
         let sql = "delete from riops.run where dataset = $1";
-        self.connection().query_with(sql, &[Some(dataset)])?;
+        self.connection.query_with(sql, &[Some(dataset)])?;
         Ok(())
     }
 
@@ -137,11 +135,9 @@ impl Registry<'_> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>> {
-        let rows = self.connection().query_with(
-            "select id from riops.run where dataset = $1 and ended_at is null",
-            &[Some(dataset)],
-        )?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        let sql = "select id from riops.run where dataset = $1 and ended_at is null";
+        let rows = self.connection.query_with(sql, &[Some(dataset)])?;
+        Ok(rows.into_iter().flatten().flatten().collect())
     }
 
     /// Returns whether no other run may have changed the dataset since this run began.
@@ -149,7 +145,7 @@ impl Registry<'_> {
     /// # Errors
     /// [`DatasetError`] if a statement fails.
     pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool> {
-        let others = self.connection().query_with(
+        let others = self.connection.query_with(
             "select 1 from riops.run as other
               where dataset = $1 and id <> $2
                 and (ended_at is null
@@ -165,7 +161,7 @@ impl Registry<'_> {
     /// [`DatasetError`] if a statement fails or an entry is invalid.
     pub fn history(&mut self, dataset: &str) -> Result<Ledger> {
         // Registries of older versions of riops lack columns.
-        let rows = self.connection().query_with(
+        let rows = self.connection.query_with(
             "select coalesce(rows_changed, 0), coalesce(rows_unknown, 0), ended_at is null,
                     to_jsonb(run) ->> 'changes', to_jsonb(run) ->> 'effects'
                from riops.run as run where dataset = $1",

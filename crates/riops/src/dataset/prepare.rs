@@ -100,13 +100,11 @@ pub fn same_parameters(name: &'static str, entry: &Entry, wanted: &Parameters) -
         Ok(dataset) => dataset.parameters(),
         Err(_) => entry.parameters.clone(),
     };
-    match difference(&found, wanted) {
-        None => Ok(()),
-        Some((option, found, wanted)) => {
-            let advice = String::new();
-            Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
-        }
-    }
+    let Some((option, found, wanted)) = difference(&found, wanted) else {
+        return Ok(());
+    };
+    let advice = String::new();
+    Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
 }
 
 /// Checks that the server has the features of all options in use.

@@ -8,8 +8,8 @@ use crate::plan::{DatasetPlan, Distribution, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
 use crate::units::count;
 use crate::units::format::number_of;
-use crate::workload;
-use crate::workload::oltp::{NAME, found_sql, last_contiguous_id_sql};
+use crate::workload::oltp::{FOUND, NAME, WHOLE_UNTIL};
+use crate::workload::{self, fill};
 
 /// The properties of an existing sysbench table.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
@@ -98,7 +98,7 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
 
 /// Returns the sysbench tables in a schema that riops did not create, by number.
 fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>> {
-    let rows = registry.connection().query(&found_sql(schema))?;
+    let rows = registry.connection().query(&fill(FOUND, &[("schema", schema)]))?;
     let mut tables: Vec<Found> = rows
         .into_iter()
         .filter_map(|row| {
@@ -203,7 +203,8 @@ fn rows_of_each(
         let sql = format!("select count({ids}) from {table} where id between 1 and {size}");
         let rows = registry.connection().query_value(&sql)?;
         if size == 0 || rows.as_deref() != Some(size.to_string().as_str()) {
-            let gapless = registry.connection().query_value(&last_contiguous_id_sql(&table))?;
+            let sql = fill(WHOLE_UNTIL, &[("table", &table)]);
+            let gapless = registry.connection().query_value(&sql)?;
             let gapless = gapless.unwrap_or_else(|| "0".to_owned());
             return refuse(format!(
                 "table \"{table}\" has {} of the ids 1 to {size}, without gaps up to {gapless}: use --table-size {gapless}, or prepare the table again",

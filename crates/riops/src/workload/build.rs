@@ -18,25 +18,13 @@ pub struct BuildFor<'a> {
     pub protocol: Protocol,
 }
 
-impl<'a> BuildFor<'a> {
-    /// Returns the dataset as the type that the workload requires.
-    ///
-    /// # Errors
-    /// Returns [`PlanError`] if the dataset is missing or of another type.
-    pub fn dataset<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
-        typed(self.dataset)
-    }
-
-    /// Returns the part of the dataset that the run uses, as the type that the workload requires.
-    ///
-    /// # Errors
-    /// Returns [`PlanError`] if the dataset is missing or of another type.
-    pub fn used<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
-        typed(self.used)
-    }
-}
-
-fn typed<T: Member<DatasetPlan>>(dataset: Option<&DatasetPlan>) -> Result<&T, PlanError> {
+/// Returns a dataset as the type that the workload requires.
+///
+/// # Errors
+/// Returns [`PlanError`] if the dataset is missing or of another type.
+pub(super) fn typed<T: Member<DatasetPlan>>(
+    dataset: Option<&DatasetPlan>,
+) -> Result<&T, PlanError> {
     dataset
         .and_then(DatasetPlan::get)
         .ok_or_else(|| PlanError("the dataset belongs to another workload".to_owned()))

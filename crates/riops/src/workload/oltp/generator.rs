@@ -3,10 +3,10 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::statements::{self, Kind};
+use super::bulk;
+use super::statements::{self, Kind, Oltp};
 use super::texts::{self, C, PAD};
-use super::{Oltp, OltpRun, bulk};
-use crate::plan::{OltpTest, Plan};
+use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::Effects;
 use crate::workload::Generator;
 use crate::workload::effects::TransactionEffects;

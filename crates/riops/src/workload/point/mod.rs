@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::access::{Access, AccessPath};
+use super::build::typed;
 use super::check::{Integers, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
 use super::load::{COLUMNS, LoadTable, ROW_SIZE, TEXTS, rows_in_tag};
@@ -113,9 +114,9 @@ fn note_length(dataset: &mut LoadDataset, run: &PointRun) -> bool {
 
 impl Build for PointRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let mut dataset = found.dataset::<LoadDataset>()?.clone();
+        let mut dataset = typed::<LoadDataset>(found.dataset)?.clone();
         note_length(&mut dataset, self);
-        let rows_used = found.used::<LoadDataset>()?.rows;
+        let rows_used = typed::<LoadDataset>(found.used)?.rows;
         let workload = PointAccess::new(dataset, self.clone()).on(found.dialect);
         Ok(Box::new(PointAccess { rows_used, ..workload }))
     }

@@ -1,10 +1,11 @@
 //! Generates the transactions of one session: the table, read or update, and the range.
 
+use std::ops::RangeInclusive;
+
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::Rows;
-use crate::plan::{Plan, UpdateShare};
+use crate::plan::{Plan, RowsDataset, RowsRun, UpdateShare};
 use crate::record::Effects;
 use crate::workload::Generator;
 use crate::workload::effects::TransactionEffects;
@@ -55,19 +56,30 @@ struct Operation {
 }
 
 impl RowsGenerator {
-    pub(super) fn new(workload: &Rows, plan: &Plan, session: u32) -> Self {
-        let Rows { run, used, .. } = workload;
+    /// Creates the generator of a session that uses these tables of the dataset.
+    pub(super) fn new(
+        run: &RowsRun,
+        dataset: &RowsDataset,
+        tables: RangeInclusive<u32>,
+        plan: &Plan,
+        session: u32,
+    ) -> Self {
         let operation = |batch| Operation {
             batch,
             weight: match run.update_share {
                 UpdateShare::Rows => batch,
                 UpdateShare::Transactions => 1,
             },
-            ranges: RangePicker::new(run.distribution, used.rows, batch, plan.seed),
+            ranges: RangePicker::new(run.distribution, dataset.rows, batch, plan.seed),
         };
-        let tables = workload.tables_of(session).enumerate();
+        // The statements of each table follow each other, the read first.
+        let each = usize::from(run.reads()) + usize::from(run.updates());
+        let table = |(position, number): (usize, u32)| {
+            let read = each * position;
+            TableStatements { number, read, update: read + usize::from(run.reads()) }
+        };
         Self {
-            tables: tables.map(|(position, table)| workload.positions(position, table)).collect(),
+            tables: tables.enumerate().map(table).collect(),
             update_percent: run.update_percent.into(),
             index_only: run.index_only,
             read: operation(run.batch),

@@ -9,6 +9,7 @@ mod load;
 mod server_loop;
 
 use super::access::{Access, AccessPath, Index};
+use super::build::typed;
 use super::check::{Bounds, Integers, Ledger};
 use super::tables::{Dataset, Footprint, Routines, Table, Zero};
 use super::transaction::with_literals;
@@ -22,7 +23,7 @@ use crate::plan::{Layout, LoopSide, Plan, PlanError, RowsDataset, RowsRun};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use crate::units::BLOCK_BYTES;
-use generator::{RowsGenerator, TableStatements};
+use generator::RowsGenerator;
 use load::table_name;
 use server_loop::RowsLoop;
 
@@ -113,16 +114,6 @@ impl Rows {
             .collect()
     }
 
-    /// Returns the positions of the statements of a table in the list of all statements. `number` is the
-    /// number of the table in the dataset.
-    fn positions(&self, position: usize, number: u32) -> TableStatements {
-        if self.run.reads() && self.run.updates() {
-            TableStatements { number, read: 2 * position, update: 2 * position + 1 }
-        } else {
-            TableStatements { number, read: position, update: position }
-        }
-    }
-
     /// Returns the numbers of the tables that a session uses.
     fn tables_of(&self, session: u32) -> std::ops::RangeInclusive<u32> {
         // A loop in the server uses one table.
@@ -135,11 +126,13 @@ impl Rows {
         let tables = self.tables_of(number);
         let statements =
             tables.clone().flat_map(|table| self.statements(&table_name(table))).collect();
-        let work = match self.run.loop_side {
-            LoopSide::Client => Work::Client(Box::new(RowsGenerator::new(self, plan, number))),
+        let (dataset, run) = (&self.used, &self.run);
+        let work = match run.loop_side {
+            LoopSide::Client => {
+                Work::Client(Box::new(RowsGenerator::new(run, dataset, tables, plan, number)))
+            }
             LoopSide::Server => {
-                let (table, dataset, run) = (*tables.start(), &self.used, &self.run);
-                Work::Server(Box::new(RowsLoop::new(table, dataset, run, plan, number)))
+                Work::Server(Box::new(RowsLoop::new(*tables.start(), dataset, run, plan, number)))
             }
         };
         SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
@@ -256,7 +249,8 @@ fn split_at_keys(rows: u64, tablets: u32) -> String {
 
 impl Build for RowsRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let (dataset, used): (&RowsDataset, &RowsDataset) = (found.dataset()?, found.used()?);
+        let (dataset, used): (&RowsDataset, &RowsDataset) =
+            (typed(found.dataset)?, typed(found.used)?);
         self.validate_for(used)?;
         let workload = Rows::new(dataset.clone(), self.clone()).on(found.dialect);
         Ok(Box::new(Rows { used: self.part_of(used), ..workload }))

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
+use super::build::typed;
 use super::check::{Integers, Ledger};
 use super::keys::GOLDEN_GAMMA;
 use super::tables::Dataset;
@@ -122,7 +123,8 @@ impl ScriptWorkload {
 
 impl Build for ScriptRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let dataset: Option<&ScriptDataset> = found.dataset.map(|_| found.dataset()).transpose()?;
+        let dataset = found.dataset.map(|dataset| typed::<ScriptDataset>(Some(dataset)));
+        let dataset = dataset.transpose()?;
         Ok(Box::new(ScriptWorkload::new(self, dataset.cloned(), found.protocol)?))
     }
 }
