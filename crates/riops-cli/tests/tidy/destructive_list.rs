@@ -30,6 +30,11 @@ pub(crate) const LIST: &[Place] = &[
         "rows of the registry, whose table has the comment of riops and a trusted owner",
     ),
     (
+        "crates/riops/src/dataset/catalog.rs",
+        &[("drop routine", 1), ("drop view", 1)],
+        "routines with the comment of riops; temporary views of its name and columns on a table of the dataset",
+    ),
+    (
         "crates/riops/src/dataset/database.rs",
         &[("drop database", 4)],
         "databases with the comment of riops; the last one was created by this process just before",
@@ -43,11 +48,6 @@ pub(crate) const LIST: &[Place] = &[
         "crates/riops/src/dataset/ledger.rs",
         &[("delete from", 1)],
         "the row of this run in the registry",
-    ),
-    (
-        "crates/riops/src/dataset/leftovers.rs",
-        &[("drop routine", 1), ("drop view", 1)],
-        "routines with the comment of riops; temporary views of its name and columns on a table of the dataset",
     ),
     (
         "crates/riops/src/dataset/prepare.rs",

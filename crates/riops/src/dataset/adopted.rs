@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::error::DatasetError;
+use super::error::Result;
+use super::ledger::verify;
 use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait};
 use super::registry::{Entry, Registry, forget, register, set_complete};
-use super::verify::verify;
 use crate::workload::Workload;
 use crate::workload::check::ROWS_UNBOUNDED;
 
@@ -16,13 +16,9 @@ impl Registry<'_> {
     /// Registers existing tables as a complete dataset. Replaces the entry of the workload.
     ///
     /// # Errors
-    /// [`DatasetError`] if a statement fails.
-    pub fn adopt(
-        &mut self,
-        parameters: &Value,
-        baseline: &[Vec<i128>],
-    ) -> Result<(), DatasetError> {
-        let workload = self.workload();
+    /// [`DatasetError`](super::DatasetError) if a statement fails.
+    pub fn adopt(&mut self, parameters: &Value, baseline: &[Vec<i128>]) -> Result<()> {
+        let workload = self.workload;
         let id = uuid::Uuid::now_v7().to_string();
         let parameters = parameters.to_string();
         self.in_transaction(|connection| {
@@ -36,28 +32,23 @@ impl Registry<'_> {
     /// no longer be verified. Returns false if another session is using the dataset.
     ///
     /// # Errors
-    /// [`DatasetError`] if a statement fails.
-    pub fn reset_baseline(
-        &mut self,
-        entry: &mut Entry,
-        queries: &[String],
-    ) -> Result<bool, DatasetError> {
-        let reset = self.alone(|registry| registry.replace_baseline(entry, queries))?;
-        Ok(reset.is_some())
+    /// [`DatasetError`](super::DatasetError) if a statement fails.
+    pub fn reset_baseline(&mut self, entry: &mut Entry, queries: &[String]) -> Result<bool> {
+        Ok(self.alone(|registry| registry.replace_baseline(entry, queries))?.is_some())
     }
 
     /// Does the same for a dataset on which a run did not report all its changes, if the contents do not contradict what
     /// is known about them. `notice` receives a text before the tables are read.
     ///
     /// # Errors
-    /// [`DatasetError`] if a statement fails.
+    /// [`DatasetError`](super::DatasetError) if a statement fails.
     pub fn reset_unreported(
         &mut self,
         entry: &mut Entry,
         workload: &dyn Workload,
         run: &str,
         notice: OnWait<'_>,
-    ) -> Result<Unreported, DatasetError> {
+    ) -> Result<Unreported> {
         let reset = self.alone(|registry| {
             if !registry.await_end_of_unreported(&entry.id, run)? {
                 return Ok(Unreported::InUse);
@@ -74,10 +65,7 @@ impl Registry<'_> {
     }
 
     /// Does `work` under the exclusive lock. Returns `None` if another session is using the dataset.
-    fn alone<T>(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, DatasetError>,
-    ) -> Result<Option<T>, DatasetError> {
+    fn alone<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
         if !self.try_lock(true)? {
             return Ok(None);
         }
@@ -87,13 +75,9 @@ impl Registry<'_> {
         Ok(Some(done))
     }
 
-    fn replace_baseline(
-        &mut self,
-        entry: &mut Entry,
-        queries: &[String],
-    ) -> Result<(), DatasetError> {
+    fn replace_baseline(&mut self, entry: &mut Entry, queries: &[String]) -> Result<()> {
         let baseline = self.contents(queries)?;
-        let (workload, id) = (self.workload(), entry.id.clone());
+        let (workload, id) = (self.workload, entry.id.clone());
         self.in_transaction(|connection| {
             connection.query_with("delete from riops.run where dataset = $1", &[Some(&id)])?;
             set_complete(connection, workload, &id, &baseline).map(drop)
@@ -105,9 +89,9 @@ impl Registry<'_> {
     /// Waits until the server has ended the sessions of runs that did not report all their changes: such a run holds no
     /// lock, but its last statements, or its loops in the server, may still change rows. Returns false if they have not
     /// ended within the timeout, or if sessions are not known by their names. `run` is the id of this run.
-    fn await_end_of_unreported(&mut self, dataset: &str, run: &str) -> Result<bool, DatasetError> {
+    fn await_end_of_unreported(&mut self, dataset: &str, run: &str) -> Result<bool> {
         // A pooler may hide the names.
-        let name = self.connection().query_value("select current_setting('application_name')")?;
+        let name = self.connection.query_value("select current_setting('application_name')")?;
         if !name.is_some_and(|name| name.ends_with(run)) {
             return Ok(false);
         }
@@ -121,9 +105,9 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    fn has_sessions_of_unreported(&mut self, dataset: &str) -> Result<bool, DatasetError> {
+    fn has_sessions_of_unreported(&mut self, dataset: &str) -> Result<bool> {
         // The name of a session ends with the id of its run. Idle connections of a pooler keep the name of the last one.
-        let sessions = self.connection().query_with(
+        let sessions = self.connection.query_with(
             "select 1 from pg_stat_activity as session, riops.run as run
               where run.dataset = $1 and (run.ended_at is null or run.rows_unknown >= $2::bigint)
                 and session.application_name like '%/' || run.id

@@ -3,10 +3,14 @@
 //! PostgreSQL executes several of them in one transaction. On YugabyteDB each commits separately, also within a
 //! transaction, and increments the version of the catalog of the whole cluster: concurrent changes fail, and so do
 //! transactions that began before.
+//!
+//! Only routines with the comment of riops are dropped or, by name, those that the caller has recognized.
 
 use std::time::Duration;
 
+use super::error::Result;
 use crate::server::{Connection, ConnectionError, Feature};
+use crate::workload::tables::ROUTINE_MARK;
 
 /// Maximum number of attempts of a statement on YugabyteDB.
 const ATTEMPTS_MAX: u32 = 10;
@@ -29,6 +33,56 @@ pub(super) fn change(connection: &mut Connection, sql: &str) -> Result<(), Conne
         }
     }
     connection.execute(sql)
+}
+
+/// Turns an error reported by the server, such as a missing privilege or a timeout, into `None`.
+pub(super) fn unless_refused<T>(
+    result: Result<T, ConnectionError>,
+) -> Result<Option<T>, ConnectionError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(ConnectionError::Server(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Drops the temporary views on a table that server-side loops left when their server was killed. They would
+/// prevent the table from being dropped.
+pub(super) fn drop_leftover_views(connection: &mut Connection, table: &str) -> Result<()> {
+    let sql = "select distinct format('%I.%I', n.nspname, v.relname)
+                 from pg_depend d join pg_rewrite r on r.oid = d.objid
+                   join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
+                   join pg_class t on t.oid = d.refobjid
+                where t.oid = to_regclass($1) and v.relkind = 'v'
+                  and v.relname = 'ybio_rows' and n.nspname like 'pg_temp%'
+                  and (select string_agg(attname, ' ' order by attnum) from pg_attribute
+                        where attrelid = v.oid and attnum > 0) = 'mykey scratch'";
+    for view in connection.query_with(sql, &[Some(table)])?.into_iter().flatten().flatten() {
+        change(connection, &format!("drop view {view}"))?;
+    }
+    Ok(())
+}
+
+/// Drops the routines with these names that riops created, or all of them if no names are given.
+pub(super) fn drop_routines(connection: &mut Connection, names: &[&str]) -> Result<()> {
+    let sql =
+        "select p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+                where n.nspname = 'riops'";
+    let marked = format!("obj_description(p.oid, 'pg_proc') like '{ROUTINE_MARK}%'");
+    let is_named = format!("p.proname in ('{}')", names.join("', '"));
+    let condition = match (names.is_empty(), connection.dialect().has(Feature::TransactionalDdl)) {
+        (true, _) => marked,
+        (false, true) => format!("{marked} and {is_named}"),
+        // An interrupted installation leaves them without a comment.
+        (false, false) => {
+            format!("({marked} or obj_description(p.oid, 'pg_proc') is null) and {is_named}")
+        }
+    };
+    let sql = format!("{sql} and {condition}");
+    for routine in connection.query(&sql)?.into_iter().flatten().flatten() {
+        change(connection, &format!("drop routine {routine}"))?;
+    }
+    Ok(())
 }
 
 /// Returns the statements of a text in which each ends with a semicolon at the end of a line. The bodies of routines
@@ -57,18 +111,11 @@ pub(super) fn statements(text: &str) -> Vec<String> {
 
 /// Returns the number of tags such as `$body$` in a line. `$1` is a parameter.
 fn tags(line: &str) -> usize {
-    let is_tag =
-        |text: &str| text.chars().all(|c| c.is_alphabetic() || c == '_') || text.is_empty();
-    let parts: Vec<&str> = line.split('$').collect();
-    let (mut found, mut position) = (0, 1);
-    while position + 1 < parts.len() {
-        if parts.get(position).copied().is_some_and(is_tag) {
-            found += 1;
-            position += 1;
-        }
-        position += 1;
-    }
-    found
+    let is_tag = |text: &&str| text.chars().all(|c| c.is_alphabetic() || c == '_');
+    let mut parts = line.split('$');
+    // Before the first sign and after the last one.
+    let (_, _) = (parts.next(), parts.next_back());
+    parts.filter(is_tag).count()
 }
 
 #[cfg(test)]

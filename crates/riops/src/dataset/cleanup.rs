@@ -1,7 +1,7 @@
 //! Drops the objects that riops created, and nothing else.
 
 use super::database::{drop_leftovers, lock, unmarked};
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::lock::OnWait;
 use super::registry::Registry;
 use crate::host::Interrupt;
@@ -31,7 +31,7 @@ pub fn cleanup(
     server: &Server,
     interrupt: &Interrupt,
     on_wait: OnWait<'_>,
-) -> Result<Dropped, DatasetError> {
+) -> Result<Dropped> {
     server.require_dedicated_sessions(interrupt)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
     let dataset = DatasetPlan::default_of(name);
@@ -54,8 +54,8 @@ pub fn cleanup(
     registry.drop_registry_if_empty()?;
     // A foreign database of that name is no error if the table in the schema was dropped.
     let database = match database {
-        Err(DatasetError::ForeignDatabase(name)) if !tables.is_empty() => {
-            foreign_databases.push(name.to_owned());
+        Err(DatasetError::ForeignDatabase) if !tables.is_empty() => {
+            foreign_databases.push(cbc::DATABASE.to_owned());
             false
         }
         other => other?,

@@ -4,10 +4,12 @@
 //! would change what is measured. So the rows of a few hundred keys are located through the index. This reads as
 //! many blocks of the table, which a run with the caches as found then has in shared buffers.
 
-use super::error::DatasetError;
-use super::registry::Registry;
+use super::catalog::unless_refused;
+use super::error::Result;
+use super::registry::{Registry, parsed};
 use crate::record::{ConditionRecord, FreshCondition};
 use crate::server::{Connection, ConnectionError};
+use crate::workload::keys::GOLDEN_GAMMA;
 use crate::workload::{KeyColumn, Workload, fill};
 
 const STATE: &str = include_str!("../../sql/dataset/condition.sql");
@@ -25,55 +27,49 @@ impl Registry<'_> {
     /// Returns the state of the dataset now and after its preparation.
     ///
     /// # Errors
-    /// [`DatasetError`] if the connection is lost. Values that the server refuses are absent.
-    pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord, DatasetError> {
+    /// [`DatasetError`](super::DatasetError) if the connection is lost. Values that the server refuses are absent.
+    pub fn condition(&mut self, workload: &dyn Workload) -> Result<ConditionRecord> {
         let fresh = self.fresh()?;
-        Ok(ConditionRecord { fresh, ..examine(self.connection(), workload)? })
+        Ok(ConditionRecord { fresh, ..examine(self.connection, workload)? })
     }
 
     /// Stores order and size of a dataset directly after its preparation.
     ///
     /// # Errors
-    /// [`DatasetError`] if a statement fails.
-    pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<(), DatasetError> {
+    /// [`DatasetError`](super::DatasetError) if a statement fails.
+    pub fn note_fresh(&mut self, id: &str, workload: &dyn Workload) -> Result<()> {
         let ConditionRecord { order_correlation, neighbors_share, bytes, .. } =
-            examine(self.connection(), workload)?;
+            examine(self.connection, workload)?;
         let fresh = FreshCondition { order_correlation, neighbors_share, bytes };
         let json = serde_json::to_string(&fresh).unwrap_or_default();
-        self.connection().query_with(
-            "update riops.dataset set fresh = $2 where id = $1",
-            &[Some(id), Some(&json)],
-        )?;
+        let sql = "update riops.dataset set fresh = $2 where id = $1";
+        self.connection.query_with(sql, &[Some(id), Some(&json)])?;
         Ok(())
     }
 
     /// Returns what [`Self::note_fresh`] stored.
-    fn fresh(&mut self) -> Result<Option<FreshCondition>, DatasetError> {
+    fn fresh(&mut self) -> Result<Option<FreshCondition>> {
         // Tables of other programs are used without a registry too.
         if !self.exists()? {
             return Ok(None);
         }
-        let workload = self.workload();
         // Older versions of riops created the table without this column.
         let sql = "select to_jsonb(dataset) ->> 'fresh' from riops.dataset as dataset where workload = $1";
-        let rows = refusal_as_none(self.connection().query_with(sql, &[Some(workload)]))?;
+        let rows = unless_refused(self.connection.query_with(sql, &[Some(self.workload)]))?;
         let text = rows.into_iter().flatten().flatten().flatten().next();
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }
 
 /// Reads the state of the tables now.
-fn examine(
-    connection: &mut Connection,
-    workload: &dyn Workload,
-) -> Result<ConditionRecord, ConnectionError> {
+fn examine(connection: &mut Connection, workload: &dyn Workload) -> Result<ConditionRecord> {
     let tables = workload.table_names();
-    let state = refusal_as_none(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
+    let state = unless_refused(connection.query(&fill(STATE, &[("tables", &tables.join(","))])))?;
     let mut condition = state.and_then(|rows| parsed_state(rows.first()?)).unwrap_or_default();
     if let Some(key) = workload.key_column() {
         // `rollback` reverts the settings.
         connection.execute("begin")?;
-        let sampled = refusal_as_none(sample(connection, &tables, key));
+        let sampled = unless_refused(sample(connection, &tables, key));
         connection.execute("rollback")?;
         let order = mean_order(&sampled?.unwrap_or_default());
         condition.sampled_keys = order.keys;
@@ -83,29 +79,18 @@ fn examine(
     Ok(condition)
 }
 
-/// Turns an error reported by the server, such as a missing privilege or a timeout, into `None`.
-fn refusal_as_none<T>(result: Result<T, ConnectionError>) -> Result<Option<T>, ConnectionError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(ConnectionError::Server(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn parsed_state(row: &[Option<String>]) -> Option<ConditionRecord> {
     let [bytes, live, dead, updated, hot, vacuumed_at, analyzed_at] = row else {
         return None;
     };
-    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
-    let time = |value: &Option<String>| value.as_ref()?.parse().ok();
     Some(ConditionRecord {
-        bytes: number(bytes).filter(|&bytes| bytes > 0),
-        live_rows: number(live)?,
-        dead_rows: number(dead)?,
-        updated_rows: Some(number(updated)?),
-        hot_updated_rows: Some(number(hot)?),
-        vacuumed_at: time(vacuumed_at),
-        analyzed_at: time(analyzed_at),
+        bytes: parsed(bytes).filter(|&bytes| bytes > 0),
+        live_rows: parsed(live)?,
+        dead_rows: parsed(dead)?,
+        updated_rows: Some(parsed(updated)?),
+        hot_updated_rows: Some(parsed(hot)?),
+        vacuumed_at: parsed(vacuumed_at),
+        analyzed_at: parsed(analyzed_at),
         ..ConditionRecord::default()
     })
 }
@@ -143,21 +128,19 @@ fn parsed_order(row: &[Option<String>]) -> Option<Order> {
     let [keys, correlation, neighbors] = row else {
         return None;
     };
-    let number = |value: &Option<String>| value.as_ref()?.parse().ok();
     Some(Order {
-        keys: keys.as_ref()?.parse().ok()?,
-        correlation: number(correlation),
-        neighbors_share: number(neighbors),
+        keys: parsed(keys)?,
+        correlation: parsed(correlation),
+        neighbors_share: parsed(neighbors),
     })
 }
 
 /// Returns up to `number` keys, spread evenly over all but the last. Multiples of the golden ratio have no period in
 /// common with the rows of a block.
 fn sampled_keys(key: KeyColumn, number: u64) -> Vec<i128> {
-    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let pairs = u128::from(key.keys.saturating_sub(1));
     let key_of = |n: u64| {
-        let position = (u128::from(n.wrapping_mul(GOLDEN)) * pairs) >> 64;
+        let position = (u128::from(n.wrapping_mul(GOLDEN_GAMMA)) * pairs) >> 64;
         i128::from(key.first) + position.cast_signed()
     };
     let mut keys: Vec<_> = (0..number).filter(|_| pairs > 0).map(key_of).collect();

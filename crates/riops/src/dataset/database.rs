@@ -4,38 +4,27 @@ use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
 
-use super::error::DatasetError;
+use super::catalog::unless_refused;
+use super::error::{DatasetError, Result};
 use super::holders::Holders;
-use super::lock::{OnWait, advisory};
+use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait, Waiting, advisory};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;
 
 /// Prefix of the comment, followed by the id of the run.
 const MARK: &str = "made by riops";
-/// Timeout for the lock and for other sessions. The server ends the sessions of a killed riops within this
-/// time.
-const TIMEOUT: Duration = Duration::from_secs(5);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Locks the database against creation and removal by other riops processes until the connection is closed. If
 /// it has to wait, calls `on_wait` once.
 ///
 /// # Errors
 /// [`DatasetError::DatabaseInUse`] if another session holds the lock until the timeout.
-pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
-    let deadline = Instant::now() + TIMEOUT;
-    let mut is_reported = false;
+pub fn lock(connection: &mut Connection, on_wait: OnWait<'_>) -> Result<()> {
+    let mut waiting = Waiting::new(Duration::ZERO);
     while advisory(connection, "pg_try_advisory_lock", DATABASE)? == Some(false) {
-        if Instant::now() >= deadline {
-            let holders = Holders::of_lock(connection, DATABASE);
-            return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
-        }
-        if !is_reported {
-            is_reported = true;
-            let holders = Holders::of_lock(connection, DATABASE);
-            on_wait(&format!("waiting for the lock on database \"{DATABASE}\"{holders}"));
-        }
-        std::thread::sleep(POLL_INTERVAL);
+        let what = format!("database \"{DATABASE}\"");
+        let waited = waiting.wait(connection, (DATABASE, &what), on_wait);
+        waited.map_err(DatasetError::DatabaseInUse)?;
     }
     Ok(())
 }
@@ -57,7 +46,7 @@ fn temporary(connection: &mut Connection, marked: bool) -> Result<Vec<String>, C
 ///
 /// # Errors
 /// [`DatasetError::Connection`] if the query fails.
-pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>, DatasetError> {
+pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>> {
     Ok(temporary(connection, false)?)
 }
 
@@ -68,33 +57,28 @@ pub fn unmarked(connection: &mut Connection) -> Result<Vec<String>, DatasetError
 /// # Errors
 /// [`DatasetError::ForeignDatabase`] if the database was not created by riops,
 /// [`DatasetError::DatabaseInUse`] if other sessions are connected to it until the timeout.
-pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError> {
+pub fn drop_leftovers(connection: &mut Connection) -> Result<bool> {
     let mut dropped = false;
     for temporary in temporary(connection, true)? {
         // A database with active connections may belong to a run in progress: keep it.
-        match connection.execute(&format!("drop database {temporary}")) {
-            Ok(()) => dropped = true,
-            Err(ConnectionError::Server(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let sql = format!("drop database {temporary}");
+        dropped |= unless_refused(connection.execute(&sql))?.is_some();
     }
     match comment(connection)? {
         None => return Ok(dropped),
-        Some(comment) if !is_mark(&comment) => {
-            return Err(DatasetError::ForeignDatabase(DATABASE));
-        }
-        Some(_) => {}
+        Some(comment) if is_mark(&comment) => {}
+        Some(_) => return Err(DatasetError::ForeignDatabase),
     }
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match connection.execute(&format!("drop database {DATABASE}")) {
             Ok(()) => return Ok(true),
             Err(ConnectionError::Server(error)) if error.sqlstate == SqlState::OBJECT_IN_USE => {
                 if Instant::now() >= deadline {
                     let holders = Holders::of_database(connection, DATABASE);
-                    return Err(DatasetError::DatabaseInUse { database: DATABASE, holders });
+                    return Err(DatasetError::DatabaseInUse(holders));
                 }
-                std::thread::sleep(POLL_INTERVAL);
+                std::thread::sleep(LOCK_POLL_INTERVAL);
             }
             Err(error) => return Err(error.into()),
         }
@@ -105,7 +89,7 @@ pub fn drop_leftovers(connection: &mut Connection) -> Result<bool, DatasetError>
 ///
 /// # Errors
 /// [`DatasetError::Connection`] if a statement fails.
-pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
+pub fn drop_own(connection: &mut Connection, run: &str) -> Result<()> {
     if comment(connection)?.as_deref() != Some(&mark(run)) {
         return Ok(());
     }
@@ -118,19 +102,20 @@ pub fn drop_own(connection: &mut Connection, run: &str) -> Result<(), DatasetErr
 ///
 /// # Errors
 /// [`DatasetError::Connection`], with a hint if the role lacks the privilege.
-pub fn create_database(connection: &mut Connection, run: &str) -> Result<(), DatasetError> {
+pub fn create_database(connection: &mut Connection, run: &str) -> Result<()> {
     let temporary = format!("{DATABASE}_{}", run.replace('-', ""));
     // Not template1: CREATE DATABASE fails while other sessions are connected to its template.
     let created = connection.execute(&format!("create database {temporary} template template0"));
-    if let Err(ConnectionError::Server(mut error)) = created {
-        if error.sqlstate == SqlState::INSUFFICIENT_PRIVILEGE {
+    created.map_err(|mut error| {
+        if let ConnectionError::Server(error) = &mut error
+            && error.sqlstate == SqlState::INSUFFICIENT_PRIVILEGE
+        {
             error.hint.get_or_insert_with(|| {
                 "have a superuser grant the privilege (ALTER ROLE … CREATEDB), or use --place schema".to_owned()
             });
         }
-        return Err(ConnectionError::Server(error).into());
-    }
-    created?;
+        error
+    })?;
     let renamed = connection
         .execute(&format!("comment on database {temporary} is '{}'", mark(run)))
         .and_then(|()| {

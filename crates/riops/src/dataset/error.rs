@@ -3,8 +3,25 @@
 use std::path::PathBuf;
 
 use super::holders::Holders;
+use crate::plan::PlanError;
 use crate::record::Flavor;
 use crate::server::{ConnectionError, ServerError};
+use crate::workload::cbc::DATABASE;
+
+/// Refuses to adopt existing tables.
+pub(super) fn refuse<T>(text: String) -> Result<T> {
+    Err(DatasetError::Unadoptable(text))
+}
+
+impl From<PlanError> for DatasetError {
+    /// The parameters of datasets that exist come from the registry, or from tables.
+    fn from(error: PlanError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// Returned by most functions of this module.
+pub(super) type Result<T, E = DatasetError> = std::result::Result<T, E>;
 
 /// The error of preparing, using or dropping a dataset.
 #[derive(Debug, thiserror::Error)]
@@ -38,19 +55,14 @@ pub enum DatasetError {
     UntrustedOwner(String),
     /// A database with the required name exists that was not created by riops.
     #[error(
-        "database \"{0}\" exists and was not created by riops: rename or drop it first, or use --place schema"
+        "database \"{DATABASE}\" exists and was not created by riops: rename or drop it first, or use --place schema"
     )]
-    ForeignDatabase(&'static str),
+    ForeignDatabase,
     /// The database to be dropped has active connections.
     #[error(
-        "cannot drop database \"{database}\": other sessions are connected, of another riops run cbc or another client{holders}; wait until they have disconnected, or terminate them"
+        "cannot drop database \"{DATABASE}\": other sessions are connected, of another riops run cbc or another client{0}; wait until they have disconnected, or terminate them"
     )]
-    DatabaseInUse {
-        /// Name of the database.
-        database: &'static str,
-        /// The sessions.
-        holders: Holders,
-    },
+    DatabaseInUse(Holders),
     /// A routine with the required name exists that was not created by riops.
     #[error("routine \"riops.{0}\" exists and was not created by riops: rename or drop it first")]
     ForeignRoutine(&'static str),

@@ -12,7 +12,7 @@ const CONNECTED: &str = include_str!("../../sql/dataset/connected.sql");
 
 /// Sessions of other clients, as text; empty if they are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Holders(Vec<String>);
+pub struct Holders(pub(crate) Vec<String>);
 
 impl Holders {
     /// Returns the sessions that hold the advisory lock with this name. They are unknown if the query fails: the
@@ -27,21 +27,11 @@ impl Holders {
         Self::query(connection, &fill(CONNECTED, &[("name", &literal(name))]))
     }
 
-    /// Returns whether there are none, or they are unknown.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds the sessions that are not in the list.
     pub(crate) fn merge(&mut self, more: Self) {
         let new = more.0.into_iter().filter(|session| !self.0.contains(session));
         let new: Vec<_> = new.collect();
         self.0.extend(new);
-    }
-
-    /// Returns the sessions.
-    pub(crate) fn into_list(self) -> Vec<String> {
-        self.0
     }
 
     fn query(connection: &mut Connection, sql: &str) -> Self {

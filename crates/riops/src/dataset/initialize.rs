@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::error::DatasetError;
-use super::parallel::{Parallel, in_parallel};
+use super::error::{DatasetError, Result};
+use super::parallel::{in_parallel, nth_job};
 use crate::host::Interrupt;
 use crate::plan::script::ScriptDataset;
 use crate::server::{ConnInfo, Connection};
-use crate::workload::script::{InitStep, InitWork, init_work};
+use crate::workload::script::{InitStep, init_work};
 use crate::workload::tables::Job;
 
 /// The input of an initialization.
@@ -29,10 +29,7 @@ impl Initialization<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] of the first statement that fails.
-    pub fn run(
-        &self,
-        notice: &mut dyn FnMut(&str),
-    ) -> Result<Vec<(InitStep, Duration)>, DatasetError> {
+    pub fn run(&self, notice: &mut dyn FnMut(&str)) -> Result<Vec<(InitStep, Duration)>> {
         let mut connection = Connection::open(self.target, self.interrupt)?;
         let Some(schema) = connection.schemas_of_role()?.into_iter().next() else {
             let text = "no schema of the search path exists".to_owned();
@@ -43,37 +40,27 @@ impl Initialization<'_> {
         for step in self.steps {
             let start = Instant::now();
             notice(&format!("{}...", step.action()));
-            match init_work(*step, &dataset, connection.dialect()) {
-                InitWork::Statements(all) => {
-                    if *step == InitStep::Create && dataset.partitions > 0 {
-                        notice(&format!("creating {} partitions...", dataset.partitions));
-                    }
-                    all.iter().try_for_each(|sql| connection.execute(sql))?;
-                }
-                InitWork::Load { before, tables } => {
-                    before.iter().try_for_each(|sql| connection.execute(sql))?;
-                    let jobs: Vec<_> = tables
-                        .iter()
-                        .flat_map(|table| (0..table.jobs).map(move |job| (table, job)))
-                        .collect();
-                    let parallel = Parallel {
-                        target: self.target,
-                        interrupt: self.interrupt,
-                        count: jobs.len() as u64,
-                        connections: self.connections,
-                        settings: &[],
-                    };
-                    in_parallel(&parallel, |connection, number| {
-                        let job = usize::try_from(number).ok().and_then(|number| jobs.get(number));
-                        match job.map(|(table, job)| (table.job)(*job)) {
-                            Some(Job::Copy { sql, mut source, .. }) => {
-                                connection.copy_in(&sql, |out| source(out))
-                            }
-                            Some(Job::Sql { sql, .. }) => connection.execute(&sql),
-                            None => Ok(()),
+            let (statements, tables) = init_work(*step, &dataset, connection.dialect());
+            if *step == InitStep::Create && dataset.partitions > 0 {
+                notice(&format!("creating {} partitions...", dataset.partitions));
+            }
+            statements.iter().try_for_each(|sql| connection.execute(sql))?;
+            if !tables.is_empty() {
+                let server = (self.target, self.interrupt);
+                let jobs = tables.iter().map(|table| table.jobs).sum();
+                let job = |number| nth_job(&tables, number).map(|(table, job)| (table.job)(job));
+                in_parallel(
+                    server,
+                    (jobs, self.connections),
+                    &[],
+                    |connection, number| match job(number) {
+                        Some(Job::Copy { sql, mut source, .. }) => {
+                            connection.copy_in(&sql, |out| source(out))
                         }
-                    })?;
-                }
+                        Some(Job::Sql { sql, .. }) => connection.execute(&sql),
+                        None => Ok(()),
+                    },
+                )?;
             }
             durations.push((*step, start.elapsed()));
         }

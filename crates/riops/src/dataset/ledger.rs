@@ -1,12 +1,14 @@
-//! The ledger in the database, `riops.run`: the runs that changed a dataset, and what they changed.
+//! The ledger in the database, `riops.run`: the runs that changed a dataset, and what they changed; and the comparison of
+//! these changes with the contents of the database.
 
 use serde::{Deserialize, Serialize};
 
 use super::catalog::change;
-use super::error::DatasetError;
-use super::registry::Registry;
-use crate::record::Effects;
+use super::error::{DatasetError, Result};
+use super::registry::{Entry, Registry, State};
+use crate::record::{Check, Effects};
 use crate::server::ConnectionError;
+use crate::workload::Workload;
 use crate::workload::check::Ledger;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
 use crate::workload::unknown::{Resolution, Unknown};
@@ -15,12 +17,15 @@ use crate::workload::unknown::{Resolution, Unknown};
 const LATER_COLUMNS: [(&str, &str); 3] =
     [("riops.run", "effects"), ("riops.run", "changes"), ("riops.dataset", "fresh")];
 
-/// The changes of one run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The changes of one run. As JSON, what the column `changes` contains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Changes {
     /// Rows with acknowledged changes, or with changes that are proved by the rows.
+    #[serde(skip)]
     pub rows: u64,
     /// Maximum number of additional rows that may have changed (unknown outcome).
+    #[serde(skip)]
     pub rows_unknown: u64,
     /// Effects of these changes, for workloads that count effects.
     pub effects: EffectsByTable,
@@ -28,15 +33,6 @@ pub struct Changes {
     pub effects_unknown: EffectsByTable,
     /// First and last id of the batches of a load with an unknown outcome, as far as they are known.
     pub batches_unknown: Vec<(i64, i64)>,
-}
-
-/// The part of the changes in the column `changes`, as JSON.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Stored {
-    effects: EffectsByTable,
-    effects_unknown: EffectsByTable,
-    batches_unknown: Vec<(i64, i64)>,
 }
 
 impl Changes {
@@ -70,61 +66,54 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<(), DatasetError> {
+    pub fn begin_run(&mut self, run: &str, dataset: &str) -> Result<()> {
         match self.add_later_columns() {
             // The role does not own the registry. The run is then stored without its tables.
             Ok(()) | Err(DatasetError::Connection(ConnectionError::Server(_))) => {}
             Err(error) => return Err(error),
         }
-        self.connection().query_with(
-            "insert into riops.run (id, dataset) values ($1, $2)",
-            &[Some(run), Some(dataset)],
-        )?;
+        let sql = "insert into riops.run (id, dataset) values ($1, $2)";
+        self.connection.query_with(sql, &[Some(run), Some(dataset)])?;
         Ok(())
     }
 
     /// Adds the columns that registries of older versions of riops lack.
-    pub(super) fn add_later_columns(&mut self) -> Result<(), DatasetError> {
+    pub(super) fn add_later_columns(&mut self) -> Result<()> {
         for (table, column) in LATER_COLUMNS {
             if !self.has_column(table, column)? {
                 let sql = format!("alter table {table} add column if not exists {column} text");
-                change(self.connection(), &sql)?;
+                change(self.connection, &sql)?;
             }
         }
         Ok(())
     }
 
-    fn has_column(&mut self, table: &str, column: &str) -> Result<bool, DatasetError> {
+    fn has_column(&mut self, table: &str, column: &str) -> Result<bool> {
         let sql = "select 1 from pg_attribute
                     where attrelid = $1::text::regclass and attname = $2 and not attisdropped";
-        Ok(!self.connection().query_with(sql, &[Some(table), Some(column)])?.is_empty())
+        Ok(!self.connection.query_with(sql, &[Some(table), Some(column)])?.is_empty())
     }
 
     /// Enters the changes of a run and closes its entry.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<(), DatasetError> {
+    pub fn end_run(&mut self, run: &str, changes: &Changes) -> Result<()> {
         let totals = [changes.effects.total(), changes.effects_unknown.total()];
-        let stored = Stored {
-            effects: changes.effects.clone(),
-            effects_unknown: changes.effects_unknown.clone(),
-            batches_unknown: changes.batches_unknown.clone(),
-        };
         // Older versions of riops read only the totals.
         let columns = [
             ("effects", serde_json::to_string(&totals).unwrap_or_default()),
-            ("changes", serde_json::to_string(&stored).unwrap_or_default()),
+            ("changes", serde_json::to_string(changes).unwrap_or_default()),
         ];
         for (column, json) in columns {
             let is_needed = !totals.iter().all(Effects::is_none) || column == "changes";
             if is_needed && self.has_column("riops.run", column)? {
                 let sql = format!("update riops.run set {column} = $2 where id = $1");
-                self.connection().query_with(&sql, &[Some(run), Some(&json)])?;
+                self.connection.query_with(&sql, &[Some(run), Some(&json)])?;
             }
         }
         // Last, because this closes the entry.
-        self.connection().query_with(
+        self.connection.query_with(
             "update riops.run set ended_at = now(), rows_changed = $2::bigint, rows_unknown = $3::bigint where id = $1",
             &[Some(run), Some(&changes.rows.to_string()), Some(&changes.rows_unknown.to_string())],
         )?;
@@ -135,9 +124,9 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn forget_runs_on(&mut self, dataset: &str) -> Result<(), DatasetError> {
+    pub fn forget_runs_on(&mut self, dataset: &str) -> Result<()> {
         let sql = "delete from riops.run where dataset = $1";
-        self.connection().query_with(sql, &[Some(dataset)])?;
+        self.connection.query_with(sql, &[Some(dataset)])?;
         Ok(())
     }
 
@@ -145,20 +134,18 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>, DatasetError> {
-        let rows = self.connection().query_with(
-            "select id from riops.run where dataset = $1 and ended_at is null",
-            &[Some(dataset)],
-        )?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    pub fn open_runs(&mut self, dataset: &str) -> Result<Vec<String>> {
+        let sql = "select id from riops.run where dataset = $1 and ended_at is null";
+        let rows = self.connection.query_with(sql, &[Some(dataset)])?;
+        Ok(rows.into_iter().flatten().flatten().collect())
     }
 
     /// Returns whether no other run may have changed the dataset since this run began.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool, DatasetError> {
-        let others = self.connection().query_with(
+    pub fn is_only_writer(&mut self, run: &str, dataset: &str) -> Result<bool> {
+        let others = self.connection.query_with(
             "select 1 from riops.run as other
               where dataset = $1 and id <> $2
                 and (ended_at is null
@@ -172,9 +159,9 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails or an entry is invalid.
-    pub fn history(&mut self, dataset: &str) -> Result<Ledger, DatasetError> {
+    pub fn history(&mut self, dataset: &str) -> Result<Ledger> {
         // Registries of older versions of riops lack columns.
-        let rows = self.connection().query_with(
+        let rows = self.connection.query_with(
             "select coalesce(rows_changed, 0), coalesce(rows_unknown, 0), ended_at is null,
                     to_jsonb(run) ->> 'changes', to_jsonb(run) ->> 'effects'
                from riops.run as run where dataset = $1",
@@ -192,6 +179,32 @@ impl Registry<'_> {
     }
 }
 
+/// Reads the data and compares them with all changes acknowledged since the load.
+///
+/// # Errors
+/// [`DatasetError`] if the data cannot be read, or if an incomplete dataset cannot be verified.
+pub fn verify(
+    registry: &mut Registry<'_>,
+    workload: &dyn Workload,
+    entry: &Entry,
+) -> Result<Vec<Check>> {
+    // One snapshot of data and ledger, so that runs of other riops processes do not interfere: a run that
+    // is open in the snapshot may have changed more rows, a closed one has changed exactly what it
+    // reported.
+    registry.connection().execute("begin isolation level repeatable read, read only")?;
+    let ledger = registry.history(&entry.id)?;
+    let mut queries = workload.contents_sql();
+    queries.extend(workload.ledger_sql(&ledger));
+    let contents = registry.contents(&queries)?;
+    registry.connection().execute("commit")?;
+    Ok(match entry.state {
+        State::Complete => workload.checks(&contents, &entry.baseline, &ledger),
+        State::Loading => workload
+            .checks_of_incomplete_load(&contents, &ledger)
+            .ok_or(DatasetError::Incomplete(registry.workload))?,
+    })
+}
+
 /// Adds the entry of a run: the rows changed and unknown, whether it is open, and the changes and effects as
 /// JSON. Returns `None` if it is invalid.
 fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
@@ -202,7 +215,7 @@ fn add_entry(ledger: &mut Ledger, entry: &[Option<String>; 5]) -> Option<()> {
     ledger.rows_unknown += i128::from(unknown);
     ledger.open_runs += u64::from(open.as_deref() == Some("t"));
     if let Some(changes) = changes {
-        let stored: Stored = serde_json::from_str(changes).ok()?;
+        let stored: Changes = serde_json::from_str(changes).ok()?;
         ledger.effects.merge(&stored.effects);
         ledger.effects_unknown.merge(&stored.effects_unknown);
         ledger.batches_unknown.extend(stored.batches_unknown);

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::holders::{Holders, LOCK_SPACE};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::server::{Connection, ConnectionError};
 
-/// Timeout for a lock. The server ends the sessions of a killed riops, with their locks, within this time.
+/// Timeout for a lock and for other sessions. The server ends the sessions of a killed riops, with their locks, within this
+/// time.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Shorter waits are not reported: the session of an earlier command may be about to exit.
@@ -44,10 +45,10 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
-        let mut waiting = Waiting::default();
+    pub fn lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<()> {
+        let mut waiting = Waiting::new(REPORT_AFTER);
         while !self.try_lock(exclusive)? {
-            waiting.wait(self, on_wait)?;
+            self.wait(&mut waiting, on_wait)?;
         }
         Ok(())
     }
@@ -57,11 +58,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] as in [`Self::lock`].
-    pub fn exchange_lock(
-        &mut self,
-        exclusive: bool,
-        on_wait: OnWait<'_>,
-    ) -> Result<(), DatasetError> {
+    pub fn exchange_lock(&mut self, exclusive: bool, on_wait: OnWait<'_>) -> Result<()> {
         if exclusive {
             self.unlock(false)?;
             return self.lock(true, on_wait);
@@ -71,24 +68,21 @@ impl Registry<'_> {
     }
 
     /// Releases the lock. A lock in the other mode remains.
-    pub(super) fn unlock(&mut self, exclusive: bool) -> Result<(), DatasetError> {
+    pub(super) fn unlock(&mut self, exclusive: bool) -> Result<()> {
         let function = if exclusive { "pg_advisory_unlock" } else { "pg_advisory_unlock_shared" };
-        let workload = self.workload();
-        advisory(self.connection(), function, workload)?;
+        advisory(self.connection, function, self.workload)?;
         Ok(())
     }
 
     /// Returns the other sessions that hold a lock on the dataset.
     pub fn other_users(&mut self) -> Holders {
-        let workload = self.workload();
-        Holders::of_lock(self.connection(), workload)
+        Holders::of_lock(self.connection, self.workload)
     }
 
-    pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool, DatasetError> {
+    pub(super) fn try_lock(&mut self, exclusive: bool) -> Result<bool> {
         let function =
             if exclusive { "pg_try_advisory_lock" } else { "pg_try_advisory_lock_shared" };
-        let workload = self.workload();
-        Ok(advisory(self.connection(), function, workload)? != Some(false))
+        Ok(advisory(self.connection, function, self.workload)? != Some(false))
     }
 
     /// Takes the shared lock of [`Self::lock`] in a transaction that stays open until the connection is
@@ -97,15 +91,14 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session holds a conflicting lock until the timeout.
-    pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<(), DatasetError> {
-        self.connection().execute("begin; set local idle_in_transaction_session_timeout = 0")?;
-        let workload = self.workload();
-        let mut waiting = Waiting::default();
+    pub fn lock_in_transaction(&mut self, on_wait: OnWait<'_>) -> Result<()> {
+        self.connection.execute("begin; set local idle_in_transaction_session_timeout = 0")?;
+        let mut waiting = Waiting::new(REPORT_AFTER);
         loop {
-            match advisory(self.connection(), "pg_try_advisory_xact_lock_shared", workload)? {
+            match advisory(self.connection, "pg_try_advisory_xact_lock_shared", self.workload)? {
                 Some(true) => return Ok(()),
-                Some(false) => waiting.wait(self, on_wait)?,
-                None => return Ok(self.connection().execute("rollback")?),
+                Some(false) => self.wait(&mut waiting, on_wait)?,
+                None => return Ok(self.connection.execute("rollback")?),
             }
         }
     }
@@ -120,8 +113,8 @@ impl Registry<'_> {
         sufficient: impl Fn(&Entry) -> bool,
         interrupt: &Interrupt,
         on_wait: OnWait<'_>,
-    ) -> Result<bool, DatasetError> {
-        let mut waiting = Waiting::default();
+    ) -> Result<bool> {
+        let mut waiting = Waiting::new(REPORT_AFTER);
         loop {
             if self.try_lock(true)? {
                 return Ok(true);
@@ -136,8 +129,15 @@ impl Registry<'_> {
             if interrupt.requested() {
                 return Err(ConnectionError::Interrupted.into());
             }
-            waiting.wait(self, on_wait)?;
+            self.wait(&mut waiting, on_wait)?;
         }
+    }
+
+    fn wait(&mut self, waiting: &mut Waiting, on_wait: OnWait<'_>) -> Result<()> {
+        let workload = self.workload;
+        let what = format!("the dataset for the workload {workload}");
+        let waited = waiting.wait(self.connection, (workload, &what), on_wait);
+        waited.map_err(|holders| DatasetError::InUse { workload, holders })
     }
 
     /// Takes the exclusive lock to examine and register tables of this schema that riops did not create. Returns false if
@@ -150,7 +150,7 @@ impl Registry<'_> {
         schema: &str,
         interrupt: &Interrupt,
         on_wait: OnWait<'_>,
-    ) -> Result<bool, DatasetError> {
+    ) -> Result<bool> {
         let is_registered = |entry: &Entry| {
             let found = entry.parameters.get("schema").and_then(Value::as_str);
             entry.is_adopted() && found == Some(schema)
@@ -160,42 +160,36 @@ impl Registry<'_> {
 }
 
 /// The wait for a lock.
-struct Waiting {
+pub(super) struct Waiting {
     deadline: Instant,
     /// When the wait is reported; `None` if it was.
     report_at: Option<Instant>,
 }
 
-impl Default for Waiting {
-    fn default() -> Self {
-        let now = Instant::now();
-        Self { deadline: now + LOCK_TIMEOUT, report_at: Some(now + REPORT_AFTER) }
-    }
-}
-
 impl Waiting {
+    pub(super) fn new(report_after: Duration) -> Self {
+        let now = Instant::now();
+        Self { deadline: now + LOCK_TIMEOUT, report_at: Some(now + report_after) }
+    }
+
     fn extend(&mut self) {
         self.deadline = Instant::now() + LOCK_TIMEOUT;
     }
 
-    /// Waits until the next attempt. Reports a wait that is not short, and fails after the deadline; both with the
-    /// sessions that hold the lock.
-    fn wait(
+    /// Waits until the next attempt to lock `what`. Reports a wait that is not short, and fails after the deadline; both with
+    /// the sessions that hold the lock.
+    pub(super) fn wait(
         &mut self,
-        registry: &mut Registry<'_>,
+        connection: &mut Connection,
+        (name, what): (&str, &str),
         on_wait: OnWait<'_>,
-    ) -> Result<(), DatasetError> {
-        let workload = registry.workload();
+    ) -> Result<(), Holders> {
         if Instant::now() >= self.deadline {
-            let holders = Holders::of_lock(registry.connection(), workload);
-            return Err(DatasetError::InUse { workload, holders });
+            return Err(Holders::of_lock(connection, name));
         }
-        if self.report_at.is_some_and(|at| Instant::now() >= at) {
-            self.report_at = None;
-            let holders = Holders::of_lock(registry.connection(), workload);
-            on_wait(&format!(
-                "waiting for the lock on the dataset for the workload {workload}{holders}"
-            ));
+        if self.report_at.take_if(|at| Instant::now() >= *at).is_some() {
+            let holders = Holders::of_lock(connection, name);
+            on_wait(&format!("waiting for the lock on {what}{holders}"));
         }
         std::thread::sleep(LOCK_POLL_INTERVAL);
         Ok(())

@@ -3,28 +3,19 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::error::DatasetError;
+use super::error::Result;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::workload::tables::Table;
 
-/// Where and how often work is done.
-pub(super) struct Parallel<'a> {
-    pub(super) target: &'a ConnInfo,
-    pub(super) interrupt: &'a Interrupt,
-    /// Number of jobs.
-    pub(super) count: u64,
-    /// Maximum number of connections.
-    pub(super) connections: u32,
-    /// Statements for each connection.
-    pub(super) settings: &'a [String],
-}
-
-/// Runs `work` once for each number below the count, on parallel connections. The first error stops all of them.
+/// Runs `work` once for each number below the count, on at most this number of parallel connections with these settings. The
+/// first error stops all of them.
 pub(super) fn in_parallel(
-    parallel: &Parallel<'_>,
+    (target, interrupt): (&ConnInfo, &Interrupt),
+    (count, connections): (u64, u32),
+    settings: &[String],
     work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
-) -> Result<(), DatasetError> {
-    let Parallel { target, interrupt, count, connections, settings } = *parallel;
+) -> Result<()> {
     let next = AtomicU64::new(0);
     let failure = Mutex::new(None);
     let connections = u64::from(connections).min(count).max(1);
@@ -61,4 +52,15 @@ pub(super) fn in_parallel(
         Ok(Some(error)) => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Returns the table of a job that is numbered over all tables, and the number of the job within that table.
+pub(super) fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
+    for table in tables {
+        if number < table.jobs {
+            return Some((table, number));
+        }
+        number -= table.jobs;
+    }
+    None
 }

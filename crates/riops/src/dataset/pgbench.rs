@@ -1,7 +1,7 @@
 //! Tables that pgbench made. Runs that are verified adopt them: they are examined, registered and never dropped. Other runs
 //! use them as they are, and write nothing but what the scripts do.
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result, refuse};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
@@ -28,7 +28,7 @@ pub fn as_they_are(
     wanted: &DatasetPlan,
     given: &Parameters,
     connection: &mut Connection,
-) -> Result<Option<Entry>, DatasetError> {
+) -> Result<Option<Entry>> {
     let Some(mut wanted) = wanted.get::<ScriptDataset>().cloned() else {
         return Ok(None);
     };
@@ -76,7 +76,7 @@ pub fn adopt_where_needed(
     server: &Server,
     interrupt: &Interrupt,
     notice: &mut dyn FnMut(&str),
-) -> Result<(), DatasetError> {
+) -> Result<()> {
     let Some(wanted) = wanted.get::<ScriptDataset>() else {
         return Ok(());
     };
@@ -93,10 +93,8 @@ pub fn adopt_where_needed(
         return Ok(());
     }
     let scale = scale_of(registry.connection(), &wanted.schema, given)?;
-    let dataset = ScriptDataset { scale, ..found };
-    let plan = DatasetPlan::from(dataset);
-    let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let baseline = registry.contents(&workload.contents_sql())?;
+    let plan = DatasetPlan::from(ScriptDataset { scale, ..found });
+    let baseline = registry.contents(&workload::on(&plan)?.contents_sql())?;
     let accounts = baseline.get(2).and_then(|row| row.first()).copied().unwrap_or(0);
     if accounts != i128::from(scale * ACCOUNTS_EACH) {
         return refuse(format!(
@@ -112,16 +110,8 @@ pub fn adopt_where_needed(
     Ok(())
 }
 
-fn refuse<T>(text: String) -> Result<T, DatasetError> {
-    Err(DatasetError::Unadoptable(text))
-}
-
 /// Returns the scale of the tables.
-fn scale_of(
-    connection: &mut Connection,
-    schema: &str,
-    given: &Parameters,
-) -> Result<u64, DatasetError> {
+fn scale_of(connection: &mut Connection, schema: &str, given: &Parameters) -> Result<u64> {
     let scale = connection.query_value(&scale_sql(schema))?;
     let scale: u64 = scale.and_then(|text| text.parse().ok()).unwrap_or(0);
     if scale == 0 {
@@ -163,8 +153,7 @@ fn examined(row: &TextRow, wanted: &ScriptDataset) -> Option<ScriptDataset> {
         fillfactor: number(2).unwrap_or(100),
         unlogged_tables: text(5).as_deref() == Some("t"),
         foreign_keys: number(6).unwrap_or(0) > 0,
-        tablespace: None,
-        index_tablespace: None,
         adopted: true,
+        ..ScriptDataset::default()
     })
 }

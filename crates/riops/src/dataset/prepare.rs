@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::catalog::change;
-use super::error::DatasetError;
+use super::catalog::{change, unless_refused};
+use super::error::{DatasetError, Result};
 use super::lock::OnWait;
-use super::parallel::{Parallel, in_parallel};
+use super::parallel::{in_parallel, nth_job};
 use super::registry::{Entry, Registry, State, row_of_numbers};
 use super::space::Place;
 use crate::host::Interrupt;
@@ -33,10 +33,7 @@ const FROZEN_CONNECTIONS: u32 = 2;
 
 /// Writes all dirty pages, if the role may do that.
 fn checkpoint(connection: &mut Connection) -> Result<(), ConnectionError> {
-    match connection.execute("checkpoint") {
-        Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    unless_refused(connection.execute("checkpoint")).map(drop)
 }
 
 /// The progress of a preparation, for a progress bar.
@@ -97,30 +94,24 @@ pub struct Preparation<'a> {
 ///
 /// # Errors
 /// [`DatasetError::Differs`] with the first parameter that differs.
-pub fn same_parameters(
-    name: &'static str,
-    entry: &Entry,
-    wanted: &Parameters,
-) -> Result<(), DatasetError> {
+pub fn same_parameters(name: &'static str, entry: &Entry, wanted: &Parameters) -> Result<()> {
     // Older versions of riops wrote fewer parameters: missing ones have their defaults.
     let found = match DatasetPlan::of_parameters(name, entry.parameters.clone()) {
         Ok(dataset) => dataset.parameters(),
         Err(_) => entry.parameters.clone(),
     };
-    match difference(&found, wanted) {
-        None => Ok(()),
-        Some((option, found, wanted)) => {
-            let advice = String::new();
-            Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
-        }
-    }
+    let Some((option, found, wanted)) = difference(&found, wanted) else {
+        return Ok(());
+    };
+    let advice = String::new();
+    Err(DatasetError::Differs { workload: name, option, found, wanted, advice })
 }
 
 /// Checks that the server has the features of all options in use.
 ///
 /// # Errors
 /// [`DatasetError::Unsupported`].
-pub fn require_supported(workload: &dyn Workload, dialect: Dialect) -> Result<(), DatasetError> {
+pub fn require_supported(workload: &dyn Workload, dialect: Dialect) -> Result<()> {
     workload.unsupported(dialect).map_or(Ok(()), |option| {
         Err(DatasetError::Unsupported { option, flavor: dialect.flavor() })
     })
@@ -146,7 +137,7 @@ impl Preparation<'_> {
     /// # Errors
     /// [`DatasetError`]. The tables are then dropped if the server is still available; otherwise they remain
     /// registered as "loading", never as complete.
-    pub fn run(&self, notice: OnWait<'_>) -> Result<Prepared, DatasetError> {
+    pub fn run(&self, notice: OnWait<'_>) -> Result<Prepared> {
         let start = Instant::now();
         let mut connection = Connection::open(self.target, self.interrupt)?;
         let dialect = connection.dialect();
@@ -173,16 +164,7 @@ impl Preparation<'_> {
             }
             _ => {}
         }
-        for probe in &dataset.probes {
-            // Extended protocol: only one statement, even if an expression contains a semicolon.
-            if let Err(error) = registry.connection().query_with(probe, &[]) {
-                registry.drop_registry_if_empty()?;
-                return Err(error.into());
-            }
-        }
-        if !self.skip_space_check
-            && let Err(error) = self.require_space(&mut registry, &dataset, notice)
-        {
+        if let Err(error) = self.require_possible(&mut registry, &dataset, notice) {
             registry.drop_registry_if_empty()?;
             return Err(error);
         }
@@ -192,11 +174,8 @@ impl Preparation<'_> {
             return Err(error);
         }
         let id = uuid::Uuid::now_v7().to_string();
-        let filled = match registry.begin(&id, &dataset) {
-            Ok(()) => self.fill(&mut registry, &dataset, &id),
-            Err(error) => Err(error),
-        };
-        match filled {
+        let begun = registry.begin(&id, &dataset);
+        match begun.and_then(|()| self.fill(&mut registry, &dataset, &id)) {
             Ok(loading) => Ok(Prepared::Created {
                 rows: dataset.tables.iter().map(|table| table.rows).sum(),
                 loading,
@@ -211,7 +190,7 @@ impl Preparation<'_> {
     }
 
     /// Fails if one of the tables exists.
-    fn require_free(registry: &mut Registry<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
+    fn require_free(registry: &mut Registry<'_>, dataset: &Dataset) -> Result<()> {
         for table in &dataset.tables {
             if registry.owns(&table.name)?.is_some() {
                 return Err(DatasetError::Foreign(table.name.clone()));
@@ -220,13 +199,21 @@ impl Preparation<'_> {
         Ok(())
     }
 
-    /// Fails if the free space is less than the dataset may need. Tables that will be replaced count as free.
-    fn require_space(
+    /// Fails if the server does not accept the parameters, or if the free space is less than the dataset may need. Tables that
+    /// will be replaced count as free.
+    fn require_possible(
         &self,
         registry: &mut Registry<'_>,
         dataset: &Dataset,
         notice: OnWait<'_>,
-    ) -> Result<(), DatasetError> {
+    ) -> Result<()> {
+        for probe in &dataset.probes {
+            // Extended protocol: only one statement, even if an expression contains a semicolon.
+            registry.connection().query_with(probe, &[])?;
+        }
+        if self.skip_space_check {
+            return Ok(());
+        }
         let mark = registry.mark();
         let place = Place::find(registry.connection(), self.target.is_local(), &mark)?;
         place.require(self.name, dataset.footprint, notice)
@@ -243,12 +230,7 @@ impl Preparation<'_> {
         let _ = registry.lock(true, &mut |_| {}).and_then(|()| registry.drop_unfinished(id));
     }
 
-    fn fill(
-        &self,
-        registry: &mut Registry<'_>,
-        dataset: &Dataset,
-        id: &str,
-    ) -> Result<Duration, DatasetError> {
+    fn fill(&self, registry: &mut Registry<'_>, dataset: &Dataset, id: &str) -> Result<Duration> {
         let start = Instant::now();
         let dialect = registry.connection().dialect();
         self.load(&dataset.tables, &dataset.settings)?;
@@ -261,7 +243,7 @@ impl Preparation<'_> {
         let early = u64::from(self.loads_frozen(&dataset.tables));
         let connections = self.connections.saturating_add(u32::from(early > 0));
         let jobs = (dataset.tables.len() as u64 + early, connections);
-        self.in_parallel(jobs, settings.as_slice(), |connection, number| {
+        in_parallel(self.server(), jobs, settings.as_slice(), |connection, number| {
             let Some(number) = number.checked_sub(early) else {
                 return checkpoint(connection);
             };
@@ -298,13 +280,13 @@ impl Preparation<'_> {
 
     /// Runs the contents queries of the workload in parallel, together with a checkpoint, so that the dirty
     /// pages of the dataset are not written during a later measurement.
-    fn baseline(&self) -> Result<Vec<Vec<i128>>, DatasetError> {
+    fn baseline(&self) -> Result<Vec<Vec<i128>>> {
         let queries = self.workload.contents_sql();
         let replies: Vec<Mutex<Vec<TextRow>>> = queries.iter().map(|_| Mutex::default()).collect();
         // One more connection than usual: the checkpoint waits for the device and needs little CPU.
         let connections = self.connections.saturating_add(1);
         let jobs = queries.len() as u64 + 1;
-        self.in_parallel((jobs, connections), &[], |connection, number| {
+        in_parallel(self.server(), (jobs, connections), &[], |connection, number| {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let Some(query) = number.checked_sub(1) else {
                 return checkpoint(connection);
@@ -328,7 +310,7 @@ impl Preparation<'_> {
     }
 
     /// Runs the load jobs of all tables on parallel connections.
-    fn load(&self, tables: &[Table], settings: &[String]) -> Result<(), DatasetError> {
+    fn load(&self, tables: &[Table], settings: &[String]) -> Result<()> {
         let total: u64 = tables.iter().map(|table| table.rows).sum();
         let loaded = AtomicU64::new(0);
         (self.progress)(Progress::Loaded { rows: 0, total });
@@ -350,21 +332,26 @@ impl Preparation<'_> {
         };
         if self.loads_frozen(tables) {
             let count = tables.len() as u64;
-            return self.in_parallel((count, self.connections), settings, |connection, number| {
-                let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
-                if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
-                    connection
-                        .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
-                    for number in 0..*jobs {
-                        load(connection, job(number), frozen_copy.as_ref())?;
+            return in_parallel(
+                self.server(),
+                (count, self.connections),
+                settings,
+                |connection, number| {
+                    let table = usize::try_from(number).ok().and_then(|number| tables.get(number));
+                    if let Some(Table { name, jobs, job, frozen_copy, .. }) = table {
+                        connection
+                            .execute(&format!("begin; {COMMIT_WITHOUT_WAIT}; truncate {name}"))?;
+                        for number in 0..*jobs {
+                            load(connection, job(number), frozen_copy.as_ref())?;
+                        }
+                        connection.execute("commit")?;
                     }
-                    connection.execute("commit")?;
-                }
-                Ok(())
-            });
+                    Ok(())
+                },
+            );
         }
         let jobs: u64 = tables.iter().map(|table| table.jobs).sum();
-        self.in_parallel((jobs, self.connections), settings, |connection, number| {
+        in_parallel(self.server(), (jobs, self.connections), settings, |connection, number| {
             let Some((table, number)) = nth_job(tables, number) else {
                 return Ok(());
             };
@@ -379,28 +366,9 @@ impl Preparation<'_> {
         total >= largest.saturating_mul(self.connections.into())
     }
 
-    /// Runs `work` once for each number below `count`, on parallel connections. The first error stops all
-    /// of them.
-    fn in_parallel(
-        &self,
-        (count, connections): (u64, u32),
-        settings: &[String],
-        work: impl Fn(&mut Connection, u64) -> Result<(), ConnectionError> + Sync,
-    ) -> Result<(), DatasetError> {
-        let (target, interrupt) = (self.target, self.interrupt);
-        in_parallel(&Parallel { target, interrupt, count, connections, settings }, work)
+    fn server(&self) -> (&ConnInfo, &Interrupt) {
+        (self.target, self.interrupt)
     }
-}
-
-/// Returns the table of a job that is numbered over all tables, and the number of the job within that table.
-fn nth_job(tables: &[Table], mut number: u64) -> Option<(&Table, u64)> {
-    for table in tables {
-        if number < table.jobs {
-            return Some((table, number));
-        }
-        number -= table.jobs;
-    }
-    None
 }
 
 #[cfg(test)]

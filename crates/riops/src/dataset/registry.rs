@@ -3,13 +3,14 @@
 //! Everything is in the schema `riops`. Tables that riops created are identified by their comment. Other
 //! tables are neither measured nor dropped, except that adopted tables are measured.
 
+use std::str::FromStr;
+
 use serde_json::Value;
 
-use super::catalog::{change, statements};
-use super::error::DatasetError;
-use super::holders::Holders;
-use super::leftovers::{drop_leftover_views, drop_routines};
-use crate::plan::{DatasetPlan, PlanError};
+use super::catalog::{change, drop_leftover_views, drop_routines, statements, unless_refused};
+use super::error::{DatasetError, Result};
+use crate::plan::DatasetPlan;
+use crate::server::connection::TextRow;
 use crate::server::fit::DatasetFit;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
@@ -65,8 +66,9 @@ impl Entry {
 /// The registry in a database, accessed through a connection that also holds its locks.
 #[derive(Debug)]
 pub struct Registry<'a> {
-    connection: &'a mut Connection,
-    workload: &'static str,
+    pub(super) connection: &'a mut Connection,
+    /// Name of the workload.
+    pub(super) workload: &'static str,
 }
 
 impl<'a> Registry<'a> {
@@ -74,11 +76,6 @@ impl<'a> Registry<'a> {
     #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
         Self { connection, workload }
-    }
-
-    /// Returns the name of the workload.
-    pub(super) fn workload(&self) -> &'static str {
-        self.workload
     }
 
     /// Returns the connection, for other statements of the caller.
@@ -90,7 +87,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn ensure(&mut self) -> Result<(), DatasetError> {
+    pub fn ensure(&mut self) -> Result<()> {
         if !self.has_schema()? {
             // An interruption between the two leaves a schema that riops uses but does not drop.
             self.change_catalog(|connection| {
@@ -109,7 +106,7 @@ impl<'a> Registry<'a> {
 
     /// Drops a registry whose creation or removal was interrupted, which only happens if each statement commits
     /// separately. It has no entries.
-    fn drop_unfinished_registry(&mut self) -> Result<(), DatasetError> {
+    fn drop_unfinished_registry(&mut self) -> Result<()> {
         for (table, columns) in REGISTRY {
             if self.is_unfinished_part(table, columns)? {
                 change(self.connection, &format!("drop table {table}"))?;
@@ -119,12 +116,9 @@ impl<'a> Registry<'a> {
     }
 
     /// Whether a table without the comment of the registry is a part of it: its comment is the last step.
-    fn is_unfinished_part(&mut self, table: &str, columns: &str) -> Result<bool, DatasetError> {
-        let is_candidate = match self.comment_of(table)? {
-            Some(comment) => comment.is_empty() || comment == REGISTRY_MARK,
-            None => false,
-        };
-        if !is_candidate || !self.commits_each_change() {
+    fn is_unfinished_part(&mut self, table: &str, columns: &str) -> Result<bool> {
+        let is_candidate = |comment: String| comment.is_empty() || comment == REGISTRY_MARK;
+        if !self.comment_of(table)?.is_some_and(is_candidate) || !self.commits_each_change() {
             return Ok(false);
         }
         let sql = format!(
@@ -138,31 +132,27 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError::Foreign`] if a table of its name was not created by riops.
-    pub fn exists(&mut self) -> Result<bool, DatasetError> {
+    pub fn exists(&mut self) -> Result<bool> {
         if !self.has_schema()? {
             return Ok(false);
         }
-        match self.comment_of("riops.dataset")? {
+        let [(table, columns), _] = REGISTRY;
+        match self.comment_of(table)? {
             None => Ok(false),
             Some(comment) if comment == REGISTRY_MARK => Ok(true),
-            Some(_) => {
-                let [(table, columns), _] = REGISTRY;
-                if self.is_unfinished_part(table, columns)? {
-                    return Ok(false);
-                }
-                Err(DatasetError::Foreign(table.to_owned()))
-            }
+            Some(_) if self.is_unfinished_part(table, columns)? => Ok(false),
+            Some(_) => Err(DatasetError::Foreign(table.to_owned())),
         }
     }
 
     /// Returns the comment of a qualified table, which may be empty, or `None` if it does not exist.
-    fn comment_of(&mut self, table: &str) -> Result<Option<String>, DatasetError> {
+    fn comment_of(&mut self, table: &str) -> Result<Option<String>> {
         let rows = self.connection.query_with(COMMENT, &[Some(table)])?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(rows.into_iter().flatten().next().flatten())
     }
 
     /// Returns whether the schema exists, and a superuser executes nothing that another role defines in it.
-    fn has_schema(&mut self) -> Result<bool, DatasetError> {
+    fn has_schema(&mut self) -> Result<bool> {
         match self.connection.schema_owner("riops")? {
             (_, Some(owner)) => Err(DatasetError::UntrustedOwner(owner)),
             (exists, None) => Ok(exists),
@@ -173,40 +163,33 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError::Connection`] if the query fails.
-    pub fn owns(&mut self, table: &str) -> Result<Option<bool>, DatasetError> {
+    pub fn owns(&mut self, table: &str) -> Result<Option<bool>> {
         Ok(match self.comment_of(table)? {
             None => None,
-            Some(comment) if comment.is_empty() => Some(self.is_unfinished(table)?),
+            // An interrupted preparation has created it. If each statement commits separately, the entry is made before the
+            // tables, which are known not to exist then.
+            Some(comment) if comment.is_empty() && self.commits_each_change() => {
+                Some(self.unfinished_tables()?.iter().any(|unfinished| unfinished == table))
+            }
             Some(comment) => Some(comment == self.mark()),
         })
     }
 
-    /// Whether a table without a comment was created by an interrupted preparation. If each statement commits
-    /// separately, the entry is made before the tables, which are known not to exist then.
-    fn is_unfinished(&mut self, table: &str) -> Result<bool, DatasetError> {
-        if !self.commits_each_change() {
-            return Ok(false);
-        }
-        Ok(self.unfinished_tables()?.iter().any(|unfinished| unfinished == table))
-    }
-
     /// Returns the names of the tables of an interrupted preparation, which may exist.
-    fn unfinished_tables(&mut self) -> Result<Vec<String>, DatasetError> {
+    fn unfinished_tables(&mut self) -> Result<Vec<String>> {
         let unfinished = |entry: &Entry| entry.state == State::Loading && !entry.is_adopted();
         let Some(entry) = self.entry()?.filter(unfinished) else {
             return Ok(Vec::new());
         };
-        let damaged = |error: PlanError| DatasetError::Damaged(error.to_string());
-        let dataset =
-            DatasetPlan::of_parameters(self.workload, entry.parameters).map_err(damaged)?;
-        Ok(workload::on(&dataset).map_err(damaged)?.table_names())
+        let dataset = DatasetPlan::of_parameters(self.workload, entry.parameters)?;
+        Ok(workload::on(&dataset)?.table_names())
     }
 
     /// Checks that all tables of the dataset exist and, unless they are `adopted`, were created by riops.
     ///
     /// # Errors
     /// [`DatasetError::Gone`] or [`DatasetError::Replaced`] with the first table for which this does not hold.
-    pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<(), DatasetError> {
+    pub fn require(&mut self, tables: &[String], adopted: bool) -> Result<()> {
         for table in tables {
             let (workload, table) = (self.workload, table.clone());
             match self.owns(&table)? {
@@ -226,7 +209,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if the query fails or the entry is invalid.
-    pub fn entry(&mut self) -> Result<Option<Entry>, DatasetError> {
+    pub fn entry(&mut self) -> Result<Option<Entry>> {
         if !self.exists()? {
             return Ok(None);
         }
@@ -261,7 +244,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn begin(&mut self, id: &str, dataset: &Dataset) -> Result<(), DatasetError> {
+    pub fn begin(&mut self, id: &str, dataset: &Dataset) -> Result<()> {
         let mark = self.mark();
         let workload = self.workload;
         let parameters = dataset.parameters.to_string();
@@ -288,7 +271,7 @@ impl<'a> Registry<'a> {
     pub(super) fn change_catalog(
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
-    ) -> Result<(), DatasetError> {
+    ) -> Result<()> {
         if self.commits_each_change() {
             return Ok(work(self.connection)?);
         }
@@ -296,10 +279,10 @@ impl<'a> Registry<'a> {
     }
 
     /// Runs `work` in a transaction.
-    pub(super) fn in_transaction(
+    pub(super) fn in_transaction<E: Into<DatasetError>>(
         &mut self,
-        work: impl FnOnce(&mut Connection) -> Result<(), ConnectionError>,
-    ) -> Result<(), DatasetError> {
+        work: impl FnOnce(&mut Connection) -> Result<(), E>,
+    ) -> Result<()> {
         self.connection.execute("begin")?;
         match work(self.connection) {
             Ok(()) => Ok(self.connection.execute("commit")?),
@@ -315,12 +298,11 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError::InUse`] if another session has replaced it meanwhile.
-    pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<(), DatasetError> {
-        if !set_complete(self.connection, self.workload, id, baseline)? {
-            let holders = Holders::of_lock(self.connection, self.workload);
-            return Err(DatasetError::InUse { workload: self.workload, holders });
+    pub fn complete(&mut self, id: &str, baseline: &[Vec<i128>]) -> Result<()> {
+        if set_complete(self.connection, self.workload, id, baseline)? {
+            return Ok(());
         }
-        Ok(())
+        Err(DatasetError::InUse { workload: self.workload, holders: self.other_users() })
     }
 
     /// Forgets the baseline of the tables in a schema, or in any, because they will change without being counted. Until
@@ -329,7 +311,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if the connection is lost.
-    pub fn forget_baseline(&mut self, schema: Option<&str>) -> Result<(), DatasetError> {
+    pub fn forget_baseline(&mut self, schema: Option<&str>) -> Result<()> {
         match self.exists() {
             Ok(true) => {}
             Ok(false) | Err(DatasetError::Foreign(_)) => return Ok(()),
@@ -337,48 +319,36 @@ impl<'a> Registry<'a> {
         }
         let sql = "update riops.dataset set baseline = null
                     where workload = $1 and coalesce(parameters::json ->> 'schema' = $2, $2 is null)";
-        match self.connection.query_with(sql, &[Some(self.workload), schema]) {
-            Ok(_) | Err(ConnectionError::Server(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        unless_refused(self.connection.query_with(sql, &[Some(self.workload), schema]))?;
+        Ok(())
     }
 
     /// Drops the tables of the dataset and its entry. Returns the names of the dropped tables.
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn drop_dataset(&mut self) -> Result<Vec<String>, DatasetError> {
+    pub fn drop_dataset(&mut self) -> Result<Vec<String>> {
         if !self.exists()? {
             return Ok(Vec::new());
         }
         let mark = self.mark();
         let workload = self.workload;
         let marked = [Some(mark.as_str()), Some(workload)];
-        let mut tables: Vec<String> = self
-            .connection
-            .query_with(OWN_TABLES, &marked)?
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
+        let found = self.connection.query_with(OWN_TABLES, &marked)?;
+        let mut tables: Vec<String> = found.into_iter().flatten().flatten().collect();
         if self.commits_each_change() {
             require_nothing_attached(self.connection, &marked)?;
             self.drop_one_by_one(&mut tables)?;
             self.in_transaction(|connection| forget(connection, workload))?;
             return Ok(tables);
         }
-        self.connection.execute("begin")?;
-        if let Err(error) = drop_together(self.connection, &tables, &marked) {
-            let _ = self.connection.execute("rollback");
-            return Err(error);
-        }
-        self.connection.execute("commit")?;
+        self.in_transaction(|connection| drop_together(connection, &tables, &marked))?;
         Ok(tables)
     }
 
     /// Drops these tables, and those of an interrupted preparation, where each drop commits separately. If it is
     /// interrupted, the dataset is incomplete.
-    fn drop_one_by_one(&mut self, tables: &mut Vec<String>) -> Result<(), DatasetError> {
+    fn drop_one_by_one(&mut self, tables: &mut Vec<String>) -> Result<()> {
         for table in self.unfinished_tables()? {
             if !tables.contains(&table) && self.comment_of(&table)?.as_deref() == Some("") {
                 tables.push(table);
@@ -399,7 +369,7 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    fn set_state(&mut self, state: &str) -> Result<(), DatasetError> {
+    fn set_state(&mut self, state: &str) -> Result<()> {
         let sql = "update riops.dataset set state = $2
                     where workload = $1 and parameters::json ->> 'adopted' is distinct from 'true'";
         self.connection.query_with(sql, &[Some(self.workload), Some(state)])?;
@@ -411,7 +381,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn drop_unfinished(&mut self, id: &str) -> Result<(), DatasetError> {
+    pub fn drop_unfinished(&mut self, id: &str) -> Result<()> {
         let is_unfinished = |entry: &Entry| entry.id == id && entry.state == State::Loading;
         if self.entry()?.as_ref().is_some_and(is_unfinished) {
             self.drop_dataset()?;
@@ -424,7 +394,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn drop_registry_if_empty(&mut self) -> Result<(), DatasetError> {
+    pub fn drop_registry_if_empty(&mut self) -> Result<()> {
         if self.exists()? {
             if self.connection.query_value("select 1 from riops.dataset limit 1")?.is_some() {
                 return Ok(());
@@ -443,10 +413,7 @@ impl<'a> Registry<'a> {
         )?;
         if mark.as_deref() == Some(SCHEMA_MARK) {
             // Fails if the schema contains objects of other users.
-            match change(self.connection, "drop schema riops restrict") {
-                Err(ConnectionError::Server(_)) | Ok(()) => {}
-                Err(error) => return Err(error.into()),
-            }
+            unless_refused(change(self.connection, "drop schema riops restrict"))?;
         }
         Ok(())
     }
@@ -456,7 +423,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn note_parameters(&mut self, found: &Value, now: &Value) -> Result<bool, DatasetError> {
+    pub fn note_parameters(&mut self, found: &Value, now: &Value) -> Result<bool> {
         let changed = self.connection.query_with(
             "update riops.dataset set parameters = $2 where workload = $1 and parameters::jsonb = $3::jsonb returning 1",
             &[Some(self.workload), Some(&now.to_string()), Some(&found.to_string())],
@@ -469,7 +436,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// [`DatasetError`] if a statement fails.
-    pub fn fit(&mut self, memory_bytes: Option<u64>) -> Result<Option<DatasetFit>, DatasetError> {
+    pub fn fit(&mut self, memory_bytes: Option<u64>) -> Result<Option<DatasetFit>> {
         let entry = match self.entry() {
             Err(DatasetError::Connection(error)) if error.is_privilege_missing() => None,
             entry => entry?,
@@ -480,41 +447,28 @@ impl<'a> Registry<'a> {
         let sql = "select sum(pg_total_relation_size(c.oid)), pg_size_bytes(current_setting('shared_buffers'))
                      from pg_class c where obj_description(c.oid, 'pg_class') = $1";
         let mark = self.mark();
-        let rows = match self.connection.query_with(sql, &[Some(&mark)]) {
-            Err(ConnectionError::Server(_)) => return Ok(None),
-            other => other?,
+        let rows = unless_refused(self.connection.query_with(sql, &[Some(&mark)]))?;
+        let fit = |row: &TextRow| {
+            let [bytes, buffers] = row.as_slice() else {
+                return None;
+            };
+            let (bytes, shared_buffers_bytes) = (parsed(bytes)?, parsed(buffers)?);
+            Some(DatasetFit { bytes, shared_buffers_bytes, memory_bytes })
         };
-        let number = |value: &Option<String>| value.as_ref()?.parse::<u64>().ok();
-        Ok(rows.first().and_then(|row| match row.as_slice() {
-            [bytes, buffers] => Some(DatasetFit {
-                bytes: number(bytes)?,
-                shared_buffers_bytes: number(buffers)?,
-                memory_bytes,
-            }),
-            _ => None,
-        }))
+        Ok(rows.and_then(|rows| fit(rows.first()?)))
     }
 
     /// Runs the contents queries of the workload.
     ///
     /// # Errors
     /// [`DatasetError`] if a query fails or returns anything but integers.
-    pub fn contents(&mut self, queries: &[String]) -> Result<Vec<Vec<i128>>, DatasetError> {
-        queries
-            .iter()
-            .map(|sql| {
-                let rows = self.connection.query(sql)?;
-                row_of_numbers(&rows.concat())
-            })
-            .collect()
+    pub fn contents(&mut self, queries: &[String]) -> Result<Vec<Vec<i128>>> {
+        queries.iter().map(|sql| row_of_numbers(&self.connection.query(sql)?.concat())).collect()
     }
 }
 
 /// Fails if an object that riops did not create is attached to a table of the dataset.
-fn require_nothing_attached(
-    connection: &mut Connection,
-    marked: &[Option<&str>; 2],
-) -> Result<(), DatasetError> {
+fn require_nothing_attached(connection: &mut Connection, marked: &[Option<&str>; 2]) -> Result<()> {
     let row = connection.query_with(ATTACHED, marked)?.into_iter().next().unwrap_or_default();
     match row.as_slice() {
         [Some(table), Some(object)] => {
@@ -529,7 +483,7 @@ fn drop_together(
     connection: &mut Connection,
     tables: &[String],
     marked: &[Option<&str>; 2],
-) -> Result<(), DatasetError> {
+) -> Result<()> {
     for table in tables {
         drop_leftover_views(connection, table)?;
     }
@@ -591,7 +545,12 @@ pub(super) fn register(
     Ok(())
 }
 
-pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>, DatasetError> {
+/// Returns the number or the time of a column.
+pub(super) fn parsed<T: FromStr>(value: &Option<String>) -> Option<T> {
+    value.as_ref()?.parse().ok()
+}
+
+pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>> {
     row.iter()
         .map(|value| value.as_deref().unwrap_or("").parse())
         .collect::<Result<_, _>>()

@@ -3,13 +3,12 @@
 //! Only routines of riops are replaced, never others of the same name. They have its comment or, after an interrupted
 //! installation on YugabyteDB, its text.
 
-use super::catalog::{change, statements};
-use super::error::DatasetError;
-use super::leftovers::drop_routines;
+use super::catalog::{change, drop_routines, statements};
+use super::error::{DatasetError, Result};
 use super::lock::advisory;
 use super::registry::Registry;
-use crate::server::{Connection, ConnectionError, PINNED};
-use crate::workload::routines::{ROUTINE_MARK, Routines};
+use crate::server::{Connection, PINNED};
+use crate::workload::tables::{ROUTINE_MARK, Routines};
 
 /// Number of characters of its body by which a routine without a comment is recognized.
 const BODY_START: usize = 500;
@@ -19,7 +18,7 @@ impl Registry<'_> {
     ///
     /// # Errors
     /// [`DatasetError::ForeignRoutine`] if a routine of the same name was not created by riops.
-    pub fn install(&mut self, routines: &Routines) -> Result<(), DatasetError> {
+    pub fn install(&mut self, routines: &Routines) -> Result<()> {
         let mark = routines.mark();
         let sql = "select p.proname, coalesce(obj_description(p.oid, 'pg_proc'), ''), p.prosrc
                      from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -66,13 +65,10 @@ impl Registry<'_> {
 }
 
 /// Creates the routines in the current schema.
-fn create(
-    connection: &mut Connection,
-    routines: &Routines,
-    mark: &str,
-) -> Result<(), ConnectionError> {
+fn create(connection: &mut Connection, routines: &Routines, mark: &str) -> Result<()> {
     statements(&routines.sql).iter().try_for_each(|sql| change(connection, sql))?;
-    routines.names.iter().try_for_each(|name| {
-        change(connection, &format!("comment on routine riops.{name} is '{mark}'"))
-    })
+    for name in routines.names {
+        change(connection, &format!("comment on routine riops.{name} is '{mark}'"))?;
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result};
 use super::lock::OnWait;
 use crate::host::machine;
 use crate::server::{Connection, ConnectionError, shares_files};
@@ -55,7 +55,7 @@ impl Place {
         workload: &'static str,
         footprint: Footprint,
         notice: OnWait<'_>,
-    ) -> Result<(), DatasetError> {
+    ) -> Result<()> {
         let Footprint { tables_bytes, indexes_bytes } = footprint;
         let stored_bytes = tables_bytes.saturating_add(indexes_bytes);
         // An index is sorted in temporary files of about its size.

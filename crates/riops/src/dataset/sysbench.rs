@@ -1,14 +1,15 @@
 //! Adoption of tables that sysbench prepared: finds, examines and registers them, so that runs on them can be
 //! verified. Adopted tables are never dropped.
 
-use super::error::DatasetError;
+use super::error::{DatasetError, Result, refuse};
 use super::registry::{Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Distribution, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
 use crate::units::count;
-use crate::workload;
-use crate::workload::oltp::{NAME, found_sql, last_contiguous_id_sql};
+use crate::units::format::number_of;
+use crate::workload::oltp::{FOUND, NAME, WHOLE_UNTIL};
+use crate::workload::{self, fill};
 
 /// The properties of an existing sysbench table.
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
@@ -33,7 +34,7 @@ pub fn adopt_where_needed(
     server: &Server,
     interrupt: &Interrupt,
     notice: &mut dyn FnMut(&str),
-) -> Result<(), DatasetError> {
+) -> Result<()> {
     let Some(wanted) = wanted.get::<OltpDataset>().filter(|wanted| wanted.schema != "riops") else {
         return Ok(());
     };
@@ -67,25 +68,22 @@ pub fn adopt_where_needed(
         0 => String::new(),
         rows => format!(" with at least {} rows each", count(rows)),
     };
-    let plural = if dataset.tables == 1 { "" } else { "s" };
-    let tables = count(dataset.tables.into());
-    let found = format!("found {tables} sysbench table{plural} in schema \"{schema}\"{rows}");
+    let tables = number_of(dataset.tables.into(), "sysbench table");
+    let found = format!("found {tables} in schema \"{schema}\"{rows}");
     let plan = DatasetPlan::from(dataset);
-    let workload = workload::on(&plan).map_err(|error| DatasetError::Damaged(error.to_string()))?;
-    let baseline = registry.contents(&workload.contents_sql())?;
+    let baseline = registry.contents(&workload::on(&plan)?.contents_sql())?;
     registry.adopt(&plan.parameters(), &baseline)?;
     notice(&found);
     Ok(())
 }
 
 /// Whether riops created the tables in this schema.
-fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, DatasetError> {
+fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool> {
     let Some(entry) = registry.entry()? else {
         return Ok(false);
     };
     let state = entry.state;
-    let own = DatasetPlan::of_parameters(NAME, entry.parameters)
-        .map_err(|error| DatasetError::Damaged(error.to_string()))?;
+    let own = DatasetPlan::of_parameters(NAME, entry.parameters)?;
     let Some(own) = own.get::<OltpDataset>().filter(|own| !own.adopted) else {
         return Ok(false);
     };
@@ -98,13 +96,9 @@ fn created_by_riops(registry: &mut Registry<'_>, schema: &str) -> Result<bool, D
     Ok(own.schema == schema)
 }
 
-fn refuse<T>(text: String) -> Result<T, DatasetError> {
-    Err(DatasetError::Unadoptable(text))
-}
-
 /// Returns the sysbench tables in a schema that riops did not create, by number.
-fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>, DatasetError> {
-    let rows = registry.connection().query(&found_sql(schema))?;
+fn found(registry: &mut Registry<'_>, schema: &str) -> Result<Vec<Found>> {
+    let rows = registry.connection().query(&fill(FOUND, &[("schema", schema)]))?;
     let mut tables: Vec<Found> = rows
         .into_iter()
         .filter_map(|row| {
@@ -131,7 +125,7 @@ fn examine(
     found: &[Found],
     wanted: &OltpDataset,
     given: &Parameters,
-) -> Result<OltpDataset, DatasetError> {
+) -> Result<OltpDataset> {
     let schema = &wanted.schema;
     let consecutive = (1..).zip(found).take_while(|(number, table)| table.number == *number);
     let existing = u32::try_from(consecutive.count()).unwrap_or(u32::MAX);
@@ -169,7 +163,7 @@ fn examine(
     Ok(dataset)
 }
 
-fn require_sysbench(wanted: &OltpDataset, found: &[Found]) -> Result<(), DatasetError> {
+fn require_sysbench(wanted: &OltpDataset, found: &[Found]) -> Result<()> {
     let schema = &wanted.schema;
     let (columns, names) =
         if wanted.bulk_insert { (2, "id and k, and only these") } else { (4, "id, k, c and pad") };
@@ -195,7 +189,7 @@ fn rows_of_each(
     dataset: &OltpDataset,
     wanted: &OltpDataset,
     given: &Parameters,
-) -> Result<u64, DatasetError> {
+) -> Result<u64> {
     // Without a primary key, ids may be duplicated.
     let ids = if dataset.secondary { "distinct id" } else { "*" };
     let mut smallest = u64::MAX;
@@ -209,7 +203,8 @@ fn rows_of_each(
         let sql = format!("select count({ids}) from {table} where id between 1 and {size}");
         let rows = registry.connection().query_value(&sql)?;
         if size == 0 || rows.as_deref() != Some(size.to_string().as_str()) {
-            let gapless = registry.connection().query_value(&last_contiguous_id_sql(&table))?;
+            let sql = fill(WHOLE_UNTIL, &[("table", &table)]);
+            let gapless = registry.connection().query_value(&sql)?;
             let gapless = gapless.unwrap_or_else(|| "0".to_owned());
             return refuse(format!(
                 "table \"{table}\" has {} of the ids 1 to {size}, without gaps up to {gapless}: use --table-size {gapless}, or prepare the table again",
@@ -224,11 +219,7 @@ fn rows_of_each(
 ///
 /// # Errors
 /// [`DatasetError`] if the server cannot be asked.
-pub fn foreign_tables(
-    server: &Server,
-    schema: &str,
-    interrupt: &Interrupt,
-) -> Result<Vec<String>, DatasetError> {
+pub fn foreign_tables(server: &Server, schema: &str, interrupt: &Interrupt) -> Result<Vec<String>> {
     let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let found = found(&mut Registry::new(&mut connection, NAME), schema)?;
     Ok(found.iter().map(|table| format!("{schema}.sbtest{}", table.number)).collect())

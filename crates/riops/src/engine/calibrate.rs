@@ -43,7 +43,7 @@ impl Generator for OneRow {
     fn next(&mut self, tx: &mut Transaction) -> bool {
         tx.begin(0, 1);
         tx.execute(0, &[1, 1]);
-        tx.end();
+        tx.end_step();
         true
     }
 

@@ -146,7 +146,7 @@ fn connect_and_prepare(
         reset_deadline(&mut connection);
         connection.execute(&setup.settings.join("; "))?;
     }
-    if setup.statements.protocol() == Protocol::Prepared {
+    if setup.statements.protocol == Protocol::Prepared {
         for statement in setup.statements.iter() {
             reset_deadline(&mut connection);
             connection.prepare(&statement.name, &statement.sql, &statement.parameter_types)?;

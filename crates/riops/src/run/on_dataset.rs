@@ -66,7 +66,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         self.dataset = Some(OwnDataset { name, found, condition: None });
         self.note_other_users(active);
         // The other clients of a fleet are among them.
-        if !self.other_users.is_empty() && active.plan.share.is_none() {
+        if !self.other_users.0.is_empty() && active.plan.share.is_none() {
             let text = format!("warning: others use the dataset{}", self.other_users);
             active.observer.notice(&text);
         }
@@ -197,7 +197,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         if let Some(stage) = self.stages.first()
             && traits.adds_changes
             && verifies
-            && registry.history(&entry.id)?.is_unbounded()
+            && registry.history(&entry.id)?.bounds().most.is_none()
         {
             let (workload, run) = (stage.workload.as_ref(), active.id.to_string());
             let observer = &mut *active.observer;
@@ -351,7 +351,7 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> Runner for OnDataset<T> {
         let OwnDataset { found, condition, .. } = self.dataset.as_ref()?;
         Some(DatasetRecord {
             id: found.entry.id.clone(),
-            other_users: self.other_users.clone().into_list(),
+            other_users: self.other_users.0.clone(),
             condition: condition.clone(),
             parameters: found.dataset.clone(),
         })

@@ -148,7 +148,7 @@ fn repeat(
     workload: &dyn Workload,
     plan: &Plan,
     result: &StageResult,
-    evidence: &mut Evidence,
+    evidence: &mut Evidence<'_>,
 ) {
     for (session, planned) in (0..).zip(workload.stage(plan).sessions) {
         let Work::Client(mut generator) = planned.work else {

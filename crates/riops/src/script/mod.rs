@@ -2,6 +2,8 @@
 
 pub use riops_script::{Diagnostic, Names, Scope, Script, is_name, parse};
 
+use riops_script::Reference;
+
 use crate::server::{Connection, ConnectionError, Feature};
 
 /// Name of the prepared statement.
@@ -74,69 +76,70 @@ pub fn check(
     let mut checked = Vec::new();
     for ((number, line), statement) in script.statements() {
         let parameters: Vec<_> = scope.parameters(statement).collect();
-        let variables = parameters.iter().map(|each| names.name(each.slot).to_owned());
-        let checked_statement = CheckedStatement {
+        let parameter = |each: &&Reference| {
+            let variable = names.name(each.slot).to_owned();
+            Parameter { variable, kind: String::new() }
+        };
+        let mut checked_statement = CheckedStatement {
             number,
             line,
             sql: statement.with_parameters(parameters.iter().copied()),
-            parameters: variables
-                .map(|variable| Parameter { variable, kind: String::new() })
-                .collect(),
+            parameters: parameters.iter().map(parameter).collect(),
             finding: Finding::Several(statement.statements),
         };
-        if statement.statements > 1 {
-            checked.push(checked_statement);
-            continue;
+        if statement.statements <= 1 {
+            // Each statement has a transaction, so that it keeps its backend behind a pooler and leaves no setting there.
+            connection.execute("begin")?;
+            if connection.dialect().has(Feature::Catalogs) {
+                connection.execute("set local search_path to default")?;
+                connection.execute(GENERIC_PLAN)?;
+            }
+            let CheckedStatement { sql, parameters, .. } = &mut checked_statement;
+            checked_statement.finding = check_one(connection, sql, parameters)?;
+            connection.execute("rollback")?;
         }
-        // Each statement has a transaction, so that it keeps its backend behind a pooler and leaves no setting there.
-        connection.execute("begin")?;
-        if connection.dialect().has(Feature::Catalogs) {
-            connection.execute("set local search_path to default")?;
-            connection.execute(GENERIC_PLAN)?;
-        }
-        checked.push(check_one(connection, checked_statement)?);
-        connection.execute("rollback")?;
+        checked.push(checked_statement);
     }
     Ok(checked)
 }
 
+/// Returns what the server says about a statement, and enters the types of its parameters.
 fn check_one(
     connection: &mut Connection,
-    mut checked: CheckedStatement,
-) -> Result<CheckedStatement, ConnectionError> {
-    match connection.prepare(NAME, &checked.sql, &[]) {
+    sql: &str,
+    parameters: &mut [Parameter],
+) -> Result<Finding, ConnectionError> {
+    match connection.prepare(NAME, sql, &[]) {
         Ok(()) => {}
         Err(ConnectionError::Server(error)) => {
             let hint = is_about_parameters(error.sqlstate.as_str(), &error.message);
             let hint = if hint { format!("; {PARAMETER_HINT}") } else { String::new() };
-            checked.finding = Finding::Refused(format!("{error}{hint}"));
-            return Ok(checked);
+            return Ok(Finding::Refused(format!("{error}{hint}")));
         }
         Err(error) => return Err(error),
     }
     if !connection.dialect().has(Feature::Catalogs) {
-        checked.finding = Finding::NoPlan;
         connection.close_statement(NAME)?;
-        return Ok(checked);
+        return Ok(Finding::NoPlan);
     }
     let kinds = connection.query(PARAMETER_TYPES)?.into_iter().flatten().flatten();
-    checked.parameters.iter_mut().zip(kinds).for_each(|(parameter, kind)| parameter.kind = kind);
-    let nulls = vec!["null"; checked.parameters.len()].join(", ");
+    parameters.iter_mut().zip(kinds).for_each(|(parameter, kind)| parameter.kind = kind);
+    let nulls = vec!["null"; parameters.len()].join(", ");
     let arguments = if nulls.is_empty() { nulls } else { format!("({nulls})") };
-    checked.finding =
-        match connection.query(&format!("explain (costs off) execute {NAME}{arguments}")) {
-            Ok(rows) => {
-                let lines: Vec<String> = rows.into_iter().flatten().flatten().collect();
-                match lines.as_slice() {
-                    // An empty statement.
-                    [] => Finding::NoPlan,
-                    [only] if only.starts_with("Utility statements") => Finding::NoPlan,
-                    _ => Finding::Plan(lines),
-                }
+    let finding = match connection.query(&format!("explain (costs off) execute {NAME}{arguments}"))
+    {
+        Ok(rows) => {
+            let lines: Vec<String> = rows.into_iter().flatten().flatten().collect();
+            match lines.as_slice() {
+                // An empty statement.
+                [] => Finding::NoPlan,
+                [only] if only.starts_with("Utility statements") => Finding::NoPlan,
+                _ => Finding::Plan(lines),
             }
-            Err(ConnectionError::Server(error)) => Finding::Refused(error.to_string()),
-            Err(error) => return Err(error),
-        };
+        }
+        Err(ConnectionError::Server(error)) => Finding::Refused(error.to_string()),
+        Err(error) => return Err(error),
+    };
     connection.close_statement(NAME)?;
-    Ok(checked)
+    Ok(finding)
 }

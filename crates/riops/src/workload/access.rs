@@ -2,73 +2,56 @@
 //!
 //! Pure: parses the output of EXPLAIN (FORMAT JSON). It must not talk to the server.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-use super::transaction::with_literals;
+use super::statements::{Statement, with_literals};
 use crate::record::StorageRequests;
 use crate::server::{Dialect, Feature};
+
+/// An index of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// Name of the table.
+    pub table: String,
+    /// Name of the index.
+    pub name: String,
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} on {}", self.name, self.table)
+    }
+}
 
 /// The expected access path of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessPath {
     /// The index finds the keys, and each row is fetched from the table.
-    IndexScan {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
-    },
+    IndexScan(Index),
     /// All columns come from the index.
     IndexOnlyScan {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
+        /// The index.
+        index: Index,
         /// Whether heap fetches of recently updated rows are allowed.
         heap_fetches_allowed: bool,
     },
     /// The index finds the rows to update.
-    UpdateByIndex {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
-    },
+    UpdateByIndex(Index),
     /// The index finds the rows to delete.
-    DeleteByIndex {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
-    },
+    DeleteByIndex(Index),
     /// A bitmap combines several ranges of the index.
-    BitmapScan {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
-    },
+    BitmapScan(Index),
     /// The index finds the rows, by an index scan or a bitmap heap scan.
-    ByIndex {
-        /// Name of the table.
-        table: String,
-        /// Name of the index.
-        index: String,
-    },
+    ByIndex(Index),
     /// The whole table is read sequentially.
     SeqScan {
         /// Name of the table.
         table: String,
     },
-    /// Both tables of a join are read through their indexes.
-    JoinByIndex {
-        /// Both tables.
-        tables: [String; 2],
-        /// One index of each table.
-        indexes: [String; 2],
-    },
+    /// Both tables of a join are read through one index each.
+    JoinByIndex([Index; 2]),
     /// Rows are inserted without reading a table.
     Insert {
         /// Name of the table.
@@ -78,57 +61,32 @@ pub enum AccessPath {
 
 impl fmt::Display for AccessPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, table, index) = self.parts();
         match self {
-            Self::UpdateByIndex { .. } => {
-                write!(formatter, "Update on {table}, {kind} using {index}")
+            Self::IndexScan(index) => write!(formatter, "Index Scan using {index}"),
+            Self::IndexOnlyScan { index, heap_fetches_allowed: false } => {
+                write!(formatter, "Index Only Scan using {index}")
             }
-            Self::DeleteByIndex { .. } => {
-                write!(formatter, "Delete on {table}, {kind} using {index}")
+            Self::IndexOnlyScan { index, .. } => {
+                write!(formatter, "Index Only Scan using {index}, heap fetches allowed")
             }
-            Self::SeqScan { .. } => write!(formatter, "{kind} on {table}"),
-            Self::ByIndex { .. } => {
-                write!(formatter, "Index Scan or Bitmap Heap Scan using {index} on {table}")
+            Self::UpdateByIndex(Index { table, name }) => {
+                write!(formatter, "Update on {table}, Index Scan using {name}")
             }
-            Self::JoinByIndex { tables: [one, other], indexes: [index, other_index] } => {
+            Self::DeleteByIndex(Index { table, name }) => {
+                write!(formatter, "Delete on {table}, Index Scan using {name}")
+            }
+            Self::BitmapScan(index) => write!(formatter, "Bitmap Heap Scan using {index}"),
+            Self::ByIndex(index) => {
+                write!(formatter, "Index Scan or Bitmap Heap Scan using {index}")
+            }
+            Self::SeqScan { table } => write!(formatter, "Seq Scan on {table}"),
+            Self::JoinByIndex([Index { table, name }, Index { table: other, name: its_name }]) => {
                 write!(
                     formatter,
-                    "join of {one} and {other}, {kind} using {index} and {other_index}"
+                    "join of {table} and {other}, Index Scan using {name} and {its_name}"
                 )
             }
-            Self::Insert { .. } => write!(formatter, "Insert on {table}, no table read"),
-            Self::IndexOnlyScan { heap_fetches_allowed: true, .. } => {
-                write!(formatter, "{kind} using {index} on {table}, heap fetches allowed")
-            }
-            _ => write!(formatter, "{kind} using {index} on {table}"),
-        }
-    }
-}
-
-impl AccessPath {
-    /// Returns the operation on the rows that it finds.
-    fn change(&self) -> Option<&'static str> {
-        match self {
-            Self::UpdateByIndex { .. } => Some("Update"),
-            Self::DeleteByIndex { .. } => Some("Delete"),
-            _ => None,
-        }
-    }
-
-    /// Returns the node type of the scan, the table and the index.
-    fn parts(&self) -> (&'static str, &str, &str) {
-        match self {
-            Self::IndexScan { table, index }
-            | Self::ByIndex { table, index }
-            | Self::UpdateByIndex { table, index }
-            | Self::DeleteByIndex { table, index } => ("Index Scan", table, index),
-            Self::BitmapScan { table, index } => ("Bitmap Heap Scan", table, index),
-            Self::SeqScan { table } => ("Seq Scan", table, ""),
-            Self::JoinByIndex { tables: [table, _], indexes: [index, _] } => {
-                ("Index Scan", table, index)
-            }
-            Self::IndexOnlyScan { table, index, .. } => ("Index Only Scan", table, index),
-            Self::Insert { table } => ("", table, ""),
+            Self::Insert { table } => write!(formatter, "Insert on {table}, no table read"),
         }
     }
 }
@@ -170,6 +128,17 @@ pub struct Finding {
 const DEPTH_MAX: usize = 32;
 
 impl Access {
+    /// Creates the access of a statement that reads or changes one row with these parameters, without parallel workers.
+    #[must_use]
+    pub fn new(
+        Statement { name: statement, sql, .. }: Statement,
+        arguments: Vec<String>,
+        expected: AccessPath,
+        dialect: Dialect,
+    ) -> Self {
+        Self { statement, sql, arguments, rows: 1, expected, dialect, parallel_allowed: false }
+    }
+
     /// Returns the EXPLAIN statement for the plan that this session would use now. With `by_name` it
     /// explains the prepared statement, with a custom or generic plan; otherwise the text with literals for
     /// the parameters, as the simple protocol sends it and as an unnamed statement is planned.
@@ -177,12 +146,8 @@ impl Access {
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.dialect.has(Feature::StorageCounters)) {
             // ANALYZE would change rows.
-            (
-                AccessPath::UpdateByIndex { .. }
-                | AccessPath::DeleteByIndex { .. }
-                | AccessPath::Insert { .. },
-                _,
-            ) => "",
+            (AccessPath::UpdateByIndex(_) | AccessPath::DeleteByIndex(_), _)
+            | (AccessPath::Insert { .. }, _) => "",
             // Only DIST shows the requests to the storage.
             (_, true) => "analyze, dist, ",
             // Only ANALYZE shows the heap fetches of an index-only scan.
@@ -204,13 +169,10 @@ impl Access {
             let outline = "the plan is not valid JSON".to_owned();
             return Finding { is_expected: false, outline, storage: None, first: None };
         };
-        let root = document.get(0).and_then(|first| first.get("Plan")).unwrap_or(&Value::Null);
-        let mut nodes = Vec::new();
-        collect(root, 0, &mut nodes);
-        let is_expected = self.matches(&nodes);
+        let nodes = nodes(document.pointer("/0/Plan").unwrap_or(&Value::Null));
         Finding {
-            is_expected,
-            outline: outline(root),
+            is_expected: self.matches(&nodes),
+            outline: outline(&nodes),
             storage: self.storage(&document),
             first: None,
         }
@@ -233,77 +195,55 @@ impl Access {
         if self.changes_without_reading(nodes) {
             return true;
         }
-        let (kind, table, index) = self.expected.parts();
-        let mut scans = nodes.iter().filter(|node| node.reads_a_table());
-        let is = |node: &Node<'_>, kind: &str, table: &str, index: &str| {
-            node.kind() == kind
-                && node.text("Relation Name") == table
-                && node.text("Index Name") == index
+        let scans: Vec<_> = nodes.iter().filter(|node| node.reads_a_table()).collect();
+        let changed = nodes.iter().map(|node| node.text("Operation")).find(|text| !text.is_empty());
+        let by_index = |kind, operation: Option<&str>, index| {
+            changed == operation && matches!(*scans, [scan] if scan.is_by_index(kind, index))
         };
-        let by_index = |node: &Node<'_>| !node.text("Index Cond").is_empty();
         match &self.expected {
-            AccessPath::ByIndex { table, index } => {
-                let (table, index) = (table.clone(), index.clone());
-                let either = |expected| Self { expected, ..self.clone() }.matches(nodes);
-                return either(AccessPath::IndexScan {
-                    table: table.clone(),
-                    index: index.clone(),
-                }) || either(AccessPath::BitmapScan { table, index });
+            AccessPath::IndexScan(index) => by_index("Index Scan", None, index),
+            AccessPath::UpdateByIndex(index) => by_index("Index Scan", Some("Update"), index),
+            AccessPath::DeleteByIndex(index) => by_index("Index Scan", Some("Delete"), index),
+            AccessPath::IndexOnlyScan { index, heap_fetches_allowed } => {
+                by_index("Index Only Scan", None, index)
+                    && (*heap_fetches_allowed || nodes.iter().all(|node| node.heap_fetches() == 0))
             }
-            AccessPath::Insert { .. } => {
-                let inserts = nodes.first().is_some_and(|node| {
-                    node.text("Operation") == "Insert" && node.text("Relation Name") == table
-                });
-                return inserts && scans.next().is_none();
+            AccessPath::BitmapScan(index) => is_bitmap_scan(&scans, index),
+            AccessPath::ByIndex(index) => {
+                by_index("Index Scan", None, index) || is_bitmap_scan(&scans, index)
             }
-            AccessPath::SeqScan { .. } => {
-                let expected_scan = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
-                return expected_scan && scans.next().is_none();
+            AccessPath::SeqScan { table } => {
+                matches!(*scans, [scan] if scan.is("Seq Scan", table, ""))
             }
-            AccessPath::BitmapScan { .. } => {
-                let expected_scan = scans.next().is_some_and(|scan| is(scan, kind, table, ""));
-                let ranges: Vec<_> = scans.collect();
-                let range =
-                    |node: &&Node<'_>| is(node, "Bitmap Index Scan", "", index) && by_index(node);
-                return expected_scan && !ranges.is_empty() && ranges.iter().all(range);
-            }
-            AccessPath::JoinByIndex { tables: [_, other], indexes: [_, other_index] } => {
-                let scans: Vec<_> = scans.filter(|scan| by_index(scan)).collect();
-                let one = |scan: &Node<'_>| is(scan, kind, table, index);
-                let two = |scan: &Node<'_>| is(scan, kind, other, other_index);
-                return match scans.as_slice() {
-                    [first, second] => {
-                        nodes.iter().filter(|node| node.reads_a_table()).count() == 2
-                            && (one(first) && two(second) || two(first) && one(second))
-                    }
-                    _ => false,
+            AccessPath::JoinByIndex([one, other]) => {
+                let are = |[first, second]: [&Node<'_>; 2]| {
+                    first.is_by_index("Index Scan", one) && second.is_by_index("Index Scan", other)
                 };
+                matches!(*scans, [one, other] if are([one, other]) || are([other, one]))
             }
-            _ => {}
+            AccessPath::Insert { table } => {
+                let is_insert = |node: &Node<'_>| {
+                    node.text("Operation") == "Insert" && node.text("Relation Name") == table
+                };
+                scans.is_empty() && nodes.first().is_some_and(is_insert)
+            }
         }
-        let expected_scan =
-            scans.next().is_some_and(|scan| is(scan, kind, table, index) && by_index(scan));
-        let operation =
-            nodes.iter().map(|node| node.text("Operation")).find(|text| !text.is_empty());
-        let has_heap_fetches = nodes.iter().any(|node| node.heap_fetches() > 0);
-        let heap_fetches_allowed =
-            !matches!(self.expected, AccessPath::IndexOnlyScan { heap_fetches_allowed: false, .. });
-        expected_scan
-            && scans.next().is_none()
-            && operation == self.expected.change()
-            && (heap_fetches_allowed || !has_heap_fetches)
     }
 
     /// Whether the plan changes a row with a known primary key without reading it.
     fn changes_without_reading(&self, nodes: &[Node<'_>]) -> bool {
-        let (_, table, index) = self.expected.parts();
-        let (Some(operation), [change, result]) = (self.expected.change(), nodes) else {
+        let (operation, index) = match &self.expected {
+            AccessPath::UpdateByIndex(index) => ("Update", index),
+            AccessPath::DeleteByIndex(index) => ("Delete", index),
+            _ => return false,
+        };
+        let [change, result] = nodes else {
             return false;
         };
         self.dialect.has(Feature::BlindChanges)
-            && index.ends_with("_pkey")
+            && index.name.ends_with("_pkey")
             && change.text("Operation") == operation
-            && change.text("Relation Name") == table
+            && change.text("Relation Name") == index.table
             && result.kind() == "Result"
     }
 }
@@ -360,39 +300,47 @@ impl Executed {
     /// Compares the result of [`Self::explain_sql`] with the first one; `None` if it is no plan.
     pub fn judge(&mut self, json: &str) -> Option<Finding> {
         let document: Value = serde_json::from_str(json).ok()?;
-        let mut nodes = Vec::new();
-        collect(document.get(0)?.get("Plan")?, 0, &mut nodes);
         // The conditions contain the values, and differ between custom and generic plans.
+        let nodes = nodes(document.pointer("/0/Plan")?);
         let outline = nodes.iter().map(Node::shape).collect::<Vec<_>>().join("\n");
         let first = self.first.get_or_insert_with(|| outline.clone()).clone();
         Some(Finding { is_expected: first == outline, outline, storage: None, first: Some(first) })
     }
 }
 
+/// Whether the only table read is by a bitmap of one or several ranges of the index.
+fn is_bitmap_scan(scans: &[&Node<'_>], index: &Index) -> bool {
+    let [heap, ranges @ ..] = scans else {
+        return false;
+    };
+    let is_range =
+        |scan: &&Node<'_>| scan.is("Bitmap Index Scan", "", &index.name) && scan.has_condition();
+    heap.is("Bitmap Heap Scan", &index.table, "")
+        && !ranges.is_empty()
+        && ranges.iter().all(is_range)
+}
+
 /// Formats a plan of EXPLAIN (FORMAT JSON), one node per line.
-pub(super) fn outline(root: &Value) -> String {
-    let mut nodes = Vec::new();
-    collect(root, 0, &mut nodes);
+pub(super) fn outline(nodes: &[Node<'_>]) -> String {
     nodes.iter().map(Node::line).collect::<Vec<_>>().join("\n")
 }
 
 /// A node of a plan with its depth.
-struct Node<'a> {
+pub(super) struct Node<'a> {
     depth: usize,
-    fields: &'a Value,
+    pub(super) fields: &'a Value,
     /// Whether it is a part of a task of Citus: its tables and indexes are those of a shard.
     of_shard: bool,
 }
 
-fn collect<'a>(fields: &'a Value, depth: usize, nodes: &mut Vec<Node<'a>>) {
-    collect_nodes(fields, (depth, false), nodes);
+/// Returns the nodes of a plan, each before those below it.
+pub(super) fn nodes(root: &Value) -> Vec<Node<'_>> {
+    let mut nodes = Vec::new();
+    collect(root, 0, false, &mut nodes);
+    nodes
 }
 
-fn collect_nodes<'a>(
-    fields: &'a Value,
-    (depth, of_shard): (usize, bool),
-    nodes: &mut Vec<Node<'a>>,
-) {
+fn collect<'a>(fields: &'a Value, depth: usize, of_shard: bool, nodes: &mut Vec<Node<'a>>) {
     if !fields.is_object() || depth > DEPTH_MAX {
         return;
     }
@@ -408,11 +356,11 @@ fn collect_nodes<'a>(
     for task in list(job, "Tasks") {
         let plans = list(task, "Remote Plan").filter_map(Value::as_array).flatten();
         for plan in plans.filter_map(|plan| plan.get("Plan")) {
-            collect_nodes(plan, (depth + usize::from(!is_single), true), nodes);
+            collect(plan, depth + usize::from(!is_single), true, nodes);
         }
     }
     for child in list(fields, "Plans") {
-        collect_nodes(child, (depth + 1, of_shard), nodes);
+        collect(child, depth + 1, of_shard, nodes);
     }
 }
 
@@ -425,6 +373,22 @@ impl<'a> Node<'a> {
             return name.strip_suffix('_').unwrap_or(text);
         }
         text
+    }
+
+    /// Whether it is a node of this type on a table and an index.
+    fn is(&self, kind: &str, table: &str, index: &str) -> bool {
+        self.kind() == kind
+            && self.text("Relation Name") == table
+            && self.text("Index Name") == index
+    }
+
+    /// Whether it finds rows by a condition on the index.
+    fn is_by_index(&self, kind: &str, index: &Index) -> bool {
+        self.is(kind, &index.table, &index.name) && self.has_condition()
+    }
+
+    fn has_condition(&self) -> bool {
+        !self.text("Index Cond").is_empty()
     }
 
     /// Returns the node type. Older releases of YugabyteDB name a scan of the whole table differently.
@@ -460,14 +424,13 @@ impl<'a> Node<'a> {
     /// Returns the node without its conditions.
     fn shape(&self) -> String {
         let mut line = self.with_fields(&[(" using ", "Index Name"), (" on ", "Relation Name")]);
-        if self.text("Node Type").starts_with("Index") && self.text("Index Cond").is_empty() {
+        if self.text("Node Type").starts_with("Index") && !self.has_condition() {
             line.push_str(", whole index");
         }
         line
     }
 
     fn line(&self) -> String {
-        use std::fmt::Write as _;
         let mut line = self.with_fields(&[
             (" using ", "Index Name"),
             (" on ", "Relation Name"),
@@ -482,7 +445,6 @@ impl<'a> Node<'a> {
 
     /// Returns the node with these of its fields, each after its label.
     fn with_fields(&self, fields: &[(&str, &str)]) -> String {
-        use std::fmt::Write as _;
         let mut line = "  ".repeat(self.depth);
         // As in the text format of EXPLAIN.
         if self.is_parallel_aware() {

@@ -14,13 +14,16 @@ fn access(expected: AccessPath) -> Access {
     }
 }
 
-fn names() -> (String, String) {
-    ("rows_0001".to_owned(), "rows_0001_asc_mykey".to_owned())
+fn index_of(table: &str, name: &str) -> Index {
+    Index { table: table.to_owned(), name: name.to_owned() }
+}
+
+fn index() -> Index {
+    index_of("rows_0001", "rows_0001_asc_mykey")
 }
 
 fn index_scan() -> Access {
-    let (table, index) = names();
-    access(AccessPath::IndexScan { table, index })
+    access(AccessPath::IndexScan(index()))
 }
 
 fn scan(kind: &str) -> Value {
@@ -84,10 +87,8 @@ fn rejects_parallel_plans_unless_allowed() {
 
 #[test]
 fn an_index_only_scan_must_not_fetch_from_the_heap_unless_allowed() {
-    let (table, index) = names();
     let with = |heap_fetches_allowed| {
-        let (table, index) = (table.clone(), index.clone());
-        access(AccessPath::IndexOnlyScan { table, index, heap_fetches_allowed })
+        access(AccessPath::IndexOnlyScan { index: index(), heap_fetches_allowed })
     };
     assert!(with(false).judge(&plan(&scan("Index Only Scan"))).is_expected);
     assert!(!with(false).judge(&plan(&scan("Index Scan"))).is_expected);
@@ -100,8 +101,7 @@ fn an_index_only_scan_must_not_fetch_from_the_heap_unless_allowed() {
 
 #[test]
 fn an_update_must_find_its_rows_through_the_index() {
-    let (table, index) = names();
-    let access = access(AccessPath::UpdateByIndex { table, index });
+    let access = access(AccessPath::UpdateByIndex(index()));
     let update = json!({"Node Type": "Aggregate", "Plans": [
         {"Node Type": "ModifyTable", "Operation": "Update", "Relation Name": "rows_0001",
          "Plans": [scan("Index Scan")]},
@@ -128,8 +128,7 @@ fn reads_the_storage_requests_of_yugabytedb() {
     let expected = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
     assert_eq!(finding.storage, Some(expected));
     // ANALYZE would execute the update.
-    let (table, index) = names();
-    let update = Access { expected: AccessPath::UpdateByIndex { table, index }, ..access };
+    let update = Access { expected: AccessPath::UpdateByIndex(index()), ..access };
     assert!(!update.explain_sql(true).contains("analyze"));
 }
 
@@ -177,21 +176,21 @@ fn explains_the_prepared_statement_or_its_text() {
 
 #[test]
 fn distinguishes_the_access_paths_of_sysbench_statements() {
-    let (table, index) = names();
+    let Index { table, name } = index();
     let modify = |operation: &str| {
         json!({"Node Type": "ModifyTable", "Operation": operation, "Relation Name": table,
             "Plans": [scan("Index Scan")]})
     };
-    let delete = access(AccessPath::DeleteByIndex { table: table.clone(), index: index.clone() });
+    let delete = access(AccessPath::DeleteByIndex(index()));
     assert!(delete.judge(&plan(&modify("Delete"))).is_expected);
     assert!(!delete.judge(&plan(&modify("Update"))).is_expected);
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": table});
     let whole = access(AccessPath::SeqScan { table: table.clone() });
     assert!(whole.judge(&plan(&seq)).is_expected);
     assert!(!whole.judge(&plan(&scan("Index Scan"))).is_expected);
-    let range = json!({"Node Type": "Bitmap Index Scan", "Index Name": index, "Index Cond": "x"});
+    let range = json!({"Node Type": "Bitmap Index Scan", "Index Name": name, "Index Cond": "x"});
     let heap = |below: Value| json!({"Node Type": "Bitmap Heap Scan", "Relation Name": table, "Plans": [below]});
-    let bitmap = access(AccessPath::BitmapScan { table: table.clone(), index: index.clone() });
+    let bitmap = access(AccessPath::BitmapScan(index()));
     let several = json!({"Node Type": "BitmapOr", "Plans": [range, range]});
     assert!(bitmap.judge(&plan(&heap(several))).is_expected);
     assert!(bitmap.judge(&plan(&heap(range.clone()))).is_expected);
@@ -199,10 +198,7 @@ fn distinguishes_the_access_paths_of_sysbench_statements() {
     other["Index Name"] = json!("other");
     assert!(!bitmap.judge(&plan(&heap(other))).is_expected);
     assert!(!bitmap.judge(&plan(&seq)).is_expected);
-    let join = access(AccessPath::JoinByIndex {
-        tables: [table.clone(), "u".to_owned()],
-        indexes: [index, "u_pkey".to_owned()],
-    });
+    let join = access(AccessPath::JoinByIndex([index(), index_of("u", "u_pkey")]));
     let mut inner = scan("Index Scan");
     (inner["Relation Name"], inner["Index Name"]) = (json!("u"), json!("u_pkey"));
     let both = |one: Value, other: Value| json!({"Node Type": "Merge Join", "Plans": [one, other]});
@@ -237,9 +233,9 @@ fn yugabytedb_changes_a_row_with_a_known_primary_key_without_a_scan() {
             "Relation Name": table, "Plans": [result]});
         json!([{ "Plan": node }]).to_string()
     };
-    let change = |index: &str, dialect| {
-        let (table, index) = ("t".to_owned(), index.to_owned());
-        Access { dialect, ..access(AccessPath::UpdateByIndex { table, index }) }
+    let change = |index: &str, dialect| Access {
+        dialect,
+        ..access(AccessPath::UpdateByIndex(index_of("t", index)))
     };
     let update = change("t_pkey", Dialect::of(VERSION));
     assert!(update.judge(&plan("Update", "t")).is_expected);
@@ -278,8 +274,7 @@ fn the_plan_of_a_task_of_citus_is_that_of_the_statement() {
     assert!(found.outline.starts_with("Custom Scan\n  Index Scan using"), "{}", found.outline);
     let seq = json!({"Node Type": "Seq Scan", "Relation Name": "rows_0001_102008"});
     assert!(!index_scan().judge(&citus(1, &seq)).is_expected);
-    let (table, index) = ("rows_0001".to_owned(), "rows_0001_asc_mykey".to_owned());
-    let update = access(AccessPath::UpdateByIndex { table, index });
+    let update = access(AccessPath::UpdateByIndex(index()));
     let node = json!({"Node Type": "ModifyTable", "Operation": "Update",
         "Relation Name": "rows_0001_102008", "Plans": [shard]});
     assert!(update.judge(&citus(1, &node)).is_expected);

@@ -2,7 +2,7 @@
 
 use super::Workload;
 use crate::plan::work::dispatch_dataset;
-use crate::plan::{DatasetPlan, Member, PlanError, Protocol};
+use crate::plan::{DatasetPlan, ImportedRun, Member, PlanError, Protocol};
 use crate::server::Dialect;
 
 /// Context in which a workload is built.
@@ -18,25 +18,13 @@ pub struct BuildFor<'a> {
     pub protocol: Protocol,
 }
 
-impl<'a> BuildFor<'a> {
-    /// Returns the dataset as the type that the workload requires.
-    ///
-    /// # Errors
-    /// Returns [`PlanError`] if the dataset is missing or of another type.
-    pub fn dataset<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
-        typed(self.dataset)
-    }
-
-    /// Returns the part of the dataset that the run uses, as the type that the workload requires.
-    ///
-    /// # Errors
-    /// Returns [`PlanError`] if the dataset is missing or of another type.
-    pub fn used<T: Member<DatasetPlan>>(&self) -> Result<&'a T, PlanError> {
-        typed(self.used)
-    }
-}
-
-fn typed<T: Member<DatasetPlan>>(dataset: Option<&DatasetPlan>) -> Result<&T, PlanError> {
+/// Returns a dataset as the type that the workload requires.
+///
+/// # Errors
+/// Returns [`PlanError`] if the dataset is missing or of another type.
+pub(super) fn typed<T: Member<DatasetPlan>>(
+    dataset: Option<&DatasetPlan>,
+) -> Result<&T, PlanError> {
     dataset
         .and_then(DatasetPlan::get)
         .ok_or_else(|| PlanError("the dataset belongs to another workload".to_owned()))
@@ -49,6 +37,13 @@ pub trait Build {
     /// # Errors
     /// Returns [`PlanError`] if the parameters do not fit the dataset.
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError>;
+}
+
+impl Build for ImportedRun {
+    /// The results of another tool have no statements that riops could repeat.
+    fn build(&self, _: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
+        Err(PlanError("an imported run cannot be executed".to_owned()))
+    }
 }
 
 /// Parameters of a dataset.

@@ -7,6 +7,9 @@ use crate::record::{Check, Effects};
 /// after its connection was lost.
 pub const ROWS_UNBOUNDED: u64 = 1_000_000_000_000_000;
 
+/// Results of the contents queries of a workload, one list each.
+pub type Integers = [Vec<i128>];
+
 /// Changes of all runs on a dataset, as acknowledged by the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -29,13 +32,6 @@ impl Ledger {
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         Bounds::new(self.rows_changed, 0, self.rows_unknown, self.open_runs)
-    }
-
-    /// Whether any number of changes may be unknown: those of a run that did not report them, or of a loop in the server
-    /// that may have continued.
-    #[must_use]
-    pub fn is_unbounded(&self) -> bool {
-        self.bounds().most.is_none()
     }
 
     /// Returns the effects on a table of `tables`, and the maximum effects of changes with an unknown
@@ -106,25 +102,16 @@ impl Check {
     /// Returns a check of something that cannot be verified.
     #[must_use]
     pub fn unknown(name: &str, why: &str) -> Self {
-        Self {
-            expected: format!("not known, because {why}"),
-            found: "nothing that could be compared".to_owned(),
-            name: name.to_owned(),
-            unknown: true,
-            ..Self::default()
-        }
+        let expected = format!("not known, because {why}");
+        let check = Self::failed(name, &expected, "nothing that could be compared");
+        Self { unknown: true, ..check }
     }
 
     /// Checks for an exact number.
     #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {
-        Self {
-            name,
-            expected: expected.to_string(),
-            found: found.to_string(),
-            held: expected == found,
-            ..Self::default()
-        }
+        let check = Self::failed(&name, &expected.to_string(), &found.to_string());
+        Self { held: expected == found, ..check }
     }
 
     /// Checks for a number within bounds.

@@ -16,51 +16,39 @@ impl Effects {
     /// Returns the effects multiplied by `count`.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
-        Self {
-            inserted: self.inserted * count,
-            reinserted: self.reinserted * count,
-            deleted: self.deleted * count,
-            added: self.added * count,
-        }
+        self.combined(self, |number, _| number * count)
     }
 
     /// Returns the sum of both effects.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self {
-            inserted: self.inserted + other.inserted,
-            reinserted: self.reinserted + other.reinserted,
-            deleted: self.deleted + other.deleted,
-            added: self.added + other.added,
-        }
+        self.combined(other, |one, other| one + other)
     }
 
     /// Returns the effects without those of `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
+        self.combined(other, u64::saturating_sub)
+    }
+
+    #[inline]
+    fn combined(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            inserted: self.inserted.saturating_sub(other.inserted),
-            reinserted: self.reinserted.saturating_sub(other.reinserted),
-            deleted: self.deleted.saturating_sub(other.deleted),
-            added: self.added.saturating_sub(other.added),
+            inserted: of(self.inserted, other.inserted),
+            reinserted: of(self.reinserted, other.reinserted),
+            deleted: of(self.deleted, other.deleted),
+            added: of(self.added, other.added),
         }
     }
 }
 
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TransactionEffects {
     entries: [(u32, Effects); TABLES_MAX],
     /// Number of entries in use. The others are zero, and their memory is not touched without changes.
     used: u32,
-}
-
-impl Default for TransactionEffects {
-    #[inline]
-    fn default() -> Self {
-        Self { entries: [(UNATTRIBUTED, Effects::default()); TABLES_MAX], used: 0 }
-    }
 }
 
 impl TransactionEffects {
@@ -205,9 +193,7 @@ impl EffectsByTable {
     pub fn total(&self) -> Effects {
         self.iter().map(|(_, effects)| effects).fold(Effects::default(), Effects::and)
     }
-}
 
-impl EffectsByTable {
     /// Returns the effects of each table for the record.
     #[must_use]
     pub fn recorded(&self) -> Vec<TableEffects> {

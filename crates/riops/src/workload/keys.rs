@@ -35,10 +35,13 @@ pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
 }
 
+/// The increment of `SplitMix64`: 2^64 divided by the golden ratio.
+pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The finalizer of `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", 2014): every bit of the input changes about half of the output.
 pub(crate) fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = value.wrapping_add(GOLDEN_GAMMA);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
@@ -138,13 +141,7 @@ impl RangePicker {
 
     /// Returns the key at a relative position from 0 to 1.
     fn at(&self, position: f64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count"
-        )]
-        let before = (self.starts as f64 * position) as u64;
-        before.min(self.starts - 1) + 1
+        whole(self.starts as f64 * position).min(self.starts - 1) + 1
     }
 
     /// Draws the first key of the next range.
@@ -161,13 +158,7 @@ impl RangePicker {
             }
             Kind::Pareto { power } => self.at(rng.random::<f64>().powf(*power)),
             Kind::Zipfian { ranks, keys } => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a whole number from 1 to the number of ranges"
-                )]
-                let rank = ranks.sample(rng) as u64;
-                1 + keys.get(rank.clamp(1, self.starts) - 1)
+                1 + keys.get(whole(ranks.sample(rng)).clamp(1, self.starts) - 1)
             }
             Kind::Hotspot { hot, probability } => {
                 let cold = self.starts - hot;
@@ -183,13 +174,14 @@ impl RangePicker {
 
 /// Returns a fraction of `count`, rounded, at least 1 and at most `count`.
 fn share(count: u64, fraction: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rounding a share of a count"
-    )]
-    let part = (count as f64 * fraction).round() as u64;
-    part.clamp(1, count)
+    whole((count as f64 * fraction).round()).clamp(1, count)
+}
+
+/// Returns the integer part of a number that is not negative.
+#[inline]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub(super) fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 #[cfg(test)]

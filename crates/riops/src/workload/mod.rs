@@ -8,16 +8,13 @@ mod build;
 pub mod cbc;
 pub mod check;
 pub mod effects;
-mod imported;
 pub mod keys;
 pub mod load;
 pub mod oltp;
 pub mod ping;
 pub mod point;
-pub mod routines;
 pub mod rows;
 pub mod script;
-mod statement;
 mod statements;
 pub mod tables;
 pub mod texts;
@@ -31,22 +28,20 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use statement::Statement;
-
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::sqlstate::SqlState;
 
 pub use build::{Build, BuildFor, Describe, on};
+pub use statements::Statement;
 
-use crate::plan::{DatasetPlan, Plan};
+use crate::plan::{DatasetPlan, Plan, Protocol};
 use crate::record::Check;
 use crate::server::Dialect;
 use crate::units::Nanos;
 use access::{Access, Executed};
-use check::Ledger;
+use check::{Integers, Ledger};
 use effects::TransactionEffects;
-use routines::Routines;
-use tables::Dataset;
+use tables::{Dataset, Routines};
 use transaction::{Reply, Transaction, TransactionOutcome};
 use turn::{ShellOutput, Turn};
 
@@ -116,12 +111,7 @@ pub trait Workload {
 
     /// Compares the results of [`Self::contents_sql`] with the changes acknowledged since `baseline`, the
     /// results right after loading.
-    fn checks(
-        &self,
-        _contents: &[Vec<i128>],
-        _baseline: &[Vec<i128>],
-        _ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, _contents: &Integers, _baseline: &Integers, _ledger: &Ledger) -> Vec<Check> {
         Vec::new()
     }
 
@@ -138,11 +128,7 @@ pub trait Workload {
     }
 
     /// Returns the checks for a dataset whose load did not finish; `None` if the workload has none.
-    fn checks_of_incomplete_load(
-        &self,
-        _contents: &[Vec<i128>],
-        _ledger: &Ledger,
-    ) -> Option<Vec<Check>> {
+    fn checks_of_incomplete_load(&self, _: &Integers, _ledger: &Ledger) -> Option<Vec<Check>> {
         None
     }
 }
@@ -202,6 +188,13 @@ const ALL_STATEMENTS: Range<usize> = 0..usize::MAX;
 /// than the row access. The query changes nothing on servers older than PostgreSQL 12, which lack the
 /// setting.
 const PLAN_ONCE: &str = "select set_config(name, 'force_generic_plan', false) from pg_settings where name = 'plan_cache_mode'";
+
+/// Returns the settings of a session: these, with prepared statements a generic plan, and non-transactional writes.
+fn session_settings(first: &[&str], protocol: Protocol, non_transactional: bool) -> Vec<String> {
+    let plan_once = (protocol == Protocol::Prepared).then_some(PLAN_ONCE);
+    let writes = non_transactional.then_some(NON_TRANSACTIONAL);
+    first.iter().copied().chain(plan_once).chain(writes).map(str::to_owned).collect()
+}
 
 /// One session of a stage.
 pub struct SessionPlan {
@@ -335,12 +328,20 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// Creates a stage without operations from its sessions, whose statements EXPLAIN knows by name if they are prepared.
+    fn of(plan: &Plan, session: impl Fn(u32) -> SessionPlan) -> Self {
+        Self {
+            sessions: (0..plan.sessions).map(session).collect(),
+            explain_by_name: plan.protocol == Protocol::Prepared,
+            ..Self::default()
+        }
+    }
+
     /// Sets what its sessions call with the output of their scripts, and with notices of the server.
     pub fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
         for session in &mut self.sessions {
             if let Work::Client(generator) = &mut session.work {
-                generator.show_with(on_message);
-                generator.notify_with(on_notice);
+                generator.show_with(on_message, on_notice);
             }
         }
     }
@@ -432,11 +433,8 @@ pub trait Generator: Send {
         Vec::new()
     }
 
-    /// Sets the callback for the output of `debug()` in its scripts.
-    fn show_with(&mut self, _on_message: &OnMessage) {}
-
-    /// Sets the callback for notices and warnings of the server.
-    fn notify_with(&mut self, _on_notice: &OnMessage) {}
+    /// Sets the callbacks for the output of `debug()` in its scripts, and for notices and warnings of the server.
+    fn show_with(&mut self, _on_message: &OnMessage, _on_notice: &OnMessage) {}
 
     /// Processes a notice or a warning of the server.
     fn notice(&mut self, _notice: &ServerError) {}

@@ -3,8 +3,43 @@
 use riops_wire::execution::Execution;
 use riops_wire::frontend::EncodeError;
 
-use super::statement::Statement;
 use crate::plan::Protocol;
+
+/// A statement that each session prepares once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// Name of the prepared statement.
+    pub name: String,
+    /// Text, with the parameters `$1`, `$2`, …
+    pub sql: String,
+    /// OIDs of the parameter types.
+    pub parameter_types: Vec<u32>,
+}
+
+impl Statement {
+    /// Creates a statement with parameters of these types.
+    #[must_use]
+    pub fn new(name: &str, sql: String, parameter_types: impl Into<Vec<u32>>) -> Self {
+        Self { name: name.to_owned(), sql, parameter_types: parameter_types.into() }
+    }
+}
+
+/// Returns a list of parameters, such as `$7, $8, $9`.
+pub(super) fn parameters(first: usize, count: usize) -> String {
+    let all: Vec<_> = (first..first + count).map(|number| format!("${number}")).collect();
+    all.join(", ")
+}
+
+/// Returns an INSERT with a VALUES list of `rows` rows of these columns, and the types of its parameters.
+pub(super) fn insert(table: &str, columns: &[(&str, u32)], rows: usize) -> (String, Vec<u32>) {
+    let width = columns.len();
+    let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+    let values: Vec<_> =
+        (0..rows).map(|row| format!("({})", parameters(row * width + 1, width))).collect();
+    let sql = format!("insert into {table} ({}) values {}", names.join(", "), values.join(", "));
+    let types = columns.iter().map(|(_, oid)| *oid);
+    (sql, types.cycle().take(rows * width).collect())
+}
 
 /// The text of a statement, split at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +84,11 @@ pub fn with_literals(sql: &str, parameters: &[String]) -> String {
 }
 
 /// The statements of a session, prepared for encoding with one protocol.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Statements {
-    protocol: Protocol,
-    list: Vec<Encoded>,
+    /// The protocol that sends them.
+    pub protocol: Protocol,
+    pub(super) list: Vec<Encoded>,
 }
 
 /// A statement with what is encoded in advance.
@@ -80,17 +116,6 @@ impl Statements {
             })
             .collect();
         Self { protocol, list }
-    }
-
-    /// Returns the statement at this position.
-    pub(super) fn get(&self, position: usize) -> Option<&Encoded> {
-        self.list.get(position)
-    }
-
-    /// Returns the protocol that sends the statements.
-    #[must_use]
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
     }
 
     /// Returns the statements.

@@ -1,8 +1,16 @@
-//! The tables of a dataset and the jobs that fill them. Descriptions only: `dataset` creates the tables.
+//! The tables of a dataset, the jobs that fill them, and the routines that a workload requires in the server, for example to run
+//! its transaction loop there. Descriptions only: `dataset` creates the tables.
 
+use std::ops::Range;
+
+use riops_wire::copy;
 use serde_json::Value;
 
+use super::keys::mix;
 use crate::units::BLOCK_BYTES;
+
+/// Size of a piece of COPY data, in bytes: about a socket buffer, and small enough for the CPU cache.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
 /// Appends the next piece of the COPY data. Returns false after the last piece.
 pub type CopySource = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
@@ -25,6 +33,32 @@ pub enum Job {
         /// Number of rows that it loads.
         rows: u64,
     },
+}
+
+impl Job {
+    /// Returns the COPY of the rows of these ids, each of which `row` appends in binary format.
+    pub(super) fn copy(
+        sql: String,
+        ids: Range<u64>,
+        mut row: impl FnMut(u64, &mut Vec<u8>) + 'static,
+    ) -> Self {
+        let (rows, mut next) = (ids.end - ids.start, ids.start);
+        let source = move |out: &mut Vec<u8>| {
+            let full = out.len() + PIECE_BYTES;
+            if next == ids.start {
+                copy::binary_header(out);
+            }
+            while next < ids.end && out.len() < full {
+                row(next, out);
+                next += 1;
+            }
+            if next == ids.end {
+                copy::binary_trailer(out);
+            }
+            next < ids.end
+        };
+        Self::Copy { sql, rows, source: Box::new(source) }
+    }
 }
 
 /// A table of a dataset and the jobs that fill it.
@@ -72,6 +106,26 @@ pub struct Dataset {
     pub finish: Vec<String>,
     /// Estimated size of the tables.
     pub footprint: Footprint,
+}
+
+/// Prefix of the comment on every routine created by riops.
+pub(crate) const ROUTINE_MARK: &str = "riops routine ";
+
+/// Routines that a workload requires in the server, in addition to its tables.
+pub struct Routines {
+    /// Names of the routines.
+    pub names: &'static [&'static str],
+    /// Statements that create them in the current schema.
+    pub sql: String,
+}
+
+impl Routines {
+    /// Returns the comment that distinguishes these routines from those of another version of riops.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        format!("{ROUTINE_MARK}{hash:016x}")
+    }
 }
 
 /// Estimated size of a dataset.

@@ -1,8 +1,6 @@
 //! One unit of work of a session: encodes it for the protocol of the run and decodes its reply. Pure, and
 //! without allocation in steady state.
 
-mod interactive;
-
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
@@ -28,7 +26,7 @@ struct Step {
 /// One unit of work, encoded as bytes. A retry sends the same bytes again.
 ///
 /// The layout is that of the declaration: what every transaction uses comes first, in few cache lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct Transaction {
     known: Arc<Statements>,
@@ -95,23 +93,7 @@ impl Transaction {
     /// Creates an empty transaction on these statements.
     #[must_use]
     pub fn new(known: Arc<Statements>) -> Self {
-        Self {
-            known,
-            bytes: Vec::new(),
-            steps: Vec::new(),
-            operation: 0,
-            expected_rows: 0,
-            statements: 0,
-            open_statements: 0,
-            open_effects: false,
-            autocommit: false,
-            may_miss_rows: false,
-            interactive: false,
-            may_commit: false,
-            has_extras: false,
-            command: 0,
-            extras: Extras::default(),
-        }
+        Self { known, ..Self::default() }
     }
 
     /// Clears the previous transaction and begins one of kind `operation`, an index into the operations of
@@ -161,10 +143,10 @@ impl Transaction {
     ) {
         self.statements += 1;
         self.open_statements += 1;
-        let Some(Encoded { execution, statement, pieces }) = self.known.get(statement) else {
+        let Some(Encoded { execution, statement, pieces }) = self.known.list.get(statement) else {
             return;
         };
-        if self.known.protocol() == Protocol::Simple {
+        if self.known.protocol == Protocol::Simple {
             self.has_extras = true;
             let Extras { sql, literals, .. } = &mut self.extras;
             // The server executes all statements of one Query message as one transaction.
@@ -176,7 +158,7 @@ impl Transaction {
             return pieces.write(sql, |number, out| out.push_str(literals.get(number)));
         }
         let out = &mut self.bytes;
-        let parsed = match self.known.protocol() {
+        let parsed = match self.known.protocol {
             Protocol::Extended => {
                 frontend::parse(out, "", &statement.sql, &statement.parameter_types)
             }
@@ -197,8 +179,8 @@ impl Transaction {
     }
 
     /// Turns the transaction into a COPY FROM STDIN with this statement, for the number of rows passed to
-    /// [`Self::begin`], starting at row `first`. The data follow piece by piece; [`Self::end`] must not be
-    /// called. It is sent as a simple query with every protocol because COPY has no parameters.
+    /// [`Self::begin`], starting at row `first`. The data follow piece by piece; [`Self::end_step`] must not
+    /// be called. It is sent as a simple query with every protocol because COPY has no parameters.
     pub fn copy(&mut self, sql: &str, first: u64) {
         self.statements = 1;
         self.extras().copy_progress = Some(CopyProgress { first, next: first, open: true });
@@ -241,10 +223,10 @@ impl Transaction {
         }
     }
 
-    /// Ends a step: the statements after it are sent when the reply to this step has arrived.
+    /// Ends a step, at least the last one: the statements after it are sent when the reply to this step has arrived.
     #[inline]
     pub fn end_step(&mut self) {
-        if self.known.protocol() == Protocol::Simple {
+        if self.known.protocol == Protocol::Simple {
             let query = frontend::Message::Query(&self.extras.sql);
             if let Err(error) = query.encode(&mut self.bytes) {
                 self.note_error(error);
@@ -262,11 +244,6 @@ impl Transaction {
         if self.has_extras {
             self.extras.sql.clear();
         }
-    }
-
-    /// Ends the transaction.
-    pub fn end(&mut self) {
-        self.end_step();
     }
 
     /// Adds the expected effects of the statement appended last.
@@ -379,10 +356,83 @@ impl Transaction {
         if self.has_extras { self.extras.error.as_ref() } else { None }
     }
 
+    /// Begins an interactive transaction of kind `operation`, an index into the operations of the stage.
+    pub fn begin_interactive(&mut self, operation: usize) {
+        self.begin(operation, 0);
+        self.interactive = true;
+    }
+
+    /// Begins the next turn, which `command` sends. `may_commit` states whether a lost connection leaves its outcome
+    /// unknown.
+    pub fn begin_turn(&mut self, command: usize, may_commit: bool) {
+        self.bytes.clear();
+        self.steps.clear();
+        self.command = command;
+        self.may_commit = may_commit;
+    }
+
+    /// Sets the command to which the current turn belongs.
+    pub fn set_command(&mut self, command: usize) {
+        self.command = command;
+    }
+
+    /// Appends messages that `write` encodes, with this number of statements.
+    pub fn append(
+        &mut self,
+        statements: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+    ) {
+        self.statements += 1;
+        self.open_statements = self.open_statements.saturating_add(statements);
+        if let Err(error) = write(&mut self.bytes) {
+            self.note_error(error);
+        }
+    }
+
+    /// Ends a step of a turn, with a Sync where the protocol has one.
+    pub fn end_batch(&mut self) {
+        if self.known.protocol != Protocol::Simple {
+            self.bytes.extend_from_slice(&SYNC);
+        }
+        let statements = std::mem::take(&mut self.open_statements);
+        self.steps.push(Step { end: self.bytes.len(), statements, effects: None });
+    }
+
+    /// Returns the number of statements of a step.
+    #[must_use]
+    #[inline]
+    pub fn statements_of(&self, step: usize) -> u32 {
+        self.steps.get(step).map_or(0, |step| step.statements)
+    }
+
+    /// Returns whether it is interactive.
+    #[must_use]
+    pub fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// Returns whether the current turn of an interactive transaction may commit.
+    #[must_use]
+    pub fn may_commit(&self) -> bool {
+        self.may_commit
+    }
+
+    /// Returns the command that sent the current turn.
+    #[must_use]
+    pub fn command(&self) -> usize {
+        self.command
+    }
+
+    /// Returns the protocol that sends it.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.known.protocol
+    }
+
     /// Returns a row of the reply, with its format.
     #[must_use]
     pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
-        Reply { row, binary: self.known.protocol() != Protocol::Simple }
+        Reply { row, binary: self.known.protocol != Protocol::Simple }
     }
 }
 
@@ -454,107 +504,5 @@ impl TransactionOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::Statement;
-    use riops_wire::frame::{self, FRAME_BYTES_MAX};
-    use riops_wire::frontend::Message;
-
-    fn statements(protocol: Protocol) -> Arc<Statements> {
-        let statement = |name: &str, sql: &str| Statement {
-            name: name.to_owned(),
-            sql: sql.to_owned(),
-            parameter_types: vec![20, 20],
-        };
-        let list = vec![
-            statement("read", "select $1 + $2"),
-            statement("bad\0name", "select $2 from t where a > $1 and b > $2 limit 1"),
-        ];
-        Arc::new(Statements::new(protocol, list))
-    }
-
-    /// Returns the message types of a transaction of two statements, and its SQL.
-    fn sent(protocol: Protocol) -> (String, String) {
-        let mut tx = Transaction::new(statements(protocol));
-        tx.begin(0, 5);
-        tx.execute(0, &[1, -2]);
-        tx.execute(0, &[3, 4]);
-        tx.end();
-        let (mut kinds, mut sql) = (String::new(), String::new());
-        let mut rest = tx.bytes();
-        while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
-            kinds.push(char::from(frame.tag));
-            match Message::decode(frame).unwrap() {
-                Message::Query(text) | Message::Parse { sql: text, .. } => sql.push_str(text),
-                _ => {}
-            }
-            rest = later;
-        }
-        (kinds, sql)
-    }
-
-    #[test]
-    fn each_protocol_sends_the_expected_messages() {
-        assert_eq!(sent(Protocol::Prepared), ("BEBES".to_owned(), String::new()));
-        let (kinds, sql) = sent(Protocol::Extended);
-        assert_eq!((kinds.as_str(), sql.as_str()), ("PBEPBES", "select $1 + $2select $1 + $2"));
-        let (kinds, sql) = sent(Protocol::Simple);
-        assert_eq!((kinds.as_str(), sql.as_str()), ("Q", "select 1 + -2; select 3 + 4"));
-    }
-
-    #[test]
-    fn replaces_parameters_in_any_order() {
-        let sql = "select $2 from t where a > $1 and b > $2 limit 1";
-        assert_eq!(
-            with_literals(sql, &["7".to_owned(), "8".to_owned()]),
-            "select 8 from t where a > 7 and b > 8 limit 1"
-        );
-        assert_eq!(with_literals("select 1", &[]), "select 1");
-    }
-
-    #[test]
-    fn the_steps_of_a_transaction_are_its_bytes() {
-        for (protocol, kinds) in
-            [(Protocol::Prepared, ["BES", "BEBES"]), (Protocol::Simple, ["Q", "Q"])]
-        {
-            let mut tx = Transaction::new(statements(protocol));
-            tx.begin(0, 3);
-            tx.execute(0, &[1, 2]);
-            tx.end_step();
-            tx.execute(0, &[3, 4]);
-            tx.execute(0, &[5, 6]);
-            tx.end();
-            assert_eq!((tx.steps(), tx.statements()), (2, 3));
-            let mut all = Vec::new();
-            for (number, expected) in kinds.iter().enumerate() {
-                let (bytes, statements) = tx.step(number);
-                let mut found = String::new();
-                let mut rest = bytes;
-                while let Some((frame, later)) = frame::split(rest, FRAME_BYTES_MAX).unwrap() {
-                    found.push(char::from(frame.tag));
-                    rest = later;
-                }
-                assert_eq!((found.as_str(), statements as usize), (*expected, number + 1));
-                all.extend_from_slice(bytes);
-            }
-            assert_eq!((all.as_slice(), tx.step(2)), (tx.bytes(), (&[][..], 0)));
-        }
-    }
-
-    #[test]
-    fn reports_an_encoding_error() {
-        let mut tx = Transaction::new(statements(Protocol::Prepared));
-        tx.begin(1, 10);
-        tx.execute(1, &[1, 2]);
-        tx.end();
-        assert!(tx.error().is_some());
-        tx.begin(0, 5);
-        tx.execute(0, &[1, 2]);
-        tx.end();
-        assert_eq!(
-            (tx.error(), tx.statements(), tx.operation(), tx.expected_rows()),
-            (None, 1, 0, 5)
-        );
-        assert_eq!(tx.bytes().last(), Some(&4));
-    }
-}
+#[path = "transaction_tests.rs"]
+mod tests;

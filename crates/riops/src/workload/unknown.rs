@@ -95,20 +95,19 @@ struct Candidate {
 
 /// The evidence for each of several transactions with an unknown outcome.
 #[derive(Debug)]
-pub struct Evidence {
-    origins: Vec<TransactionId>,
-    exact: Vec<bool>,
+pub struct Evidence<'a> {
+    transactions: &'a [Unknown],
     /// Whether a row has a version from before the run, or rows that it would have inserted are missing.
     untouched: Vec<bool>,
     /// Sorted by table and first key.
     candidates: Vec<Candidate>,
 }
 
-impl Evidence {
+impl<'a> Evidence<'a> {
     /// Collects the evidence. `found` are the versions of the rows of each mark of each transaction. `start`
     /// is the first transaction id that was assigned after the run began.
     #[must_use]
-    pub fn new(unknown: &[Unknown], found: &[Vec<Vec<Version>>], start: u32) -> Self {
+    pub fn new(unknown: &'a [Unknown], found: &[Vec<Vec<Version>>], start: u32) -> Self {
         let mut untouched = vec![false; unknown.len()];
         let mut candidates = Vec::new();
         for (of, (transaction, versions)) in unknown.iter().zip(found).enumerate() {
@@ -124,9 +123,7 @@ impl Evidence {
             }
         }
         candidates.sort_by_key(|candidate| (candidate.table, candidate.version.first));
-        let origins = unknown.iter().map(|transaction| transaction.origin).collect();
-        let exact = unknown.iter().map(|transaction| transaction.has_exact_effects).collect();
-        Self { origins, exact, untouched, candidates }
+        Self { transactions: unknown, untouched, candidates }
     }
 
     /// Returns whether [`Self::note`] must be called for all transactions of the run.
@@ -146,7 +143,7 @@ impl Evidence {
                 if (candidate.table, candidate.version.first) > (mark.table, mark.last) {
                     break;
                 }
-                let Some(origin) = self.origins.get(candidate.of) else {
+                let Some(Unknown { origin, .. }) = self.transactions.get(candidate.of) else {
                     continue;
                 };
                 let is_same =
@@ -166,18 +163,20 @@ impl Evidence {
     /// Returns the outcome of each transaction, in the order of the list.
     #[must_use]
     pub fn outcomes(&self) -> Vec<Resolution> {
-        (0..self.origins.len()).map(|of| self.outcome(of)).collect()
+        let untouched = self.transactions.iter().zip(&self.untouched);
+        let of_each = |(of, (each, untouched)): (usize, (&Unknown, &bool))| {
+            self.outcome(of, each.has_exact_effects, *untouched)
+        };
+        untouched.enumerate().map(of_each).collect()
     }
 
-    fn outcome(&self, of: usize) -> Resolution {
+    fn outcome(&self, of: usize, is_exact: bool, untouched: bool) -> Resolution {
         let own = |candidate: &&Candidate| candidate.of == of && !candidate.is_shared;
         let mut writers = self.candidates.iter().filter(own).map(|each| each.version.writer);
         let writer = writers.next();
-        let untouched = self.untouched.get(of).copied().unwrap_or(false);
         // Both proofs, or two writers: something else has written the rows.
         let is_contradictory =
             writer.is_some_and(|first| untouched || writers.any(|other| other != first));
-        let is_exact = self.exact.get(of).copied().unwrap_or(false);
         match writer {
             _ if is_contradictory => Resolution::Unresolved,
             None if untouched => Resolution::NotApplied,

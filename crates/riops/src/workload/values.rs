@@ -42,10 +42,16 @@ impl Literals {
     fn end(&mut self) {
         self.ends.push(self.text.len());
     }
+
+    fn number(&mut self, value: i64) {
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.text, "{value}");
+        self.end();
+    }
 }
 
 /// Appends `length` bytes, which `fill` writes.
-pub(super) fn append(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
+fn append(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
     let start = out.len();
     out.resize(start + length, b'0');
     if let Some(bytes) = out.get_mut(start..) {
@@ -90,11 +96,7 @@ impl<'a> Values<'a> {
                 }
                 out.extend_from_slice(&bytes);
             }
-            Form::Literals(literals) => {
-                // Writing to a Vec cannot fail.
-                let _ = write!(literals.text, "{value}");
-                literals.end();
-            }
+            Form::Literals(literals) => literals.number(value),
         }
     }
 
@@ -102,10 +104,7 @@ impl<'a> Values<'a> {
     pub fn int(&mut self, value: i32) {
         match &mut self.form {
             Form::Binary(out) => int(out, value),
-            Form::Literals(literals) => {
-                let _ = write!(literals.text, "{value}");
-                literals.end();
-            }
+            Form::Literals(literals) => literals.number(value.into()),
         }
     }
 
@@ -171,12 +170,19 @@ impl<'a> Values<'a> {
     }
 }
 
-fn int(out: &mut Vec<u8>, value: i32) {
+/// Converts a key, an id or a value of `k` to the type of its column. Plans do not allow larger numbers.
+pub(super) fn int_of(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Appends the length and the bytes of an `int`.
+pub(super) fn int(out: &mut Vec<u8>, value: i32) {
     let [a, b, c, d] = value.to_be_bytes();
     out.extend_from_slice(&[0, 0, 0, 4, a, b, c, d]);
 }
 
-fn text(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
+/// Appends the length and the bytes of a text, which `fill` writes.
+pub(super) fn text(out: &mut Vec<u8>, length: usize, fill: impl FnOnce(&mut [u8])) {
     // Plans do not allow longer texts.
     let bytes = i32::try_from(length).unwrap_or(i32::MAX);
     out.extend_from_slice(&bytes.to_be_bytes());

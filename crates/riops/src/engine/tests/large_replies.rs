@@ -31,7 +31,7 @@ impl Generator for OneTransaction {
         self.begun.fetch_add(1, Ordering::Relaxed);
         tx.begin(0, 1);
         tx.execute(0, &[1, 1]);
-        tx.end();
+        tx.end_step();
         true
     }
 

@@ -11,7 +11,7 @@ use crate::plan::{Driver, ErrorPolicy, OnError, Protocol, Stop};
 use crate::record::Point;
 use crate::server::{ConnInfo, Dialect};
 use crate::units::Nanos;
-use crate::workload::access::AccessPath;
+use crate::workload::access::{AccessPath, Index};
 use crate::workload::transaction::{Reply as RowReply, Transaction, TransactionOutcome};
 use crate::workload::{Generator, SessionPlan, Statement};
 use riops_wire::sqlstate::SqlState;
@@ -39,7 +39,7 @@ impl Generator for Reads {
         let update = self.updates && self.number.is_multiple_of(4);
         tx.begin(usize::from(update), 10);
         tx.execute(usize::from(update), &[1, 10]);
-        tx.end();
+        tx.end_step();
         true
     }
 
@@ -94,7 +94,7 @@ fn access() -> Access {
         sql: "read $1 $2".to_owned(),
         arguments: vec!["1".to_owned(), "10".to_owned()],
         rows: 10,
-        expected: AccessPath::IndexScan { table: "t".to_owned(), index: "i".to_owned() },
+        expected: AccessPath::IndexScan(Index { table: "t".to_owned(), name: "i".to_owned() }),
         dialect: Dialect::default(),
         parallel_allowed: false,
     }

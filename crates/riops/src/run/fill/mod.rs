@@ -48,7 +48,7 @@ impl Fill {
             )));
         }
         for load in &self.stages {
-            require_supported(load, load.table().dialect())?;
+            require_supported(load, load.table.dialect)?;
             require_files(&mut active.control, &load.files(sessions), &active.server)?;
         }
         let mut registry = Registry::new(&mut active.control, NAME);
@@ -106,20 +106,20 @@ impl Runner for Fill {
             })?;
         let entry =
             if active.plan.is_first() { begin_table(active, &load) } else { join_table(active) }?;
-        let stage = LoopStage { workload: Box::new(load.clone()), work: load.run().clone().into() };
+        let stage = LoopStage { workload: Box::new(load.clone()), work: load.run.clone().into() };
         let mut measured = active.run_loop(&stage, several).inspect_err(|error| {
             if error.precedes_any_statement() && active.plan.is_first() {
                 drop_empty(active, &entry);
             }
         })?;
         // The record describes the table that was filled last.
-        self.table = load.table().dataset().clone();
+        self.table = load.table.dataset.clone();
         self.id.clone_from(&entry.id);
         add_hint(&mut measured, &load, &active.server);
         let mut checks = settle(active, &load, &entry, &mut measured);
         let all_held = checks.iter().all(|check| check.held);
         if several {
-            let method = load.run().method.as_str();
+            let method = load.run.method.as_str();
             for check in &mut checks {
                 check.name = format!("{method}: {}", check.name);
             }
@@ -148,7 +148,7 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
     let mut registry = Registry::new(&mut active.control, NAME);
     // The table of the previous stage has been measured and verified.
     registry.drop_dataset()?;
-    let dataset = load.dataset(load.table().dialect());
+    let dataset = load.dataset(load.table.dialect);
     let id = uuid::Uuid::now_v7().to_string();
     registry
         .begin(&id, &dataset)
@@ -230,7 +230,7 @@ fn complete(
         "analyzing the table"
     });
     let mut connection = Connection::open(&active.server.conninfo, interrupt)?;
-    connection.execute(&load.table().finish_sql())?;
+    connection.execute(&load.table.finish_sql())?;
     let mut registry = Registry::new(&mut connection, NAME);
     let (mut baseline, mut checks) = (Vec::new(), Vec::new());
     if active.plan.verify {
@@ -254,9 +254,9 @@ fn add_hint(measured: &mut Measured, load: &Load, server: &Server) {
     let Some(SessionError::Server(error)) = &mut measured.result.failure else {
         return;
     };
-    let table = load.table().dataset().table_name.clone();
+    let table = load.table.dataset.table_name.clone();
     let hint = match error.sqlstate.as_str() {
-        "23505" if load.run().method == Method::CopyFile => format!(
+        "23505" if load.run.method == Method::CopyFile => format!(
             "the files contain an id twice, or another client writes to table \"riops.{table}\": write the files again with riops generate csv --force, and load them with --drop"
         ),
         "23505" => format!(

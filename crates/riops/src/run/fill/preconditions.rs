@@ -7,7 +7,8 @@ use crate::plan::{LoadDataset, LoadRun};
 use crate::server::{Connection, ConnectionError, Server};
 use crate::units::count;
 use crate::units::sql::literal;
-use crate::workload::load::{LoadTable, NAME};
+use crate::workload::fill;
+use crate::workload::load::{FILE_RIGHTS, NAME};
 
 /// Fails if a table exists that must not be dropped.
 pub(super) fn require_no_loaded_table(
@@ -54,7 +55,7 @@ pub(super) fn require_files(
     if files.is_empty() {
         return Ok(());
     }
-    let is_allowed = control.query_value(&LoadTable::file_rights_sql())?;
+    let is_allowed = control.query_value(&fill(FILE_RIGHTS, &[]))?;
     if is_allowed.as_deref() != Some("t") {
         let role = control.query_value("select quote_ident(current_user)")?.unwrap_or_default();
         return Err(RunError::Precondition(format!(

@@ -9,6 +9,7 @@ use crate::host::{Interrupt, machine};
 use crate::plan::{CbcDataset, CbcPlace, CbcRun, DatasetPlan, Plan};
 use crate::server::{Connection, Server};
 use crate::workload::cbc::{self, DATABASE, NAME, Space, TABLE};
+use crate::workload::fill;
 use crate::workload::tables::Dataset;
 
 /// The database and schema of the table.
@@ -82,7 +83,7 @@ impl TableLocation {
         for table in registry.drop_dataset()? {
             active.observer.notice(&format!("dropped table \"{table}\" of an earlier run"));
         }
-        if let Some(index) = registry.connection().query_value(&cbc::foreign_index_sql())? {
+        if let Some(index) = registry.connection().query_value(cbc::FOREIGN_INDEX)? {
             registry.drop_registry_if_empty()?;
             return Err(DatasetError::Foreign(index).into());
         }
@@ -130,7 +131,7 @@ fn no_settings() -> RunError {
 
 /// Returns the approximate size of one copy of the settings, in bytes.
 pub(super) fn copy_bytes(connection: &mut Connection) -> Result<u64, RunError> {
-    let row = connection.query(&cbc::estimate_sql())?.into_iter().next().unwrap_or_default();
+    let row = connection.query(&fill(cbc::ESTIMATE, &[]))?.into_iter().next().unwrap_or_default();
     match row.as_slice() {
         [_, Some(bytes)] => bytes.parse().map_err(|_| no_settings()),
         _ => Err(no_settings()),
@@ -154,7 +155,7 @@ pub(super) fn require_space(
         ));
         return Ok(());
     };
-    let leftover = active.control.query_value(&cbc::leftover_sql())?;
+    let leftover = active.control.query_value(&fill(cbc::LEFTOVER, &[]))?;
     let free = free + leftover.and_then(|text| text.parse().ok()).unwrap_or(0);
     if need.bytes(size_gb) <= free {
         return Ok(());

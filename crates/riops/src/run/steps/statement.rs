@@ -16,6 +16,7 @@ use crate::record::{CacheState, StatementPlan, VacuumRates};
 use crate::run::parts::{MeasuredStatement, Part};
 use crate::server::Connection;
 use crate::workload::cbc::{self, Step, TABLE};
+use crate::workload::fill;
 
 impl Steps {
     /// Runs one statement.
@@ -120,7 +121,7 @@ impl Open {
     }
 
     fn note_sizes(&mut self) -> Result<(), RunError> {
-        let row = self.work.query(&cbc::sizes_sql())?.into_iter().next().unwrap_or_default();
+        let row = self.work.query(&fill(cbc::SIZES, &[]))?.into_iter().next().unwrap_or_default();
         let mut bytes = row.into_iter().map(|value| value.and_then(|text| text.parse().ok()));
         self.dataset.table_bytes = bytes.next().flatten();
         self.dataset.index_bytes = bytes.next().flatten();

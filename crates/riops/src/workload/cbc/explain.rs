@@ -1,26 +1,20 @@
-//! Parses EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of a select that runs once. Pure.
+//! Parses EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of a select that runs once, and the rates printed by VACUUM VERBOSE. Pure.
 
 use serde_json::Value;
 
 use super::step::Step;
-use crate::record::{StatementBuffers, StatementPlan};
+use crate::record::{StatementBuffers, StatementPlan, VacuumRates};
 use crate::server::Dialect;
-use crate::workload::access::{Access, AccessPath, Finding, outline};
-
-/// Maximum depth of a plan, greater than that of any of these statements.
-const DEPTH_MAX: usize = 32;
+use crate::workload::Statement;
+use crate::workload::access::{Access, AccessPath, Finding, Index, nodes, outline};
+use crate::workload::keys::whole;
 
 impl StatementPlan {
     /// Returns the number of rows read by the scan of the table.
     #[must_use]
     pub fn rows_scanned(&self) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count, which EXPLAIN reports as an average per process"
-        )]
-        let rows = (self.rows_found + self.rows_left_out).round() as u64;
-        rows
+        // EXPLAIN reports the counts as averages per process.
+        whole((self.rows_found + self.rows_left_out).round())
     }
 
     /// Parses the output of EXPLAIN. Returns `None` for any other text.
@@ -30,11 +24,13 @@ impl StatementPlan {
         let first = document.get(0)?;
         let root = first.get("Plan")?;
         let blocks = |name: &str| root.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let scan = table_scan(root, 0)?;
-        let number = |name: &str| scan.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+        let nodes = nodes(root);
+        // The node that reads the table itself, not only an index.
+        let scan = nodes.iter().find(|node| node.fields.get("Relation Name").is_some())?;
+        let number = |name: &str| scan.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
         let scans = number("Actual Loops");
         Some(Self {
-            outline: outline(root),
+            outline: outline(&nodes),
             execution_ms: first.get("Execution Time").and_then(Value::as_f64),
             buffers: StatementBuffers {
                 shared_hit: blocks("Shared Hit Blocks"),
@@ -51,24 +47,18 @@ impl StatementPlan {
     }
 }
 
-/// Returns the node that reads the table itself, not only an index.
-fn table_scan(node: &Value, depth: usize) -> Option<&Value> {
-    if depth > DEPTH_MAX {
-        return None;
-    }
-    if node.get("Relation Name").is_some() {
-        return Some(node);
-    }
-    node.get("Plans")?.as_array()?.iter().find_map(|child| table_scan(child, depth + 1))
-}
-
-/// Returns the expected access path of a step. Before CLUSTER any plan is allowed for the select of one name.
-fn expected_path(step: Step) -> Option<AccessPath> {
-    let (table, index) = ("settings_loop".to_owned(), "by_name".to_owned());
-    match step {
-        Step::SelectR => Some(AccessPath::SeqScan { table }),
-        Step::SelectU2 | Step::SelectC2 => Some(AccessPath::ByIndex { table, index }),
-        _ => None,
+impl VacuumRates {
+    /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
+    #[must_use]
+    pub fn parse(notice: &str) -> Option<Self> {
+        let number = |label: &str| {
+            let rest = notice.split_once(label)?.1.trim_start();
+            rest.split_once(" MB/s")?.0.parse().ok()
+        };
+        Some(Self {
+            read_mib_s: number("avg read rate:")?,
+            write_mib_s: number("avg write rate:")?,
+        })
     }
 }
 
@@ -76,16 +66,17 @@ impl Step {
     /// Returns its expected access path, if it has one.
     #[must_use]
     pub fn access(self) -> Option<Access> {
-        Some(Access {
-            statement: self.key().to_owned(),
-            sql: String::new(),
-            arguments: Vec::new(),
-            rows: 1,
-            expected: expected_path(self)?,
-            dialect: Dialect::default(),
-            // The benchmark measures the statements with the settings of the server.
-            parallel_allowed: true,
-        })
+        let index = Index { table: "settings_loop".to_owned(), name: "by_name".to_owned() };
+        let expected = match self {
+            Self::SelectR => AccessPath::SeqScan { table: index.table },
+            Self::SelectU2 | Self::SelectC2 => AccessPath::ByIndex(index),
+            // Before CLUSTER any plan is allowed for the select of one name.
+            _ => return None,
+        };
+        let statement = Statement::new(self.key(), String::new(), []);
+        let access = Access::new(statement, Vec::new(), expected, Dialect::default());
+        // The benchmark measures the statements with the settings of the server.
+        Some(Access { parallel_allowed: true, ..access })
     }
 
     /// Compares the output of EXPLAIN with the expected access path.
@@ -125,5 +116,15 @@ mod tests {
         assert!(Step::SelectR.judge(PARALLEL).unwrap().is_expected);
         assert!(!Step::SelectR.judge(BITMAP).unwrap().is_expected);
         assert_eq!(Step::SelectU1.judge(BITMAP), None);
+    }
+
+    #[test]
+    fn parses_the_rates_of_a_notice() {
+        let notice = "finished vacuuming \"riops_cbc.riops.settings_loop\": index scans: 0\n\
+                      pages: 0 removed, 125 remain\n\
+                      avg read rate: 812.500 MB/s, avg write rate: 40.125 MB/s\nbuffer usage: 5 hits";
+        let rates = VacuumRates::parse(notice).unwrap();
+        assert_eq!((rates.read_mib_s, rates.write_mib_s), (812.5, 40.125));
+        assert_eq!(VacuumRates::parse("vacuuming \"x\""), None);
     }
 }

@@ -6,16 +6,13 @@
 
 mod explain;
 mod queries;
-mod script;
 mod space;
 mod step;
-mod vacuum;
 
 use super::{Describe, Workload, fill};
 use crate::plan::CbcDataset;
 use crate::record::{Check, StatementPlan};
 pub use queries::{Query, QueryLoop};
-pub use script::psql_script;
 pub use space::{Space, size_for_memory};
 pub use step::Step;
 
@@ -26,10 +23,15 @@ pub const TABLE: &str = "riops.settings_loop";
 /// Name of the dedicated database.
 pub const DATABASE: &str = "riops_cbc";
 
-const SIZES: &str = include_str!("../../../sql/cbc/sizes.sql");
+/// Query for `pg_relation_size` of table and index, in bytes; NULL for one that does not exist yet.
+pub const SIZES: &str = include_str!("../../../sql/cbc/sizes.sql");
+/// Query for the bytes left behind by an earlier run.
+pub const LEFTOVER: &str = include_str!("../../../sql/cbc/leftover.sql");
+/// Query for the number of rows of `pg_settings` and the approximate size of one copy of them in the table, in bytes.
+pub const ESTIMATE: &str = include_str!("../../../sql/cbc/estimate.sql");
+/// Query for an existing index with the name that the run would create.
+pub const FOREIGN_INDEX: &str = "select to_regclass('riops.by_name')";
 const SESSION: &str = include_str!("../../../sql/cbc/session.sql");
-const LEFTOVER: &str = include_str!("../../../sql/cbc/leftover.sql");
-const ESTIMATE: &str = include_str!("../../../sql/cbc/estimate.sql");
 
 /// How the scripts show plan and buffers of a select, and how riops does, which parses them.
 const EXPLAIN: &str = "explain (analyze, buffers)";
@@ -47,7 +49,7 @@ pub fn sql_of(step: Step, size_gb: f64) -> String {
     match step {
         // Both statements are one transaction, so every table created by riops has the comment.
         Step::CreateTable => {
-            format!("{sql};\ncomment on table settings_loop is '{}'", mark())
+            format!("{sql};\ncomment on table settings_loop is 'riops dataset {NAME}'")
         }
         _ if step.is_select() => sql.replacen(EXPLAIN, EXPLAIN_JSON, 1),
         _ => sql,
@@ -86,41 +88,10 @@ pub fn check(
     })
 }
 
-/// Returns the comment that identifies the table created by riops.
-fn mark() -> String {
-    format!("riops dataset {NAME}")
-}
-
-/// Returns the query for `pg_relation_size` of table and index, in bytes; NULL for one that does not exist
-/// yet.
-#[must_use]
-pub fn sizes_sql() -> String {
-    fill(SIZES, &[])
-}
-
 /// Returns the statement that sets up a session for a run.
 #[must_use]
 pub fn session_sql() -> String {
     fill(SESSION, &[])
-}
-
-/// Returns the query for an existing index with the name that the run would create.
-#[must_use]
-pub fn foreign_index_sql() -> String {
-    "select to_regclass('riops.by_name')".to_owned()
-}
-
-/// Returns the query for the bytes left behind by an earlier run.
-#[must_use]
-pub fn leftover_sql() -> String {
-    fill(LEFTOVER, &[])
-}
-
-/// Returns the query for the number of rows of `pg_settings` and the approximate size of one copy of them
-/// in the table, in bytes.
-#[must_use]
-pub fn estimate_sql() -> String {
-    fill(ESTIMATE, &[])
 }
 
 impl Describe for CbcDataset {
@@ -128,6 +99,9 @@ impl Describe for CbcDataset {
         None
     }
 }
+
+#[cfg(test)]
+mod script_tests;
 
 #[cfg(test)]
 mod tests {

@@ -1,18 +1,11 @@
 //! The selects of `cbc`, repeated by several concurrent sessions. Without EXPLAIN, which would slow them down and
 //! return its plan instead of their row.
 
-use super::{Step, TABLE, for_size, session_sql};
-use crate::plan::{Plan, Protocol};
+use super::{EXPLAIN, Step, TABLE, for_size, session_sql};
+use crate::plan::Plan;
 use crate::workload::access::Access;
-use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
-use crate::workload::{
-    ALL_STATEMENTS, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
-};
-
-const SELECT_MAX: &str = include_str!("../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
-const SELECT_RANGE: &str = include_str!("../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
-const INDEXED_SELECT_MAX: &str =
-    include_str!("../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
+use crate::workload::ping::Repeat;
+use crate::workload::{ALL_STATEMENTS, SessionPlan, Stage, Statement, Work, Workload};
 
 /// A select that sessions repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +35,7 @@ impl Query {
         }
     }
 
+    /// Returns the step with the same select.
     fn step(self) -> Step {
         match self {
             Self::SelectMax => Step::SelectC1,
@@ -50,17 +44,9 @@ impl Query {
         }
     }
 
-    fn text(self) -> String {
-        let script = match self {
-            Self::SelectMax => SELECT_MAX,
-            Self::SelectRange => SELECT_RANGE,
-            Self::IndexedSelectMax => INDEXED_SELECT_MAX,
-        };
-        fill(script, &[])
-    }
-
+    /// Returns the statement of the script, which is that of the step without EXPLAIN.
     fn sql(self, size_gb: f64) -> String {
-        for_size(self.text().trim().trim_end_matches(';'), size_gb)
+        for_size(self.step().text().trim_start_matches(EXPLAIN).trim_start(), size_gb)
     }
 }
 
@@ -89,58 +75,40 @@ impl Workload for QueryLoop {
     fn stage(&self, plan: &Plan) -> Stage {
         let session = |_| SessionPlan {
             settings: vec![session_sql()],
-            statements: vec![Statement {
-                name: self.query.script().to_owned(),
-                sql: self.query.sql(self.size_gb),
-                parameter_types: Vec::new(),
-            }],
+            statements: vec![Statement::new(self.query.script(), self.query.sql(self.size_gb), [])],
             watched: ALL_STATEMENTS,
-            work: Work::Client(Box::new(QueryGenerator)),
+            // An aggregate returns one row.
+            work: Work::Client(Box::new(Repeat { has_statement: true, rows: 1 })),
         };
         Stage {
             name: format!("{} -c {}", self.query.script(), plan.sessions),
             operations: vec!["select".into()],
             changes: vec![false],
-            sessions: (0..plan.sessions).map(session).collect(),
-            explain_by_name: plan.protocol == Protocol::Prepared,
-            ..Stage::default()
+            ..Stage::of(plan, session)
         }
-    }
-}
-
-/// Repeats the same statement.
-#[derive(Debug)]
-struct QueryGenerator;
-
-impl Generator for QueryGenerator {
-    fn next(&mut self, tx: &mut Transaction) -> bool {
-        tx.begin(0, 1);
-        tx.execute_with(0, 0, |_| {});
-        tx.end();
-        true
-    }
-
-    fn reply(&mut self, _: &Transaction, _: &Reply<'_>, outcome: &mut TransactionOutcome) {
-        outcome.rows += 1;
-    }
-
-    fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut TransactionOutcome) {
-        // An aggregate returns one row.
-        outcome.wrong |= outcome.rows != 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::EXPLAIN;
     use super::*;
+    use crate::workload::fill;
+
+    const SELECT_MAX: &str = include_str!("../../../sql/cbc/cbc-t03-select-max-no-explain.sql");
+    const SELECT_RANGE: &str = include_str!("../../../sql/cbc/cbc-t04-selectr-no-explain.sql");
+    const INDEXED_SELECT_MAX: &str =
+        include_str!("../../../sql/cbc/cbc-t06-iselect-max-no-explain.sql");
 
     #[test]
     fn each_select_is_that_of_the_step_without_explain() {
-        for query in Query::ALL {
-            let of_step = query.step().text();
-            let without = of_step.strip_prefix(EXPLAIN).unwrap().trim_start();
-            assert_eq!(query.sql(0.5), for_size(without, 0.5));
+        for (query, script) in
+            Query::ALL.into_iter().zip([SELECT_MAX, SELECT_RANGE, INDEXED_SELECT_MAX])
+        {
+            let text = fill(script, &[]);
+            assert_eq!(query.sql(0.5), for_size(text.trim().trim_end_matches(';'), 0.5));
+            assert!(
+                query.step().text().starts_with(EXPLAIN) && !query.sql(0.5).contains("explain")
+            );
             assert_eq!(query.script(), format!("{}-no-explain", query.step().script()));
         }
     }

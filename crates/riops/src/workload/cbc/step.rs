@@ -47,20 +47,26 @@ impl Step {
         Self::SelectC2,
     ];
 
+    /// Returns its key in the output of the collector, the name of its pgbench script without the prefix `cbc-` of the file,
+    /// and the text of that script.
+    fn parts(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::CreateTable => ("CREATE_TABLE", "t00-ctas", CREATE_TABLE),
+            Self::Vacuum => ("VACUUM", "t01-vacuum", VACUUM),
+            Self::CreateIndex => ("CREATE_INDEX", "t02-index", CREATE_INDEX),
+            Self::SelectU1 => ("SELECT_u1", "t03-select-max", SELECT_MAX),
+            Self::SelectC1 => ("SELECT_c1", "t03-select-max", SELECT_MAX),
+            Self::SelectR => ("SELECT_r", "t04-selectr", SELECT_RANGE),
+            Self::Cluster => ("CLUSTER", "t05-cluster", CLUSTER),
+            Self::SelectU2 => ("SELECT_u2", "t06-iselect-max", INDEXED_SELECT_MAX),
+            Self::SelectC2 => ("SELECT_c2", "t06-iselect-max", INDEXED_SELECT_MAX),
+        }
+    }
+
     /// Returns the key used in the output of the collector.
     #[must_use]
     pub fn key(self) -> &'static str {
-        match self {
-            Self::CreateTable => "CREATE_TABLE",
-            Self::Vacuum => "VACUUM",
-            Self::CreateIndex => "CREATE_INDEX",
-            Self::SelectU1 => "SELECT_u1",
-            Self::SelectC1 => "SELECT_c1",
-            Self::SelectR => "SELECT_r",
-            Self::Cluster => "CLUSTER",
-            Self::SelectU2 => "SELECT_u2",
-            Self::SelectC2 => "SELECT_c2",
-        }
+        self.parts().0
     }
 
     /// Returns the step with this key.
@@ -72,15 +78,7 @@ impl Step {
     /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
     #[must_use]
     pub fn script(self) -> &'static str {
-        match self {
-            Self::CreateTable => "t00-ctas",
-            Self::Vacuum => "t01-vacuum",
-            Self::CreateIndex => "t02-index",
-            Self::SelectU1 | Self::SelectC1 => "t03-select-max",
-            Self::SelectR => "t04-selectr",
-            Self::Cluster => "t05-cluster",
-            Self::SelectU2 | Self::SelectC2 => "t06-iselect-max",
-        }
+        self.parts().1
     }
 
     /// Returns whether the step is a select, which runs with EXPLAIN (ANALYZE, BUFFERS).
@@ -114,16 +112,7 @@ impl Step {
 
     /// Returns the statement of its script, with the placeholder `:scale` and without the final semicolon.
     pub(super) fn text(self) -> String {
-        let script = match self {
-            Self::CreateTable => CREATE_TABLE,
-            Self::Vacuum => VACUUM,
-            Self::CreateIndex => CREATE_INDEX,
-            Self::SelectU1 | Self::SelectC1 => SELECT_MAX,
-            Self::SelectR => SELECT_RANGE,
-            Self::Cluster => CLUSTER,
-            Self::SelectU2 | Self::SelectC2 => INDEXED_SELECT_MAX,
-        };
-        let text = fill(script, &[]);
+        let text = fill(self.parts().2, &[]);
         let statement = text.trim().trim_end_matches(';');
         statement.strip_prefix(DROP_TABLE).unwrap_or(statement).to_owned()
     }

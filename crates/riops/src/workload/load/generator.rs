@@ -1,6 +1,5 @@
 //! Generates the batches of one session: their rows and their encoding.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,50 +11,22 @@ use crate::workload::Generator;
 use crate::workload::texts::Texts;
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
-
-/// Assignment of rows to a session.
-#[derive(Debug, Clone)]
-pub(super) enum Share {
-    /// The next unassigned batch, so no session waits for the slowest.
-    Next {
-        /// First unassigned row, shared by all sessions.
-        first: Arc<AtomicU64>,
-        /// Number of rows of all sessions.
-        rows: u64,
-    },
-    /// A fixed range of rows, in one batch.
-    Own(Range<u64>),
-}
-
-impl Share {
-    /// Takes the next rows, at most `batch`.
-    fn take(&mut self, batch: u64) -> Range<u64> {
-        match self {
-            Self::Next { first, rows } => {
-                let first = first.fetch_add(batch, Ordering::Relaxed).min(*rows);
-                first..(*rows).min(first + batch)
-            }
-            Self::Own(ids) => std::mem::replace(ids, ids.end..ids.end),
-        }
-    }
-}
+use crate::workload::values::int_of;
 
 /// The stream of transactions of one session.
 #[derive(Debug)]
 pub(super) struct LoadGenerator {
     pub(super) method: Method,
     pub(super) texts: Texts,
-    pub(super) share: Share,
+    /// First unassigned row. All sessions share it, so no session waits for the slowest, unless each has its own rows.
+    pub(super) first: Arc<AtomicU64>,
+    /// End of the rows.
+    pub(super) end: u64,
     pub(super) batch: u64,
     /// Batch sizes in the order of their statements; used only by inserts.
     pub(super) sizes: Vec<u64>,
     /// COPY statement; used only by COPY FROM STDIN.
     pub(super) copy_sql: String,
-}
-
-/// Converts a key to the type of the column. Plans do not allow larger keys.
-fn key(id: u64) -> i32 {
-    i32::try_from(id).unwrap_or(i32::MAX)
 }
 
 fn count(rows: u64) -> usize {
@@ -70,55 +41,48 @@ impl LoadGenerator {
         let texts = self.texts;
         tx.execute_with(statement, count(rows * (1 + TEXTS)), |values| {
             for id in first..first + rows {
-                values.int(key(id));
+                values.int(int_of(id));
                 for column in 0..TEXTS {
                     values.text(texts.length(), |text| texts.write(id, column, text));
                 }
             }
         });
-        tx.end();
     }
 
     fn unnest(&self, first: u64, rows: u64, tx: &mut Transaction) {
         let texts = self.texts;
         tx.execute_with(0, count(1 + TEXTS), |values| {
-            values.ints(count(rows), (first..first + rows).map(key));
+            values.ints(count(rows), (first..first + rows).map(int_of));
             for column in 0..TEXTS {
                 values.texts(count(rows), texts.length(), |row, text| {
                     texts.write(first + row as u64, column, text);
                 });
             }
         });
-        tx.end();
     }
 }
 
 impl Generator for LoadGenerator {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        let ids = self.share.take(self.batch);
-        let (first, rows) = (ids.start, ids.end - ids.start);
+        let first = self.first.fetch_add(self.batch, Ordering::Relaxed).min(self.end);
+        let rows = self.batch.min(self.end - first);
         if rows == 0 {
             return false;
         }
         tx.begin(0, rows);
-        let last = (ids.end - 1).cast_signed();
+        let last = (first + rows - 1).cast_signed();
         tx.writes(Mark { table: 1, first: first.cast_signed(), last, inserts: true });
         match self.method {
             Method::Insert => self.insert(first, rows, tx),
             Method::Unnest => self.unnest(first, rows, tx),
-            Method::Copy | Method::CopyBinary => tx.copy(&self.copy_sql, first),
-            Method::CopyFile => {
-                tx.execute_with(0, 0, |_| {});
-                tx.end();
+            Method::Copy | Method::CopyBinary => {
+                tx.copy(&self.copy_sql, first);
+                return true;
             }
-            Method::Procedure => {
-                tx.execute_with(0, 2, |values| {
-                    values.bigint(first.cast_signed());
-                    values.bigint(rows.cast_signed());
-                });
-                tx.end();
-            }
+            Method::CopyFile => tx.execute(0, &[]),
+            Method::Procedure => tx.execute(0, &[first.cast_signed(), rows.cast_signed()]),
         }
+        tx.end_step();
         true
     }
 

@@ -8,30 +8,29 @@ mod generator;
 mod rows;
 mod table;
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::access::{Access, AccessPath};
-use super::check::Ledger;
-use super::routines::Routines;
-use super::tables::Dataset;
+use super::check::{Integers, Ledger};
+use super::tables::{Dataset, Routines};
 use super::values::{BIGINT_OID, INT_ARRAY_OID, INT_OID, TEXT_ARRAY_OID, TEXT_OID};
 use super::{
-    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
-    SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Describe, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage, Statement, Work,
+    Workload, fill, session_settings, statements,
 };
-use crate::plan::{LoadDataset, LoadRun, Method, Plan, Protocol};
+use crate::plan::{LoadDataset, LoadRun, Method, Plan};
 use crate::record::Check;
 use crate::server::Dialect;
 use crate::units::sql::literal;
+use generator::LoadGenerator;
 pub(super) use generator::rows_in_tag;
-use generator::{LoadGenerator, Share};
 pub(super) use rows::TEXTS;
-pub(super) use table::COLUMNS;
-pub use table::LoadTable;
+use table::COPY_BINARY;
+pub(super) use table::{COLUMNS, ROW_SIZE};
+pub use table::{FILE_RIGHTS, LoadTable};
 
 /// Name of the workload and of its dataset.
 pub const NAME: &str = "load";
@@ -48,8 +47,10 @@ const HASH_DIGITS: u32 = 32;
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
 pub struct Load {
-    table: LoadTable,
-    run: LoadRun,
+    /// The table.
+    pub table: LoadTable,
+    /// Parameters of the run.
+    pub run: LoadRun,
 }
 
 /// Returns the ids in the file of a session. The row counts of the files differ by at most one.
@@ -63,11 +64,8 @@ fn file_ids(rows: u64, sessions: u32, session: u32) -> Range<u64> {
 
 /// Returns the distinct batch sizes of a load: the full batch, and the remainder.
 fn batch_sizes(rows: u64, batch: u64) -> Vec<u64> {
-    let rest = rows % batch;
-    [(batch, rows >= batch), (rest, rest > 0)]
-        .into_iter()
-        .filter_map(|(size, occurs)| occurs.then_some(size))
-        .collect()
+    let full = if rows >= batch { batch } else { 0 };
+    [full, rows % batch].into_iter().filter(|size| *size > 0).collect()
 }
 
 /// Returns the name of a file by its number, from 1, as in ysql-bench.
@@ -113,18 +111,6 @@ impl Load {
         self
     }
 
-    /// Returns the table.
-    #[must_use]
-    pub fn table(&self) -> &LoadTable {
-        &self.table
-    }
-
-    /// Returns the parameters of the run.
-    #[must_use]
-    pub fn run(&self) -> &LoadRun {
-        &self.run
-    }
-
     /// Returns the path of the file that a session, numbered from 0, copies.
     fn file(&self, sessions: u32, session: u32) -> String {
         let LoadDataset { rows, field_length, .. } = self.table.dataset;
@@ -148,44 +134,32 @@ impl Load {
 
     /// Returns the statements of a session.
     fn statements(&self, sessions: u32, session: u32) -> Vec<Statement> {
-        let table = [("table", self.table.name())];
         match self.run.method {
             Method::Insert => batch_sizes(self.table.dataset.rows, self.batch())
                 .into_iter()
                 .map(|rows| insert(self.table.name(), rows))
                 .collect(),
             Method::Unnest => {
-                let mut parameter_types = vec![INT_ARRAY_OID];
-                parameter_types.extend([TEXT_ARRAY_OID; COLUMNS - 1]);
-                vec![Statement {
-                    name: "unnest".to_owned(),
-                    sql: fill(UNNEST, &table),
-                    parameter_types,
-                }]
+                let mut types = [TEXT_ARRAY_OID; COLUMNS];
+                types[0] = INT_ARRAY_OID;
+                vec![Statement::new("unnest", self.table.sql(UNNEST), types)]
             }
-            Method::Procedure => vec![Statement {
-                name: "call".to_owned(),
-                sql: fill(CALL, &[]),
-                parameter_types: vec![BIGINT_OID; 2],
-            }],
+            Method::Procedure => {
+                vec![Statement::new("call", fill(CALL, &[]), [BIGINT_OID; 2])]
+            }
             Method::CopyFile => {
                 let file = literal(&self.file(sessions, session));
                 let template = self.table.dialect.sql(COPY_FILE);
-                vec![Statement {
-                    name: "copy".to_owned(),
-                    sql: fill(template, &[("table", self.table.name()), ("file", &file)]),
-                    parameter_types: Vec::new(),
-                }]
+                let sql = fill(template, &[("table", self.table.name()), ("file", &file)]);
+                vec![Statement::new("copy", sql, [])]
             }
             Method::Copy | Method::CopyBinary => Vec::new(),
         }
     }
 
     fn copy_sql(&self) -> String {
-        if self.run.method == Method::CopyBinary {
-            return self.table.copy_binary_sql();
-        }
-        fill(self.table.dialect.sql(COPY_TEXT), &[("table", self.table.name())])
+        let is_binary = self.run.method == Method::CopyBinary;
+        self.table.sql(if is_binary { COPY_BINARY } else { COPY_TEXT })
     }
 
     /// Returns the rows of this client: all, unless it is one of several.
@@ -196,25 +170,24 @@ impl Load {
 
     fn session(&self, plan: &Plan, session: u32, first: &Arc<AtomicU64>) -> SessionPlan {
         let rows = self.table.dataset.rows;
-        let mut settings = vec![NO_PARALLEL_WORKERS.to_owned()];
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
-        if self.run.non_transactional {
-            settings.push(NON_TRANSACTIONAL.to_owned());
-        }
+        let non_transactional = self.run.non_transactional;
+        let (first, end, batch) = if self.run.method == Method::CopyFile {
+            // The rows of its file, in one batch.
+            let ids = file_ids(rows, plan.sessions, session);
+            (Arc::new(AtomicU64::new(ids.start)), ids.end, ids.end - ids.start)
+        } else {
+            (Arc::clone(first), self.own_rows(plan).end, self.batch())
+        };
         SessionPlan {
-            settings,
+            settings: session_settings(&[NO_PARALLEL_WORKERS], plan.protocol, non_transactional),
             statements: self.statements(plan.sessions, session),
             watched: ALL_STATEMENTS,
             work: Work::Client(Box::new(LoadGenerator {
                 method: self.run.method,
                 texts: self.table.texts(),
-                share: match self.run.method {
-                    Method::CopyFile => Share::Own(file_ids(rows, plan.sessions, session)),
-                    _ => Share::Next { first: Arc::clone(first), rows: self.own_rows(plan).end },
-                },
-                batch: self.batch(),
+                first,
+                end,
+                batch,
                 sizes: batch_sizes(rows, self.batch()),
                 copy_sql: self.copy_sql(),
             })),
@@ -222,21 +195,13 @@ impl Load {
     }
 }
 
-/// Returns an INSERT with a VALUES list of `rows` rows.
+/// Returns an INSERT of `rows` rows.
 fn insert(table: &str, rows: u64) -> Statement {
-    let columns = 1 + TEXTS;
-    let mut sql = format!("insert into riops.{table} (id, f1, f2, f3, f4) values ");
-    for row in 0..rows {
-        let parameters: Vec<_> =
-            (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
-        let comma = if row > 0 { ", " } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(sql, "{comma}({})", parameters.join(", "));
-    }
-    let parameter_types = (0..rows * columns)
-        .map(|number| if number % columns == 0 { INT_OID } else { TEXT_OID })
-        .collect();
-    Statement { name: format!("insert_{rows}"), sql, parameter_types }
+    let texts = ["f1", "f2", "f3", "f4"].map(|name| (name, TEXT_OID));
+    let columns = [&[("id", INT_OID)], texts.as_slice()].concat();
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let (sql, types) = statements::insert(&format!("riops.{table}"), &columns, rows);
+    Statement::new(&format!("insert_{rows}"), sql, types)
 }
 
 impl Describe for LoadDataset {
@@ -282,14 +247,9 @@ impl Workload for Load {
 
     fn accesses(&self) -> Vec<Access> {
         let table = self.table.name();
-        let access = |statement: Statement, arguments| Access {
-            expected: AccessPath::Insert { table: table.to_owned() },
-            statement: statement.name,
-            sql: statement.sql,
-            arguments,
-            rows: 0,
-            dialect: self.table.dialect,
-            parallel_allowed: false,
+        let access = |statement, arguments| {
+            let expected = AccessPath::Insert { table: table.to_owned() };
+            Access { rows: 0, ..Access::new(statement, arguments, expected, self.table.dialect) }
         };
         match self.run.method {
             // Only the largest batch: a smaller one has the same plan.
@@ -314,13 +274,11 @@ impl Workload for Load {
         let first = Arc::new(AtomicU64::new(self.own_rows(plan).start));
         Stage {
             name: format!("{NAME}, {}", self.run.method.as_str()),
-            row_size_sql: Some(self.table.row_size_sql()),
+            row_size_sql: Some(self.table.sql(ROW_SIZE)),
             operations: vec![self.run.method.as_str().into()],
             changes: vec![true],
-            explain_by_name: plan.protocol == Protocol::Prepared,
             exact: true,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number, &first)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number, &first))
         }
     }
 
@@ -328,12 +286,7 @@ impl Workload for Load {
         self.table.contents_sql()
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         self.table.checks(contents, baseline, ledger)
     }
 
@@ -341,12 +294,8 @@ impl Workload for Load {
         self.table.ledger_sql(ledger)
     }
 
-    fn checks_of_incomplete_load(
-        &self,
-        contents: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Option<Vec<Check>> {
-        Some(self.table.checks_of_incomplete_load(contents, ledger))
+    fn checks_of_incomplete_load(&self, found: &Integers, ledger: &Ledger) -> Option<Vec<Check>> {
+        Some(self.table.checks_of_incomplete_load(found, ledger))
     }
 }
 

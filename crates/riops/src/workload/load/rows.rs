@@ -5,12 +5,11 @@ use std::ops::Range;
 
 use riops_wire::copy;
 
+use crate::workload::tables::PIECE_BYTES;
 use crate::workload::texts::Texts;
 
 /// Number of text columns of the table.
 pub(in crate::workload) const TEXTS: u64 = 4;
-/// Size of a piece of COPY data, in bytes: about a socket buffer, and small enough for the CPU cache.
-pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// Size of the part of a binary row before the texts, in bytes: the number of columns, the length of the key,
 /// and the key.
 const BINARY_HEAD: usize = 10;

@@ -7,7 +7,8 @@ use super::rows::{binary_piece, binary_row_bytes};
 use crate::plan::{Contents, LoadDataset};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
-use crate::workload::check::{Bounds, Ledger};
+use crate::workload::access::Index;
+use crate::workload::check::{Bounds, Integers, Ledger};
 use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
 use crate::workload::texts::Texts;
 use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
@@ -16,31 +17,33 @@ use crate::workload::{KeyColumn, NON_TRANSACTIONAL, fill};
 const SHORT_TEXT_MAX: u64 = 126;
 
 const CREATE_TABLE: &str = include_str!("../../../sql/load/create_table.sql");
-const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
+pub(super) const COPY_BINARY: &str = include_str!("../../../sql/load/copy_binary.sql");
 const SETTLE: &str = include_str!("../../../sql/dataset/settle.sql");
 const IDS: &str = include_str!("../../../sql/load/ids.sql");
 const PARTS: &str = include_str!("../../../sql/load/parts.sql");
 const PRESENT: &str = include_str!("../../../sql/load/present.sql");
-const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
-const FILE_RIGHTS: &str = include_str!("../../../sql/load/file_rights.sql");
+/// Query for the size of a row, in bytes.
+pub(in crate::workload) const ROW_SIZE: &str = include_str!("../../../sql/load/row_size.sql");
+/// Query that checks whether the role may read files on the server.
+pub const FILE_RIGHTS: &str = include_str!("../../../sql/load/file_rights.sql");
 
 /// Number of columns: the key and the texts.
 pub(in crate::workload) const COLUMNS: usize = 5;
 /// Maximum number of id ranges, each with a checksum.
 const PARTS_MAX: u64 = 100;
-/// Number of columns that the query returns for each range.
-const PART_NUMBERS: usize = 4;
 /// Number of rows per transaction of `prepare`.
 const PREPARE_BATCH: u64 = 50_000;
 
 /// The table with all its parameters.
 #[derive(Debug, Clone)]
 pub struct LoadTable {
-    pub(in crate::workload) dataset: LoadDataset,
-    pub(in crate::workload) dialect: Dialect,
+    /// Parameters of the dataset.
+    pub dataset: LoadDataset,
+    /// Dialect of the server.
+    pub dialect: Dialect,
 }
 
-/// Contents of a range of ids in the database.
+/// Contents of a range of ids in the database, as the query returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Part {
     number: i128,
@@ -50,18 +53,6 @@ struct Part {
 }
 
 impl LoadTable {
-    /// Returns the dialect of the server.
-    #[must_use]
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    /// Returns the parameters of the dataset.
-    #[must_use]
-    pub fn dataset(&self) -> &LoadDataset {
-        &self.dataset
-    }
-
     pub(in crate::workload) fn name(&self) -> &str {
         &self.dataset.table_name
     }
@@ -70,8 +61,8 @@ impl LoadTable {
         format!("riops.{}", self.name())
     }
 
-    pub(in crate::workload) fn index(&self) -> String {
-        format!("{}_pkey", self.dataset.table_name)
+    pub(in crate::workload) fn index(&self) -> Index {
+        Index { table: self.name().to_owned(), name: format!("{}_pkey", self.name()) }
     }
 
     pub(in crate::workload) fn key_column(&self) -> KeyColumn {
@@ -82,16 +73,9 @@ impl LoadTable {
         Texts::new(self.dataset.seed, self.dataset.field_length)
     }
 
-    /// Returns the query for the size of a row, in bytes.
-    #[must_use]
-    pub fn row_size_sql(&self) -> String {
-        fill(ROW_SIZE, &[("table", self.name())])
-    }
-
-    /// Returns the query that checks whether the role may read files on the server.
-    #[must_use]
-    pub fn file_rights_sql() -> String {
-        fill(FILE_RIGHTS, &[])
+    /// Returns the text of a statement on the table in the dialect.
+    pub(in crate::workload) fn sql(&self, template: &'static str) -> String {
+        fill(self.dialect.sql(template), &[("table", self.name())])
     }
 
     /// Returns an option in use that is not supported in this dialect. `non_transactional`: whether the run uses it.
@@ -119,16 +103,12 @@ impl LoadTable {
     /// Returns the statement to execute after the load.
     #[must_use]
     pub fn finish_sql(&self) -> String {
-        fill(self.dialect.sql(SETTLE), &[("table", self.name())])
-    }
-
-    pub(in crate::workload) fn copy_binary_sql(&self) -> String {
-        fill(self.dialect.sql(COPY_BINARY), &[("table", self.name())])
+        self.sql(SETTLE)
     }
 
     /// Returns the table and the jobs with which `prepare` fills it in parallel.
     pub(in crate::workload) fn filled(&self) -> Dataset {
-        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.copy_binary_sql());
+        let (rows, texts, sql) = (self.dataset.rows, self.texts(), self.sql(COPY_BINARY));
         let job = move |number: u64| {
             let first = number * PREPARE_BATCH;
             let end = rows.min(first + PREPARE_BATCH);
@@ -138,8 +118,6 @@ impl LoadTable {
         Dataset {
             parameters: serde_json::to_value(&self.dataset).unwrap_or_default(),
             footprint: self.footprint(),
-            probes: Vec::new(),
-            finish: Vec::new(),
             settings: settings.into_iter().collect(),
             tables: vec![Table {
                 name: self.full_name(),
@@ -151,6 +129,7 @@ impl LoadTable {
                 zeros: Vec::new(),
                 rows,
             }],
+            ..Dataset::default()
         }
     }
 
@@ -167,27 +146,14 @@ impl LoadTable {
     }
 
     pub(in crate::workload) fn contents_sql(&self) -> Vec<String> {
-        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
-        vec![
-            fill(IDS, &[("table", self.name())]),
-            fill(
-                PARTS,
-                &[
-                    ("table", self.name()),
-                    ("part", &self.part_rows().to_string()),
-                    ("lengths", &lengths.join(", ")),
-                ],
-            ),
-        ]
+        let (part, lengths) = (self.part_rows().to_string(), self.lengths().join(", "));
+        let values = [("table", self.name()), ("part", &part), ("lengths", &lengths)];
+        vec![fill(IDS, &values), fill(PARTS, &values)]
     }
 
     /// Compares the results of [`Self::contents_sql`] for a complete table with the acknowledged updates.
-    pub(in crate::workload) fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    #[must_use]
+    pub fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         let rows = i128::from(self.dataset.rows);
         let parts = parts(contents);
         let ids = contents.first().map_or(&[][..], Vec::as_slice);
@@ -211,9 +177,13 @@ impl LoadTable {
         checks
     }
 
+    fn lengths(&self) -> Vec<String> {
+        self.dataset.lengths().iter().map(ToString::to_string).collect()
+    }
+
     fn lengths_check(&self, parts: &[Part]) -> Check {
-        let lengths: Vec<_> = self.dataset.lengths().iter().map(ToString::to_string).collect();
-        let what = format!("rows with a text that is not {} characters long", lengths.join(" or "));
+        let lengths = self.lengths().join(" or ");
+        let what = format!("rows with a text that is not {lengths} characters long");
         Check::exact(what, 0, total(parts, |part| part.wrong_lengths))
     }
 
@@ -227,12 +197,9 @@ impl LoadTable {
         let bounds = ledger.bounds();
         let all = i128::try_from(expected.len()).unwrap_or(i128::MAX);
         let most = bounds.most.unwrap_or(all).min(all);
-        let found = changed.len() as i128;
+        let (found, each) = (changed.len() as i128, self.part_rows());
         let mut check = Check {
-            name: format!(
-                "ranges of {} ids with texts that differ from those loaded",
-                self.part_rows()
-            ),
+            name: format!("ranges of {each} ids with texts that differ from those loaded"),
             expected: match bounds.most {
                 None => format!("0 to {most}, because a run did not report its changes"),
                 Some(_) if most == 0 => "0".to_owned(),
@@ -244,8 +211,7 @@ impl LoadTable {
             ..Check::default()
         };
         if let Some(first) = changed.first().filter(|_| !check.held) {
-            let first = first * i128::from(self.part_rows());
-            check.found = format!("{found}, the first at id {first}");
+            check.found = format!("{found}, the first at id {}", first * i128::from(each));
         }
         check
     }
@@ -253,7 +219,7 @@ impl LoadTable {
     /// Compares an incompletely loaded table with the acknowledged rows.
     pub(in crate::workload) fn checks_of_incomplete_load(
         &self,
-        contents: &[Vec<i128>],
+        contents: &Integers,
         ledger: &Ledger,
     ) -> Vec<Check> {
         let parts = parts(contents);
@@ -262,20 +228,14 @@ impl LoadTable {
         let name = self.name();
         let batches = Batches::of(ledger, contents.get(2..).unwrap_or_default());
         let bounds = Bounds::new(ledger.rows_changed, 0, batches.unresolved_rows, ledger.open_runs);
-        let mut checks = vec![Check::between(
-            format!("acknowledged rows of riops.{name}"),
-            bounds,
-            rows - batches.rows,
-        )];
+        let acknowledged = format!("acknowledged rows of riops.{name}");
+        let all = format!("rows of riops.{name} (load incomplete)");
+        let mut checks = vec![Check::between(acknowledged, bounds, rows - batches.rows)];
         checks.extend(batches.check(self.dataset.non_transactional));
         checks.extend([
             Check::exact(format!("distinct ids of riops.{name}"), rows, distinct),
             self.lengths_check(&parts),
-            Check::exact(
-                format!("rows of riops.{name} (load incomplete)"),
-                i128::from(self.dataset.rows),
-                rows,
-            ),
+            Check::exact(all, i128::from(self.dataset.rows), rows),
         ]);
         checks
     }
@@ -324,7 +284,7 @@ struct Batches {
 }
 
 impl Batches {
-    fn of(ledger: &Ledger, found: &[Vec<i128>]) -> Self {
+    fn of(ledger: &Ledger, found: &Integers) -> Self {
         let mut all = Self { unresolved_rows: ledger.rows_unknown, ..Self::default() };
         for (&(first, last), found) in ledger.batches_unknown.iter().zip(found) {
             let expected = i128::from(last) - i128::from(first) + 1;
@@ -354,18 +314,15 @@ impl Batches {
     }
 }
 
-fn parts(contents: &[Vec<i128>]) -> Vec<Part> {
+fn parts(contents: &Integers) -> Vec<Part> {
     let numbers = contents.get(1).map_or(&[][..], Vec::as_slice);
-    let (parts, _) = numbers.as_chunks::<PART_NUMBERS>();
-    parts
-        .iter()
-        .map(|&[number, rows, wrong_lengths, checksum]| Part {
-            number,
-            rows,
-            wrong_lengths,
-            checksum,
-        })
-        .collect()
+    let part = |&[number, rows, wrong_lengths, checksum]: &[i128; 4]| Part {
+        number,
+        rows,
+        wrong_lengths,
+        checksum,
+    };
+    numbers.as_chunks().0.iter().map(part).collect()
 }
 
 fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::Protocol;
 use crate::workload::Generator;
 use crate::workload::access::AccessPath;
 use crate::workload::transaction::{Statements, Transaction};
@@ -16,7 +17,7 @@ fn load(rows: u64, method: Method, batch_size: u64) -> Load {
 }
 
 fn plan(load: &Load, sessions: u32, protocol: Protocol) -> Plan {
-    Plan { work: load.run().clone().into(), sessions, protocol, ..Plan::default() }
+    Plan { work: load.run.clone().into(), sessions, protocol, ..Plan::default() }
 }
 
 /// Returns all bytes of one transaction.
@@ -221,7 +222,7 @@ fn a_retry_of_a_copy_sends_the_same_bytes() {
     let statements = Statements::new(Protocol::Prepared, Vec::new());
     let mut tx = Transaction::new(Arc::new(statements));
     let first = bytes_of(generator.as_mut(), &mut tx).unwrap();
-    assert!(first.len() > 4 * rows::PIECE_BYTES);
+    assert!(first.len() > 4 * crate::workload::tables::PIECE_BYTES);
     tx.rewind();
     let mut again = tx.bytes().to_vec();
     // The server rejects the batch after its first piece.
@@ -312,7 +313,7 @@ fn statements_and_tables_of_every_method() {
             text,
             "-- table\n{}\n{}",
             load.dataset(dialect).tables[0].create.join(";\n"),
-            load.table().finish_sql()
+            load.table.finish_sql()
         );
         for sql in load.contents_sql() {
             let _ = writeln!(text, "{sql}");

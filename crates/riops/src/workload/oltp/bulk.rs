@@ -1,17 +1,16 @@
 //! The test `bulk-insert`: its tables, and the ids that its sessions insert.
 
-use std::fmt::Write as _;
-
 use super::OltpDataset;
 use crate::record::Effects;
 use crate::server::Dialect;
-use crate::workload::fill;
 use crate::workload::tables::{Job, Table};
 use crate::workload::values::{INT_OID, Values};
+use crate::workload::{fill, statements};
 
 const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_bulk_table.sql");
 const CONTENTS: &str = include_str!("../../../sql/oltp/bulk_contents.sql");
-const HIGHEST_ID: &str = include_str!("../../../sql/oltp/highest_id.sql");
+/// Query for the highest id of a table, or 0.
+pub(super) const HIGHEST_ID: &str = include_str!("../../../sql/oltp/highest_id.sql");
 
 /// Returns an empty table.
 pub(super) fn table(name: String, dialect: Dialect) -> Table {
@@ -31,20 +30,9 @@ pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
     dataset.table_names().map(|table| fill(CONTENTS, &[("table", &table)])).collect()
 }
 
-/// Returns the query for the highest id of a table, or 0.
-pub(super) fn highest_id_sql(table: &str) -> String {
-    fill(HIGHEST_ID, &[("table", table)])
-}
-
 /// Returns the statement with its parameter types.
 pub(super) fn insert(table: &str, rows: u32) -> (String, Vec<u32>) {
-    let mut sql = format!("insert into {table} (id, k) values ");
-    for row in 0..rows {
-        let comma = if row > 0 { ", " } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(sql, "{comma}(${}, ${})", 2 * row + 1, 2 * row + 2);
-    }
-    (sql, vec![INT_OID; 2 * rows as usize])
+    statements::insert(table, &[("id", INT_OID), ("k", INT_OID)], rows as usize)
 }
 
 /// The ids of a session: consecutive ones in each statement. Like sysbench's threads, each session inserts into a

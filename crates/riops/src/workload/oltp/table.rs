@@ -7,10 +7,11 @@ use super::bulk;
 use super::texts::{self, C, PAD};
 use crate::record::{Check, Effects};
 use crate::server::{Dialect, Feature};
-use crate::workload::check::{Bounds, Ledger};
+use crate::workload::check::{Bounds, Integers, Ledger};
 use crate::workload::fill;
 use crate::workload::keys::{Purpose, RangePicker, stream};
-use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+use crate::workload::tables::{Dataset, Footprint, Job, Table};
+use crate::workload::values::{int, int_of, text};
 
 const CREATE_TABLE: &str = include_str!("../../../sql/oltp/create_table.sql");
 const CREATE_PRIMARY_KEY: &str = include_str!("../../../sql/oltp/create_primary_key.sql");
@@ -25,8 +26,6 @@ const CONTENTS: &str = include_str!("../../../sql/oltp/contents.sql");
 /// Number of rows per transaction of the load: small enough that even a small dataset keeps several
 /// connections busy.
 const BATCH: u64 = 10_000;
-/// Size of a piece of COPY data, in bytes.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// Returns the tables and the jobs that fill them in parallel, also within a table.
 pub(super) fn filled(dataset: &OltpDataset, dialect: Dialect) -> Dataset {
@@ -39,11 +38,9 @@ pub(super) fn filled(dataset: &OltpDataset, dialect: Dialect) -> Dataset {
     let tables = (1..=dataset.tables).map(|number| table(&dataset, dialect, number)).collect();
     Dataset {
         parameters: serde_json::to_value(&dataset).unwrap_or_default(),
-        probes: Vec::new(),
-        settings: Vec::new(),
-        finish: Vec::new(),
         footprint: footprint.times(dataset.tables.into()),
         tables,
+        ..Dataset::default()
     }
 }
 
@@ -61,8 +58,15 @@ fn table(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Table {
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
-        let source = source(seed, (number, job), first..end, k.clone());
-        Job::Copy { sql: sql.clone(), rows: end - first, source }
+        let (k, mut rng) = (k.clone(), stream(seed, Purpose::Texts, u64::from(number) << 40 | job));
+        Job::copy(sql.clone(), first..end, move |id, out| {
+            copy::binary_row(out, 4);
+            int(out, int_of(id));
+            int(out, int_of(k.pick(&mut rng)));
+            for length in [C, PAD] {
+                text(out, length, |text| texts::write(&mut rng, text));
+            }
+        })
     };
     Table {
         create: create_sql(dataset, dialect, number),
@@ -158,42 +162,6 @@ fn finish_sql(dataset: &OltpDataset, dialect: Dialect, number: u32) -> Vec<Strin
     sql
 }
 
-/// Returns the source of the binary COPY data of these rows.
-fn source(
-    seed: u64,
-    (table, job): (u32, u64),
-    ids: std::ops::Range<u64>,
-    values_of_k: RangePicker,
-) -> CopySource {
-    let mut rng = stream(seed, Purpose::Texts, u64::from(table) << 40 | job);
-    let mut next = ids.start;
-    Box::new(move |out| {
-        let full = out.len() + PIECE_BYTES;
-        if next == ids.start {
-            copy::binary_header(out);
-        }
-        while next < ids.end && out.len() < full {
-            copy::binary_row(out, 4);
-            let k = values_of_k.pick(&mut rng);
-            for number in [next, k] {
-                out.extend_from_slice(&4i32.to_be_bytes());
-                out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
-            }
-            for length in [C, PAD] {
-                out.extend_from_slice(&u32::try_from(length).unwrap_or(0).to_be_bytes());
-                let start = out.len();
-                out.resize(start + length, b'0');
-                texts::write(&mut rng, out.get_mut(start..).unwrap_or_default());
-            }
-            next += 1;
-        }
-        if next == ids.end {
-            copy::binary_trailer(out);
-        }
-        next < ids.end
-    })
-}
-
 pub(super) fn contents_sql(dataset: &OltpDataset) -> Vec<String> {
     if dataset.bulk_insert {
         return bulk::contents_sql(dataset);
@@ -226,7 +194,7 @@ impl Numbers {
     }
 }
 
-fn numbers(contents: &[Vec<i128>]) -> Vec<Numbers> {
+fn numbers(contents: &Integers) -> Vec<Numbers> {
     contents
         .iter()
         .map(|row| match *row.as_slice() {
@@ -239,8 +207,8 @@ fn numbers(contents: &[Vec<i128>]) -> Vec<Numbers> {
 /// Compares the results of [`contents_sql`] with the changes acknowledged since `baseline`.
 pub(super) fn checks(
     dataset: &OltpDataset,
-    contents: &[Vec<i128>],
-    baseline: &[Vec<i128>],
+    contents: &Integers,
+    baseline: &Integers,
     ledger: &Ledger,
 ) -> Vec<Check> {
     let (found, mut before) = (numbers(contents), numbers(baseline));
@@ -260,23 +228,20 @@ pub(super) fn checks(
         },
         |checks| checks.concat(),
     );
-    let odd = |numbers: &[Numbers]| numbers.iter().map(|each| each.odd).sum::<i128>();
-    if dataset.bulk_insert {
-        checks.push(Check::exact("rows whose k is not their id".to_owned(), 0, odd(&found)));
-    } else if dataset.adopted {
+    let (odd, before) = (Numbers::total(&found).odd, Numbers::total(&before).odd);
+    checks.push(if dataset.adopted && !dataset.bulk_insert {
         // The texts of another program may be shorter, and updates write texts of the full length.
-        let most = odd(&before);
-        let bounds = Bounds::new(0, 0, most, 0);
-        let check =
-            Check::between("rows with texts of unexpected length".to_owned(), bounds, odd(&found));
-        checks.push(Check { expected: format!("0 to {most}"), unresolved: 0, ..check });
+        let name = "rows with texts of unexpected length".to_owned();
+        let check = Check::between(name, Bounds::new(0, 0, before, 0), odd);
+        Check { expected: format!("0 to {before}"), unresolved: 0, ..check }
     } else {
-        checks.push(Check::exact(
-            "rows whose texts are not 119 and 59 characters long".to_owned(),
-            0,
-            odd(&found),
-        ));
-    }
+        let name = if dataset.bulk_insert {
+            "rows whose k is not their id"
+        } else {
+            "rows whose texts are not 119 and 59 characters long"
+        };
+        Check::exact(name.to_owned(), 0, odd)
+    });
     checks
 }
 

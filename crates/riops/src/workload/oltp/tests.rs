@@ -8,6 +8,7 @@ use riops_wire::frame::{self, FRAME_BYTES_MAX};
 use riops_wire::frontend::Message as Sent;
 
 use super::*;
+use crate::plan::Protocol;
 use crate::record::Effects;
 use crate::workload::effects::{EffectsByTable, TransactionEffects, UNATTRIBUTED};
 use crate::workload::tables::Job;

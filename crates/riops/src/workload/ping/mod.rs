@@ -9,7 +9,7 @@ use super::{
     ALL_STATEMENTS, Build, BuildFor, Generator, SessionPlan, Stage, Statement, Work, Workload, fill,
 };
 use crate::plan::ping::{PingRun, PingStatement};
-use crate::plan::{Plan, PlanError, Protocol};
+use crate::plan::{Plan, PlanError};
 
 const SELECT1: &str = include_str!("../../../sql/ping/select1.sql");
 
@@ -41,38 +41,36 @@ impl Workload for Ping {
             settings: Vec::new(),
             statements: self.statements(),
             watched: ALL_STATEMENTS,
-            work: Work::Client(Box::new(PingGenerator(self.0.statement))),
+            work: Work::Client(Box::new(Repeat {
+                has_statement: self.0.statement != PingStatement::Sync,
+                rows: u64::from(self.0.statement == PingStatement::Select1),
+            })),
         };
         let statement = self.0.statement.as_str();
         Stage {
             name: format!("ping, {statement}"),
             operations: vec![statement.into()],
             changes: vec![false],
-            sessions: (0..plan.sessions).map(session).collect(),
-            explain_by_name: plan.protocol == Protocol::Prepared,
-            ..Stage::default()
+            ..Stage::of(plan, session)
         }
     }
 }
 
-/// Repeats the same message.
+/// Repeats the same statement, or only a Sync.
 #[derive(Debug)]
-struct PingGenerator(PingStatement);
-
-impl PingGenerator {
-    /// Returns the number of rows of each reply.
-    fn rows(&self) -> u64 {
-        u64::from(self.0 == PingStatement::Select1)
-    }
+pub(super) struct Repeat {
+    pub(super) has_statement: bool,
+    /// Number of rows of each reply.
+    pub(super) rows: u64,
 }
 
-impl Generator for PingGenerator {
+impl Generator for Repeat {
     fn next(&mut self, tx: &mut Transaction) -> bool {
-        tx.begin(0, self.rows());
-        if self.0 != PingStatement::Sync {
+        tx.begin(0, self.rows);
+        if self.has_statement {
             tx.execute(0, &[]);
         }
-        tx.end();
+        tx.end_step();
         true
     }
 
@@ -81,7 +79,7 @@ impl Generator for PingGenerator {
     }
 
     fn complete(&mut self, _: &Transaction, _: &str, outcome: &mut TransactionOutcome) {
-        outcome.wrong |= outcome.rows != self.rows();
+        outcome.wrong |= outcome.rows != self.rows;
     }
 }
 
@@ -90,6 +88,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::plan::Protocol;
     use crate::server::Dialect;
     use crate::workload::transaction::Statements;
 

@@ -1,22 +1,25 @@
 //! `point`: selects or updates one row at a time by its primary key, in the table of `load`.
 
-mod generator;
+use std::collections::BTreeSet;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::access::{Access, AccessPath};
-use super::check::Ledger;
+use super::build::typed;
+use super::check::{Integers, Ledger};
 use super::keys::{Purpose, RangePicker, stream};
-use super::load::LoadTable;
+use super::load::{COLUMNS, LoadTable, ROW_SIZE, TEXTS, rows_in_tag};
 use super::tables::Dataset;
 use super::texts::Texts;
-use super::values::{INT_OID, TEXT_OID};
+use super::transaction::{Reply, Transaction, TransactionOutcome};
+use super::values::{INT_OID, TEXT_OID, int_of};
 use super::{
-    ALL_STATEMENTS, Build, BuildFor, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL, PLAN_ONCE,
-    SessionPlan, Stage, Statement, Work, Workload, fill,
+    ALL_STATEMENTS, Build, BuildFor, Generator, KeyColumn, NO_PARALLEL_WORKERS, SessionPlan, Stage,
+    Statement, Work, Workload, session_settings,
 };
-use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointRun, Protocol};
+use crate::plan::{DatasetPlan, LoadDataset, Plan, PlanError, PointOperations, PointRun};
 use crate::record::Check;
 use crate::server::Dialect;
-use generator::PointGenerator;
 
 /// The workload's name.
 pub const NAME: &str = "point";
@@ -34,7 +37,7 @@ const SESSION_SETTINGS: [&str; 4] = [
 
 /// The workload with all its parameters.
 #[derive(Debug, Clone)]
-pub struct PointAccess {
+struct PointAccess {
     table: LoadTable,
     /// Number of rows that the sessions use, the first ones.
     rows_used: u64,
@@ -43,23 +46,15 @@ pub struct PointAccess {
 
 impl PointAccess {
     /// Creates the workload with these parameters, for PostgreSQL.
-    #[must_use]
-    pub fn new(dataset: LoadDataset, run: PointRun) -> Self {
+    fn new(dataset: LoadDataset, run: PointRun) -> Self {
         let rows_used = dataset.rows;
         Self { table: LoadTable { dataset, dialect: Dialect::default() }, rows_used, run }
     }
 
     /// Returns the workload in another dialect.
-    #[must_use]
-    pub fn on(mut self, dialect: Dialect) -> Self {
+    fn on(mut self, dialect: Dialect) -> Self {
         self.table.dialect = dialect;
         self
-    }
-
-    /// Returns the table.
-    #[must_use]
-    pub fn table(&self) -> &LoadTable {
-        &self.table
     }
 
     /// Returns the length of the texts that an update writes, in characters.
@@ -68,17 +63,9 @@ impl PointAccess {
     }
 
     fn statements(&self) -> Vec<Statement> {
-        let table = [("table", self.table.name())];
-        let select = Statement {
-            name: "select".to_owned(),
-            sql: fill(SELECT, &table),
-            parameter_types: vec![INT_OID],
-        };
-        let update = Statement {
-            name: "update".to_owned(),
-            sql: fill(UPDATE, &table),
-            parameter_types: vec![INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID],
-        };
+        let select = Statement::new("select", self.table.sql(SELECT), [INT_OID]);
+        let types = [INT_OID, TEXT_OID, TEXT_OID, TEXT_OID, TEXT_OID];
+        let update = Statement::new("update", self.table.sql(UPDATE), types);
         [(select, self.run.selects()), (update, self.run.updates())]
             .into_iter()
             .filter_map(|(statement, used)| used.then_some(statement))
@@ -86,35 +73,28 @@ impl PointAccess {
     }
 
     fn session(&self, plan: &Plan, session: u32) -> SessionPlan {
-        let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
-        if self.run.non_transactional {
-            settings.push(NON_TRANSACTIONAL.to_owned());
-        }
-        let number = u64::from(session);
+        let (number, non_transactional) = (u64::from(session), self.run.non_transactional);
         SessionPlan {
-            settings,
+            settings: session_settings(&SESSION_SETTINGS, plan.protocol, non_transactional),
             statements: self.statements(),
             watched: ALL_STATEMENTS,
-            work: Work::Client(Box::new(PointGenerator::new(
-                self.run.op,
-                RangePicker::new(self.run.distribution, self.rows_used, 1, plan.seed),
-                stream(plan.seed, Purpose::Ranges, number),
-                Texts::new(stream_seed(plan.seed, number), self.field_length()),
-                &self.lengths(),
-            ))),
+            work: Work::Client(Box::new(PointGenerator {
+                op: self.run.op,
+                keys: RangePicker::new(self.run.distribution, self.rows_used, 1, plan.seed),
+                rng: stream(plan.seed, Purpose::Ranges, number),
+                texts: Texts::new(stream_seed(plan.seed, number), self.field_length()),
+                lengths: self.lengths(),
+                statements: 0,
+                updates: 0,
+            })),
         }
     }
 
     /// Returns every possible length of a text during the updates, in characters.
-    fn lengths(&self) -> Vec<u32> {
-        let mut lengths = self.table.dataset.lengths();
-        lengths.push(self.field_length());
-        lengths.sort_unstable();
-        lengths.dedup();
-        lengths
+    fn lengths(&self) -> Vec<usize> {
+        let lengths = self.table.dataset.lengths().into_iter().chain([self.field_length()]);
+        let lengths: BTreeSet<_> = lengths.map(|length| length as usize).collect();
+        lengths.into_iter().collect()
     }
 }
 
@@ -134,9 +114,9 @@ fn note_length(dataset: &mut LoadDataset, run: &PointRun) -> bool {
 
 impl Build for PointRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let mut dataset = found.dataset::<LoadDataset>()?.clone();
+        let mut dataset = typed::<LoadDataset>(found.dataset)?.clone();
         note_length(&mut dataset, self);
-        let rows_used = found.used::<LoadDataset>()?.rows;
+        let rows_used = typed::<LoadDataset>(found.used)?.rows;
         let workload = PointAccess::new(dataset, self.clone()).on(found.dialect);
         Ok(Box::new(PointAccess { rows_used, ..workload }))
     }
@@ -165,40 +145,24 @@ impl Workload for PointAccess {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        let (table, index) = (self.table.name().to_owned(), self.table.index());
-        self.statements()
-            .into_iter()
-            .map(|statement| {
-                let (table, index) = (table.clone(), index.clone());
-                let update = statement.name == "update";
-                let mut arguments = vec!["0".to_owned()];
-                arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
-                Access {
-                    statement: statement.name,
-                    sql: statement.sql,
-                    arguments,
-                    expected: if update {
-                        AccessPath::UpdateByIndex { table, index }
-                    } else {
-                        AccessPath::IndexScan { table, index }
-                    },
-                    rows: 1,
-                    dialect: self.table.dialect,
-                    parallel_allowed: false,
-                }
-            })
-            .collect()
+        let access = |statement: Statement| {
+            let is_update = statement.name == "update";
+            let expected =
+                if is_update { AccessPath::UpdateByIndex } else { AccessPath::IndexScan };
+            let mut arguments = vec!["0".to_owned()];
+            arguments.extend(statement.parameter_types.iter().skip(1).map(|_| "''".to_owned()));
+            Access::new(statement, arguments, expected(self.table.index()), self.table.dialect)
+        };
+        self.statements().into_iter().map(access).collect()
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
         Stage {
             name: NAME.to_owned(),
-            row_size_sql: Some(self.table.row_size_sql()),
+            row_size_sql: Some(self.table.sql(ROW_SIZE)),
             operations: vec!["select".into(), "update".into()],
             changes: vec![false, true],
-            explain_by_name: plan.protocol == Protocol::Prepared,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number))
         }
     }
 
@@ -206,13 +170,80 @@ impl Workload for PointAccess {
         self.table.contents_sql()
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         self.table.checks(contents, baseline, ledger)
+    }
+}
+
+// Positions in the operations of the stage.
+const OPERATION_SELECT: usize = 0;
+const OPERATION_UPDATE: usize = 1;
+
+/// The stream of transactions of one session.
+#[derive(Debug)]
+struct PointGenerator {
+    op: PointOperations,
+    keys: RangePicker,
+    rng: Xoshiro256PlusPlus,
+    /// Texts that updates write, new ones each time.
+    texts: Texts,
+    /// Allowed lengths of a text, in ascending order.
+    lengths: Vec<usize>,
+    statements: u64,
+    updates: u64,
+}
+
+impl PointGenerator {
+    /// Returns whether the next statement is an update. The share is deterministic, not random: after any
+    /// number of statements the number of updates deviates by less than one.
+    fn update_is_next(&self) -> bool {
+        let (updates, all) = (u128::from(self.updates), u128::from(self.statements));
+        100 * (2 * updates + 1) < 2 * u128::from(self.op.update_percent) * (all + 1)
+    }
+}
+
+impl Generator for PointGenerator {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        let update = self.update_is_next();
+        // The picker returns numbers from 1, the keys start at 0.
+        let id = int_of(self.keys.pick(&mut self.rng) - 1);
+        tx.begin(if update { OPERATION_UPDATE } else { OPERATION_SELECT }, 1);
+        if update {
+            // Without selects, the update is the only statement.
+            let statement = usize::from(self.op.update_percent < 100);
+            let (texts, number) = (self.texts, self.updates);
+            tx.execute_with(statement, COLUMNS, |values| {
+                values.int(id);
+                for column in 0..TEXTS {
+                    values.text(texts.length(), |text| texts.write(number, column, text));
+                }
+            });
+            self.updates += 1;
+        } else {
+            tx.execute_with(0, 1, |values| values.int(id));
+        }
+        tx.end_step();
+        self.statements += 1;
+        true
+    }
+
+    fn reply(&mut self, _: &Transaction, reply: &Reply<'_>, outcome: &mut TransactionOutcome) {
+        outcome.rows += 1;
+        let mut columns = 0;
+        for text in reply.texts() {
+            columns += 1;
+            // Letters and digits are one byte each.
+            outcome.wrong |= text.is_none_or(|text| !self.lengths.contains(&text.len()));
+        }
+        outcome.wrong |= columns != TEXTS;
+    }
+
+    fn complete(&mut self, tx: &Transaction, tag: &str, outcome: &mut TransactionOutcome) {
+        if tx.operation() == OPERATION_UPDATE {
+            outcome.rows += rows_in_tag(tag);
+        }
+        // Every key exists once: any other number means a lost or duplicated row.
+        outcome.wrong |= outcome.rows != 1;
     }
 }
 

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
-use super::generator::OPERATION_UPDATE;
 use super::*;
-use crate::plan::PointOperations;
+use crate::plan::Protocol;
 use crate::workload::Generator;
 use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use proptest::prelude::*;

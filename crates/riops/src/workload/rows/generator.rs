@@ -1,13 +1,15 @@
 //! Generates the transactions of one session: the table, read or update, and the range.
 
+use std::ops::RangeInclusive;
+
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::plan::{RowsRun, UpdateShare};
+use crate::plan::{Plan, RowsDataset, RowsRun, UpdateShare};
 use crate::record::Effects;
 use crate::workload::Generator;
 use crate::workload::effects::TransactionEffects;
-use crate::workload::keys::RangePicker;
+use crate::workload::keys::{Purpose, RangePicker, stream};
 use crate::workload::transaction::{Reply, Transaction, TransactionOutcome};
 use crate::workload::unknown::Mark;
 
@@ -54,27 +56,35 @@ struct Operation {
 }
 
 impl RowsGenerator {
+    /// Creates the generator of a session that uses these tables of the dataset.
     pub(super) fn new(
-        tables: Vec<TableStatements>,
         run: &RowsRun,
-        read_ranges: RangePicker,
-        update_ranges: RangePicker,
-        rng: Xoshiro256PlusPlus,
+        dataset: &RowsDataset,
+        tables: RangeInclusive<u32>,
+        plan: &Plan,
+        session: u32,
     ) -> Self {
-        let operation = |batch, ranges| {
-            let weight = match run.update_share {
+        let operation = |batch| Operation {
+            batch,
+            weight: match run.update_share {
                 UpdateShare::Rows => batch,
                 UpdateShare::Transactions => 1,
-            };
-            Operation { batch, weight, ranges }
+            },
+            ranges: RangePicker::new(run.distribution, dataset.rows, batch, plan.seed),
+        };
+        // The statements of each table follow each other, the read first.
+        let each = usize::from(run.reads()) + usize::from(run.updates());
+        let table = |(position, number): (usize, u32)| {
+            let read = each * position;
+            TableStatements { number, read, update: read + usize::from(run.reads()) }
         };
         Self {
-            tables,
-            update_percent: u64::from(run.update_percent),
+            tables: tables.enumerate().map(table).collect(),
+            update_percent: run.update_percent.into(),
             index_only: run.index_only,
-            read: operation(run.batch, read_ranges),
-            update: operation(run.update_batch(), update_ranges),
-            rng,
+            read: operation(run.batch),
+            update: operation(run.update_batch()),
+            rng: stream(plan.seed, Purpose::Ranges, session.into()),
             done: 0,
             updated: 0,
         }
@@ -115,7 +125,7 @@ impl Generator for RowsGenerator {
             tx.changes(increments(table.number, operation.batch));
             tx.writes(Mark { table: table.number, first, last, inserts: false });
         }
-        tx.end();
+        tx.end_step();
         self.done += operation.weight;
         if updating {
             self.updated += operation.weight;

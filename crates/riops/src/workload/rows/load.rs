@@ -8,14 +8,11 @@ use crate::plan::{Order, RowsDataset};
 use crate::server::Dialect;
 use crate::workload::fill;
 use crate::workload::keys::{Permutation, Purpose, mix, stream};
-use crate::workload::tables::{CopySource, Job};
+use crate::workload::tables::Job;
 
 const COPY: &str = include_str!("../../../sql/rows/copy.sql");
 const PROBE_ORDER: &str = include_str!("../../../sql/rows/probe_order.sql");
 const INSERT: &str = include_str!("../../../sql/rows/insert.sql");
-
-/// Size of a piece of COPY data, in bytes: larger than a socket buffer, and small enough for the CPU cache.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// Returns the name of a table by its number, from 1.
 pub(super) fn table_name(number: u32) -> String {
@@ -48,43 +45,23 @@ pub(super) fn probes(dataset: &RowsDataset) -> Vec<String> {
     }
 }
 
+/// Returns the COPY of one batch of the positions of the table.
 fn copy_job(dataset: &RowsDataset, table: u32, number: u64, copy: &str) -> Job {
     let first = number * dataset.batch;
-    let rows = dataset.batch.min(dataset.rows - first);
-    Job::Copy {
-        sql: fill(copy, &[("table", &table_name(table))]),
-        rows,
-        source: source(dataset, table, first, rows),
-    }
-}
-
-/// Returns the source of `rows` rows, starting at position `first` of the table.
-fn source(dataset: &RowsDataset, table: u32, first: u64, rows: u64) -> CopySource {
+    let positions = first..dataset.rows.min(first + dataset.batch);
     let seed = mix(dataset.seed ^ u64::from(table));
     let placement = (dataset.order == Order::Scattered)
         .then(|| Permutation::new(dataset.rows, mix(seed ^ Purpose::Placement as u64)));
     let mut scratch = stream(seed, Purpose::Scratch, first);
     let scratch_max = dataset.rows.cast_signed();
-    let mut positions = first..first + rows;
-    let mut started = false;
-    Box::new(move |out| {
-        if !started {
-            copy::binary_header(out);
-            started = true;
-        }
-        for position in positions.by_ref() {
-            let key = placement.map_or(position, |placement| placement.get(position)) + 1;
-            copy::binary_row(out, 3);
-            copy::binary_bigint(out, key.cast_signed());
-            copy::binary_bigint(out, scratch.random_range(0..=scratch_max));
-            // An empty text, which the server pads to the length of the filler.
-            out.extend_from_slice(&0i32.to_be_bytes());
-            if out.len() >= PIECE_BYTES {
-                return true;
-            }
-        }
-        copy::binary_trailer(out);
-        false
+    let sql = fill(copy, &[("table", &table_name(table))]);
+    Job::copy(sql, positions, move |position, out| {
+        let key = placement.map_or(position, |placement| placement.get(position)) + 1;
+        copy::binary_row(out, 3);
+        copy::binary_bigint(out, key.cast_signed());
+        copy::binary_bigint(out, scratch.random_range(0..=scratch_max));
+        // An empty text, which the server pads to the length of the filler.
+        out.extend_from_slice(&0i32.to_be_bytes());
     })
 }
 

@@ -8,23 +8,22 @@ mod generator;
 mod load;
 mod server_loop;
 
-use super::access::{Access, AccessPath};
-use super::check::{Bounds, Ledger};
-use super::keys::{Purpose, RangePicker, stream};
-use super::routines::Routines;
-use super::tables::{Dataset, Footprint, Table, Zero};
+use super::access::{Access, AccessPath, Index};
+use super::build::typed;
+use super::check::{Bounds, Integers, Ledger};
+use super::tables::{Dataset, Footprint, Routines, Table, Zero};
 use super::transaction::with_literals;
 use super::unknown::Mark;
 use super::values::BIGINT_OID;
 use super::{
     ALL_STATEMENTS, Build, BuildFor, Describe, KeyColumn, NO_PARALLEL_WORKERS, NON_TRANSACTIONAL,
-    PLAN_ONCE, SessionPlan, Stage, Statement, Work, Workload, fill,
+    SessionPlan, Stage, Statement, Work, Workload, fill, session_settings,
 };
-use crate::plan::{Layout, LoopSide, Plan, PlanError, Protocol, RowsDataset, RowsRun};
+use crate::plan::{Layout, LoopSide, Plan, PlanError, RowsDataset, RowsRun};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use crate::units::BLOCK_BYTES;
-use generator::{RowsGenerator, TableStatements};
+use generator::RowsGenerator;
 use load::table_name;
 use server_loop::RowsLoop;
 
@@ -97,9 +96,9 @@ impl Rows {
         (1..=self.dataset.tables).map(table_name)
     }
 
-    fn index_of(&self, table: &str) -> String {
+    fn index_of(&self, table: String) -> Index {
         let suffix = if self.dataset.primary_key { "pkey" } else { "asc_mykey" };
-        format!("{table}_{suffix}")
+        Index { name: format!("{table}_{suffix}"), table }
     }
 
     fn statements(&self, table: &str) -> Vec<Statement> {
@@ -108,22 +107,11 @@ impl Rows {
         [("read", read, self.run.reads()), ("update", update, self.run.updates())]
             .into_iter()
             .filter(|(_, _, used)| *used)
-            .map(|(operation, template, _)| Statement {
-                name: format!("{operation}_{table}"),
-                sql: fill(template, &[("table", table)]),
-                parameter_types: vec![BIGINT_OID, BIGINT_OID],
+            .map(|(operation, template, _)| {
+                let sql = fill(template, &[("table", table)]);
+                Statement::new(&format!("{operation}_{table}"), sql, [BIGINT_OID; 2])
             })
             .collect()
-    }
-
-    /// Returns the positions of the statements of a table in the list of all statements. `number` is the
-    /// number of the table in the dataset.
-    fn positions(&self, position: usize, number: u32) -> TableStatements {
-        if self.run.reads() && self.run.updates() {
-            TableStatements { number, read: 2 * position, update: 2 * position + 1 }
-        } else {
-            TableStatements { number, read: position, update: position }
-        }
     }
 
     /// Returns the numbers of the tables that a session uses.
@@ -138,30 +126,16 @@ impl Rows {
         let tables = self.tables_of(number);
         let statements =
             tables.clone().flat_map(|table| self.statements(&table_name(table))).collect();
-        let work = match self.run.loop_side {
-            LoopSide::Client => Work::Client(Box::new(self.generator(plan, number))),
-            LoopSide::Server => Work::Server(Box::new(RowsLoop::new(
-                *tables.start(),
-                &self.used,
-                &self.run,
-                plan,
-                number,
-            ))),
+        let (dataset, run) = (&self.used, &self.run);
+        let work = match run.loop_side {
+            LoopSide::Client => {
+                Work::Client(Box::new(RowsGenerator::new(run, dataset, tables, plan, number)))
+            }
+            LoopSide::Server => {
+                Work::Server(Box::new(RowsLoop::new(*tables.start(), dataset, run, plan, number)))
+            }
         };
         SessionPlan { settings: self.settings(plan), statements, watched: ALL_STATEMENTS, work }
-    }
-
-    fn generator(&self, plan: &Plan, number: u32) -> RowsGenerator {
-        let picker =
-            |batch| RangePicker::new(self.run.distribution, self.used.rows, batch, plan.seed);
-        let tables = self.tables_of(number).enumerate();
-        RowsGenerator::new(
-            tables.map(|(position, table)| self.positions(position, table)).collect(),
-            &self.run,
-            picker(self.run.batch),
-            picker(self.run.update_batch()),
-            stream(plan.seed, Purpose::Ranges, u64::from(number)),
-        )
     }
 
     /// Returns the statements that make a table ready for index-only scans. Updates of earlier runs have cleared bits of the
@@ -211,10 +185,7 @@ impl Rows {
     }
 
     fn settings(&self, plan: &Plan) -> Vec<String> {
-        let mut settings: Vec<String> = SESSION_SETTINGS.map(str::to_owned).into();
-        if plan.protocol == Protocol::Prepared {
-            settings.push(PLAN_ONCE.to_owned());
-        }
+        let mut settings = session_settings(&SESSION_SETTINGS, plan.protocol, false);
         // An index-only scan would read no rows of the table.
         let index_only = if self.run.index_only { "on" } else { "off" };
         settings.push(format!("set enable_indexonlyscan = {index_only}"));
@@ -278,7 +249,8 @@ fn split_at_keys(rows: u64, tablets: u32) -> String {
 
 impl Build for RowsRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let (dataset, used): (&RowsDataset, &RowsDataset) = (found.dataset()?, found.used()?);
+        let (dataset, used): (&RowsDataset, &RowsDataset) =
+            (typed(found.dataset)?, typed(found.used)?);
         self.validate_for(used)?;
         let workload = Rows::new(dataset.clone(), self.clone()).on(found.dialect);
         Ok(Box::new(Rows { used: self.part_of(used), ..workload }))
@@ -320,34 +292,31 @@ impl Workload for Rows {
         let tables = (1..=self.dataset.tables)
             .map(|number| {
                 let name = table_name(number);
+                let zeros = translated.has_row_per_block().then(|| Zero {
+                    what: format!("rows of riops.{name} that share a block"),
+                    sql: fill(SHARED_BLOCKS, &[("table", &name)]),
+                });
                 Table {
                     create: translated.create_sql(&name),
                     jobs: self.dataset.rows.div_ceil(self.dataset.batch),
                     job: load::jobs(&self.dataset, number, dialect),
                     frozen_copy: None,
                     finish: translated.finish_sql(&name),
-                    zeros: translated
-                        .has_row_per_block()
-                        .then(|| Zero {
-                            what: format!("rows of riops.{name} that share a block"),
-                            sql: fill(SHARED_BLOCKS, &[("table", &name)]),
-                        })
-                        .into_iter()
-                        .collect(),
+                    zeros: zeros.into_iter().collect(),
                     rows: self.dataset.rows,
                     name: format!("riops.{name}"),
                 }
             })
             .collect();
-        let settings = self
-            .dataset
-            .non_transactional
-            .then(|| NON_TRANSACTIONAL.to_owned())
-            .into_iter()
-            .collect();
-        let probes = load::probes(&self.dataset);
-        let (finish, footprint) = (Vec::new(), self.footprint());
-        Dataset { parameters, probes, settings, tables, finish, footprint }
+        let settings = self.dataset.non_transactional.then(|| NON_TRANSACTIONAL.to_owned());
+        Dataset {
+            parameters,
+            probes: load::probes(&self.dataset),
+            settings: settings.into_iter().collect(),
+            tables,
+            finish: Vec::new(),
+            footprint: self.footprint(),
+        }
     }
 
     fn routines(&self) -> Option<Routines> {
@@ -355,37 +324,26 @@ impl Workload for Rows {
     }
 
     fn accesses(&self) -> Vec<Access> {
-        (1..=self.used.tables)
-            .map(table_name)
-            .flat_map(|table| {
-                let index = self.index_of(&table);
-                self.statements(&table).into_iter().map(move |statement| {
-                    let (table, index) = (table.clone(), index.clone());
-                    let update = statement.name.starts_with("update");
-                    let batch = if update { self.run.update_batch() } else { self.run.batch };
-                    let expected = match (update, self.run.index_only) {
-                        (true, _) => AccessPath::UpdateByIndex { table, index },
-                        (false, true) => AccessPath::IndexOnlyScan {
-                            table,
-                            index,
-                            // Concurrent updates continually clear the visibility map.
-                            heap_fetches_allowed: self.run.updates(),
-                        },
-                        (false, false) => AccessPath::IndexScan { table, index },
-                    };
-                    let arguments = vec!["1".to_owned(), batch.to_string()];
-                    Access {
-                        statement: statement.name,
-                        sql: statement.sql,
-                        arguments,
-                        expected,
-                        rows: batch,
-                        dialect: self.dialect,
-                        parallel_allowed: false,
-                    }
-                })
-            })
-            .collect()
+        let access = |statement: Statement, index: Index| {
+            let update = statement.name.starts_with("update");
+            let batch = if update { self.run.update_batch() } else { self.run.batch };
+            let expected = match (update, self.run.index_only) {
+                (true, _) => AccessPath::UpdateByIndex(index),
+                // Concurrent updates continually clear the visibility map.
+                (false, true) => {
+                    AccessPath::IndexOnlyScan { index, heap_fetches_allowed: self.run.updates() }
+                }
+                (false, false) => AccessPath::IndexScan(index),
+            };
+            let arguments = vec!["1".to_owned(), batch.to_string()];
+            Access { rows: batch, ..Access::new(statement, arguments, expected, self.dialect) }
+        };
+        let accesses = |table: String| {
+            let statements = self.statements(&table).into_iter();
+            let index = self.index_of(table);
+            statements.map(move |statement| access(statement, index.clone()))
+        };
+        (1..=self.used.tables).map(table_name).flat_map(accesses).collect()
     }
 
     fn stage(&self, plan: &Plan) -> Stage {
@@ -395,9 +353,7 @@ impl Workload for Rows {
             read_samples: self.read_samples(),
             operations: vec!["read".into(), "update".into()],
             changes: vec![false, true],
-            explain_by_name: plan.protocol == Protocol::Prepared,
-            sessions: (0..plan.sessions).map(|number| self.session(plan, number)).collect(),
-            ..Stage::default()
+            ..Stage::of(plan, |number| self.session(plan, number))
         }
     }
 
@@ -405,12 +361,7 @@ impl Workload for Rows {
         self.tables().map(|table| fill(CONTENTS, &[("table", &table)])).collect()
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         let rows = i128::from(self.dataset.rows);
         let expected_keys = [
             ("rows", rows),
@@ -430,12 +381,8 @@ impl Workload for Rows {
     }
 
     fn writers_sql(&self, mark: &Mark) -> Option<String> {
-        let values = [
-            ("table", table_name(mark.table)),
-            ("first", mark.first.to_string()),
-            ("last", mark.last.to_string()),
-        ];
-        let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let (first, last) = (mark.first.to_string(), mark.last.to_string());
+        let values = [("table", &*table_name(mark.table)), ("first", &first), ("last", &last)];
         self.dialect.has(Feature::Heap).then(|| fill(WRITERS, &values))
     }
 }
@@ -445,11 +392,11 @@ impl Rows {
     fn increments(
         &self,
         column: usize,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
+        contents: &Integers,
+        baseline: &Integers,
         ledger: &Ledger,
     ) -> Vec<Check> {
-        let of = |all: &[Vec<i128>], table: usize| -> i128 {
+        let of = |all: &Integers, table: usize| -> i128 {
             all.get(table).and_then(|numbers| numbers.get(column)).copied().unwrap_or(0)
         };
         let tables = || (0..).zip(1..=self.dataset.tables);

@@ -3,19 +3,17 @@
 //! The procedure is the one in `sql/ybio.sql`, which can also be used without riops. There must be only one
 //! implementation.
 
-use std::fmt::Write as _;
-
 use rand::RngExt;
 use serde::Deserialize;
 
-use super::generator::{OPERATION_READ, OPERATION_UPDATE, increments};
+use super::generator::{OPERATION_UPDATE, increments};
 use super::load::table_name;
 use crate::plan::{Plan, Protocol, RowsDataset, RowsRun, UpdateShare};
 use crate::units::Nanos;
 use crate::units::sql::literal;
 use crate::workload::effects::TransactionEffects;
-use crate::workload::keys::{Purpose, stream};
-use crate::workload::routines::Routines;
+use crate::workload::keys::{Purpose, stream, whole};
+use crate::workload::tables::Routines;
 use crate::workload::{Call, LoopCounts, LoopReport, ServerLoop};
 
 const YBIO: &str = include_str!("../../../sql/ybio.sql");
@@ -39,12 +37,8 @@ pub(super) struct RowsLoop {
     /// Number of the table, from 1.
     table: u32,
     rows: u64,
-    batch: u64,
-    update_batch: u64,
-    update_percent: u8,
-    update_share: UpdateShare,
+    run: RowsRun,
     prepared: bool,
-    index_only: bool,
     retries_max: u32,
     /// Argument of `setseed` in the server, from −1 to 1.
     seed: f64,
@@ -61,12 +55,8 @@ impl RowsLoop {
         Self {
             table,
             rows: dataset.rows,
-            batch: run.batch,
-            update_batch: run.update_batch(),
-            update_percent: run.update_percent,
-            update_share: run.update_share,
+            run: run.clone(),
             prepared: plan.protocol == Protocol::Prepared,
-            index_only: run.index_only,
             retries_max: plan.errors.max_retries,
             seed: stream(plan.seed, Purpose::Ranges, u64::from(number)).random_range(-1.0..1.0),
         }
@@ -79,28 +69,22 @@ impl ServerLoop for RowsLoop {
             |bound: Option<u64>| bound.map_or_else(|| "null".to_owned(), |bound| bound.to_string());
         let until =
             call.until_s.map_or_else(|| "'infinity'".to_owned(), |until| format!("{until:.6}"));
-        let mut explains = String::new();
-        for look in call.explain_statements {
-            let _ = write!(
-                explains,
-                "{}{}",
-                if explains.is_empty() { "" } else { ", " },
-                literal(look)
-            );
-        }
-        let explains =
-            if explains.is_empty() { "null".to_owned() } else { format!("array[{explains}]") };
+        let explains: Vec<_> = call.explain_statements.iter().map(|sql| literal(sql)).collect();
+        let explains = match explains.as_slice() {
+            [] => "null".to_owned(),
+            explains => format!("array[{}]", explains.join(", ")),
+        };
         format!(
             "call riops.ybio_loop('{}', 'riops.{}', {}, {}, {}, {}, {}, {}, {}, {:.6}, {:.6}, {until}, {}, {}, {}, {}, {}, true, {explains}, null)",
             call.id,
             table_name(self.table),
             self.rows,
-            self.batch,
-            self.update_batch,
-            self.update_percent,
-            self.update_share == UpdateShare::Rows,
+            self.run.batch,
+            self.run.update_batch(),
+            self.run.update_percent,
+            self.run.update_share == UpdateShare::Rows,
             self.prepared,
-            self.index_only,
+            self.run.index_only,
             call.start_s,
             call.measure_s,
             number(call.transactions),
@@ -112,60 +96,40 @@ impl ServerLoop for RowsLoop {
     }
 
     fn read(&self, report: &str) -> Option<LoopReport> {
-        let Report {
-            intervals,
-            measure_s,
-            ended_s,
-            reads,
-            updates,
-            all,
-            lost_rows,
-            announced,
-            conflicts,
-            deadlocks,
-            drained_us,
-            seen,
-        } = serde_json::from_str(report).ok()?;
-        let mut measured = vec![LoopCounts::default(); 2];
-        let mut committed = vec![(0, 0); 2];
-        for (operation, counts, total) in [
-            (OPERATION_READ, reads, (all.batches.checked_sub(all.updates)?, all.read_rows)),
-            (OPERATION_UPDATE, updates, (all.updates, all.updated_rows)),
-        ] {
-            *measured.get_mut(operation)? = counts.into_counts();
-            *committed.get_mut(operation)? = total;
-        }
+        let report: Report = serde_json::from_str(report).ok()?;
+        let All { batches, updates, read_rows, updated_rows } = report.all;
+        let reads = batches.checked_sub(updates)?;
         // All keys exist: a range has as many rows as keys.
-        let wrong = |(transactions, rows): (u64, u64), batch: u64| transactions * batch != rows;
-        let wrong_replies = u64::from(wrong(*committed.get(OPERATION_READ)?, self.batch))
-            + u64::from(wrong(*committed.get(OPERATION_UPDATE)?, self.update_batch));
+        let has_wrong_reads = reads * self.run.batch != read_rows;
+        let has_wrong_updates = updates * self.run.update_batch() != updated_rows;
         // Without updates nothing is announced, and `announced` is the maximum of bigint.
-        let rows_unknown = match self.update_percent {
+        let rows_unknown = match self.run.update_percent {
             0 => 0,
-            _ => lost_rows + announced.saturating_sub(all.updated_rows),
+            _ => report.lost_rows + report.announced.saturating_sub(updated_rows),
         };
         Some(LoopReport {
-            intervals,
-            ended_s: ended_s - measure_s,
-            measured,
-            committed,
+            intervals: report.intervals,
+            ended_s: report.ended_s - report.measure_s,
+            // In the order of the operations.
+            measured: vec![report.reads.into_counts(), report.updates.into_counts()],
+            committed: vec![(reads, read_rows), (updates, updated_rows)],
             rows_unknown,
-            transactions_unknown: rows_unknown.div_ceil(self.update_batch),
-            conflicts,
-            deadlocks,
-            drained: drained_us.map(nanos),
-            wrong_replies,
-            plans: seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
+            transactions_unknown: rows_unknown.div_ceil(self.run.update_batch()),
+            conflicts: report.conflicts,
+            deadlocks: report.deadlocks,
+            drained: report.drained_us.map(nanos),
+            wrong_replies: u64::from(has_wrong_reads) + u64::from(has_wrong_updates),
+            plans: report.seen.unwrap_or_default().iter().map(ToString::to_string).collect(),
         })
     }
 
     fn before_first_report(&self) -> (u64, u64) {
-        let batches = if self.update_percent > 0 { BATCHES_BEFORE_FIRST_REPORT } else { 0 };
-        (batches, batches * self.update_batch)
+        let batches = if self.run.updates() { BATCHES_BEFORE_FIRST_REPORT } else { 0 };
+        (batches, batches * self.run.update_batch())
     }
 
     fn effects(&self, operation: usize, rows: u64) -> TransactionEffects {
-        let counted = operation == OPERATION_UPDATE && !self.index_only;
+        let counted = operation == OPERATION_UPDATE && !self.run.index_only;
         if counted { increments(self.table, rows) } else { TransactionEffects::default() }
     }
 }
@@ -205,29 +169,19 @@ struct All {
 
 impl Counts {
     fn into_counts(self) -> LoopCounts {
+        // The center of a bucket, as defined at ybio_report.
+        let center = |bucket: u32| nanos((f64::from(bucket.saturating_sub(1)) / 50.0).exp());
         LoopCounts {
             transactions: self.buckets.iter().map(|(_, count)| count).sum(),
             rows: self.rows,
-            latencies: self
-                .buckets
-                .iter()
-                .map(|&(bucket, count)| {
-                    // The center of the bucket, as defined at ybio_report.
-                    (nanos((f64::from(bucket.saturating_sub(1)) / 50.0).exp()), count)
-                })
-                .collect(),
+            latencies: self.buckets.iter().map(|&(each, count)| (center(each), count)).collect(),
             longest: nanos(self.longest_us),
         }
     }
 }
 
 fn nanos(us: f64) -> Nanos {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a latency; a cast of a float saturates"
-    )]
-    Nanos((us * 1e3) as u64)
+    Nanos(whole(us * 1e3))
 }
 
 #[cfg(test)]
@@ -291,7 +245,7 @@ mod tests {
         assert_eq!(read.committed, [(5, 50), (4, 20)]);
         assert_eq!((read.rows_unknown, read.wrong_replies), (1003, 0));
         assert_eq!(read.plans, [r#"[{"Plan":{}}]"#]);
-        let reads = &read.measured[OPERATION_READ];
+        let reads = &read.measured[super::super::generator::OPERATION_READ];
         assert_eq!((reads.transactions, reads.rows, reads.longest), (3, 30, Nanos(250_500)));
         // e^4.6 µs and e^5.52 µs.
         assert_eq!(reads.latencies[0].0.0 / 1000, 99);

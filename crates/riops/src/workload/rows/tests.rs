@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::generator::OPERATION_UPDATE;
 use super::*;
-use crate::plan::UpdateShare;
+use crate::plan::{Protocol, UpdateShare};
 use crate::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use proptest::prelude::*;
 use riops_testkit::VERSION;

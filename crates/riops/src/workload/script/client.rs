@@ -11,13 +11,12 @@ use riops_script::{
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
-use super::error::ScriptError;
-use super::noted::Noted;
+use super::error::{Result, ScriptError};
+use super::noted::{Noted, text_of};
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
 use super::shown::Shown;
 use super::table::effects_of;
-use super::values::leading_integer;
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;
 use crate::units::Nanos;
@@ -37,13 +36,6 @@ enum Prepared {
     Unknown,
 }
 
-/// The random numbers and variables at the beginning of a transaction, to which a retry returns.
-#[derive(Debug, Clone, Default)]
-struct Saved {
-    random: Option<Random>,
-    variables: Variables,
-}
-
 /// A client.
 pub(super) struct Client {
     /// Shared by all sessions, and therefore only read.
@@ -57,7 +49,8 @@ struct State {
     choice: Random,
     random: Random,
     variables: Variables,
-    saved: Saved,
+    /// Those at the beginning of the transaction, to which a retry returns.
+    saved: (Random, Variables),
     script: usize,
     /// The script of the next transaction, if it is chosen already: a skipped start does not choose again.
     chosen: Option<usize>,
@@ -89,10 +82,11 @@ impl Client {
         (number, transactions): (u32, Option<u64>),
         (prepares_first, notes_executions): (bool, bool),
     ) -> Self {
+        let statements = program.all().count();
         let state = State {
             delta: program.names.find("delta"),
-            prepared: vec![Prepared::No; program.statements],
-            saved: Saved { random: None, variables: variables.clone() },
+            prepared: vec![Prepared::No; statements],
+            saved: (random.clone(), variables.clone()),
             choice,
             random,
             variables,
@@ -105,7 +99,7 @@ impl Client {
             preparing: Vec::new(),
             received: Received::default(),
             transactions_left: transactions,
-            noted: notes_executions.then(|| Noted::new(program.statements)),
+            noted: notes_executions.then(|| Noted::new(statements)),
             shown: Shown::new(number),
         };
         Self { program, state }
@@ -125,30 +119,26 @@ impl State {
     }
 
     /// Ends the turn that was answered: its rows set variables.
-    fn end_turn(&mut self, script: &CompiledScript) -> Result<(), ScriptError> {
+    fn end_turn(&mut self, script: &CompiledScript) -> Result<()> {
         // Those of an open pipeline are not sent yet.
-        if !self.in_pipeline && !self.preparing.is_empty() {
-            for number in self.preparing.drain(..) {
-                if let Some(prepared) = self.prepared.get_mut(number) {
-                    *prepared = Prepared::Yes;
-                }
-            }
+        if !self.in_pipeline {
+            self.end_preparing(Prepared::Yes);
         }
         if !self.reads_rows {
             return Ok(());
         }
-        let before = self.at.checked_sub(1).and_then(|at| script.script.commands.get(at));
-        match before.map(|command| &command.action) {
+        match self.last_action(script) {
             Some(Action::Sql(Sql { rows, .. })) => self.received.end(rows, &mut self.variables),
             _ => Ok(()),
         }
     }
 
-    fn evaluate(
-        &mut self,
-        program: &Program,
-        expression: &Expression,
-    ) -> Result<Value, ScriptError> {
+    /// Returns the command before the next one.
+    fn last_action<'a>(&self, script: &'a CompiledScript) -> Option<&'a Action> {
+        Some(&script.script.commands.get(self.at.checked_sub(1)?)?.action)
+    }
+
+    fn evaluate(&mut self, program: &Program, expression: &Expression) -> Result<Value> {
         let (script, command) = (self.script, self.at);
         let (variables, random) = (&mut self.variables, &mut self.random);
         let mut debug = |value: Value| self.shown.debug((script, command), value);
@@ -162,7 +152,7 @@ impl State {
         program: &Program,
         slots: &[Slot],
         (command, sign): (&'static str, &str),
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let is_undefined = |slot: &&Slot| matches!(self.variables.get(**slot), Content::Undefined);
         slots.iter().find(is_undefined).map_or(Ok(()), |slot| {
             Err(ScriptError::Undefined(command, format!("{sign}{}", program.names.name(*slot))))
@@ -170,19 +160,14 @@ impl State {
     }
 
     /// Appends a statement to the current turn.
-    fn append(
-        &mut self,
-        tx: &mut Transaction,
-        protocol: Protocol,
-        (sql, encoded): (&Sql, &Encoded),
-    ) {
+    fn append(&mut self, tx: &mut Transaction, protocol: Protocol, encoded: &Encoded) {
         let variables = &self.variables;
         if let Some(noted) = &mut self.noted {
-            noted.note(protocol, (sql, encoded), variables);
+            noted.note(protocol, encoded, variables);
         }
         if protocol == Protocol::Simple {
             return tx.append(encoded.replies, |out| {
-                frontend::query(out, |out| sql.append_simple(variables, out))
+                frontend::query(out, |out| encoded.statement.append_simple(variables, out))
             });
         }
         let known = self.prepared.get(encoded.number).copied();
@@ -259,47 +244,50 @@ impl State {
         tx: &mut Transaction,
         (script, at, action): (&CompiledScript, usize, &Action),
         in_block: bool,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<Option<Turn>> {
         let command = script.first_command + at;
         self.reads_rows = false;
         match action {
-            Action::Sql(sql) => match script.encoded.get(at) {
-                Some(Some(encoded)) => {
-                    self.send(tx, (program, script, command), (sql, encoded), in_block)
+            Action::Sql(_) => {
+                if let Some(Some(encoded)) = script.encoded.get(at) {
+                    return self.send(tx, (program, script, command), encoded, in_block);
                 }
-                _ => Ok(None),
-            },
+            }
             Action::Set(slot, expression) => {
                 let value = self.evaluate(program, expression)?;
                 self.variables.set(*slot, value);
-                Ok(None)
             }
             Action::Sleep(operand, unit) => {
                 self.begin_wait(tx, command);
-                self.sleep(program, *operand, *unit).map(Some)
+                return self.sleep(program, *operand, *unit).map(Some);
             }
             Action::Shell(words) | Action::SetShell(_, words) => {
                 self.begin_wait(tx, command);
                 let wants_output = matches!(action, Action::SetShell(..));
                 let text = self.shell_command(program, words)?;
-                Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))))
+                return Ok(Some(Turn::Shell(Box::new(ShellCommand { text, wants_output }))));
             }
-            Action::StartPipeline => self.start_pipeline(tx, command),
+            Action::StartPipeline if self.in_pipeline => {
+                return Err(ScriptError::State("the session is already in pipeline mode"));
+            }
+            Action::StartPipeline => {
+                self.in_pipeline = true;
+                // Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
+                tx.begin_turn(command, true);
+            }
             Action::SyncPipeline | Action::EndPipeline if !self.in_pipeline => {
-                Err(ScriptError::State("the session is not in pipeline mode"))
+                return Err(ScriptError::State("the session is not in pipeline mode"));
             }
-            Action::SyncPipeline => {
-                tx.end_batch();
-                Ok(None)
-            }
+            Action::SyncPipeline => tx.end_batch(),
             Action::EndPipeline => {
                 self.in_pipeline = false;
                 tx.set_command(command);
                 tx.end_batch();
-                Ok(Some(Turn::Send))
+                return Ok(Some(Turn::Send));
             }
-            branch => self.branch(program, script, branch),
+            branch => self.branch(program, script, branch)?,
         }
+        Ok(None)
     }
 
     /// Begins a turn that sends nothing, unless a pipeline is open: its statements are sent later.
@@ -316,29 +304,29 @@ impl State {
         &mut self,
         tx: &mut Transaction,
         (program, script, command): (&Program, &CompiledScript, usize),
-        (sql, encoded): (&Sql, &Encoded),
+        encoded: &Encoded,
         in_block: bool,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<Option<Turn>> {
         // pgbench sends NULL.
         if program.protocol != Protocol::Simple && !program.is_as_pgbench {
             self.require(program, &encoded.parameters, ("", ""))?;
         }
         if self.in_pipeline {
-            if sql.rows != Rows::Discard {
-                let text = match sql.rows {
-                    Rows::Each(_) => "\\aset is not allowed in pipeline mode",
-                    _ => "\\gset is not allowed in pipeline mode",
-                };
-                return Err(ScriptError::State(text));
-            }
-            self.append(tx, program.protocol, (sql, encoded));
-            return Ok(None);
+            let text = match encoded.statement.rows {
+                Rows::Each(_) => "\\aset is not allowed in pipeline mode",
+                Rows::Last(_) => "\\gset is not allowed in pipeline mode",
+                Rows::Discard => {
+                    self.append(tx, program.protocol, encoded);
+                    return Ok(None);
+                }
+            };
+            return Err(ScriptError::State(text));
         }
         let may_commit = if in_block { encoded.ends_block } else { encoded.changes };
         tx.begin_turn(command, may_commit && script.changes);
-        self.append(tx, program.protocol, (sql, encoded));
+        self.append(tx, program.protocol, encoded);
         tx.end_batch();
-        self.reads_rows = sql.rows != Rows::Discard;
+        self.reads_rows = encoded.statement.rows != Rows::Discard;
         if self.reads_rows {
             self.received.begin();
         }
@@ -348,61 +336,43 @@ impl State {
         Ok(Some(Turn::Send))
     }
 
-    /// Everything up to the end of a pipeline is one turn, in which an implicit transaction may commit.
-    fn start_pipeline(
-        &mut self,
-        tx: &mut Transaction,
-        command: usize,
-    ) -> Result<Option<Turn>, ScriptError> {
-        if std::mem::replace(&mut self.in_pipeline, true) {
-            return Err(ScriptError::State("the session is already in pipeline mode"));
-        }
-        tx.begin_turn(command, true);
-        Ok(None)
-    }
-
     /// Executes a command of a conditional.
     fn branch(
         &mut self,
         program: &Program,
         script: &CompiledScript,
         action: &Action,
-    ) -> Result<Option<Turn>, ScriptError> {
+    ) -> Result<()> {
         let (mut condition, mut otherwise) = match action {
             Action::If { condition, otherwise } => (condition, *otherwise),
             // The branch before it has ended.
             Action::ElseIf { end, .. } | Action::Else { end } => {
                 self.at = *end;
-                return Ok(None);
+                return Ok(());
             }
-            _ => return Ok(None),
+            _ => return Ok(()),
         };
-        loop {
-            if self.evaluate(program, condition)?.is_true() {
-                return Ok(None);
-            }
+        while !self.evaluate(program, condition)?.is_true() {
             self.at = otherwise;
             match script.script.commands.get(otherwise).map(|command| &command.action) {
                 Some(Action::ElseIf { condition: next, otherwise: after, .. }) => {
                     self.at = otherwise + 1;
                     (condition, otherwise) = (next, *after);
                 }
-                _ => return Ok(None),
+                _ => break,
             }
         }
+        Ok(())
     }
 
-    fn sleep(&self, program: &Program, operand: Operand, unit: Unit) -> Result<Turn, ScriptError> {
+    fn sleep(&self, program: &Program, operand: Operand, unit: Unit) -> Result<Turn> {
         let amount = match operand {
             Operand::Int(amount) => amount,
             Operand::Variable(slot) => {
                 self.require(program, &[slot], ("sleep: ", ""))?;
-                if let Content::Value(Value::Int(amount)) = self.variables.get(slot) {
-                    *amount
-                } else {
-                    let mut text = Vec::new();
-                    self.variables.append_to(slot, &mut text);
-                    leading_integer(&text)
+                match self.variables.get(slot) {
+                    Content::Value(Value::Int(amount)) => *amount,
+                    _ => leading_integer(&self.text(slot)),
                 }
             }
         };
@@ -411,29 +381,26 @@ impl State {
         Ok(Turn::Sleep(time))
     }
 
-    fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String, ScriptError> {
-        let mut text = Vec::new();
-        for (number, word) in words.iter().enumerate() {
-            if number > 0 {
-                text.push(b' ');
+    fn shell_command(&self, program: &Program, words: &[Word]) -> Result<String> {
+        let text = |word: &Word| match word {
+            Word::Text(word) => Ok(word.clone()),
+            Word::Variable(slot) => {
+                self.require(program, &[*slot], ("", ":"))?;
+                Ok(self.text(*slot))
             }
-            match word {
-                Word::Text(word) => text.extend_from_slice(word.as_bytes()),
-                Word::Variable(slot) => {
-                    self.require(program, &[*slot], ("", ":"))?;
-                    self.variables.append_to(*slot, &mut text);
-                }
-            }
-        }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        Ok(words.iter().map(text).collect::<Result<Vec<_>, _>>()?.join(" "))
+    }
+
+    fn text(&self, slot: Slot) -> String {
+        text_of(|out| {
+            self.variables.append_to(slot, out);
+        })
     }
 
     /// Uses the output of a command of the shell.
-    fn end_command(&mut self, program: &Program, output: &ShellOutput) -> Result<(), ScriptError> {
-        let script = program.scripts.get(self.script);
-        let before = self.at.checked_sub(1);
-        let command = script.zip(before).and_then(|(script, at)| script.script.commands.get(at));
-        match (output, command.map(|command| &command.action)) {
+    fn end_command(&mut self, script: &CompiledScript, output: &ShellOutput) -> Result<()> {
+        match (output, self.last_action(script)) {
             (Err(error), _) => Err(ScriptError::Shell(error.clone())),
             (Ok(text), Some(Action::SetShell(..))) if text.trim().is_empty() => {
                 Err(ScriptError::Shell("could not read result of shell command".to_owned()))
@@ -457,14 +424,30 @@ impl State {
         effects_of(builtin, delta)
     }
 
-    /// Forgets what the last turn prepared, if it has not succeeded.
-    fn forget_prepared(&mut self) {
+    /// Begins the transaction, or a new attempt.
+    fn begin(&mut self, tx: &mut Transaction) {
+        // What the last turn prepared, if it has not succeeded.
+        self.end_preparing(Prepared::Unknown);
+        self.at = 0;
+        self.in_pipeline = false;
+        tx.begin_interactive(self.script);
+    }
+
+    fn end_preparing(&mut self, is_prepared: Prepared) {
         while let Some(number) = self.preparing.pop() {
             if let Some(prepared) = self.prepared.get_mut(number) {
-                *prepared = Prepared::Unknown;
+                *prepared = is_prepared;
             }
         }
     }
+}
+
+/// Returns the integer with which a text begins, or 0.
+fn leading_integer(text: &str) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
+    text.get(..sign + digits).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 impl Generator for Client {
@@ -477,22 +460,17 @@ impl Generator for Client {
         if let Some(left) = &mut state.transactions_left {
             *left = left.saturating_sub(1);
         }
-        if state.chosen.is_none() {
-            state.chosen = Some(state.choose(program));
-        }
+        state.chosen = state.chosen.or_else(|| Some(state.choose(program)));
         state.chosen
     }
 
     fn next(&mut self, tx: &mut Transaction) -> bool {
         self.skip();
         let Self { state, .. } = self;
-        state.forget_prepared();
         state.script = state.chosen.take().unwrap_or(0);
-        state.saved.random = Some(state.random.clone());
-        state.saved.variables.copy_from(&state.variables);
-        state.at = 0;
-        state.in_pipeline = false;
-        tx.begin_interactive(state.script);
+        state.saved.0 = state.random.clone();
+        state.saved.1.copy_from(&state.variables);
+        state.begin(tx);
         true
     }
 
@@ -539,7 +517,7 @@ impl Generator for Client {
         let Some(script) = program.scripts.get(state.script) else {
             return Turn::End;
         };
-        let mut ended = output.map_or(Ok(()), |output| state.end_command(program, output));
+        let mut ended = output.map_or(Ok(()), |output| state.end_command(script, output));
         if state.at > 0 && ended.is_ok() {
             ended = state.end_turn(script);
         }
@@ -551,21 +529,13 @@ impl Generator for Client {
 
     fn restart(&mut self, tx: &mut Transaction) {
         let Self { state, .. } = self;
-        state.forget_prepared();
-        if let Some(random) = &state.saved.random {
-            state.random = random.clone();
-        }
-        state.variables.copy_from(&state.saved.variables);
-        state.at = 0;
-        state.in_pipeline = false;
-        tx.begin_interactive(state.script);
+        state.random = state.saved.0.clone();
+        state.variables.copy_from(&state.saved.1);
+        state.begin(tx);
     }
 
-    fn show_with(&mut self, on_message: &OnMessage) {
+    fn show_with(&mut self, on_message: &OnMessage, on_notice: &OnMessage) {
         self.state.shown.on_message = Arc::clone(on_message);
-    }
-
-    fn notify_with(&mut self, on_notice: &OnMessage) {
         self.state.shown.on_notice = Arc::clone(on_notice);
     }
 

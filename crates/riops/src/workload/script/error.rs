@@ -3,6 +3,8 @@
 use riops_script::Variables;
 use riops_script::evaluate::EvaluateError;
 
+pub(super) type Result<T, E = ScriptError> = std::result::Result<T, E>;
+
 /// An error of a script. Each has the SQLSTATE that the server has for the same error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ScriptError {

@@ -1,6 +1,6 @@
 //! The initialization steps of pgbench, as statements and loads.
 
-use super::table::{TABLES, create_sql, filled, foreign_keys, key_of, primary_key};
+use super::table::{TABLES, create_sql, filled, foreign_keys, primary_key};
 use crate::plan::script::ScriptDataset;
 use crate::server::Dialect;
 use crate::units::sql;
@@ -26,88 +26,77 @@ pub enum InitStep {
 }
 
 impl InitStep {
-    /// All steps, with the letters that select them.
-    pub const ALL: [(char, Self); 7] = [
-        ('d', Self::Drop),
-        ('t', Self::Create),
-        ('g', Self::Load),
-        ('G', Self::Generate),
-        ('v', Self::Vacuum),
-        ('p', Self::PrimaryKeys),
-        ('f', Self::ForeignKeys),
+    /// All steps.
+    pub const ALL: [Self; 7] = [
+        Self::Drop,
+        Self::Create,
+        Self::Load,
+        Self::Generate,
+        Self::Vacuum,
+        Self::PrimaryKeys,
+        Self::ForeignKeys,
     ];
+
+    /// Returns its letter, its name in the last line of pgbench, and what it does, as pgbench says it.
+    fn words(self) -> (char, &'static str, &'static str) {
+        match self {
+            Self::Drop => ('d', "drop tables", "dropping old tables"),
+            Self::Create => ('t', "create tables", "creating tables"),
+            Self::Load => ('g', "client-side generate", "generating data (client-side)"),
+            Self::Generate => ('G', "server-side generate", "generating data (server-side)"),
+            Self::Vacuum => ('v', "vacuum", "vacuuming"),
+            Self::PrimaryKeys => ('p', "primary keys", "creating primary keys"),
+            Self::ForeignKeys => ('f', "foreign keys", "creating foreign keys"),
+        }
+    }
 
     /// Returns the step with this letter.
     #[must_use]
     pub fn of(letter: char) -> Option<Self> {
-        Self::ALL.into_iter().find_map(|(known, step)| (known == letter).then_some(step))
+        Self::ALL.into_iter().find(|step| step.words().0 == letter)
     }
 
     /// Returns its name in the last line of pgbench.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Drop => "drop tables",
-            Self::Create => "create tables",
-            Self::Load => "client-side generate",
-            Self::Generate => "server-side generate",
-            Self::Vacuum => "vacuum",
-            Self::PrimaryKeys => "primary keys",
-            Self::ForeignKeys => "foreign keys",
-        }
+        self.words().1
     }
 
     /// Returns what it does, as pgbench says it.
     #[must_use]
     pub fn action(self) -> &'static str {
-        match self {
-            Self::Drop => "dropping old tables",
-            Self::Create => "creating tables",
-            Self::Load => "generating data (client-side)",
-            Self::Generate => "generating data (server-side)",
-            Self::Vacuum => "vacuuming",
-            Self::PrimaryKeys => "creating primary keys",
-            Self::ForeignKeys => "creating foreign keys",
-        }
+        self.words().2
     }
 }
 
-/// What a step does.
-pub enum InitWork {
-    /// It executes these statements.
-    Statements(Vec<String>),
-    /// It executes statements, then loads the tables.
-    Load {
-        /// The statements.
-        before: Vec<String>,
-        /// The tables with their jobs.
-        tables: Vec<Table>,
-    },
-}
-
-/// Returns the work of a step.
+/// Returns the work of a step: the statements that it executes, and the tables that it then loads.
 #[must_use]
-pub fn init_work(step: InitStep, dataset: &ScriptDataset, dialect: Dialect) -> InitWork {
+pub fn init_work(
+    step: InitStep,
+    dataset: &ScriptDataset,
+    dialect: Dialect,
+) -> (Vec<String>, Vec<Table>) {
     let names: Vec<String> =
         TABLES.iter().map(|table| format!("{}.{table}", sql::name(&dataset.schema))).collect();
     let truncate = format!("truncate {}", names.join(", "));
-    InitWork::Statements(match step {
+    let mut tables = Vec::new();
+    let statements = match step {
         InitStep::Drop => vec![format!("drop table if exists {}", names.join(", "))],
         InitStep::Create => {
             TABLES.iter().flat_map(|table| create_sql(dataset, dialect, table)).collect()
         }
         InitStep::Load => {
-            let tables = filled(dataset, dialect).tables;
-            return InitWork::Load { before: vec![truncate], tables };
+            tables = filled(dataset, dialect).tables;
+            vec![truncate]
         }
         InitStep::Generate => generate(dataset, truncate),
         InitStep::Vacuum => names.iter().map(|name| format!("vacuum analyze {name}")).collect(),
-        InitStep::PrimaryKeys => TABLES
-            .iter()
-            .filter_map(|table| Some(primary_key(dataset, table, key_of(table)?)))
-            .collect(),
+        InitStep::PrimaryKeys => {
+            TABLES.iter().filter_map(|table| primary_key(dataset, table)).collect()
+        }
         InitStep::ForeignKeys => foreign_keys(dataset),
-    })
+    };
+    (statements, tables)
 }
 
 fn generate(dataset: &ScriptDataset, truncate: String) -> Vec<String> {
@@ -138,8 +127,8 @@ mod tests {
 
     #[test]
     fn each_letter_is_a_step() {
-        for (letter, step) in InitStep::ALL {
-            assert_eq!(InitStep::of(letter), Some(step));
+        for step in InitStep::ALL {
+            assert_eq!(InitStep::of(step.words().0), Some(step));
         }
         assert_eq!(InitStep::of('x'), None);
     }

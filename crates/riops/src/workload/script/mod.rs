@@ -8,7 +8,6 @@ mod program;
 mod received;
 mod shown;
 mod table;
-mod values;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +15,9 @@ use std::sync::Arc;
 use riops_script::random::Random;
 use riops_script::{Value, Variables};
 
-use super::check::Ledger;
+use super::build::typed;
+use super::check::{Integers, Ledger};
+use super::keys::GOLDEN_GAMMA;
 use super::tables::Dataset;
 use super::{
     Answers, Build, BuildFor, Describe, Maintenance, Questions, SessionPlan, Stage, Work, Workload,
@@ -28,7 +29,7 @@ use crate::record::Check;
 use crate::server::{Dialect, Feature};
 use crate::units::sql;
 use client::Client;
-pub use initialize::{InitStep, InitWork, init_work};
+pub use initialize::{InitStep, init_work};
 use program::{Encoded, Program};
 pub use table::ACCOUNTS_EACH;
 
@@ -36,9 +37,6 @@ pub use table::ACCOUNTS_EACH;
 pub const NAME: &str = "script";
 
 const FOUND: &str = include_str!("../../../sql/script/found.sql");
-
-/// Sessions with the same number on their worker draw from streams that differ by this seed.
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Returns the query for the tables of pgbench in a schema: how many have its columns, how many were created by riops, the
 /// fill factor, number and kind of partitions of the accounts, whether any is unlogged, the number of foreign keys of the
@@ -61,8 +59,6 @@ struct ScriptWorkload {
     dataset: Option<ScriptDataset>,
     /// The scale, if a script uses it.
     scale: Option<i64>,
-    /// Whether the scale is still to be read from the tables.
-    wants_scale: bool,
 }
 
 impl ScriptWorkload {
@@ -73,10 +69,7 @@ impl ScriptWorkload {
     ) -> Result<Self, PlanError> {
         let program = Program::new(run, protocol)?;
         let scale = dataset.as_ref().and_then(|dataset| i64::try_from(dataset.scale).ok());
-        let wants_scale =
-            program.uses_scale && scale.is_none() && !run.define.contains_key("scale");
-        let run = run.clone();
-        Ok(Self { run, program, dataset, scale, wants_scale })
+        Ok(Self { run: run.clone(), program, dataset, scale })
     }
 
     /// The schema of the tables.
@@ -130,12 +123,9 @@ impl ScriptWorkload {
 
 impl Build for ScriptRun {
     fn build(&self, found: BuildFor<'_>) -> Result<Box<dyn Workload>, PlanError> {
-        let dataset: Option<&ScriptDataset> = match found.dataset {
-            Some(_) => Some(found.dataset()?),
-            None => None,
-        };
-        let workload = ScriptWorkload::new(self, dataset.cloned(), found.protocol)?;
-        Ok(Box::new(workload))
+        let dataset = found.dataset.map(|dataset| typed::<ScriptDataset>(Some(dataset)));
+        let dataset = dataset.transpose()?;
+        Ok(Box::new(ScriptWorkload::new(self, dataset.cloned(), found.protocol)?))
     }
 }
 
@@ -162,15 +152,16 @@ impl Workload for ScriptWorkload {
     }
 
     fn dataset(&self, dialect: Dialect) -> Dataset {
-        self.dataset
-            .as_ref()
-            .map_or_else(Dataset::default, |dataset| table::filled(dataset, dialect))
+        let dataset = self.dataset.as_ref().map(|dataset| table::filled(dataset, dialect));
+        dataset.unwrap_or_default()
     }
 
     fn questions(&self) -> Questions {
-        let scale = self.wants_scale.then(|| scale_sql(self.schema()));
+        let is_given = self.scale.is_some() || self.run.define.contains_key("scale");
+        let wants_scale = self.program.uses_scale && !is_given;
+        let scale = wants_scale.then(|| scale_sql(self.schema()));
         let statements = match self.program.protocol {
-            Protocol::Prepared => self.program.all().map(Encoded::statement).collect(),
+            Protocol::Prepared => self.program.all().map(Encoded::prepared).collect(),
             _ => Vec::new(),
         };
         Questions { integers: scale.into_iter().collect(), settings: self.settings(), statements }
@@ -215,6 +206,7 @@ impl Workload for ScriptWorkload {
             (0..plan.workers).map(|_| [base.bits(), base.bits(), base.bits()]).collect();
         let choice = |session: u32| {
             let (worker, round) = (session % plan.workers.max(1), session / plan.workers.max(1));
+            // Sessions with the same number on their worker draw from streams whose seeds differ by this number.
             let [seed, ..] = seeds.get(worker as usize).copied().unwrap_or_default();
             Random::new(seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(round.into())))
         };
@@ -233,7 +225,7 @@ impl Workload for ScriptWorkload {
             let is_needed = |each: &&Encoded| prepares_first && each.is_prepared_first;
             SessionPlan {
                 settings: self.settings(),
-                statements: program.all().filter(is_needed).map(Encoded::statement).collect(),
+                statements: program.all().filter(is_needed).map(Encoded::prepared).collect(),
                 watched: 0..0,
                 work: Work::Client(Box::new(client)),
             }
@@ -255,12 +247,7 @@ impl Workload for ScriptWorkload {
         self.dataset.as_ref().map_or_else(Vec::new, table::contents_sql)
     }
 
-    fn checks(
-        &self,
-        contents: &[Vec<i128>],
-        baseline: &[Vec<i128>],
-        ledger: &Ledger,
-    ) -> Vec<Check> {
+    fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         table::checks(contents, baseline, ledger)
     }
 }

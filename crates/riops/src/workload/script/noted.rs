@@ -1,6 +1,6 @@
 //! The executions of a client whose plans are checked.
 
-use riops_script::{Content, Slot, Statement as Sql, Value, Variables};
+use riops_script::{Content, Slot, Value, Variables};
 
 use super::program::Encoded;
 use crate::plan::Protocol;
@@ -27,18 +27,13 @@ impl Noted {
     }
 
     /// Notes one of the first executions of a statement, unless it has the same values as another one.
-    pub(super) fn note(
-        &mut self,
-        protocol: Protocol,
-        (sql, encoded): (&Sql, &Encoded),
-        variables: &Variables,
-    ) {
+    pub(super) fn note(&mut self, protocol: Protocol, encoded: &Encoded, variables: &Variables) {
         match self.executions.get_mut(encoded.number) {
             Some(count) if *count < EXECUTIONS_MAX && encoded.has_plan => *count += 1,
             _ => return,
         }
         let executed = if protocol == Protocol::Simple {
-            let text = text_of(|out| sql.append_simple(variables, out));
+            let text = text_of(|out| encoded.statement.append_simple(variables, out));
             Executed::as_text(&encoded.name, text)
         } else {
             let value = |slot: &Slot| match variables.get(*slot) {
@@ -63,7 +58,8 @@ impl Noted {
     }
 }
 
-fn text_of(append: impl FnOnce(&mut Vec<u8>)) -> String {
+/// Returns the text that `append` writes.
+pub(super) fn text_of(append: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut text = Vec::new();
     append(&mut text);
     String::from_utf8_lossy(&text).into_owned()

@@ -8,7 +8,7 @@ use riops_wire::pipeline::ANY_STATEMENTS;
 use riops_wire::sqlstate::SqlState;
 
 use super::error::ScriptError;
-use crate::plan::script::{Builtin, Parsed};
+use crate::plan::script::{Builtin, Parsed, ScriptSource};
 use crate::plan::{PlanError, Protocol, ScriptRun};
 use crate::workload::transaction::Transaction;
 use crate::workload::{ScriptCommand, Statement};
@@ -22,8 +22,6 @@ pub(super) struct Program {
     /// Upper bounds of the numbers that choose each script, in ascending order.
     pub(super) bounds: Vec<u64>,
     pub(super) protocol: Protocol,
-    /// Number of statements of all scripts.
-    pub(super) statements: usize,
     /// Whether a script uses the variable `scale`.
     pub(super) uses_scale: bool,
     /// Whether undefined variables and operands of the wrong type are treated as by pgbench.
@@ -55,6 +53,7 @@ pub(super) struct Encoded {
     pub(super) number: usize,
     /// Name of the prepared statement, which messages show: its command, and of several scripts also its script.
     pub(super) name: String,
+    pub(super) statement: Sql,
     /// Its text with parameters.
     pub(super) sql: String,
     pub(super) parameters: Vec<Slot>,
@@ -173,6 +172,7 @@ impl Encoded {
         Self {
             number,
             execution: Execution::with_texts(wire_name, parameters.len(), is_described),
+            statement: sql.clone(),
             sql: sql.with_parameters(parameters.iter().copied()),
             parameters: parameters.iter().map(|reference| reference.slot).collect(),
             replies: if protocol == Protocol::Simple { ANY_STATEMENTS } else { 1 },
@@ -183,6 +183,11 @@ impl Encoded {
             is_prepared_first: false,
             name,
         }
+    }
+
+    /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
+    pub(super) fn prepared(&self) -> Statement {
+        Statement::new(&self.name, self.sql.clone(), [])
     }
 }
 
@@ -223,17 +228,15 @@ impl Program {
             });
         }
         let mut bound = 0;
-        let bounds = run.scripts.iter().map(|source| {
+        let bound_of = |source: &ScriptSource| {
             bound += u64::from(source.weight);
             bound
-        });
-        let bounds = bounds.collect();
+        };
         Ok(Self {
             scripts: compiled,
             names,
-            bounds,
+            bounds: run.scripts.iter().map(bound_of).collect(),
             protocol,
-            statements,
             uses_scale,
             is_as_pgbench: run.report.allows_no_success,
             is_verbose: run.report.verbose_errors,
@@ -275,9 +278,7 @@ impl Program {
         };
         self.scripts.iter().enumerate().flat_map(of_script).collect()
     }
-}
 
-impl Program {
     /// Returns an error of a script, with the position of the command before `next`.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(super) fn failure(
@@ -317,14 +318,6 @@ impl Program {
             Action::Sql(sql) => Some(sql),
             _ => None,
         }
-    }
-}
-
-impl Encoded {
-    /// Returns the statement as sessions prepare it. The server infers the types of its parameters.
-    pub(super) fn statement(&self) -> Statement {
-        let (name, sql) = (self.name.clone(), self.sql.clone());
-        Statement { name, sql, parameter_types: Vec::new() }
     }
 }
 

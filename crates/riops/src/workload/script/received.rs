@@ -2,7 +2,7 @@
 
 use riops_script::{Names, Rows, Slot, Value, Variables, is_name};
 
-use super::error::ScriptError;
+use super::error::{Result, ScriptError};
 use crate::workload::transaction::Reply;
 
 /// The last row of the current statement of a command, and what its columns set.
@@ -20,7 +20,7 @@ pub(super) struct Received {
     /// A column of the current statement whose name is not that of a variable.
     unnamed: Option<String>,
     /// The result of the last statement that has completed, or the first error of one.
-    result: Option<Result<u64, ScriptError>>,
+    result: Option<Result<u64>>,
 }
 
 impl Received {
@@ -97,11 +97,7 @@ impl Received {
     }
 
     /// Ends the command.
-    pub(super) fn end(
-        &mut self,
-        rows: &Rows,
-        variables: &mut Variables,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn end(&mut self, rows: &Rows, variables: &mut Variables) -> Result<()> {
         let result = self.result.take().transpose()?;
         if matches!(rows, Rows::Last(_)) {
             match result.unwrap_or(0) {

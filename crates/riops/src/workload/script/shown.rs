@@ -6,7 +6,7 @@ use std::sync::Arc;
 use riops_script::{Action, Command, Value, Variables};
 use riops_wire::backend::ServerError;
 
-use super::values::debug_text;
+use super::noted::text_of;
 use crate::workload::OnMessage;
 
 /// The callbacks of a client, and its number.
@@ -23,19 +23,21 @@ impl Shown {
     }
 
     /// Shows a value of `debug()`.
-    pub(super) fn debug(&self, place: (usize, usize), value: Value) {
-        (self.on_message)(&debug_text(place, value));
+    pub(super) fn debug(&self, (script, command): (usize, usize), value: Value) {
+        let text = match value {
+            Value::Null => "null".to_owned(),
+            Value::Boolean(_) => format!("boolean {value}"),
+            Value::Int(_) => format!("int {value}"),
+            Value::Double(_) => format!("double {value}"),
+        };
+        (self.on_message)(&format!("debug(script={script},command={command}): {text}"));
     }
 
     /// Shows a command before it is executed, as pgbench with `--debug`.
     #[cold]
     pub(super) fn command(&self, command: &Command, variables: &Variables) {
         let (step, text) = match &command.action {
-            Action::Sql(sql) => {
-                let mut text = Vec::new();
-                sql.append_simple(variables, &mut text);
-                ("sending", String::from_utf8_lossy(&text).into_owned())
-            }
+            Action::Sql(sql) => ("sending", text_of(|out| sql.append_simple(variables, out))),
             _ => ("executing", command.title.clone()),
         };
         (self.on_message)(&format!("client {} {step} {text}", self.number));

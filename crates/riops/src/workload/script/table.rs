@@ -6,10 +6,11 @@ use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset};
 use crate::record::{Check, Effects};
 use crate::server::{Dialect, Feature};
 use crate::units::sql::{self, identifier};
-use crate::workload::check::{Bounds, Ledger};
+use crate::workload::check::{Bounds, Integers, Ledger};
 use crate::workload::effects::TransactionEffects;
 use crate::workload::fill;
-use crate::workload::tables::{CopySource, Dataset, Footprint, Job, Table};
+use crate::workload::tables::{Dataset, Footprint, Job, Table};
+use crate::workload::values::{int, int_of};
 
 /// Added to the random difference of a transaction, so that the ledger contains no negative numbers.
 const DELTA_OFFSET: i64 = 5_000;
@@ -36,8 +37,6 @@ const TELLERS_EACH: u64 = 10;
 const BIGINT_SCALE: u64 = 20_000;
 /// Rows per transaction of the load.
 const BATCH: u64 = 200_000;
-/// Size of a piece of COPY data, in bytes.
-const PIECE_BYTES: usize = 64 * 1024;
 /// Bytes of the columns of an account: three integers, and a text of fixed length after its length.
 const ACCOUNT_BYTES: u64 = 4 + 4 + 4 + 85;
 
@@ -48,14 +47,13 @@ pub(super) fn filled(dataset: &ScriptDataset, dialect: Dialect) -> Dataset {
     let finish = if dataset.foreign_keys { foreign_keys(dataset) } else { Vec::new() };
     Dataset {
         parameters: serde_json::to_value(dataset).unwrap_or_default(),
-        probes: Vec::new(),
-        settings: Vec::new(),
         tables: (0..TABLES.len()).map(|number| table(dataset, dialect, number)).collect(),
         finish,
         footprint: Footprint {
             tables_bytes: footprint.tables_bytes * 100 / u64::from(dataset.fillfactor.max(1)),
             ..footprint
         },
+        ..Dataset::default()
     }
 }
 
@@ -65,45 +63,42 @@ pub(super) fn foreign_keys(dataset: &ScriptDataset) -> Vec<String> {
     all.split(';').map(|sql| sql.trim().to_owned()).collect()
 }
 
-/// Kinds of the integers of a row.
-#[derive(Debug, Clone, Copy)]
-enum Integer {
-    Int(u64),
-    Bigint(u64),
-}
-
 fn table(dataset: &ScriptDataset, dialect: Dialect, number: usize) -> Table {
     let name = TABLES.get(number).copied().unwrap_or_default();
     let full_name = format!("{}.{name}", sql::name(&dataset.schema));
-    let bigint = dataset.scale >= BIGINT_SCALE;
-    let (rows, columns): (u64, &str) = match name {
-        "pgbench_tellers" => (dataset.scale * TELLERS_EACH, "tid, bid, tbalance"),
-        "pgbench_accounts" => (dataset.scale * ACCOUNTS_EACH, "aid, bid, abalance, filler"),
-        "pgbench_branches" => (dataset.scale, "bid, bbalance"),
-        _ => (0, ""),
+    let (each, count, columns) = match name {
+        "pgbench_tellers" => (TELLERS_EACH, 3, "tid, bid, tbalance"),
+        "pgbench_accounts" => (ACCOUNTS_EACH, 4, "aid, bid, abalance, filler"),
+        "pgbench_branches" => (1, 2, "bid, bbalance"),
+        _ => (0, 0, ""),
     };
-    let of_branch = if name == "pgbench_accounts" { ACCOUNTS_EACH } else { TELLERS_EACH };
-    let row = move |id: u64, out: &mut Vec<u8>| match name {
-        "pgbench_branches" => write_row(out, &[Integer::Int(id), Integer::Int(0)], false),
-        "pgbench_tellers" => {
-            let branch = Integer::Int((id - 1) / of_branch + 1);
-            write_row(out, &[Integer::Int(id), branch, Integer::Int(0)], false);
+    let rows = dataset.scale * each;
+    let (is_branch, is_account) = (name == "pgbench_branches", name == "pgbench_accounts");
+    let has_bigint = is_account && dataset.scale >= BIGINT_SCALE;
+    let row = move |id: u64, out: &mut Vec<u8>| {
+        copy::binary_row(out, count);
+        if has_bigint {
+            copy::binary_bigint(out, id.cast_signed());
+        } else {
+            int(out, int_of(id));
         }
-        _ => {
-            let key = if bigint { Integer::Bigint(id) } else { Integer::Int(id) };
-            let branch = Integer::Int((id - 1) / of_branch + 1);
-            write_row(out, &[key, branch, Integer::Int(0)], true);
+        if !is_branch {
+            int(out, int_of((id - 1) / each + 1));
+        }
+        int(out, 0);
+        if is_account {
+            // The server pads the empty filler with blanks.
+            out.extend_from_slice(&0i32.to_be_bytes());
         }
     };
     let copy = format!("copy {full_name} ({columns}) from stdin (format binary");
     let sql = format!("{copy})");
     // A partitioned table cannot be loaded frozen.
-    let is_partitioned = name == "pgbench_accounts" && dataset.partitions > 0;
-    let may_freeze = dialect.has(Feature::Heap) && !is_partitioned;
+    let may_freeze = dialect.has(Feature::Heap) && !(is_account && dataset.partitions > 0);
     let job = move |job: u64| {
         let first = job * BATCH + 1;
         let end = (rows + 1).min(first + BATCH);
-        Job::Copy { sql: sql.clone(), rows: end - first, source: source(first..end, row) }
+        Job::copy(sql.clone(), first..end, row)
     };
     Table {
         create: create_sql(dataset, dialect, name),
@@ -117,16 +112,6 @@ fn table(dataset: &ScriptDataset, dialect: Dialect, number: usize) -> Table {
     }
 }
 
-/// Returns the column of the primary key.
-pub(super) fn key_of(table: &str) -> Option<&'static str> {
-    match table {
-        "pgbench_tellers" => Some("tid"),
-        "pgbench_accounts" => Some("aid"),
-        "pgbench_branches" => Some("bid"),
-        _ => None,
-    }
-}
-
 /// Returns the statements that create an empty table.
 pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str) -> Vec<String> {
     let is_partitioned = table == "pgbench_accounts" && dataset.partitions > 0;
@@ -134,6 +119,7 @@ pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str)
     let method = dataset.partition_method.as_str();
     let partitions = format!("\n  partition by {method} (aid)");
     let fillfactor = format!("\n  with (fillfactor = {})", dataset.fillfactor);
+    let has_fillfactor = !is_partitioned && dialect.has(Feature::Heap);
     let tablespace = dataset.tablespace.as_ref().map_or_else(String::new, |tablespace| {
         format!("\n  tablespace {}", identifier(tablespace))
     });
@@ -145,10 +131,7 @@ pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str)
         ("schema", &sql::name(&dataset.schema)),
         ("aid", aid),
         ("partitions", if is_partitioned { &partitions } else { "" }),
-        (
-            "fillfactor",
-            if is_partitioned || !dialect.has(Feature::Heap) { "" } else { &fillfactor },
-        ),
+        ("fillfactor", if has_fillfactor { &fillfactor } else { "" }),
         ("tablespace", &tablespace),
     ];
     let template = match table {
@@ -171,8 +154,8 @@ pub(super) fn create_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str)
             fill(PARTITION, &values)
         }));
     }
-    if let (Some(key), true) = (key_of(table), dialect.has(Feature::KeysBeforeRows)) {
-        sql.push(primary_key(dataset, table, key));
+    if dialect.has(Feature::KeysBeforeRows) {
+        sql.extend(primary_key(dataset, table));
     }
     sql
 }
@@ -192,7 +175,14 @@ fn bounds_of(dataset: &ScriptDataset, number: u32) -> String {
     format!("from ({}) to ({})", bound(number - 1), bound(number))
 }
 
-pub(super) fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> String {
+/// Returns the statement that creates the primary key of a table, if it has one.
+pub(super) fn primary_key(dataset: &ScriptDataset, table: &str) -> Option<String> {
+    let key = match table {
+        "pgbench_tellers" => "tid",
+        "pgbench_accounts" => "aid",
+        "pgbench_branches" => "bid",
+        _ => return None,
+    };
     let tablespace = dataset.index_tablespace.as_ref().map_or_else(String::new, |tablespace| {
         format!(" using index tablespace {}", identifier(tablespace))
     });
@@ -202,59 +192,15 @@ pub(super) fn primary_key(dataset: &ScriptDataset, table: &str, key: &str) -> St
         ("key", key),
         ("tablespace", &tablespace),
     ];
-    fill(PRIMARY_KEY, &values)
+    Some(fill(PRIMARY_KEY, &values))
 }
 
 /// Returns the statements to execute after the load.
 fn finish_sql(dataset: &ScriptDataset, dialect: Dialect, table: &str) -> Vec<String> {
-    let key = key_of(table).filter(|_| !dialect.has(Feature::KeysBeforeRows));
-    let mut sql: Vec<String> =
-        key.into_iter().map(|key| primary_key(dataset, table, key)).collect();
-    sql.push(fill(
-        dialect.sql(SETTLE),
-        &[("table", &format!("{}.{table}", sql::name(&dataset.schema)))],
-    ));
-    sql
-}
-
-fn write_row(out: &mut Vec<u8>, integers: &[Integer], has_filler: bool) {
-    let columns = integers.len() + usize::from(has_filler);
-    copy::binary_row(out, i16::try_from(columns).unwrap_or(i16::MAX));
-    for integer in integers {
-        match *integer {
-            Integer::Int(number) => {
-                out.extend_from_slice(&4i32.to_be_bytes());
-                out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
-            }
-            Integer::Bigint(number) => {
-                out.extend_from_slice(&8i32.to_be_bytes());
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-        }
-    }
-    if has_filler {
-        // The server pads it with blanks.
-        out.extend_from_slice(&0i32.to_be_bytes());
-    }
-}
-
-/// Returns the source of the binary COPY data of these rows.
-fn source(ids: std::ops::Range<u64>, row: impl Fn(u64, &mut Vec<u8>) + 'static) -> CopySource {
-    let mut next = ids.start;
-    Box::new(move |out| {
-        let full = out.len() + PIECE_BYTES;
-        if next == ids.start {
-            copy::binary_header(out);
-        }
-        while next < ids.end && out.len() < full {
-            row(next, out);
-            next += 1;
-        }
-        if next == ids.end {
-            copy::binary_trailer(out);
-        }
-        next < ids.end
-    })
+    let name = format!("{}.{table}", sql::name(&dataset.schema));
+    let settle = fill(dialect.sql(SETTLE), &[("table", &name)]);
+    let key = primary_key(dataset, table).filter(|_| !dialect.has(Feature::KeysBeforeRows));
+    key.into_iter().chain([settle]).collect()
 }
 
 /// Returns the queries for the number of rows and the sum of the balances of each table.
@@ -267,36 +213,21 @@ pub(super) fn contents_sql(dataset: &ScriptDataset) -> Vec<String> {
     TABLES.iter().zip(&NUMBERS).map(sql).collect()
 }
 
-/// The contents of the four tables.
-struct Contents {
-    rows: [i128; 4],
-    sums: [i128; 4],
-}
-
-impl Contents {
-    fn of(results: &[Vec<i128>]) -> Self {
-        let mut contents = Self { rows: [0; 4], sums: [0; 4] };
-        let all = contents.rows.iter_mut().zip(&mut contents.sums).zip(results);
-        for ((rows, sum), result) in all {
-            if let [found, total] = *result.as_slice() {
-                (*rows, *sum) = (found, total);
-            }
-        }
-        contents
-    }
+/// Returns the number of rows and the sum of the balances of each table.
+fn numbers(contents: &Integers) -> [(i128, i128); 4] {
+    std::array::from_fn(|table| match contents.get(table).map(Vec::as_slice) {
+        Some(&[rows, sum]) => (rows, sum),
+        _ => (0, 0),
+    })
 }
 
 /// Compares the results of [`contents_sql`] with the transactions acknowledged since `baseline`.
-pub(super) fn checks(
-    contents: &[Vec<i128>],
-    baseline: &[Vec<i128>],
-    ledger: &Ledger,
-) -> Vec<Check> {
+pub(super) fn checks(contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
     if baseline.is_empty() {
         let why = "runs that are not verified have changed the tables, and the next verified run takes their contents as the baseline";
         return vec![Check::unknown("balances and history", why)];
     }
-    let (found, before) = (Contents::of(contents), Contents::of(baseline));
+    let (found, before) = (numbers(contents), numbers(baseline));
     let (both, unknown) = (ledger.effects.of(1), ledger.effects_unknown.of(1));
     let (all, all_unknown) = (ledger.effects.total(), ledger.effects_unknown.total());
     // The sum of the differences, and by how much it may differ.
@@ -308,8 +239,7 @@ pub(super) fn checks(
         Bounds::new(expected, fewer, more, ledger.open_runs).without_least_if_open()
     };
     let mut checks = Vec::new();
-    let each = TABLES.iter().zip(before.rows.iter().zip(&found.rows));
-    for (table, (before, found)) in each {
+    for (table, ((before, _), (found, _))) in TABLES.iter().zip(before.iter().zip(&found)) {
         let name = format!("rows of {table}");
         if *table == "pgbench_history" {
             let (expected, more) = (before + i128::from(all.inserted), all_unknown.inserted);
@@ -318,8 +248,8 @@ pub(super) fn checks(
             checks.push(Check::exact(name, *before, *found));
         }
     }
-    let sums = TABLES.iter().zip(NUMBERS).zip(before.sums.iter().zip(&found.sums));
-    for ((table, number), (before, found)) in sums {
+    let sums = TABLES.iter().zip(NUMBERS).zip(before.iter().zip(&found));
+    for ((table, number), ((_, before), (_, found))) in sums {
         let is_in_both = matches!(*table, "pgbench_history" | "pgbench_accounts");
         let (done, unknown) = if is_in_both { (all, all_unknown) } else { (both, unknown) };
         let range = range(unknown);
@@ -327,13 +257,9 @@ pub(super) fn checks(
         checks.push(Check::between(name, bounds(before + sum(done), range, range), *found));
     }
     // True after each transaction, whether its outcome is known or not.
-    let [history, _, accounts, _] = found.sums;
-    let [history_before, _, accounts_before, _] = before.sums;
-    checks.push(Check::exact(
-        "sum of abalance without the sum of delta".to_owned(),
-        accounts_before - history_before,
-        accounts - history,
-    ));
+    let difference = |[(_, history), _, (_, accounts), _]: [(i128, i128); 4]| accounts - history;
+    let name = "sum of abalance without the sum of delta".to_owned();
+    checks.push(Check::exact(name, difference(before), difference(found)));
     checks
 }
 

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Step;
-use super::step::DROP_TABLE;
+use super::step::{DROP_TABLE, Step};
 
 const HEAD: &str = "\
 -- Complete Block Check for psql: psql -d cbc -v scale=20 -ef cbc-psql.sql > cbc.log 2>&1
@@ -35,8 +34,7 @@ select pg_relation_size('by_name') as \"Size-Index\";
 ";
 
 /// Returns the text of `sql/cbc/cbc-psql.sql`.
-#[must_use]
-pub fn psql_script() -> String {
+fn psql_script() -> String {
     let mut text = [HEAD, DROP_TABLE, START].concat();
     for step in Step::ALL {
         let _ = write!(text, "\n\\echo {}\n{};\n", step.key(), step.text());
@@ -44,20 +42,15 @@ pub fn psql_script() -> String {
     text + END
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_psql_script_is_generated_from_the_pgbench_scripts() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/cbc/cbc-psql.sql");
-        if std::env::var_os("RIOPS_WRITE_SCRIPTS").is_some() {
-            std::fs::write(path, psql_script()).unwrap();
-        }
-        assert_eq!(
-            std::fs::read_to_string(path).unwrap_or_default(),
-            psql_script(),
-            "regenerate it with RIOPS_WRITE_SCRIPTS=1 cargo test"
-        );
+#[test]
+fn the_psql_script_is_generated_from_the_pgbench_scripts() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql/cbc/cbc-psql.sql");
+    if std::env::var_os("RIOPS_WRITE_SCRIPTS").is_some() {
+        std::fs::write(path, psql_script()).unwrap();
     }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        psql_script(),
+        "regenerate it with RIOPS_WRITE_SCRIPTS=1 cargo test"
+    );
 }
