@@ -6,7 +6,7 @@ use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
 use crate::record::Check;
 use crate::run::Warmed;
-use crate::units::format::{count, number_of, rate};
+use crate::units::format::{count, joined, number_of, rate};
 use crate::units::text::one_line;
 
 /// The result of a preparation.
@@ -31,13 +31,8 @@ pub fn prepared_text(prepared: &Prepared) -> String {
 /// What `riops warm` has read.
 #[must_use]
 pub fn warmed_text(warmed: &Warmed) -> String {
-    let state = &warmed.state;
-    format!(
-        "{} with all indexes: shared buffers: {}; page cache: {}",
-        number_of(warmed.tables as u64, "table"),
-        state.shared_buffers,
-        state.page_cache
-    )
+    let tables = number_of(warmed.tables as u64, "table");
+    format!("{tables} with all indexes: {}", warmed.state.text())
 }
 
 /// Each check as a line.
@@ -82,17 +77,14 @@ pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
             one_line(schema)
         );
     }
-    let tables = match dropped.tables.len() {
-        0 => None,
-        1 => Some("1 table".to_owned()),
-        number => Some(format!("{number} tables")),
-    };
+    let number = Some(dropped.tables.len() as u64).filter(|&number| number > 0);
+    let tables = number.map(|number| number_of(number, "table"));
     let database = dropped.database.then(|| "the database riops_cbc".to_owned());
-    let parts: Vec<_> = database.into_iter().chain(tables).collect();
+    let parts = joined(database.into_iter().chain(tables), " and ");
     if parts.is_empty() {
         return format!("no dataset for the workload {workload}; nothing dropped\n");
     }
-    format!("dropped {}\n", parts.join(" and "))
+    format!("dropped {parts}\n")
 }
 
 #[cfg(test)]

@@ -30,17 +30,13 @@ impl Words for RowsRun {
             };
             parts.push(format!("updates{share}{}", each(self.update_batch())));
         }
-        let part = match self.working_set {
-            Some(rows) => format!(", in the first {} of each table", rows_text(rows)),
-            None => String::new(),
-        };
+        let part = |rows| format!(", in the first {} of each table", rows_text(rows));
+        let part = self.working_set.map(part).unwrap_or_default();
         format!("{}{part}{}", parts.join("; "), keys_text(self.distribution))
     }
 
-    fn proof(&self, record: &Record) -> &'static str {
-        if record.checks.is_empty() {
-            self.replies()
-        } else if self.index_only {
+    fn checked(&self, _: &Record) -> &'static str {
+        if self.index_only {
             // An index-only update leaves no trace in the rows.
             "every statement returned all its rows, and the tables contain all rows"
         } else {
@@ -75,13 +71,9 @@ impl DatasetWords for RowsDataset {
             Layout::Packed => "",
             Layout::Block => ", one row per block",
         };
-        format!(
-            "{} table{} × {} rows, {}{key}{layout}{filler}",
-            self.tables,
-            if self.tables == 1 { "" } else { "s" },
-            count(self.rows),
-            self.order,
-        )
+        let (rows, order) = (count(self.rows), &self.order);
+        let (tables, s) = (self.tables, if self.tables == 1 { "" } else { "s" });
+        format!("{tables} table{s} × {rows} rows, {order}{key}{layout}{filler}")
     }
 
     fn tables(&self) -> u32 {

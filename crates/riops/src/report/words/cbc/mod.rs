@@ -11,18 +11,18 @@ use crate::report::document::{Document, Headline, Hint};
 use crate::report::table::Table;
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
-use crate::units::format::{bytes_text, count, duration_us};
+use crate::units::format::{bytes_text, count, duration_us, joined};
 
 impl Words for CbcRun {
     fn work(&self) -> String {
         let auto = if self.auto_size { " (three times the memory)" } else { "" };
         let cold = if self.cold { ", caches emptied before SELECT_u1 and SELECT_u2" } else { "" };
-        let list: Vec<_> = self.query_sessions.iter().map(ToString::to_string).collect();
-        let queries = if list.is_empty() {
+        let queries = if self.query_sessions.is_empty() {
             String::new()
         } else {
             let each = duration_us(self.query_duration_s * 1e6);
-            format!("; then its SELECTs with {} sessions for {each} each", list.join(", "))
+            let sessions = joined(&self.query_sessions, ", ");
+            format!("; then its SELECTs with {sessions} sessions for {each} each")
         };
         let cooldown = match self.cooldown_s {
             0.0 => String::new(),
@@ -73,12 +73,9 @@ impl Words for CbcRun {
             return Vec::new();
         }
         let mut hints = Vec::new();
-        let storage = record.target.storage.as_ref();
-        let has_device = storage.is_some_and(|storage| storage.device.is_some());
-        if has_device && record.target.disk_limit.is_none() {
-            hints.push(
-                commands.other("riops doctor --disk", "measure the maximum rates of the device"),
-            );
+        if text::has_device(record) && record.target.disk_limit.is_none() {
+            let what = "measure the maximum rates of the device";
+            hints.push(commands.other("riops doctor --disk", what));
         }
         let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
         if record.client.shares_machine_with_server && self.size_gb < ram_gb {
@@ -100,19 +97,13 @@ impl Words for CbcRun {
 
 impl DatasetWords for CbcDataset {
     fn text(&self) -> String {
-        let sizes = match (self.table_bytes, self.index_bytes) {
-            (None, _) => String::new(),
-            (Some(table), None) => format!(", table {}", bytes_text(table)),
-            (Some(table), Some(index)) => {
-                format!(", table {}, index {}", bytes_text(table), bytes_text(index))
-            }
-        };
-        format!(
-            "settings_loop: {} rows, {} copies of {} settings{sizes}",
-            count(self.rows()),
-            count(self.copies),
-            self.settings_rows
-        )
+        let size = |name, bytes| format!(", {name} {}", bytes_text(bytes));
+        let table = self.table_bytes.map(|bytes| size("table", bytes));
+        let index = self.index_bytes.filter(|_| table.is_some()).map(|bytes| size("index", bytes));
+        let sizes = table.unwrap_or_default() + &index.unwrap_or_default();
+        let (rows, copies) = (count(self.rows()), count(self.copies));
+        let settings = self.settings_rows;
+        format!("settings_loop: {rows} rows, {copies} copies of {settings} settings{sizes}")
     }
 }
 

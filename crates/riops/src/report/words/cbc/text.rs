@@ -6,7 +6,7 @@ use crate::plan::CbcRun;
 use crate::record::{Record, StageRecord};
 use crate::report::document::Document;
 use crate::report::setup::cpu_text;
-use crate::units::format::{bytes_text, count, percent};
+use crate::units::format::{bytes_text, count, joined, percent};
 use crate::workload::cbc::Step;
 
 /// Adds the steps and the SELECTs of several sessions.
@@ -37,11 +37,9 @@ pub(super) fn details(document: &mut Document, record: &Record) {
     }
     let vacuum = |stage: &StageRecord| stage.statement.as_ref()?.vacuum;
     if let Some(rates) = record.stages.iter().find_map(vacuum) {
-        let text = format!(
-            "VACUUM VERBOSE reported {:.1} MB/s read, {:.1} MB/s written (MB of 2^20 bytes)",
-            rates.read_mib_s, rates.write_mib_s
-        );
-        document.line("vacuum", &text);
+        let rates =
+            format!("{:.1} MB/s read, {:.1} MB/s written", rates.read_mib_s, rates.write_mib_s);
+        document.line("vacuum", format!("VACUUM VERBOSE reported {rates} (MB of 2^20 bytes)"));
     }
     validation_table(document, record);
     if let Some(cost) = probe_cost(record) {
@@ -72,27 +70,22 @@ fn uncached(document: &mut Document, record: &Record, stage: &StageRecord) {
         None if found.device_bytes.is_some() => (UNCERTAIN, " including read-ahead"),
         None => (UNCERTAIN, ""),
     };
-    document.line(
-        "caches",
-        format!(
-            "{}: {verdict}: {} of its blocks were not in shared buffers ({}){device}{hint}",
-            stage.name,
-            percent(found.missed_share),
-            mb(found.requested_bytes)
-        ),
-    );
+    let (missed, bytes) = (percent(found.missed_share), mb(found.requested_bytes));
+    let blocks = format!("{missed} of its blocks were not in shared buffers ({bytes})");
+    document.line("caches", format!("{}: {verdict}: {blocks}{device}{hint}", stage.name));
     if let Some(state) = stage.caches.as_ref().filter(|state| !state.reached) {
-        let text = format!(
-            "--cold did not empty all caches: shared buffers: {}; page cache: {}",
-            state.shared_buffers, state.page_cache
-        );
-        document.line("", &text);
+        document.line("", format!("--cold did not empty all caches: {}", state.text()));
     }
+}
+
+/// Whether the device of the server's data is known.
+pub(super) fn has_device(record: &Record) -> bool {
+    record.target.storage.as_ref().is_some_and(|storage| storage.device.is_some())
 }
 
 fn validation_table(document: &mut Document, record: &Record) {
     let Some(limit) = &record.target.disk_limit else {
-        if record.target.storage.as_ref().is_some_and(|storage| storage.device.is_some()) {
+        if has_device(record) {
             let text = "maximum rates unknown: measure them once with riops doctor --disk";
             document.line("device", text);
         }
@@ -100,18 +93,14 @@ fn validation_table(document: &mut Document, record: &Record) {
     };
     let db_gb = validation::dataset_bytes(record)
         .map_or_else(String::new, |bytes| format!(", DB {}", bytes_text(bytes)));
-    document.line(
-        "device",
-        format!(
-            "{}: sequential read {:.0} MB/s, sequential write {:.0} MB/s, random read {:.0} MB/s ({}, {}); target: 90% of these",
-            limit.device,
-            limit.sequential_read.mb_s,
-            limit.sequential_write.mb_s,
-            limit.random_read.mb_s,
-            limit.tool,
-            limit.measured_at.strftime("%F")
-        ),
-    );
+    let rates = [
+        ("sequential read", &limit.sequential_read),
+        ("sequential write", &limit.sequential_write),
+        ("random read", &limit.random_read),
+    ];
+    let rates = joined(rates.map(|(name, rate)| format!("{name} {:.0} MB/s", rate.mb_s)), ", ");
+    let (device, tool, day) = (&limit.device, &limit.tool, limit.measured_at.strftime("%F"));
+    document.line("device", format!("{device}: {rates} ({tool}, {day}); target: 90% of these"));
     let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
     document.line("machine", format!("{}, RAM {ram_gb:.1} GB{db_gb}", cpu_text(record)));
     let storage = tables::storage(record);
@@ -123,11 +112,8 @@ fn validation_table(document: &mut Document, record: &Record) {
 
 /// Returns the CPU use of the probes over all stages, as a share of one processor.
 pub(super) fn probe_cost(record: &Record) -> Option<f64> {
-    let of = |stage: &StageRecord| Some((stage.probes.as_ref()?.cpu_s, stage.seconds));
-    let (cpu_s, seconds) = record
-        .stages
-        .iter()
-        .filter_map(of)
-        .fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+    let probed = || record.stages.iter().filter_map(|stage| Some((stage, stage.probes.as_ref()?)));
+    let cpu_s: f64 = probed().map(|(_, probes)| probes.cpu_s).sum();
+    let seconds: f64 = probed().map(|(stage, _)| stage.seconds).sum();
     (seconds > 0.0).then(|| cpu_s / seconds)
 }

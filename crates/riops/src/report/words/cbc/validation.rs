@@ -1,11 +1,13 @@
 //! The storage validation of `cbc`: the rates of its steps as shares of the device's maximum, and the
 //! bottleneck of each step. Used by the text and the HTML report; does not format tables.
 
+use std::cmp::Ordering;
+
 use crate::figure::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
-use crate::units::format::percent;
+use crate::units::format::{joined, percent};
 use crate::workload::cbc::{Query, Step};
 
 /// Target of the benchmark: share of the device's maximum.
@@ -189,9 +191,7 @@ impl Time {
 /// Returns how the server process of a stage spent its time, as text; empty if it was not sampled.
 pub(super) fn time_spent(stage: &StageRecord) -> String {
     let kinds = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::significant);
-    let parts: Vec<_> =
-        kinds.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
-    parts.join(", ")
+    joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
 }
 
 /// Returns why a stage stayed below the maximum: the first cause that the counters show, and the writes of a
@@ -209,46 +209,34 @@ fn bottleneck(stage: &StageRecord, shared: bool) -> Option<String> {
         }
         None => time.and_then(|time| main_activity(stage, time)),
     };
-    match (cause, checkpoint(stage, device)) {
-        (Some(cause), Some(checkpoint)) => Some(format!("{cause}; {checkpoint}")),
-        (cause, checkpoint) => cause.or(checkpoint),
-    }
+    let causes: Vec<String> = cause.into_iter().chain(checkpoint(stage, device)).collect();
+    (!causes.is_empty()).then(|| causes.join("; "))
 }
 
 /// Returns the kind of time that took the largest share.
 fn main_activity(stage: &StageRecord, time: Time) -> Option<String> {
     let wal_mb_s = stage.io.as_ref().and_then(|io| io.wal_mb_s).unwrap_or(0.0);
     let process = stage.statement.as_ref().and_then(|statement| statement.process_cpu_share);
+    let [cpu, data, wal, other] = [time.cpu, time.data, time.wal, time.other].map(percent);
     Some(match time.significant().first()?.0 {
         "WAL" => {
-            format!(
-                "WAL: waiting for it {} of the time, {wal_mb_s:.0} MB/s of WAL written",
-                percent(time.wal)
-            )
+            format!("WAL: waiting for it {wal} of the time, {wal_mb_s:.0} MB/s of WAL written")
         }
-        "CPU" => match process {
-            Some(share) if share >= FULL_SHARE => {
+        "CPU" => match process.filter(|&share| share >= FULL_SHARE) {
+            Some(share) => {
                 format!("CPU: the server process used {} of one processor", percent(share))
             }
-            _ => {
-                let wal = if time.wal >= WAIT_SHARE_MIN {
-                    format!(", waiting for WAL {}", percent(time.wal))
-                } else {
-                    String::new()
-                };
-                format!("CPU: not waiting {} of the time{wal}", percent(time.cpu))
+            None if time.wal >= WAIT_SHARE_MIN => {
+                format!("CPU: not waiting {cpu} of the time, waiting for WAL {wal}")
             }
+            None => format!("CPU: not waiting {cpu} of the time"),
         },
-        "data" => format!("data: waiting for data blocks {} of the time", percent(time.data)),
+        "data" => format!("data: waiting for data blocks {data} of the time"),
         _ => {
-            let named = |event: &str| !event.starts_with("IO:") && event != "CPU";
+            let named = |event: &&str| !event.starts_with("IO:") && *event != "CPU";
             let waits = stage.probes.iter().flat_map(|probes| &probes.waits);
-            let event = waits.map(|wait| wait.event.as_str()).find(|event| named(event));
-            format!(
-                "other waits: {} of the time, most often {}",
-                percent(time.other),
-                event.unwrap_or("unknown")
-            )
+            let event = waits.map(|wait| wait.event.as_str()).find(named).unwrap_or("unknown");
+            format!("other waits: {other} of the time, most often {event}")
         }
     })
 }
@@ -296,22 +284,18 @@ fn written_mb_s(stage: &StageRecord) -> Option<f64> {
 /// Returns the cause if the page cache or shared buffers absorbed most reads or writes of the server.
 fn page_cache(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
     let (read, written) = (read_mb_s(stage)?, written_mb_s(stage)?);
-    if read.max(written).max(device.read_mb_s + device.write_mb_s) <= IDLE_MB_S {
+    let &DeviceUse { read_mb_s, write_mb_s, .. } = device;
+    if read.max(written).max(read_mb_s + write_mb_s) <= IDLE_MB_S {
         return Some("shared buffers: almost no reads or writes".to_owned());
     }
-    if read > written && device.read_mb_s < DEVICE_SHARE_MIN * read {
-        return Some(format!(
-            "page cache: the server read {read:.0} MB/s, the device only {:.0} MB/s",
-            device.read_mb_s
-        ));
-    }
-    if written > read && device.write_mb_s < DEVICE_SHARE_MIN * written {
-        return Some(format!(
-            "page cache: the server wrote {written:.0} MB/s, the device only {:.0} MB/s",
-            device.write_mb_s
-        ));
-    }
-    None
+    let (did, server, device) = match read.total_cmp(&written) {
+        Ordering::Greater => ("read", read, read_mb_s),
+        Ordering::Less => ("wrote", written, write_mb_s),
+        Ordering::Equal => return None,
+    };
+    (device < DEVICE_SHARE_MIN * server).then(|| {
+        format!("page cache: the server {did} {server:.0} MB/s, the device only {device:.0} MB/s")
+    })
 }
 
 /// Sources of the blocks of a SELECT that is meant to run with empty caches.
