@@ -1,7 +1,5 @@
 //! The results of preparation, verification and cleanup as text.
 
-use std::fmt::Write as _;
-
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
 use crate::record::Check;
@@ -38,34 +36,29 @@ pub fn warmed_text(warmed: &Warmed) -> String {
 /// Each check as a line.
 #[must_use]
 pub fn checks_text(checks: &[Check]) -> String {
-    let mut text = String::new();
-    for Check { name, expected, found, held, unknown, .. } in checks {
+    let lines = checks.iter().map(|Check { name, expected, found, held, unknown, .. }| {
         let verdict = match (unknown, held) {
             (true, _) => "unknown",
             (false, true) => "ok    ",
             (false, false) => "WRONG ",
         };
-        let line = format!("{verdict} {name}: expected {expected}, found {found}");
-        let _ = writeln!(text, "{}", one_line(&line));
-    }
+        one_line(&format!("{verdict} {name}: expected {expected}, found {found}")).into_owned()
+    });
     let all = number_of(checks.len() as u64, "check");
-    let unknown = checks.iter().filter(|check| check.unknown).count();
-    let failed = checks.iter().filter(|check| !check.held && !check.unknown).count();
-    let unresolved = checks.iter().filter(|check| check.unresolved > 0).count();
-    let mut parts = Vec::new();
-    match (failed, unknown) {
-        (0, 0) => parts.push(format!("all {all} passed")),
-        (0, _) => parts.push(format!("{} of {all} passed", checks.len() - unknown)),
-        (failed, _) => parts.push(format!("{failed} of {all} FAILED")),
-    }
-    if unknown > 0 {
-        parts.push(format!("{unknown} unknown"));
-    }
-    if unresolved > 0 {
-        parts.push(format!("{unresolved} with changes whose outcome remains unresolved (±)"));
-    }
-    let _ = writeln!(text, "{}", parts.join(", "));
-    text
+    let number = |is: fn(&&Check) -> bool| checks.iter().filter(is).count();
+    let unknown = number(|check| check.unknown);
+    let result = match number(|check| !check.held && !check.unknown) {
+        0 if unknown == 0 => format!("all {all} passed"),
+        0 => format!("{} of {all} passed", checks.len() - unknown),
+        failed => format!("{failed} of {all} FAILED"),
+    };
+    let unresolved = number(|check| check.unresolved > 0);
+    let others =
+        [(unknown, "unknown"), (unresolved, "with changes whose outcome remains unresolved (±)")];
+    let others = others.into_iter().filter(|(number, _)| *number > 0);
+    let others = others.map(|(number, what)| format!("{number} {what}"));
+    let last = joined(std::iter::once(result).chain(others), ", ");
+    joined(lines.chain([last, String::new()]), "\n")
 }
 
 /// The objects that were dropped.

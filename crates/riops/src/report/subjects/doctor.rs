@@ -17,20 +17,15 @@ pub fn diagnosis_document(found: &Diagnosis) -> Document {
     document.line("", &server.version_text);
     document.line("database", format!("{} on {}", found.database, found.address));
     document.line("encryption", found.encryption.as_deref().unwrap_or("none"));
-    if let Some(pooler) = &found.pooler {
-        document.line("pooler", pooler.to_string());
-    }
+    document.lines("pooler", found.pooler.as_ref().map(ToString::to_string));
     let [min, median] = [found.round_trip_min_us, found.round_trip_median_us].map(duration_us);
     document.line("round trip", format!("min {min} · median {median}"));
     // Without the sign of a rounding error: "-0.000 s".
     let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
     document.line("clock", format!("{offset_s:+.3} s relative to this client"));
-    if let Some(bytes) = found.disk_free_bytes {
-        document.line("disk", format!("{:.1} GB free for the server's data", bytes as f64 / GB));
-    }
-    if let Some(fit) = &found.dataset {
-        document.line("dataset", fit.to_string());
-    }
+    let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
+    document.lines("disk", found.disk_free_bytes.map(free));
+    document.lines("dataset", found.dataset.as_ref().map(ToString::to_string));
     document.gap();
     let settings = found.settings.iter().map(|(name, value)| format!("{name} = {value}"));
     document.lines("settings", settings);

@@ -4,7 +4,7 @@ use crate::figure::Summary;
 use crate::plan::{Distribution, Protocol};
 use crate::record::{SessionOperation, SessionRecord, StageRecord};
 use crate::report::document::Document;
-use crate::units::format::{count, duration_us, number_of, percent};
+use crate::units::format::{count, duration_us, percent};
 
 /// The distribution of the keys, if it is not uniform.
 pub(super) fn keys_text(distribution: Distribution) -> String {
@@ -12,10 +12,6 @@ pub(super) fn keys_text(distribution: Distribution) -> String {
         Distribution::Uniform => String::new(),
         other => format!("; keys {other}"),
     }
-}
-
-pub(super) fn rows_text(rows: u64) -> String {
-    number_of(rows, "row")
 }
 
 /// The unit that ysql-bench counts.

@@ -4,10 +4,10 @@ use crate::figure::Summary;
 use crate::plan::{Contents, LoadDataset, LoadRun, Method, Spec as _};
 use crate::record::{Record, StageRecord};
 use crate::report::document::{Document, Hint};
-use crate::report::words::common::{Counted, rows_text, ysql_bench};
+use crate::report::words::common::{Counted, ysql_bench};
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
-use crate::units::format::{count, joined};
+use crate::units::format::{count, joined, number_of};
 
 impl Words for LoadRun {
     fn work(&self) -> String {
@@ -19,7 +19,8 @@ impl Words for LoadRun {
         let batches = if files == stages.len() {
             "one file and one commit per session".to_owned()
         } else {
-            format!("{} per batch{of_files}, one commit per batch", rows_text(self.batch_size))
+            let rows = number_of(self.batch_size, "row");
+            format!("{rows} per batch{of_files}, one commit per batch")
         };
         format!("load by {methods}, {batches}{transactions}")
     }
@@ -50,7 +51,7 @@ impl Words for LoadRun {
 
     fn latency_of(&self, stage: &StageRecord) -> String {
         match stage.session_loop.batch {
-            Some(batch) => format!("batch ({})", rows_text(batch)),
+            Some(batch) => format!("batch ({})", number_of(batch, "row")),
             None => "file".to_owned(),
         }
     }

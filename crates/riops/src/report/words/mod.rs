@@ -21,7 +21,6 @@ use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, Spec, WorkPlan};
 use crate::record::{Point, Record, StageRecord};
 use crate::units::format::{joined, number_of, percent};
-use common::rows_text;
 pub(super) use measure::{Measure, TRANSACTIONS};
 use next::{Commands, scaling};
 
@@ -158,7 +157,7 @@ pub(super) fn dataset_text(record: &Record) -> Option<String> {
         if name == "tables" {
             number_of(size, "table")
         } else {
-            format!("the first {} of each table", rows_text(size))
+            format!("the first {} of each table", number_of(size, "row"))
         }
     };
     let part = record.plan.part.iter();

@@ -101,10 +101,13 @@ fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
 
 impl DatasetWords for ScriptDataset {
     fn text(&self) -> String {
-        let partitions = match (self.partitions, self.partition_method) {
-            (0, _) => String::new(),
-            (partitions, PartitionMethod::Range) => format!(", {partitions} range partitions"),
-            (partitions, PartitionMethod::Hash) => format!(", {partitions} hash partitions"),
+        let method = match self.partition_method {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        };
+        let partitions = match self.partitions {
+            0 => String::new(),
+            number => format!(", {number} {method} partitions"),
         };
         let unlogged = if self.unlogged_tables { ", unlogged" } else { "" };
         let keys = if self.foreign_keys { ", foreign keys" } else { "" };
@@ -113,10 +116,8 @@ impl DatasetWords for ScriptDataset {
             fillfactor => format!(", fillfactor {fillfactor}"),
         };
         let adopted = if self.adopted { ", created by another program" } else { "" };
-        format!(
-            "pgbench tables of scale {} ({}){partitions}{unlogged}{keys}{fillfactor}{adopted}",
-            count(self.scale),
-            number_of(self.scale * 100_000, "account")
-        )
+        let accounts = number_of(self.scale * 100_000, "account");
+        let size = format!("pgbench tables of scale {} ({accounts})", count(self.scale));
+        format!("{size}{partitions}{unlogged}{keys}{fillfactor}{adopted}")
     }
 }

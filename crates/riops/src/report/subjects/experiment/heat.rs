@@ -5,6 +5,7 @@ use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::unit;
 use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::joined;
 
 /// Column, row and value of a cell.
 type Value = (usize, usize, f64);
@@ -40,7 +41,7 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
         let others = others
             .iter()
             .filter_map(|(at, axis)| Some(format!("{}={}", axis.name, cell.values.get(*at)?)));
-        let label = others.collect::<Vec<_>>().join(" ");
+        let label = joined(others, " ");
         let value = (column, row, rounded(found.estimate.value));
         match groups.iter_mut().find(|(known, _)| *known == label) {
             Some((_, cells)) => cells.push(value),

@@ -173,16 +173,9 @@ fn figures(records: &[Record]) -> Table {
     Table::new("figures", head("figure", records, number), rows)
 }
 
-/// Returns the tables that compare several records: one per workload that supports it.
-fn over(records: &[Record]) -> Vec<Table> {
-    let mut seen = Vec::new();
-    let mut first = |record: &&Record| {
-        let new = !seen.contains(&record.workload);
-        seen.push(record.workload.clone());
-        new
-    };
-    let firsts = records.iter().filter(|record| first(record));
-    firsts.filter_map(|record| words::of(&record.plan.work).table_over(records)).collect()
+/// Returns the table of a workload that compares its runs.
+fn over(records: &[Record]) -> Option<Table> {
+    records.iter().find_map(|record| words::of(&record.plan.work).table_over(records))
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ pub(super) fn storage(record: &Record) -> Table {
     Table::of("storage", validation::lines(record), |line| {
         [
             (word("script"), line.script.into()),
-            (word("metric"), line.metric.as_str().into()),
+            (word("metric"), line.metric.into()),
             (number("best"), Cell::decimal(Some(line.best_mb_s))),
             (number("maximum"), Cell::decimal(Some(line.max_mb_s))),
             (number("% max"), Cell::share(Some(line.share())).with_bar(line.share())),

@@ -34,67 +34,12 @@ const READ_AHEAD_MAX: f64 = 1.5;
 /// Minimum number of wait event samples from which shares are computed.
 const SAMPLES_MIN: u64 = 5;
 
-/// The rate that is compared with the device's maximum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Metric {
-    Read,
-    /// Reads in small requests.
-    RandomRead,
-    Write,
-    Both,
-}
-
-impl Metric {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::RandomRead => "random read",
-            Self::Write => "write",
-            Self::Both => "R+W",
-        }
-    }
-
-    /// Returns the metric that describes most of the I/O of a stage. A SELECT only reads: concurrent writes
-    /// belong to other processes.
-    fn of(device: &DeviceUse, is_select: bool) -> Self {
-        let (read, write) = (device.read_mb_s, device.write_mb_s);
-        if is_select {
-            let bytes = read * 1e6 / device.reads_per_s.max(1.0);
-            let small = read > IDLE_MB_S && bytes < SMALL_REQUEST_BYTES;
-            return if small { Self::RandomRead } else { Self::Read };
-        }
-        if read.min(write) >= MIXED_SHARE_MIN * read.max(write) {
-            Self::Both
-        } else if read > write {
-            Self::Read
-        } else {
-            Self::Write
-        }
-    }
-
-    /// Returns the rate and the device's maximum, in MB/s. The maximum of a mixture assumes that the device
-    /// alternates between reads and writes.
-    fn rates(self, device: &DeviceUse, limit: &DiskLimit) -> (f64, f64) {
-        let (read, write) = (device.read_mb_s, device.write_mb_s);
-        let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
-        match self {
-            Self::Read => (read, max_read),
-            Self::RandomRead => (read, limit.random_read.mb_s),
-            Self::Write => (write, max_write),
-            Self::Both => {
-                let time = read / max_read.max(f64::MIN_POSITIVE)
-                    + write / max_write.max(f64::MIN_POSITIVE);
-                (read + write, (read + write) / time.max(f64::MIN_POSITIVE))
-            }
-        }
-    }
-}
-
 /// A line of the storage validation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub(super) script: &'static str,
-    pub(super) metric: Metric,
+    /// The rate that is compared with the device's maximum.
+    pub(super) metric: &'static str,
     pub(super) best_mb_s: f64,
     pub(super) max_mb_s: f64,
     /// The bottleneck, if the rate is below the target and the cause is known.
@@ -102,6 +47,28 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Compares most of the I/O of a stage with the device's maximum. A SELECT only reads: concurrent writes belong to
+    /// other processes. The maximum of a mixture assumes that the device alternates between reads and writes.
+    fn of(script: &'static str, device: &DeviceUse, limit: &DiskLimit) -> Self {
+        let (read, write) = (device.read_mb_s, device.write_mb_s);
+        let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
+        let is_select = script.contains("select");
+        let bytes = read * 1e6 / device.reads_per_s.max(1.0);
+        let is_small = read > IDLE_MB_S && bytes < SMALL_REQUEST_BYTES;
+        let (metric, best_mb_s, max_mb_s) = if is_select && is_small {
+            ("random read", read, limit.random_read.mb_s)
+        } else if !is_select && read.min(write) >= MIXED_SHARE_MIN * read.max(write) {
+            let time =
+                read / max_read.max(f64::MIN_POSITIVE) + write / max_write.max(f64::MIN_POSITIVE);
+            ("R+W", read + write, (read + write) / time.max(f64::MIN_POSITIVE))
+        } else if is_select || read > write {
+            ("read", read, max_read)
+        } else {
+            ("write", write, max_write)
+        };
+        Self { script, metric, best_mb_s, max_mb_s, bottleneck: None }
+    }
+
     pub(super) fn share(&self) -> f64 {
         self.best_mb_s / self.max_mb_s.max(f64::MIN_POSITIVE)
     }
@@ -137,9 +104,7 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
         if stage.seconds < SECONDS_MIN {
             continue;
         }
-        let metric = Metric::of(device, script.contains("select"));
-        let (best_mb_s, max_mb_s) = metric.rates(device, limit);
-        let mut line = Line { script, metric, best_mb_s, max_mb_s, bottleneck: None };
+        let mut line = Line::of(script, device, limit);
         if line.share() < AIM_SHARE {
             line.bottleneck = bottleneck(stage, shared);
         }
@@ -357,9 +322,7 @@ mod tests {
         let found = |record: &Record| -> Vec<_> {
             lines(record)
                 .iter()
-                .map(|line| {
-                    (line.script, line.metric.as_str(), line.best_mb_s, line.max_mb_s.round())
-                })
+                .map(|line| (line.script, line.metric, line.best_mb_s, line.max_mb_s.round()))
                 .collect()
         };
         // t01-vacuum: 300/700 + 290/500 = 100.9% of the device's time. t02-index mixes 20 and 10, so its
