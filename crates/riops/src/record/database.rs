@@ -17,6 +17,14 @@ pub struct CacheState {
     pub reached: bool,
 }
 
+impl CacheState {
+    /// Returns the results of both caches.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("shared buffers: {}; page cache: {}", self.shared_buffers, self.page_cache)
+    }
+}
+
 /// Block accesses in the tables of the dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of pg_statio_user_tables")]

@@ -151,7 +151,12 @@ impl Document {
         }
     }
 
-    pub(super) fn pairs(&mut self, label: &str, pairs: Vec<(String, String)>) {
+    pub(super) fn pairs<N: Into<String>>(
+        &mut self,
+        label: &str,
+        pairs: impl IntoIterator<Item = (N, String)>,
+    ) {
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value)).collect();
         self.blocks.push(Block::Pairs { label: label.to_owned(), pairs });
     }
 

@@ -43,9 +43,6 @@ pub(super) fn number(title: impl Into<String>) -> Column {
     Column { number: true, ..word(title) }
 }
 
-/// A column with its cell for an item.
-pub(super) type Entry<R> = (Column, fn(&R) -> Cell);
-
 /// A table: columns, and rows with a cell for each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
@@ -76,15 +73,19 @@ impl Table {
         Self { title: title.into(), columns, rows, note: None }
     }
 
-    /// Returns a table of one row for each of `items`. An entry is a column with its cell.
-    pub(super) fn of<R, const N: usize>(
+    /// Returns a table of one row for each of `items`. All rows have the same columns, each with its cell.
+    pub(super) fn of<R, C: IntoIterator<Item = (Column, Cell)>>(
         title: impl Into<String>,
         items: impl IntoIterator<Item = R>,
-        entries: [Entry<R>; N],
+        row: impl Fn(R) -> C,
     ) -> Self {
-        let (columns, cells): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        let row = |item: R| cells.iter().map(|cell| cell(&item)).collect();
-        Self::new(title, columns, items.into_iter().map(row))
+        let (mut columns, mut rows) = (Vec::new(), Vec::new());
+        for item in items {
+            let (of_row, cells) = row(item).into_iter().unzip();
+            columns = of_row;
+            rows.push(cells);
+        }
+        Self::new(title, columns, rows)
     }
 
     /// Adds an explanation below the table.

@@ -108,6 +108,12 @@ pub fn bytes_each(bytes: f64) -> String {
     format!("{} {unit}", rate(value))
 }
 
+/// The texts with a separator between them.
+#[must_use]
+pub fn joined<T: ToString>(texts: impl IntoIterator<Item = T>, separator: &str) -> String {
+    texts.into_iter().map(|text| text.to_string()).collect::<Vec<_>>().join(separator)
+}
+
 /// A number with its noun in singular or plural: `1 row`, `2,000 rows`, `3 retries`.
 #[must_use]
 pub fn number_of(number: u64, noun: &str) -> String {

@@ -22,6 +22,28 @@ pub struct Chart {
     pub table: Option<Table>,
 }
 
+impl Chart {
+    /// Returns a chart of `content` on a horizontal and a vertical axis, without marks and without a table.
+    pub(super) fn new(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        summary: String,
+        [x, y]: [Axis; 2],
+        content: Content,
+    ) -> Self {
+        let plot = Plot { x, y, marks: Vec::new(), sync: None, content };
+        Self { id: id.into(), title: title.into(), summary, plot, table: None }
+    }
+
+    pub(super) fn with_table(self, table: Table) -> Self {
+        Self { table: Some(table), ..self }
+    }
+
+    pub(super) fn with_marks(self, marks: Vec<Mark>) -> Self {
+        Self { plot: Plot { marks, ..self.plot }, ..self }
+    }
+}
+
 /// What to draw.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
@@ -89,6 +111,13 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// Estimates on axes with scales.
+    pub(super) fn points(series: Vec<PointSeries>) -> Self {
+        Self::Points { ticks: Vec::new(), names: Vec::new(), series }
+    }
+}
+
 /// A series of estimates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointSeries {
@@ -117,7 +146,7 @@ pub enum PointStyle {
 }
 
 /// An estimate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Estimated {
     /// Horizontal position.
     pub x: f64,
@@ -169,6 +198,11 @@ impl Axis {
     #[must_use]
     pub fn of(label: &str, unit: Unit, scale: AxisScale) -> Self {
         Self { label: label.to_owned(), unit, scale, range: None }
+    }
+
+    /// Returns the axis with its first and its last value.
+    pub(super) fn within(self, range: (f64, f64)) -> Self {
+        Self { range: Some(range), ..self }
     }
 }
 

@@ -1,18 +1,11 @@
 //! The clients of a merged run: how much each of them did, its limits and its clock.
 
-use crate::record::{AgentRecord, AgentStage, ClientLimit, Record};
+use crate::record::{AgentRecord, Record};
 use crate::report::document::Document;
-use crate::report::latency::latency_named;
+use crate::report::latency::latency_cell;
+use crate::report::sections::stage_name;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{count, duration_us, rate};
-
-/// An agent with its share of one of the stages.
-struct Of<'a> {
-    record: &'a Record,
-    agent: &'a AgentRecord,
-    /// Position of the stage, and the share; `None` if the agent has no result.
-    stage: Option<(usize, &'a AgentStage)>,
-}
+use crate::units::format::{count, duration_us, joined, rate};
 
 /// The clients, one per line.
 pub(in crate::report) fn agents(document: &mut Document, record: &Record) {
@@ -26,30 +19,32 @@ pub(in crate::report) fn agents(document: &mut Document, record: &Record) {
 pub(in crate::report) fn table(record: &Record) -> Option<Table> {
     let rows = record.agents.iter().flat_map(|agent| {
         let stages = agent.stages.iter().enumerate().map(Some);
+        // An agent without a result has a row, too.
         let lost = agent.stages.is_empty().then_some(None);
-        stages.chain(lost).map(move |stage| Of { record, agent, stage })
+        stages.chain(lost).map(move |stage| (agent, stage))
     });
-    let table = Table::of(
-        "agents",
-        rows,
+    let table = Table::of("agents", rows, |(agent, of_stage)| {
+        let (position, stage) = of_stage.unzip();
+        let name =
+            position.and_then(|position| Some(stage_name(record, record.stages.get(position)?)));
+        let cpu = stage.and_then(|stage| stage.client_cpu.as_ref());
+        let limits = cpu.map(|cpu| joined(cpu.limits.iter().map(|limit| limit.text()), "; "));
+        let latency = stage.and_then(|stage| stage.latency_us.as_ref());
         [
-            (number("agent"), |of: &Of<'_>| of.agent.number.to_string().into()),
-            (word("host"), |of| of.agent.host.clone().into()),
-            (word("stage"), stage_name),
-            (number("sessions"), |of| of_stage(of, |stage| count(stage.sessions.into()))),
-            (number("transactions"), |of| of_stage(of, |stage| count(stage.transactions))),
-            (number("tx/s"), |of| of_stage(of, |stage| rate(stage.transactions_per_s))),
-            (number("p99"), |of| {
-                let latency = of.stage.and_then(|(_, stage)| stage.latency_us.as_ref());
-                latency.and_then(|latency| latency_named(latency, "p99")).into()
-            }),
-            (number("busiest worker"), |of| Cell::share(cpu(of).map(|cpu| cpu.share_of_client))),
-            (word("limits"), |of| limits(of).into()),
-            (number("start"), |of| start(of).into()),
-            (number("clock"), clock),
-            (word("remark"), |of| of.agent.failure.clone().into()),
-        ],
-    );
+            (number("agent"), agent.number.to_string().into()),
+            (word("host"), agent.host.clone().into()),
+            (word("stage"), name.filter(|name| !name.is_empty()).into()),
+            (number("sessions"), stage.map(|stage| count(stage.sessions.into())).into()),
+            (number("transactions"), stage.map(|stage| count(stage.transactions)).into()),
+            (number("tx/s"), stage.map(|stage| rate(stage.transactions_per_s)).into()),
+            (number("p99"), latency_cell(latency, "p99")),
+            (number("busiest worker"), Cell::share(cpu.map(|cpu| cpu.share_of_client))),
+            (word("limits"), limits.filter(|limits| !limits.is_empty()).into()),
+            (number("start"), position.and_then(|position| start(record, agent, position)).into()),
+            (number("clock"), clock(agent).into()),
+            (word("remark"), agent.failure.clone().into()),
+        ]
+    });
     let has_clock = record.agents.iter().any(|agent| agent.clock.is_some());
     let clock = if has_clock {
         "; clock: by how much that of the store is ahead, and how exactly this is known"
@@ -60,50 +55,27 @@ pub(in crate::report) fn table(record: &Record) -> Option<Table> {
     let note = format!(
         "start: after the first one{clock}; wait events, and rows from page cache and device: those of the sessions of agent {first}"
     );
-    Some(table.filled()?.with_note(note))
+    Some(table.with_note(note))
 }
 
-fn of_stage(of: &Of<'_>, text: impl Fn(&AgentStage) -> String) -> Cell {
-    of.stage.map(|(_, stage)| text(stage)).into()
-}
-
-fn stage_name(of: &Of<'_>) -> Cell {
-    let several = of.record.stages.len() > 1;
-    let stage = of.stage.and_then(|(position, _)| of.record.stages.get(position));
-    stage.filter(|_| several).map(|stage| stage.name.clone()).into()
-}
-
-fn cpu<'a>(of: &Of<'a>) -> Option<&'a crate::record::ClientCpu> {
-    of.stage?.1.client_cpu.as_ref()
-}
-
-fn limits(of: &Of<'_>) -> Option<String> {
-    let limits = &cpu(of)?.limits;
-    let texts: Vec<_> = limits.iter().copied().map(ClientLimit::text).collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
-}
-
-/// How long after the first agent it started to measure.
-fn start(of: &Of<'_>) -> Option<String> {
-    let (position, stage) = of.stage?;
-    let starts = of.record.agents.iter().filter_map(|agent| agent.stages.get(position)?.started_at);
-    let late = stage.started_at?.duration_since(starts.min()?);
+/// How long after the first agent it started to measure a stage.
+fn start(record: &Record, agent: &AgentRecord, position: usize) -> Option<String> {
+    let of = |agent: &AgentRecord| agent.stages.get(position)?.started_at;
+    let late = of(agent)?.duration_since(record.agents.iter().filter_map(of).min()?);
     Some(format!("+{}", duration_us(late.as_secs_f64() * 1e6)))
 }
 
-fn clock(of: &Of<'_>) -> Cell {
-    let clock = of.agent.clock.map(|clock| {
-        let sign = if clock.offset_s < 0.0 { "-" } else { "+" };
-        let (offset, reach) = (clock.offset_s.abs() * 1e6, clock.uncertainty_s * 1e6);
-        format!("{sign}{} ± {}", duration_us(offset), duration_us(reach))
-    });
-    clock.into()
+fn clock(agent: &AgentRecord) -> Option<String> {
+    let clock = agent.clock?;
+    let sign = if clock.offset_s < 0.0 { "-" } else { "+" };
+    let [offset, reach] = [clock.offset_s.abs(), clock.uncertainty_s].map(|s| duration_us(s * 1e6));
+    Some(format!("{sign}{offset} ± {reach}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ClientCpu, ClockRecord, LatencySummary};
+    use crate::record::{AgentStage, ClientCpu, ClientLimit, ClockRecord, LatencySummary};
     use crate::report::example::example_record;
     use crate::report::render::text::text;
 

@@ -4,7 +4,7 @@ use crate::figure::{Bottleneck, DeviceLoad, Summary};
 use crate::record::{Blocker, ClientLimit, DeviceUse, Sampled};
 use crate::report::document::Document;
 use crate::report::sections::waits::{meaning, named};
-use crate::units::format::{count, duration_us, number_of, percent, rate};
+use crate::units::format::{count, duration_us, joined, number_of, percent, rate};
 
 /// Wait events that are named as the bottleneck.
 const WAITS_MAX: usize = 3;
@@ -51,17 +51,14 @@ fn blockers(summary: &Summary<'_>) -> String {
     let found = summary.stage.probes.as_ref().map_or(&[][..], |probes| &probes.blockers);
     let (own, others): (Vec<_>, Vec<_>) = found.iter().partition(|blocker| blocker.is_own);
     let share = |of: &[&Blocker]| of.iter().map(|blocker| blocker.share).sum::<f64>();
-    let named: Vec<_> = others
-        .iter()
-        .map(|each| format!("{} ({}) {}", each.name, each.state, percent(each.share)))
-        .collect();
-    match (share(&own), named.as_slice()) {
-        (_, []) if found.is_empty() => "each other, or for other sessions".to_owned(),
-        (_, []) => "each other".to_owned(),
-        (0.0, _) => format!("other sessions: {}", named.join(", ")),
-        (share, _) => {
-            format!("each other {}, and for other sessions: {}", percent(share), named.join(", "))
-        }
+    let named =
+        others.iter().map(|each| format!("{} ({}) {}", each.name, each.state, percent(each.share)));
+    let named = joined(named, ", ");
+    match share(&own) {
+        _ if found.is_empty() => "each other, or for other sessions".to_owned(),
+        _ if others.is_empty() => "each other".to_owned(),
+        0.0 => format!("other sessions: {named}"),
+        share => format!("each other {}, and for other sessions: {named}", percent(share)),
     }
 }
 
@@ -83,16 +80,13 @@ fn server_cpu_text(summary: &Summary<'_>) -> String {
 
 /// The device with the highest load.
 fn full_device_text(summary: &Summary<'_>) -> String {
-    let devices = summary.devices();
-    let fullest = devices.iter().max_by(|a, b| a.highest_load().total_cmp(&b.highest_load()));
+    let devices = summary.devices().into_iter();
+    let fullest = devices.max_by(|a, b| a.highest_load().total_cmp(&b.highest_load()));
     fullest.map_or_else(String::new, |device| {
-        let (name, roles) = (&device.usage.name, device.roles.join(", "));
-        let load = device.highest_load();
-        let of = if device.load.is_some_and(|requests| requests >= load) {
-            ""
-        } else {
-            " of synchronized writes (fdatasync)"
-        };
+        let (name, roles, load) =
+            (&device.usage.name, device.roles.join(", "), device.highest_load());
+        let is_of_requests = device.load.is_some_and(|requests| requests >= load);
+        let of = if is_of_requests { "" } else { " of synchronized writes (fdatasync)" };
         format!("the device {name} ({roles}): at {} of its measured maximum{of}", percent(load))
     })
 }
@@ -102,21 +96,19 @@ fn client_text(summary: &Summary<'_>) -> String {
     let limits = summary.stage.client_cpu.as_ref().map_or(&[][..], |cpu| &cpu.limits);
     // Records of earlier versions judge only the workers.
     let limits = if limits.is_empty() { &[ClientLimit::Worker] } else { limits };
-    let texts: Vec<_> = limits.iter().map(|limit| limit.text()).collect();
+    let texts = joined(limits.iter().map(|limit| limit.text()), ", and ");
     let more_workers_help =
         limits.iter().all(|limit| matches!(limit, ClientLimit::Worker | ClientLimit::PollLoop));
     let advice = if more_workers_help { "more workers (-j) or " } else { "" };
-    format!("the client: {}; use {advice}more client machines (--fleet)", texts.join(", and "))
+    format!("the client: {texts}; use {advice}more client machines (--fleet)")
 }
 
 /// What machine, client and device did meanwhile.
 pub(in crate::report) fn resources(document: &mut Document, summary: &Summary<'_>) {
     machine(document, summary);
-    if let Some(share) = summary.stage.server_throttled_share.filter(|&share| share > 0.0) {
-        let text =
-            format!("CPU quota of its cgroup exhausted in {} of the periods", percent(share));
-        document.line("server", text);
-    }
+    let throttled = summary.stage.server_throttled_share.filter(|&share| share > 0.0).map(percent);
+    let quota = |share| format!("CPU quota of its cgroup exhausted in {share} of the periods");
+    document.lines("server", throttled.map(quota));
     if summary.stage.observed.is_none() {
         client(document, summary);
     }
@@ -125,10 +117,7 @@ pub(in crate::report) fn resources(document: &mut Document, summary: &Summary<'_
 }
 
 fn devices(document: &mut Document, summary: &Summary<'_>) {
-    for (position, device) in summary.devices().iter().enumerate() {
-        let label = if position == 0 { "device" } else { "" };
-        document.line(label, device_text(device));
-    }
+    document.lines("device", summary.devices().iter().map(device_text));
 }
 
 /// A disk of the server with its roles. Records of earlier releases have only the device of the data.
@@ -137,31 +126,25 @@ fn device_text(device: &DeviceLoad<'_>) -> String {
         [] => String::new(),
         roles => format!(" ({})", roles.join(", ")),
     };
-    let load = device
-        .load
-        .map_or_else(String::new, |load| format!(", {} of its measured maximum", percent(load)));
+    let load = device.load.map(percent);
+    let load = load.map_or_else(String::new, |load| format!(", {load} of its measured maximum"));
     let syncs = device.wal_syncs.filter(|(per_s, _)| *per_s >= 1.0);
     let syncs = syncs.map_or_else(String::new, |(per_s, share)| {
-        let share = share.map_or_else(String::new, |share| {
-            format!(" ({} of their measured maximum)", percent(share))
-        });
+        let share = share.map(percent);
+        let share =
+            share.map_or_else(String::new, |share| format!(" ({share} of their measured maximum)"));
         format!(", {} WAL synchronizations/s{share}", rate(per_s))
     });
     format!("{}{roles} {}{load}{syncs}", device.usage.name, activity(device.usage))
 }
 
 fn activity(device: &DeviceUse) -> String {
-    let queue = device
-        .queue_depth
-        .map_or_else(String::new, |requests| format!(", queue depth {requests:.1}"));
-    format!(
-        "{} busy{queue}, {} reads/s ({:.1} MB/s), {} writes/s ({:.1} MB/s)",
-        percent(device.busy_share),
-        rate(device.reads_per_s),
-        device.read_mb_s,
-        rate(device.writes_per_s),
-        device.write_mb_s
-    )
+    let queue = device.queue_depth;
+    let queue = queue.map_or_else(String::new, |depth| format!(", queue depth {depth:.1}"));
+    let DeviceUse { read_mb_s, write_mb_s, .. } = device;
+    let reads = format!("{} reads/s ({read_mb_s:.1} MB/s)", rate(device.reads_per_s));
+    let writes = format!("{} writes/s ({write_mb_s:.1} MB/s)", rate(device.writes_per_s));
+    format!("{} busy{queue}, {reads}, {writes}", percent(device.busy_share))
 }
 
 /// CPU of the client's machine by its users. The kernel, and processes of other containers, are the rest.
@@ -178,15 +161,16 @@ fn machine(document: &mut Document, summary: &Summary<'_>) {
             parts.push(format!("{name} {}", percent(share)));
         }
     };
+    let neighbors = stage.neighbors.as_ref();
     part("client", summary.client_machine_share());
     part("command", summary.command_machine_share());
     part("server", summary.server_machine_share());
-    part("other processes", stage.neighbors.as_ref().and_then(|neighbors| neighbors.cpu_share));
-    let unseen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.unseen_cpu_share);
+    part("other processes", neighbors.and_then(|each| each.cpu_share));
+    let unseen = neighbors.and_then(|each| each.unseen_cpu_share);
     part("processes that are not visible", unseen.filter(|&share| share >= 0.01));
-    let stolen = stage.neighbors.as_ref().and_then(|neighbors| neighbors.steal_share);
+    let stolen = neighbors.and_then(|each| each.steal_share);
     part("stolen", stolen.filter(|&share| share >= 0.001));
-    let name = match &stage.neighbors {
+    let name = match neighbors {
         Some(_) if summary.record.client.server_may_be_here => "server or kernel",
         Some(_) if summary.record.target.pooler.is_some() => "pooler or kernel",
         Some(_) => "kernel",
@@ -207,25 +191,20 @@ fn client(document: &mut Document, summary: &Summary<'_>) {
     let Some(cpu) = &summary.stage.client_cpu else {
         return;
     };
-    let each = cpu
-        .us_per_transaction
-        .map_or_else(String::new, |us| format!(", {} CPU per transaction", duration_us(us)));
-    let share = percent(cpu.share_of_client);
-    let waited = cpu.run_queue_share.filter(|&share| share >= 0.01);
-    let waited =
-        waited.map_or_else(String::new, |share| format!(", waited for a CPU {}", percent(share)));
-    document.line("client", format!("busiest worker {share} of one CPU{waited}{each}"));
-    if let Some(share) = cpu.throttled_share.filter(|&share| share > 0.0) {
-        document.line(
-            "",
-            format!("CPU quota of the cgroup exhausted in {} of the periods", percent(share)),
-        );
-    }
-    if let Some(share) = cpu.connector_share {
-        document.line("", format!("busiest connecting thread {} of one CPU", percent(share)));
-    }
+    let worker = format!("busiest worker {} of one CPU", percent(cpu.share_of_client));
+    let waited = cpu.run_queue_share.filter(|&share| share >= 0.01).map(percent);
+    let waited = waited.map(|share| format!("waited for a CPU {share}"));
+    let each = cpu.us_per_transaction.map(duration_us);
+    let each = each.map(|time| format!("{time} CPU per transaction"));
+    document.line("client", joined([Some(worker), waited, each].into_iter().flatten(), ", "));
+    let throttled = cpu.throttled_share.filter(|&share| share > 0.0).map(percent);
+    let quota = |share| format!("CPU quota of the cgroup exhausted in {share} of the periods");
+    document.lines("", throttled.map(quota));
+    let connector = cpu.connector_share.map(percent);
+    document
+        .lines("", connector.map(|share| format!("busiest connecting thread {share} of one CPU")));
     if let Some(stalls) = &cpu.away_us {
-        let (p99, max) = (duration_us(stalls.p99), duration_us(stalls.max));
+        let [p99, max] = [stalls.p99, stalls.max].map(duration_us);
         document.line("", format!("poll-loop stalls p99 {p99} · max {max}"));
     }
 }
@@ -235,17 +214,13 @@ fn network(document: &mut Document, summary: &Summary<'_>) {
     let Some(used) = summary.stage.network else {
         return;
     };
-    let mut text = format!(
-        "{:.1} MB/s received, {:.1} MB/s sent, {} of {} sent again",
-        used.received_mb_s,
-        used.sent_mb_s,
-        count(used.retransmitted),
-        number_of(used.segments, "TCP segment")
-    );
-    if used.errors > 0 {
-        text = format!("{text}, {} with errors or dropped", number_of(used.errors, "packet"));
-    }
-    document.line("network", text);
+    let rates = format!("{:.1} MB/s received, {:.1} MB/s sent", used.received_mb_s, used.sent_mb_s);
+    let (again, all) = (count(used.retransmitted), number_of(used.segments, "TCP segment"));
+    let errors = match used.errors {
+        0 => String::new(),
+        errors => format!(", {} with errors or dropped", number_of(errors, "packet")),
+    };
+    document.line("network", format!("{rates}, {again} of {all} sent again{errors}"));
 }
 
 #[cfg(test)]

@@ -11,18 +11,15 @@ const FRAGMENTED_SHARE: f64 = 0.1;
 
 /// What differs from the dataset after its preparation, and how to prepare it again.
 pub(in crate::report) fn condition(document: &mut Document, summary: &Summary<'_>) {
-    let Some(dataset) = &summary.record.target.dataset else {
-        return;
-    };
-    let Some(condition) = &dataset.condition else {
-        return;
-    };
-    let differences = differences(condition);
-    if differences.is_empty() {
-        return;
+    if let Some(dataset) = &summary.record.target.dataset
+        && let Some(condition) = &dataset.condition
+        && let differences = differences(condition)
+        && !differences.is_empty()
+    {
+        let differences = differences.join(", ");
+        document.line("", format!("dataset fragmented by earlier runs: {differences}"));
+        document.line("", advice(dataset, condition, summary));
     }
-    document.line("", format!("dataset fragmented by earlier runs: {}", differences.join(", ")));
-    document.line("", advice(dataset, summary));
 }
 
 fn differences(now: &ConditionRecord) -> Vec<String> {
@@ -51,9 +48,9 @@ fn differences(now: &ConditionRecord) -> Vec<String> {
     found
 }
 
-fn advice(dataset: &DatasetRecord, summary: &Summary<'_>) -> String {
+fn advice(dataset: &DatasetRecord, now: &ConditionRecord, summary: &Summary<'_>) -> String {
     let name = dataset.parameters.traits().name;
-    if dataset.condition.as_ref().is_some_and(|condition| condition.fresh.is_none()) {
+    if now.fresh.is_none() {
         return "its state after preparing is unknown: prepare the tables again for comparable results"
             .to_owned();
     }

@@ -3,8 +3,9 @@
 use crate::figure::{Figure, Summary, Unit};
 use crate::record::{DiskCost, Record, StageRecord};
 use crate::report::document::Document;
+use crate::report::sections::stage_prefix;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{bytes_each, rate};
+use crate::units::format::{bytes_each, joined, rate};
 
 /// Events that are rarer than this per transaction are not named in texts.
 const EVENTS_MIN: f64 = 0.000_5;
@@ -51,9 +52,9 @@ fn not_counted(summary: &Summary<'_>) -> String {
             "wait events and the time of a transaction, behind a pooler",
         ),
     ];
-    let missing: Vec<&str> =
-        missing.iter().filter_map(|(is_missing, what)| is_missing.then_some(*what)).collect();
-    if missing.is_empty() { String::new() } else { format!("not counted: {}", missing.join("; ")) }
+    let missing = missing.iter().filter_map(|(is_missing, what)| is_missing.then_some(what));
+    let missing = joined(missing, "; ");
+    if missing.is_empty() { missing } else { format!("not counted: {missing}") }
 }
 
 /// Rows per transaction, if there are several.
@@ -73,17 +74,16 @@ fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {
             _ => Some(format!("{} {text}", figure.name())),
         }
     };
-    Figure::costs().filter_map(text).collect::<Vec<_>>().join(" · ")
+    joined(Figure::costs().filter_map(text), " · ")
 }
 
 /// The costs of each stage.
-pub(in crate::report) fn table(record: &Record) -> Option<Table> {
+pub(in crate::report) fn table(record: &Record) -> Table {
     let counted: Vec<_> = record.stages.iter().filter(|stage| stage.cost.is_some()).collect();
     let has_rows = counted.iter().any(|stage| rows(stage).is_some());
     let mut columns = vec![word("cost")];
     for stage in &counted {
-        let name =
-            if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+        let name = stage_prefix(record, stage);
         columns.push(number(format!("{name}per transaction")));
         if has_rows {
             columns.push(number(format!("{name}per row")));
@@ -105,24 +105,19 @@ pub(in crate::report) fn table(record: &Record) -> Option<Table> {
     });
     let of_disks = disks(&counted).into_iter().flat_map(|disk| {
         let name = format!("{} ({})", disk.name, disk.roles.join(", "));
-        let of = |stage: &StageRecord| {
-            stage.cost.as_ref()?.disks.iter().find(|each| each.name == disk.name).cloned()
-        };
-        [
-            row(&format!("reads of {name}"), &|stage, divisor| {
-                let found = of(stage)?;
-                let (reads, bytes) = (found.reads / divisor, found.read_bytes / divisor);
-                Some(format!("{} ({})", rate(reads), bytes_each(bytes)))
-            }),
-            row(&format!("writes of {name}"), &|stage, divisor| {
-                let found = of(stage)?;
-                let (writes, bytes) = (found.writes / divisor, found.written_bytes / divisor);
-                Some(format!("{} ({})", rate(writes), bytes_each(bytes)))
-            }),
-        ]
+        let kinds: [(&str, fn(&DiskCost) -> (f64, f64)); 2] = [
+            ("reads", |found| (found.reads, found.read_bytes)),
+            ("writes", |found| (found.writes, found.written_bytes)),
+        ];
+        kinds.map(|(kind, pick)| {
+            row(&format!("{kind} of {name}"), &|stage, divisor| {
+                let mut disks = stage.cost.as_ref()?.disks.iter();
+                let (number, bytes) = pick(disks.find(|each| each.name == disk.name)?);
+                Some(format!("{} ({})", rate(number / divisor), bytes_each(bytes / divisor)))
+            })
+        })
     });
-    let rows: Vec<Vec<Cell>> = of_figures.chain(of_disks).collect();
-    Table::new("Cost", columns, rows).filled()
+    Table::new("Cost", columns, of_figures.chain(of_disks))
 }
 
 /// The disks of all stages, if the server has several.
@@ -191,7 +186,7 @@ mod tests {
             ..DiskCost::default()
         };
         record.stages[0].cost.as_mut().unwrap().disks = vec![disk("sda"), disk("sdb")];
-        let table = table(&record).unwrap();
+        let table = table(&record);
         let rows: Vec<String> = table
             .rows
             .iter()

@@ -4,115 +4,92 @@ use crate::figure::Summary;
 use crate::record::StageRecord;
 use crate::report::document::{Document, Tone};
 use crate::report::latency::latency_text;
-use crate::units::format::{count, duration_us, number_of};
+use crate::units::format::{count, duration_us, joined, number_of};
 
 /// Errors with their outages, transactions without success, and reconnects.
 pub(in crate::report) fn failures(document: &mut Document, summary: &Summary<'_>) {
-    let stage = summary.stage;
-    for (position, error) in stage.session_loop.errors.iter().enumerate() {
-        let retried = match error.retried {
-            0 => String::new(),
-            retried => format!(" ({} retried)", count(retried)),
-        };
-        let text =
-            format!("{} × {}{retried}: {}", count(error.count), error.sqlstate, error.sample);
-        document.line(if position == 0 { "errors" } else { "" }, &text);
-        if let Some(seconds) = error.without_success_s {
-            let fell = error.below_90_percent_s.filter(|&seconds| seconds > 0.0);
-            let below = fell.map_or_else(String::new, |seconds| {
-                format!(", {} below 90% of the previous rate", duration_us(seconds * 1e6))
-            });
-            let back = error.until_90_percent_s.filter(|_| fell.is_some());
-            let recovery = back.map_or_else(String::new, |seconds| {
-                format!(", recovered after {}", duration_us(seconds * 1e6))
-            });
-            let without = duration_us(seconds * 1e6);
-            document
-                .line("", format!("{without} without a successful transaction{below}{recovery}"));
-        }
-    }
-    if let Some(outcomes) =
-        stage.session_loop.outcomes.filter(|outcomes| outcomes.failed + outcomes.unknown > 0)
-    {
+    let each = &summary.stage.session_loop;
+    let errors = each.errors.iter().flat_map(|error| {
+        let retried = nonzero(" (", error.retried, " retried)");
+        let times = count(error.count);
+        let text = format!("{times} × {}{retried}: {}", error.sqlstate, error.sample);
+        let outage = error.without_success_s.map(|seconds| {
+            outage_text(seconds, error.below_90_percent_s, error.until_90_percent_s)
+        });
+        [Some(text), outage]
+    });
+    document.lines("errors", errors.flatten());
+    if let Some(of) = each.outcomes.filter(|of| of.failed + of.unknown > 0) {
+        let attempted = number_of(of.attempted, "transaction");
+        let [succeeded, failed, unknown] = [of.succeeded, of.failed, of.unknown].map(count);
         document.line(
             "",
             format!(
-                "{} attempted: {} succeeded, {} failed, {} with unknown outcome",
-                number_of(outcomes.attempted, "transaction"),
-                count(outcomes.succeeded),
-                count(outcomes.failed),
-                count(outcomes.unknown)
+                "{attempted} attempted: {succeeded} succeeded, {failed} failed, {unknown} with unknown outcome"
             ),
         );
     }
-    if stage.session_loop.reconnects > 0 {
-        let broken = number_of(stage.session_loop.reconnects, "broken connection");
-        let text = format!("{broken} replaced");
-        document.line("", &text);
+    if each.reconnects > 0 {
+        let broken = number_of(each.reconnects, "broken connection");
+        document.line("", format!("{broken} replaced"));
     }
-    if let Some(connect) = &stage.session_loop.connect_us {
+    if let Some(connect) = &each.connect_us {
         let connections = number_of(connect.count, "connection");
         document.line("connect", format!("{connections}: {}", latency_text(connect)));
     }
 }
 
+/// A time without success, how long the rate was low, and when it was back.
+pub(super) fn outage_text(without_s: f64, below_s: Option<f64>, until_s: Option<f64>) -> String {
+    let time = |seconds: f64| duration_us(seconds * 1e6);
+    let below_s = below_s.filter(|&seconds| seconds > 0.0);
+    let below = below_s.map_or_else(String::new, |seconds| {
+        format!(", {} below 90% of the previous rate", time(seconds))
+    });
+    let back = until_s.filter(|_| below_s.is_some());
+    let back = back.map_or_else(String::new, |until| format!(", recovered after {}", time(until)));
+    format!("{} without a successful transaction{below}{back}", time(without_s))
+}
+
+/// A number between two texts; nothing if it is zero.
+fn nonzero(before: &str, number: u64, after: &str) -> String {
+    if number > 0 { format!("{before}{}{after}", count(number)) } else { String::new() }
+}
+
 /// How many of the intended starts took place, and how late.
 pub(in crate::report) fn schedule(document: &mut Document, stage: &StageRecord) {
-    if let Some(schedule) = &stage.session_loop.schedule {
-        let skipped = match schedule.skipped {
-            0 => String::new(),
-            skipped => format!(", {} skipped", count(skipped)),
-        };
-        let waiting = match schedule.waiting {
-            0 => String::new(),
-            waiting => format!(
-                "; {} NOT STARTED at the end, the oldest {} late",
-                count(waiting),
-                duration_us(schedule.oldest_wait_us)
-            ),
-        };
-        let unanswered = match schedule.unanswered {
-            0 => String::new(),
-            unanswered => format!("; {} in flight at the end", count(unanswered)),
-        };
-        let intended = count(schedule.intended);
-        if schedule.backlog_at_start > 0 {
-            let text = format!(
-                "{} of the warm-up still waited when the measurement started: the latency includes their delay",
-                number_of(schedule.backlog_at_start, "start")
-            );
-            document.toned("backlog", text, Tone::Warn);
-        }
-        document.line(
-            "schedule",
-            format!(
-                "{} of {intended} intended starts{skipped}{unanswered}{waiting}",
-                count(schedule.sent)
-            ),
+    let Some(schedule) = &stage.session_loop.schedule else {
+        return;
+    };
+    if schedule.backlog_at_start > 0 {
+        let text = format!(
+            "{} of the warm-up still waited when the measurement started: the latency includes their delay",
+            number_of(schedule.backlog_at_start, "start")
         );
-        if let Some(lag) = &schedule.start_lag_us {
-            let text = format!(
-                "scheduling delay of the client p50 {} · p99 {} · max {}",
-                duration_us(lag.p50),
-                duration_us(lag.p99),
-                duration_us(lag.max)
-            );
-            document.line("", &text);
-        }
+        document.toned("backlog", text, Tone::Warn);
+    }
+    let oldest = duration_us(schedule.oldest_wait_us);
+    let late = format!(" NOT STARTED at the end, the oldest {oldest} late");
+    let others = [
+        nonzero(", ", schedule.skipped, " skipped"),
+        nonzero("; ", schedule.unanswered, " in flight at the end"),
+        nonzero("; ", schedule.waiting, &late),
+    ];
+    let [sent, intended] = [schedule.sent, schedule.intended].map(count);
+    document.line("schedule", format!("{sent} of {intended} intended starts{}", others.concat()));
+    if let Some(lag) = &schedule.start_lag_us {
+        let [p50, p99, max] = [lag.p50, lag.p99, lag.max].map(duration_us);
+        let text = format!("scheduling delay of the client p50 {p50} · p99 {p99} · max {max}");
+        document.line("", text);
     }
 }
 
 /// Transactions above the latency limit.
 pub(in crate::report) fn late(document: &mut Document, stage: &StageRecord) {
     if let Some(late) = &stage.session_loop.late {
-        document.line(
-            "late",
-            format!(
-                "{} took longer than {}",
-                number_of(late.transactions, "transaction"),
-                duration_us(late.limit_us)
-            ),
-        );
+        let transactions = number_of(late.transactions, "transaction");
+        let limit = duration_us(late.limit_us);
+        document.line("late", format!("{transactions} took longer than {limit}"));
     }
 }
 
@@ -142,25 +119,27 @@ pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
     let outcomes = each.outcomes.unwrap_or_default();
     let (skipped, waiting) =
         each.schedule.as_ref().map_or((0, 0), |schedule| (schedule.skipped, schedule.waiting));
-    let missing = [
+    let missing = counts_text(&[
         (outcomes.failed, "failed"),
         (outcomes.unknown, "with an unknown outcome"),
         (skipped, "skipped"),
         (each.drained.transactions + each.drained.lost, "in flight at the end"),
         (waiting, "not started"),
-    ];
-    let found = missing.into_iter().filter(|(number, _)| *number > 0);
-    let texts: Vec<_> = found.map(|(number, what)| format!("{} {what}", count(number))).collect();
-    let longest = duration_us(each.drained.max_us);
+    ]);
     let drained = match each.drained.transactions {
         0 => String::new(),
-        _ => format!("; the longest of those in flight took {longest}"),
+        _ => format!("; the longest of those in flight took {}", duration_us(each.drained.max_us)),
     };
     document.line(
         "≥",
         format!(
-            "a lower bound: transactions that did not succeed within the measurement ({}) may have taken longer{drained}",
-            texts.join(", ")
+            "a lower bound: transactions that did not succeed within the measurement ({missing}) may have taken longer{drained}"
         ),
     );
+}
+
+/// The numbers that are not zero, each with what was counted.
+pub(in crate::report) fn counts_text(counts: &[(u64, &str)]) -> String {
+    let found = counts.iter().filter(|(number, _)| *number > 0);
+    joined(found.map(|(number, what)| format!("{} {what}", count(*number))), ", ")
 }

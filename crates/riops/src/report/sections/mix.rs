@@ -2,28 +2,27 @@
 
 use crate::record::{MixRecord, Record, StageRecord};
 use crate::report::document::{Document, Tone};
-use crate::units::format::{number_of, percent};
+use crate::report::sections::stage_prefix;
+use crate::units::format::{joined, number_of, percent};
 
 /// With fewer transactions, the 99th percentile is the longest one.
 const TRANSACTIONS_MIN: u64 = 100;
 
 /// The requested share of an operation beside the executed one, of each stage.
 pub(in crate::report) fn mix(document: &mut Document, record: &Record) {
-    let mixes = || {
-        let mix = |stage: &StageRecord| stage.session_loop.mix.clone();
-        record.stages.iter().filter_map(move |stage| Some((stage, mix(stage)?)))
-    };
-    let Some((_, MixRecord { operation, unit, asked_percent, .. })) = mixes().next() else {
+    let stages = record.stages.iter();
+    let mixes = stages.filter_map(|stage| Some((stage, stage.session_loop.mix.as_ref()?)));
+    let Some((_, MixRecord { operation, unit, asked_percent, .. })) = mixes.clone().next() else {
         return;
     };
-    let executed: Vec<_> = mixes().map(|(_, mix)| percent(mix.executed_percent / 100.0)).collect();
-    document.line(
-        &format!("{operation}s"),
-        format!("configured {asked_percent}% of the {unit}, executed {}", executed.join(", ")),
-    );
-    for (stage, _) in mixes().filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
+    let executed = mixes.clone().map(|(_, mix)| percent(mix.executed_percent / 100.0));
+    let executed = joined(executed, ", ");
+    let text = format!("configured {asked_percent}% of the {unit}, executed {executed}");
+    document.line(&format!("{operation}s"), text);
+    for (stage, _) in mixes.filter(|(_, mix)| !mix.is_kept() && !mix.is_missed()) {
         let number = number_of(stage.transactions, "transaction");
-        document.line("", format!("{}too short for this mix: {number}", of_stage(record, stage)));
+        let name = stage_prefix(record, stage);
+        document.line("", format!("{name}too short for this mix: {number}"));
     }
 }
 
@@ -34,20 +33,13 @@ pub(in crate::report) fn few_transactions(document: &mut Document, record: &Reco
     };
     for (position, stage) in record.stages.iter().filter(few).enumerate() {
         let label = if position == 0 { "percentiles" } else { "" };
-        let number = number_of(stage.transactions, "transaction");
-        document.toned(
-            label,
-            format!(
-                "{}{number} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})",
-                of_stage(record, stage)
-            ),
-            Tone::Warn,
+        let (name, number) =
+            (stage_prefix(record, stage), number_of(stage.transactions, "transaction"));
+        let text = format!(
+            "{name}{number} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})"
         );
+        document.toned(label, text, Tone::Warn);
     }
-}
-
-fn of_stage(record: &Record, stage: &StageRecord) -> String {
-    if record.stages.len() == 1 { String::new() } else { format!("{}: ", stage.name) }
 }
 
 #[cfg(test)]

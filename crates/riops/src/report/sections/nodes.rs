@@ -1,11 +1,10 @@
 //! The nodes of a cluster: throughput, errors and outages of each, and how evenly the work was spread.
 
-use std::fmt::Write as _;
-
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
 use crate::report::document::Document;
 use crate::report::latency::latency_named;
-use crate::units::format::{duration_us, number_of, percent, rate};
+use crate::report::sections::failures::outage_text;
+use crate::units::format::{duration_us, joined, number_of, percent, rate};
 
 /// A shorter time without a successful transaction is not reported.
 const PAUSE_S: f64 = 1.0;
@@ -25,36 +24,32 @@ pub(in crate::report) fn activity(document: &mut Document, stage: &StageRecord) 
     }
     let line = |node: &str| {
         let events = stage.activity.iter().filter(|event| event.node == node).take(EVENTS_MAX);
-        let named: Vec<_> = events
-            .map(|each| format!("{} {} {}", each.component, each.event, rate(each.active)))
-            .collect();
-        format!("{node}: active {}", named.join(" · "))
+        let named =
+            events.map(|each| format!("{} {} {}", each.component, each.event, rate(each.active)));
+        format!("{node}: active {}", joined(named, " · "))
     };
     document.lines("history", nodes.into_iter().map(line));
 }
 
 /// The nodes, one per line, if there are several.
 pub(in crate::report) fn nodes(document: &mut Document, stage: &StageRecord) {
-    if stage.session_loop.nodes.len() < 2 {
+    let nodes = &stage.session_loop.nodes;
+    if nodes.len() < 2 {
         return;
     }
-    let width = stage.session_loop.nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
-    for (position, node) in stage.session_loop.nodes.iter().enumerate() {
-        let label = if stage.session_loop.response_us.is_some() { "service " } else { "" };
-        let text = node_text(node, width, label);
-        document.line(if position == 0 { "nodes" } else { "" }, &text);
-        for outage in &node.outages {
-            document.line("", outage_text(outage));
-        }
-    }
-    let placed: u64 = stage.session_loop.nodes.iter().map(|node| node.sessions).sum();
+    let width = nodes.iter().map(|node| node.node.len()).max().unwrap_or(0);
+    let label = if stage.session_loop.response_us.is_some() { "service " } else { "" };
+    let texts = nodes.iter().flat_map(|node| {
+        let outages = node.outages.iter().map(outage);
+        std::iter::once(node_text(node, width, label)).chain(outages)
+    });
+    document.lines("nodes", texts);
+    let placed: u64 = nodes.iter().map(|node| node.sessions).sum();
     let elsewhere = u64::from(stage.sessions).saturating_sub(placed);
     if elsewhere > 0 {
         document.line("", format!("{elsewhere} sessions were on none of these nodes at the end"));
     }
-    if let Some(text) = balance_text(stage) {
-        document.line("", &text);
-    }
+    document.lines("", balance_text(stage));
 }
 
 /// `label` precedes the percentiles, which are those of the service time.
@@ -77,13 +72,9 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     parts.extend(
         pause.map(|pause| format!("{} without a successful transaction", duration_us(pause * 1e6))),
     );
-    for (number, what) in
-        [(node.errors, "error"), (node.retries, "retry"), (node.reconnects, "reconnect")]
-    {
-        if number > 0 {
-            parts.push(number_of(number, what));
-        }
-    }
+    let counts = [(node.errors, "error"), (node.retries, "retry"), (node.reconnects, "reconnect")];
+    let occurred = counts.into_iter().filter(|(number, _)| *number > 0);
+    parts.extend(occurred.map(|(number, what)| number_of(number, what)));
     if node.unknown_commits > 0 {
         // The other counts are those of the measurement.
         let unknown = number_of(node.unknown_commits, "unknown commit");
@@ -100,18 +91,11 @@ fn node_text(node: &NodeRecord, width: usize, label: &str) -> String {
     parts.join(" · ")
 }
 
-fn outage_text(outage: &OutageRecord) -> String {
-    let without = duration_us(outage.without_success_s * 1e6);
-    let mut text = format!("{}: {without} without a successful transaction", outage.sqlstate);
-    if let Some(below) = outage.below_90_percent_s.filter(|&below| below > 0.0) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, ", {} below 90% of the previous rate", duration_us(below * 1e6));
-        let _ = match outage.until_90_percent_s {
-            Some(until) => write!(text, ", recovered after {}", duration_us(until * 1e6)),
-            None => write!(text, ", not recovered"),
-        };
-    }
-    text
+fn outage(outage: &OutageRecord) -> String {
+    let (below_s, until_s) = (outage.below_90_percent_s, outage.until_90_percent_s);
+    let text = outage_text(outage.without_success_s, below_s, until_s);
+    let is_lasting = below_s.is_some_and(|seconds| seconds > 0.0) && until_s.is_none();
+    format!("{}: {text}{}", outage.sqlstate, if is_lasting { ", not recovered" } else { "" })
 }
 
 /// How evenly the work was spread; a warning if one node did all of it.

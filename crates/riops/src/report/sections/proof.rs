@@ -2,7 +2,7 @@
 
 use crate::record::{Check, Record, UnknownOutcomes};
 use crate::report::words::Words;
-use crate::units::format::number_of;
+use crate::units::format::{joined, number_of};
 
 /// What was verified in a valid run.
 pub(in crate::report) fn proof(record: &Record, words: &dyn Words) -> String {
@@ -41,8 +41,8 @@ fn resolved(outcomes: &UnknownOutcomes) -> String {
     let parts =
         [(applied, "committed"), (not_applied, "not committed"), (unresolved, "unresolved")];
     let parts = parts.iter().filter(|(number, _)| *number > 0);
-    let parts: Vec<_> = parts.map(|(number, what)| format!("{number} {what}")).collect();
-    format!("; {all} with an unknown outcome: {}", parts.join(", "))
+    let parts = joined(parts.map(|(number, what)| format!("{number} {what}")), ", ");
+    format!("; {all} with an unknown outcome: {parts}")
 }
 
 #[cfg(test)]

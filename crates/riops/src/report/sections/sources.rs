@@ -1,7 +1,5 @@
 //! Where the rows came from: shared buffers, page cache or device.
 
-use std::fmt::Write as _;
-
 use crate::record::{DatabaseCounters, IoRecord, StageRecord};
 use crate::report::document::Document;
 use crate::units::BLOCK_BYTES;
@@ -17,29 +15,16 @@ const SUM_TOLERANCE_PERCENT: f64 = 3.0;
 pub(in crate::report) fn sources(document: &mut Document, stage: &StageRecord) {
     if let Some(caches) = &stage.caches {
         let reached = if caches.reached { "" } else { " as far as permitted" };
-        document.line(
-            "caches",
-            format!(
-                "{}{reached}: shared buffers: {}; page cache: {}",
-                caches.wanted, caches.shared_buffers, caches.page_cache
-            ),
-        );
+        document.line("caches", format!("{}{reached}: {}", caches.wanted, caches.text()));
     }
     if let Some(io) = &stage.io {
         // The rows of a load come from the client.
-        if let Some(text) = shares(io).filter(|_| stage.session_loop.method.is_none()) {
-            document.line("rows from", &text);
-        }
-        if let Some(text) = blocks(io) {
-            document.line("blocks", &text);
-        }
-        if let Some(requests) = io.storage_requests_per_row {
-            document.line("storage", format!("{requests:.3} read requests per row"));
-        }
+        document.lines("rows from", shares(io).filter(|_| stage.session_loop.method.is_none()));
+        document.lines("blocks", blocks(io));
+        let storage = io.storage_requests_per_row;
+        document.lines("storage", storage.map(|each| format!("{each:.3} read requests per row")));
     }
-    if let Some(text) = database(stage) {
-        document.line("database", &text);
-    }
+    document.lines("database", database(stage));
     checkpoints(document, stage);
     dead_rows(document, stage);
 }
@@ -52,18 +37,13 @@ fn shares(io: &IoRecord) -> Option<String> {
             percent(sum)
         ));
     }
-    let buffers = percent(sources.buffers_share);
-    Some(match (sources.page_cache_share, sources.device_share) {
-        (Some(page_cache), Some(device)) => format!(
-            "shared buffers {buffers} · page cache {} · device {}",
-            percent(page_cache),
-            percent(device)
-        ),
-        _ => format!(
-            "shared buffers {buffers} · page cache or device {}",
-            percent(1.0 - sources.buffers_share)
-        ),
-    })
+    let others = match (sources.page_cache_share, sources.device_share) {
+        (Some(page_cache), Some(device)) => {
+            format!("page cache {} · device {}", percent(page_cache), percent(device))
+        }
+        _ => format!("page cache or device {}", percent(1.0 - sources.buffers_share)),
+    };
+    Some(format!("shared buffers {} · {others}", percent(sources.buffers_share)))
 }
 
 /// As rounded in the text, so that a sum of 103% is never reported as wrong.
@@ -76,19 +56,18 @@ fn blocks(io: &IoRecord) -> Option<String> {
         [] => ("", String::new()),
         others => ("about ", format!(", including those of {}", others.join(", "))),
     };
-    let mut text = format!(
-        "LIOPS {about}{}/s ({:.2} blocks per row{includes}, {} hits)",
-        rate(io.liops?),
-        io.blocks_per_row?,
-        percent(io.hit_ratio?)
-    );
-    if let Some(piops) = io.piops {
-        let _ = write!(text, ", PIOPS {}/s (all processes)", rate(piops));
-    }
-    if let Some(wal) = io.wal_mb_s.filter(|&wal| wal >= 0.05) {
-        let _ = write!(text, ", WAL {wal:.1} MB/s");
-    }
-    Some(text)
+    let (liops, per_row, hits) = (rate(io.liops?), io.blocks_per_row?, percent(io.hit_ratio?));
+    let piops = io.piops.map(rate);
+    let piops =
+        piops.map_or_else(String::new, |piops| format!(", PIOPS {piops}/s (all processes)"));
+    let (per_row, wal) = (format!("{per_row:.2} blocks per row"), wal_text(io.wal_mb_s));
+    Some(format!("LIOPS {about}{liops}/s ({per_row}{includes}, {hits} hits){piops}{wal}"))
+}
+
+/// The rate of the write-ahead log, if there was any.
+fn wal_text(mb_s: Option<f64>) -> String {
+    let mb_s = mb_s.filter(|&mb_s| mb_s >= 0.05);
+    mb_s.map_or_else(String::new, |mb_s| format!(", WAL {mb_s:.1} MB/s"))
 }
 
 /// What the whole database counted during a stage whose tables are not known, such as that of a script.
@@ -98,23 +77,19 @@ fn database(stage: &StageRecord) -> Option<String> {
     let since = |pick: fn(&DatabaseCounters) -> u64| pick(&after).saturating_sub(pick(&before));
     let (hits, reads) = (since(|each| each.blks_hit), since(|each| each.blks_read));
     let all = hits + reads;
-    let commits = since(|each| each.xact_commit).max(1);
-    let mut text = format!(
-        "{} block accesses ({:.1} per commit, {} hits)",
-        count(all),
-        all as f64 / commits as f64,
-        percent(hits as f64 / all.max(1) as f64)
-    );
-    let wal_mb_s = counted.wal_bytes_per_s.map(|bytes| bytes / 1e6);
-    if let Some(wal) = wal_mb_s.filter(|&wal| wal >= 0.05) {
-        let _ = write!(text, ", WAL {wal:.1} MB/s");
-    }
-    let files = since(|each| each.temp_files);
-    if files > 0 {
-        let bytes = bytes_text(since(|each| each.temp_bytes));
-        let _ = write!(text, ", {} ({bytes})", number_of(files, "temporary file"));
-    }
-    Some(format!("{text}; of all sessions, including warm-up and drain"))
+    let per_commit = all as f64 / since(|each| each.xact_commit).max(1) as f64;
+    let hits = percent(hits as f64 / all.max(1) as f64);
+    let wal = wal_text(counted.wal_bytes_per_s.map(|bytes| bytes / 1e6));
+    let files = match since(|each| each.temp_files) {
+        0 => String::new(),
+        files => {
+            let bytes = bytes_text(since(|each| each.temp_bytes));
+            format!(", {} ({bytes})", number_of(files, "temporary file"))
+        }
+    };
+    let accesses = count(all);
+    let blocks = format!("{accesses} block accesses ({per_commit:.1} per commit, {hits} hits)");
+    Some(format!("{blocks}{wal}{files}; of all sessions, including warm-up and drain"))
 }
 
 /// The checkpoints of the server during a stage, including warm-up and drain.
@@ -133,18 +108,18 @@ fn checkpoints(document: &mut Document, stage: &StageRecord) {
 }
 
 fn dead_rows(document: &mut Document, stage: &StageRecord) {
-    let Some(versions) = stage.database.as_ref().and_then(|database| database.row_versions) else {
-        return;
-    };
-    if versions.updated > 0 && versions.dead as f64 >= DEAD_SHARE * versions.updated as f64 {
+    let versions = stage.database.as_ref().and_then(|database| database.row_versions);
+    if let Some(of) = versions
+        && of.updated > 0
+        && of.dead as f64 >= DEAD_SHARE * of.updated as f64
+    {
+        let (dead, updated) = (count(of.dead), count(of.updated));
+        let hot = percent(of.hot_updated as f64 / of.updated as f64);
+        let vacuums = number_of(of.vacuums, "vacuum");
         let text = format!(
-            "{} in the tables at the end; {} updates including warm-up and drain, {} of them HOT; {}",
-            count(versions.dead),
-            count(versions.updated),
-            percent(versions.hot_updated as f64 / versions.updated as f64),
-            crate::units::format::number_of(versions.vacuums, "vacuum")
+            "{dead} in the tables at the end; {updated} updates including warm-up and drain, {hot} of them HOT; {vacuums}"
         );
-        document.line("dead rows", &text);
+        document.line("dead rows", text);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::record::{Record, StageRecord, StatementUse};
 use crate::report::document::Document;
+use crate::report::sections::stage_name;
 use crate::report::table::{Table, number, word};
 use crate::units::format::{bytes_each, count, duration_us, number_of, percent, rate};
 use crate::units::text::shortened;
@@ -33,9 +34,10 @@ fn of(stage: &StageRecord) -> &[StatementUse] {
 
 /// What an execution needed: rows, blocks, WAL.
 fn text(statement: &StatementUse) -> String {
-    let each = |total: u64| total as f64 / statement.calls.max(1) as f64;
+    let calls = statement.calls.max(1) as f64;
+    let each = |total: u64| total as f64 / calls;
     let mut parts = vec![
-        format!("{} each", duration_us(statement.exec_us / statement.calls.max(1) as f64)),
+        format!("{} each", duration_us(statement.exec_us / calls)),
         number_of(statement.calls, "call"),
         format!("{} rows", rate(each(statement.rows))),
         format!("{} blocks", rate(each(statement.blocks_hit + statement.blocks_read))),
@@ -44,8 +46,7 @@ fn text(statement: &StatementUse) -> String {
         parts.push(format!("WAL {}", bytes_each(each(wal))));
     }
     if statement.plan_us > 0.0 {
-        let us = statement.plan_us / statement.calls.max(1) as f64;
-        parts.push(format!("planning {}", duration_us(us)));
+        parts.push(format!("planning {}", duration_us(statement.plan_us / calls)));
     }
     if statement.jit_us > 0.0 {
         parts.push(format!("JIT {}", percent(statement.jit_us / statement.exec_us.max(1e-9))));
@@ -53,58 +54,35 @@ fn text(statement: &StatementUse) -> String {
     format!("{}: {}", shortened(&statement.query, TEXT_MAX), parts.join(", "))
 }
 
-/// A statement of a stage.
-struct Row<'a> {
-    stage: &'a str,
-    statement: &'a StatementUse,
-}
-
-impl Row<'_> {
-    fn each(&self, total: f64) -> f64 {
-        total / self.statement.calls.max(1) as f64
-    }
-}
-
 /// All statements of all stages.
-pub(in crate::report) fn table(record: &Record) -> Option<Table> {
-    let is_single = record.stages.len() == 1;
-    let rows = record.stages.iter().flat_map(|stage| {
-        let name = if is_single { "" } else { stage.name.as_str() };
-        of(stage).iter().map(move |statement| Row { stage: name, statement })
-    });
-    let table = Table::of(
-        "statements",
-        rows,
+pub(in crate::report) fn table(record: &Record) -> Table {
+    let stages = record.stages.iter();
+    let rows = stages.flat_map(|stage| of(stage).iter().map(move |statement| (stage, statement)));
+    let table = Table::of("statements", rows, |(stage, statement)| {
+        let calls = statement.calls.max(1) as f64;
+        let each = |total: u64| rate(total as f64 / calls);
+        let time = |us: f64| duration_us(us / calls);
+        let if_any = |us: f64| Some(us).filter(|&us| us > 0.0).map(time);
+        let temporary = Some(statement.temporary_blocks).filter(|&blocks| blocks > 0);
+        let wal = statement.wal_bytes.map(|bytes| bytes_each(bytes as f64 / calls));
         [
-            (word("stage"), |row| row.stage.into()),
-            (word("of"), |row| if row.statement.is_own { "run" } else { "others" }.into()),
-            (word("statement"), |row| shortened(&row.statement.query, CELL_MAX).into()),
-            (number("calls"), |row| count(row.statement.calls).into()),
-            (number("execution"), |row| duration_us(row.each(row.statement.exec_us)).into()),
-            (number("planning"), |row| {
-                let us = Some(row.statement.plan_us).filter(|&us| us > 0.0);
-                us.map(|us| duration_us(row.each(us))).into()
-            }),
-            (number("JIT"), |row| {
-                let us = Some(row.statement.jit_us).filter(|&us| us > 0.0);
-                us.map(|us| duration_us(row.each(us))).into()
-            }),
-            (number("rows"), |row| rate(row.each(row.statement.rows as f64)).into()),
-            (number("blocks hit"), |row| rate(row.each(row.statement.blocks_hit as f64)).into()),
-            (number("blocks read"), |row| rate(row.each(row.statement.blocks_read as f64)).into()),
-            (number("dirtied"), |row| rate(row.each(row.statement.blocks_dirtied as f64)).into()),
-            (number("temporary blocks"), |row| {
-                let blocks = Some(row.statement.temporary_blocks).filter(|&blocks| blocks > 0);
-                blocks.map(|blocks| rate(row.each(blocks as f64))).into()
-            }),
-            (number("WAL"), |row| {
-                row.statement.wal_bytes.map(|bytes| bytes_each(row.each(bytes as f64))).into()
-            }),
-        ],
-    );
+            (word("stage"), stage_name(record, stage).into()),
+            (word("of"), if statement.is_own { "run" } else { "others" }.into()),
+            (word("statement"), shortened(&statement.query, CELL_MAX).into()),
+            (number("calls"), count(statement.calls).into()),
+            (number("execution"), time(statement.exec_us).into()),
+            (number("planning"), if_any(statement.plan_us).into()),
+            (number("JIT"), if_any(statement.jit_us).into()),
+            (number("rows"), each(statement.rows).into()),
+            (number("blocks hit"), each(statement.blocks_hit).into()),
+            (number("blocks read"), each(statement.blocks_read).into()),
+            (number("dirtied"), each(statement.blocks_dirtied).into()),
+            (number("temporary blocks"), temporary.map(each).into()),
+            (number("WAL"), wal.into()),
+        ]
+    });
     table
         .with_note("per call, from pg_stat_statements over the whole stage, with warm-up and drain")
-        .filled()
 }
 
 #[cfg(test)]
@@ -146,7 +124,7 @@ mod tests {
             ]
         );
         assert_eq!(facts[1].label, "others");
-        assert_eq!(table(&record).unwrap().rows.len(), 3);
+        assert_eq!(table(&record).rows.len(), 3);
         assert_eq!(shortened("éééé", 3), "ééé…");
     }
 }

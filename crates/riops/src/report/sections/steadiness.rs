@@ -2,6 +2,7 @@
 
 use crate::record::{Record, StageRecord, Status};
 use crate::report::document::{Document, Tone};
+use crate::report::sections::stage_prefix;
 use crate::report::words::Words;
 use crate::units::format::{duration_us, percent, rate};
 
@@ -14,11 +15,8 @@ pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, wo
     let mut label = "NOT steady";
     for stage in &record.stages {
         if let Some(text) = unsteady(stage, words) {
-            let of_stage = match record.stages.len() {
-                1 => String::new(),
-                _ => format!("{}: ", stage.name),
-            };
-            document.toned(label, format!("{of_stage}{text}"), Tone::Warn);
+            let name = stage_prefix(record, stage);
+            document.toned(label, format!("{name}{text}"), Tone::Warn);
             label = "";
         }
     }
@@ -37,11 +35,13 @@ fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
         (stage.rows as f64 / stage.transactions.max(1) as f64, "rows/s")
     };
     if let Some(shift) = found.shift {
+        let both = [shift.inside, shift.outside];
         let (inside, outside) = if shift.of_response {
-            (format!("response time {}", duration_us(shift.inside)), duration_us(shift.outside))
+            let [inside, outside] = both.map(duration_us);
+            (format!("response time {inside}"), outside)
         } else {
-            let of = |per_s: f64| rate(per_s * rows_each);
-            (format!("{} {unit}", of(shift.inside)), of(shift.outside))
+            let [inside, outside] = both.map(|per_s| rate(per_s * rows_each));
+            (format!("{inside} {unit}"), outside)
         };
         let (from, to) = (shift.from_s, shift.to_s);
         let when = match (from == 0.0, shift.is_at_end) {
@@ -55,15 +55,14 @@ fn unsteady(stage: &StageRecord, words: &dyn Words) -> Option<String> {
         let share = percent(found.low_share);
         return Some(format!("less than half of the usual rate in {share} of the intervals"));
     }
-    let (first, last) = if by_transactions {
-        (found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s)
+    let [first, last] = if by_transactions {
+        [found.first_fifth_transactions_per_s, found.last_fifth_transactions_per_s]
     } else {
-        (found.first_fifth_rows_per_s, found.last_fifth_rows_per_s)
-    };
+        [found.first_fifth_rows_per_s, found.last_fifth_rows_per_s]
+    }
+    .map(rate);
     Some(format!(
-        "{} {unit} in the first fifth, {} in the last; the mean describes neither",
-        rate(first),
-        rate(last)
+        "{first} {unit} in the first fifth, {last} in the last; the mean describes neither"
     ))
 }
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::figure::Summary;
 use crate::record::WaitShare;
 use crate::report::document::Document;
-use crate::units::format::{number_of, percent};
+use crate::units::format::{joined, number_of, percent};
 
 /// Wait events that are named.
 const NAMED_MAX: usize = 6;
@@ -13,7 +13,7 @@ const SHARE_MIN: f64 = 0.005;
 /// The wait events of the sessions, and what it cost to sample them.
 pub(in crate::report) fn waits(document: &mut Document, summary: &Summary<'_>) {
     let stage = summary.stage;
-    let (Some(probes), Some(waits)) = (&stage.probes, summary.waits()) else {
+    let Some((probes, waits)) = stage.probes.as_ref().zip(summary.waits()) else {
         return;
     };
     let named = named(waits.iter(), NAMED_MAX);
@@ -21,11 +21,9 @@ pub(in crate::report) fn waits(document: &mut Document, summary: &Summary<'_>) {
     let samples = number_of(probes.looks, "sample");
     document.line("wait events", format!("{named} ({samples}, {cost} of one CPU)"));
     let replication = probes.others.iter().filter(|other| other.is_replication());
-    document.lines(
-        "",
-        replication
-            .map(|each| format!("{}: active {} of the time", each.name, percent(each.active))),
-    );
+    let texts = replication
+        .map(|each| format!("{}: active {} of the time", each.name, percent(each.active)));
+    document.lines("", texts);
 }
 
 /// What a wait event means (PostgreSQL documentation, "The Cumulative Statistics System", tables of wait events). Names
@@ -75,7 +73,5 @@ pub(in crate::report) fn named<'a>(
     most: usize,
 ) -> String {
     let named = waits.into_iter().filter(|wait| wait.share >= SHARE_MIN).take(most);
-    let texts: Vec<_> =
-        named.map(|wait| format!("{} {}", wait.event, percent(wait.share))).collect();
-    texts.join(" · ")
+    joined(named.map(|wait| format!("{} {}", wait.event, percent(wait.share))), " · ")
 }

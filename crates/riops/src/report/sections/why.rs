@@ -10,28 +10,23 @@ const PARTS_MAX: usize = 3;
 
 /// The parts that explain a difference, those that changed most first. Only for groups of which one is faster.
 pub(in crate::report) fn why(document: &mut Document, time: &TimeChange) {
-    let change = signed(time.b_us - time.a_us);
-    let whole = format!(
-        "{change} per transaction ({} → {})",
-        duration_us(time.a_us),
-        duration_us(time.b_us)
-    );
+    let [a, b] = [time.a_us, time.b_us].map(duration_us);
+    let whole = format!("{} per transaction ({a} → {b})", signed(time.b_us - time.a_us));
     let causes: Vec<&PartChange> = time.parts.iter().filter(|part| part.is_cause).collect();
     if causes.is_empty() {
         document.line("why", format!("{whole}: no part of it changed by more than chance"));
-        return;
+    } else {
+        document.line("why", whole);
+        document.lines("", causes.into_iter().take(PARTS_MAX).map(text));
     }
-    document.line("why", whole);
-    document.lines("", causes.into_iter().take(PARTS_MAX).map(text));
 }
 
 /// `WAL +1.10 ms (+0.9 ms to +1.3 ms): setting synchronous_commit: off → on`.
 fn text(part: &PartChange) -> String {
     let interval = interval(part).map_or_else(String::new, |interval| format!(" ({interval})"));
-    let beside = if part.beside.is_empty() {
-        "nothing that is recorded explains it".to_owned()
-    } else {
-        part.beside.join("; ")
+    let beside = match part.beside.as_slice() {
+        [] => "nothing that is recorded explains it".to_owned(),
+        beside => beside.join("; "),
     };
     format!("{} {}{interval}: {beside}", part.part.name(), signed(part.change_us))
 }
@@ -47,23 +42,22 @@ fn signed(us: f64) -> String {
 
 /// All parts of the time of a transaction in both groups.
 pub(in crate::report) fn table(title: String, [a, b]: [&str; 2], time: &TimeChange) -> Table {
-    let columns = [word("part"), number(a), number(b), number("change"), number("95% interval")];
-    let shown = |us: f64| duration_us(us.max(0.0)).into();
-    let row = |part: &PartChange| {
-        vec![
-            part.part.name().into(),
-            shown(part.a_us),
-            shown(part.b_us),
-            signed(part.change_us).into(),
-            interval(part).into(),
-        ]
+    let part = |part: &PartChange| {
+        (part.part.name(), [part.a_us, part.b_us], part.change_us, interval(part))
     };
-    let sum = vec![
-        "sum".into(),
-        shown(time.a_us),
-        shown(time.b_us),
-        signed(time.b_us - time.a_us).into(),
-        None::<String>.into(),
-    ];
-    Table::new(title, columns, time.parts.iter().map(row).chain([sum]))
+    let sum = ("sum", [time.a_us, time.b_us], time.b_us - time.a_us, None);
+    Table::of(
+        title,
+        time.parts.iter().map(part).chain([sum]),
+        |(name, of_both, change, interval)| {
+            let [of_a, of_b] = of_both.map(|us| duration_us(us.max(0.0)));
+            [
+                (word("part"), name.into()),
+                (number(a), of_a.into()),
+                (number(b), of_b.into()),
+                (number("change"), signed(change).into()),
+                (number("95% interval"), interval.into()),
+            ]
+        },
+    )
 }

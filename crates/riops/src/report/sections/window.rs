@@ -13,9 +13,7 @@ const WARMUP_SHARE: f64 = 0.01;
 /// Differences between what was asked, what was measured, and what the counters cover.
 pub(in crate::report) fn window(document: &mut Document, summary: &Summary<'_>) {
     let lines = [warmup(summary), more_rows(summary), counters(summary)];
-    for (position, line) in lines.into_iter().flatten().enumerate() {
-        document.line(if position == 0 { "window" } else { "" }, &line);
-    }
+    document.lines("window", lines.into_iter().flatten());
 }
 
 /// Transactions of the warm-up that were in flight at the start of a run by count.
@@ -24,10 +22,10 @@ fn warmup(summary: &Summary<'_>) -> Option<String> {
     let warmup = stage.session_loop.warmup_in_flight?;
     let available_s = stage.seconds * f64::from(stage.sessions);
     let share = Some(warmup.occupied_s / available_s).filter(|&share| share >= WARMUP_SHARE)?;
-    let transactions = number_of(warmup.transactions, "transaction");
+    let (transactions, share) =
+        (number_of(warmup.transactions, "transaction"), percent(share.min(1.0)));
     Some(format!(
-        "{transactions} of the warm-up occupied {} of the session time; the rate is too low by up to that share",
-        percent(share.min(1.0))
+        "{transactions} of the warm-up occupied {share} of the session time; the rate is too low by up to that share"
     ))
 }
 
@@ -37,11 +35,10 @@ fn more_rows(summary: &Summary<'_>) -> Option<String> {
     let Stop::Rows(rows) = summary.record.plan.stop else {
         return None;
     };
-    let more = stage.rows.checked_sub(rows).filter(|&more| more > 0)?;
+    let more = count(stage.rows.checked_sub(rows).filter(|&more| more > 0)?);
+    let all = number_of(stage.rows, "row");
     Some(format!(
-        "{} measured, {} more than planned: transactions in flight at the limit count",
-        number_of(stage.rows, "row"),
-        count(more)
+        "{all} measured, {more} more than planned: transactions in flight at the limit count"
     ))
 }
 
@@ -49,12 +46,9 @@ fn more_rows(summary: &Summary<'_>) -> Option<String> {
 fn counters(summary: &Summary<'_>) -> Option<String> {
     let stage = summary.stage;
     let counters_s = stage.counters_s?;
+    let [covered, whole] = [counters_s, stage.seconds].map(|seconds| duration_us(seconds * 1e6));
     (!counters_cover(counters_s, stage.seconds)).then(|| {
-        format!(
-            "the counters of CPU, device and database cover {}, the measurement {}",
-            duration_us(counters_s * 1e6),
-            duration_us(stage.seconds * 1e6)
-        )
+        format!("the counters of CPU, device and database cover {covered}, the measurement {whole}")
     })
 }
 

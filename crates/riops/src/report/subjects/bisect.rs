@@ -2,11 +2,12 @@
 
 use crate::experiment::{BisectCommit, BisectStep, BisectView, GateVerdict};
 use crate::report::chart::{
-    Axis, AxisScale, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit, rounded,
+    Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
 use crate::report::document::{Findings, Tone};
 use crate::report::effect::{change_interval, change_text};
 use crate::report::table::{Table, number, word};
+use crate::stats::Interval;
 use crate::units::format::{number_of, percent, short_id};
 
 /// Characters of the name of a commit.
@@ -24,48 +25,34 @@ pub fn bisection(view: &BisectView) -> Findings {
         percent(view.error)
     );
     found.conditions.line("method", error);
-    found.results.table(Table::of(
-        "steps",
-        view.steps.iter(),
+    found.results.table(Table::of("steps", &view.steps, |step| {
+        let row = step.figure.as_ref();
+        let against = row.and_then(|row| row.against.as_ref());
+        let interval = against.and_then(|against| against.interval);
         [
-            (number("step"), |step: &&BisectStep| step.position.to_string().into()),
-            (word("commit"), |step| step.of.commit.get(..COMMIT_CHARS).map(str::to_owned).into()),
-            (word("subject"), |step| step.of.subject.clone().into()),
-            (word("figure"), |step| step.figure.as_ref().map(|row| row.figure.heading()).into()),
-            (number("change"), |step| {
-                let row = step.figure.as_ref();
-                row.and_then(|row| Some(change_text(row.against.as_ref()?.ratio))).into()
-            }),
-            (number("interval"), |step| {
-                let row = step.figure.as_ref();
-                row.and_then(|row| row.against.as_ref()?.interval).map(change_interval).into()
-            }),
-            (word("verdict"), |step| verdict(step).into()),
-            (word("experiment"), |step| {
-                step.experiments.first().map(|id| short_id(id).to_owned()).into()
-            }),
-        ],
-    ));
+            (number("step"), step.position.to_string().into()),
+            (word("commit"), step.of.commit.get(..COMMIT_CHARS).into()),
+            (word("subject"), step.of.subject.as_str().into()),
+            (word("figure"), row.map(|row| row.figure.heading()).into()),
+            (number("change"), against.map(|against| change_text(against.ratio)).into()),
+            (number("interval"), interval.map(change_interval).into()),
+            (word("verdict"), verdict(step).into()),
+            (word("experiment"), step.experiments.first().map(|id| short_id(id)).into()),
+        ]
+    }));
     if let Some(chart) = chart(view) {
         found.results.chart(chart);
     }
     let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
-    match view.found.as_slice() {
-        [] => found.conclusion.toned(
-            "found",
-            "nothing yet: it ended early, and the same command continues it",
-            Tone::Warn,
-        ),
-        [only] => {
-            let text = format!("the first slow commit: {}", named(only));
-            found.conclusion.toned("found", text, Tone::Bad);
-        }
-        several => {
-            let text = "the first slow commit is one of these: not all could be judged";
-            found.conclusion.toned("found", text, Tone::Warn);
-            found.conclusion.lines("", several.iter().map(named));
-        }
-    }
+    let several = "the first slow commit is one of these: not all could be judged".to_owned();
+    let none = "nothing yet: it ended early, and the same command continues it".to_owned();
+    let (text, tone, named) = match view.found.as_slice() {
+        [] => (none, Tone::Warn, None),
+        [only] => (format!("the first slow commit: {}", named(only)), Tone::Bad, None),
+        all => (several, Tone::Warn, Some(all.iter().map(named))),
+    };
+    found.conclusion.toned("found", text, tone);
+    found.conclusion.lines("", named.into_iter().flatten());
     found
 }
 
@@ -82,22 +69,18 @@ fn verdict(step: &BisectStep) -> String {
 /// The change of each measured commit by its position in the history.
 fn chart(view: &BisectView) -> Option<Chart> {
     let percent_of = |ratio: f64| rounded((ratio - 1.0) * 100.0);
-    let mut points: Vec<Estimated> = view
-        .steps
-        .iter()
-        .filter_map(|step| {
-            let against = step.figure.as_ref()?.against.as_ref()?;
-            Some(Estimated {
-                x: step.position as f64,
-                y: percent_of(against.ratio),
-                interval: against
-                    .interval
-                    .map(|interval| (percent_of(interval.low), percent_of(interval.high))),
-                x_interval: None,
-                label: step.of.commit.get(..7).map(str::to_owned),
-            })
+    let point = |step: &BisectStep| {
+        let against = step.figure.as_ref()?.against.as_ref()?;
+        let of_interval = |of: Interval| (percent_of(of.low), percent_of(of.high));
+        Some(Estimated {
+            x: step.position as f64,
+            y: percent_of(against.ratio),
+            interval: against.interval.map(of_interval),
+            label: step.of.commit.get(..7).map(str::to_owned),
+            ..Estimated::default()
         })
-        .collect();
+    };
+    let mut points: Vec<Estimated> = view.steps.iter().filter_map(point).collect();
     points.sort_by(|one, other| one.x.total_cmp(&other.x));
     let bounds = points.iter().flat_map(|point| point.interval.map_or([point.y; 2], Into::into));
     let (low, high) = bounds.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
@@ -105,21 +88,11 @@ fn chart(view: &BisectView) -> Option<Chart> {
         return None;
     }
     let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
-    let axis = |label: &str, unit, range| Axis {
-        range: Some(range),
-        ..Axis::of(label, unit, AxisScale::Linear)
-    };
-    Some(Chart {
-        id: "bisect".to_owned(),
-        title: "Change by commit".to_owned(),
-        summary: format!("Change of {} measured commits against the good one.", view.steps.len()),
-        plot: Plot {
-            x: axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
-            y: axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
-            marks: Vec::new(),
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-        table: None,
-    })
+    let axis = |label, unit, range| Axis::of(label, unit, AxisScale::Linear).within(range);
+    let axes = [
+        axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
+        axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
+    ];
+    let summary = format!("Change of {} measured commits against the good one.", view.steps.len());
+    Some(Chart::new("bisect", "Change by commit", summary, axes, Content::points(series)))
 }

@@ -25,14 +25,16 @@ pub fn comparison(comparison: &Comparison) -> Findings {
     if comparison.changes.is_empty() {
         conditions.line("changed", "no recorded difference");
     } else {
-        conditions.pairs("changed", comparison.changes.iter().map(change_pair).collect());
+        let pair = |change: &Change| (change_name(change), format!("{} → {}", change.a, change.b));
+        conditions.pairs("changed", comparison.changes.iter().map(pair));
     }
     let mut results = Document::default();
     for found in &comparison.stages {
         let stage = &found.stage;
-        results.table(figures(stage.as_deref().unwrap_or("figures"), &found.figures));
+        let figures = table(stage.as_deref().unwrap_or("figures"), "figure", &found.figures);
+        results.table(figures);
         let stage = stage.as_ref().map_or_else(String::new, |stage| format!("{stage}: "));
-        results.table(costs(format!("{stage}cost per transaction"), &found.costs));
+        results.table(table(&format!("{stage}cost per transaction"), COST, &found.costs));
         let [of_a, of_b] = &found.profiles;
         if let Some(graph) = flame::difference(of_a, of_b) {
             results.flame(graph);
@@ -51,9 +53,7 @@ pub fn comparison(comparison: &Comparison) -> Findings {
     }
     for found in &comparison.stages {
         let main = found.figures.first().and_then(|main| main.effect.as_ref());
-        let is_different =
-            main.is_some_and(|main| matches!(main.outcome, Outcome::Faster | Outcome::Slower));
-        if let Some(time) = found.time.as_ref().filter(|_| is_different) {
+        if let Some(time) = found.time.as_ref().filter(|_| main.is_some_and(is_different)) {
             why::why(&mut conclusion, time);
         }
     }
@@ -98,61 +98,39 @@ fn side_text(side: &Side) -> String {
     }
 }
 
-/// The name of what changed, and its values in A and B.
-fn change_pair(change: &Change) -> (String, String) {
-    let name = format!("{}: {}", change.topic.name(), change.name);
-    (name, format!("{} → {}", change.a, change.b))
+/// The name of what changed.
+pub(super) fn change_name(change: &Change) -> String {
+    format!("{}: {}", change.topic.name(), change.name)
 }
 
-fn figures(title: &str, figures: &[FigureComparison]) -> Table {
-    let columns = [
-        word("figure"),
-        number("A"),
-        number("B"),
-        number("B relative to A"),
-        word("95% interval"),
-        number("p"),
-        word("verdict"),
-    ];
-    let row = |figure: &FigureComparison| {
+/// The kind of figures that have no verdict, and are left out if they are zero in both.
+const COST: &str = "cost";
+
+fn table(title: &str, kind: &str, figures: &[FigureComparison]) -> Table {
+    let is_cost = kind == COST;
+    let occurs = |of: &&FigureComparison| [of.a, of.b].iter().flatten().any(|&each| each != 0.0);
+    let figures = figures.iter().filter(|of| !is_cost || occurs(of));
+    Table::of(title, figures, |of| {
         let value = |value: Option<f64>, is_bound: bool| {
-            value.map(|value| bounded(figure.figure.text(value), is_bound)).into()
+            value.map(|value| bounded(of.figure.text(value), is_bound)).into()
         };
-        let effect = figure.effect.as_ref();
-        let of_effect = |text: fn(&Effect) -> Option<String>| effect.and_then(text).into();
-        vec![
-            figure.name.clone().into(),
-            value(figure.a, figure.a_at_least),
-            value(figure.b, figure.b_at_least),
-            relative(figure).into(),
-            of_effect(|effect| effect.interval.map(change_interval)),
-            of_effect(|effect| Some(p_text(effect.p_adjusted))),
-            of_effect(|effect| Some(outcome_text(effect.outcome).to_owned())),
+        let effect = of.effect.as_ref();
+        let interval = effect.and_then(|effect| effect.interval);
+        let judged = effect.filter(|_| !is_cost);
+        [
+            (word(kind), of.name.as_str().into()),
+            (number("A"), value(of.a, of.a_at_least)),
+            (number("B"), value(of.b, of.b_at_least)),
+            (number("B relative to A"), relative(of).into()),
+            (word("95% interval"), interval.map(change_interval).into()),
+            (number("p"), judged.map(|effect| p_text(effect.p_adjusted)).into()),
+            (word("verdict"), judged.map(|effect| outcome_text(effect.outcome)).into()),
         ]
-    };
-    Table::new(title, columns, figures.iter().map(row))
+    })
 }
 
-/// What a transaction cost in both, without what cost nothing.
-fn costs(title: String, costs: &[FigureComparison]) -> Table {
-    let columns =
-        [word("cost"), number("A"), number("B"), number("B relative to A"), word("95% interval")];
-    let value = |cost: &FigureComparison, value: Option<f64>| {
-        value.map(|value| cost.figure.text(value)).into()
-    };
-    let row = |cost: &FigureComparison| {
-        let interval = cost.effect.as_ref().and_then(|effect| effect.interval);
-        vec![
-            cost.name.clone().into(),
-            value(cost, cost.a),
-            value(cost, cost.b),
-            relative(cost).into(),
-            interval.map(change_interval).into(),
-        ]
-    };
-    let occurs =
-        |cost: &&FigureComparison| [cost.a, cost.b].iter().flatten().any(|&each| each != 0.0);
-    Table::new(title, columns, costs.iter().filter(occurs).map(row))
+fn is_different(effect: &Effect) -> bool {
+    matches!(effect.outcome, Outcome::Faster | Outcome::Slower)
 }
 
 /// B relative to A: the estimated effect of repeated runs, or the plain ratio of single ones.
@@ -186,8 +164,7 @@ fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
     };
     let mut lines = vec![line(main, found)];
     for (figure, other) in &judged {
-        let is_news = matches!(other.outcome, Outcome::Faster | Outcome::Slower);
-        if is_news && !figure.main && other.outcome != found.outcome {
+        if is_different(other) && !figure.main && other.outcome != found.outcome {
             lines.push(line(figure, other));
         }
     }

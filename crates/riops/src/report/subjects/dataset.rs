@@ -1,12 +1,10 @@
 //! The results of preparation, verification and cleanup as text.
 
-use std::fmt::Write as _;
-
 use crate::dataset::Dropped;
 use crate::dataset::prepare::Prepared;
 use crate::record::Check;
 use crate::run::Warmed;
-use crate::units::format::{count, number_of, rate};
+use crate::units::format::{count, joined, number_of, rate};
 use crate::units::text::one_line;
 
 /// The result of a preparation.
@@ -31,46 +29,36 @@ pub fn prepared_text(prepared: &Prepared) -> String {
 /// What `riops warm` has read.
 #[must_use]
 pub fn warmed_text(warmed: &Warmed) -> String {
-    let state = &warmed.state;
-    format!(
-        "{} with all indexes: shared buffers: {}; page cache: {}",
-        number_of(warmed.tables as u64, "table"),
-        state.shared_buffers,
-        state.page_cache
-    )
+    let tables = number_of(warmed.tables as u64, "table");
+    format!("{tables} with all indexes: {}", warmed.state.text())
 }
 
 /// Each check as a line.
 #[must_use]
 pub fn checks_text(checks: &[Check]) -> String {
-    let mut text = String::new();
-    for Check { name, expected, found, held, unknown, .. } in checks {
+    let lines = checks.iter().map(|Check { name, expected, found, held, unknown, .. }| {
         let verdict = match (unknown, held) {
             (true, _) => "unknown",
             (false, true) => "ok    ",
             (false, false) => "WRONG ",
         };
-        let line = format!("{verdict} {name}: expected {expected}, found {found}");
-        let _ = writeln!(text, "{}", one_line(&line));
-    }
+        one_line(&format!("{verdict} {name}: expected {expected}, found {found}")).into_owned()
+    });
     let all = number_of(checks.len() as u64, "check");
-    let unknown = checks.iter().filter(|check| check.unknown).count();
-    let failed = checks.iter().filter(|check| !check.held && !check.unknown).count();
-    let unresolved = checks.iter().filter(|check| check.unresolved > 0).count();
-    let mut parts = Vec::new();
-    match (failed, unknown) {
-        (0, 0) => parts.push(format!("all {all} passed")),
-        (0, _) => parts.push(format!("{} of {all} passed", checks.len() - unknown)),
-        (failed, _) => parts.push(format!("{failed} of {all} FAILED")),
-    }
-    if unknown > 0 {
-        parts.push(format!("{unknown} unknown"));
-    }
-    if unresolved > 0 {
-        parts.push(format!("{unresolved} with changes whose outcome remains unresolved (±)"));
-    }
-    let _ = writeln!(text, "{}", parts.join(", "));
-    text
+    let number = |is: fn(&&Check) -> bool| checks.iter().filter(is).count();
+    let unknown = number(|check| check.unknown);
+    let result = match number(|check| !check.held && !check.unknown) {
+        0 if unknown == 0 => format!("all {all} passed"),
+        0 => format!("{} of {all} passed", checks.len() - unknown),
+        failed => format!("{failed} of {all} FAILED"),
+    };
+    let unresolved = number(|check| check.unresolved > 0);
+    let others =
+        [(unknown, "unknown"), (unresolved, "with changes whose outcome remains unresolved (±)")];
+    let others = others.into_iter().filter(|(number, _)| *number > 0);
+    let others = others.map(|(number, what)| format!("{number} {what}"));
+    let last = joined(std::iter::once(result).chain(others), ", ");
+    joined(lines.chain([last, String::new()]), "\n")
 }
 
 /// The objects that were dropped.
@@ -82,17 +70,14 @@ pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
             one_line(schema)
         );
     }
-    let tables = match dropped.tables.len() {
-        0 => None,
-        1 => Some("1 table".to_owned()),
-        number => Some(format!("{number} tables")),
-    };
+    let number = Some(dropped.tables.len() as u64).filter(|&number| number > 0);
+    let tables = number.map(|number| number_of(number, "table"));
     let database = dropped.database.then(|| "the database riops_cbc".to_owned());
-    let parts: Vec<_> = database.into_iter().chain(tables).collect();
+    let parts = joined(database.into_iter().chain(tables), " and ");
     if parts.is_empty() {
         return format!("no dataset for the workload {workload}; nothing dropped\n");
     }
-    format!("dropped {}\n", parts.join(" and "))
+    format!("dropped {parts}\n")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The results of `riops doctor` as text.
 
 use crate::engine::Calibration;
-use crate::record::DiskLimit;
+use crate::record::{DiskLimit, LatencySummary};
 use crate::report::document::{Document, Hint};
 use crate::server::examine::{Diagnosis, Level};
 use crate::units::format::{bytes_text, count, duration_us, percent, rate};
@@ -17,31 +17,18 @@ pub fn diagnosis_document(found: &Diagnosis) -> Document {
     document.line("", &server.version_text);
     document.line("database", format!("{} on {}", found.database, found.address));
     document.line("encryption", found.encryption.as_deref().unwrap_or("none"));
-    if let Some(pooler) = &found.pooler {
-        document.line("pooler", pooler.to_string());
-    }
-    document.line(
-        "round trip",
-        format!(
-            "min {} · median {}",
-            duration_us(found.round_trip_min_us),
-            duration_us(found.round_trip_median_us)
-        ),
-    );
+    document.lines("pooler", found.pooler.as_ref().map(ToString::to_string));
+    let [min, median] = [found.round_trip_min_us, found.round_trip_median_us].map(duration_us);
+    document.line("round trip", format!("min {min} · median {median}"));
     // Without the sign of a rounding error: "-0.000 s".
     let offset_s = if found.clock_offset_s.abs() < 0.000_5 { 0.0 } else { found.clock_offset_s };
     document.line("clock", format!("{offset_s:+.3} s relative to this client"));
-    if let Some(bytes) = found.disk_free_bytes {
-        document.line("disk", format!("{:.1} GB free for the server's data", bytes as f64 / GB));
-    }
-    if let Some(fit) = &found.dataset {
-        document.line("dataset", fit.to_string());
-    }
+    let free = |bytes| format!("{:.1} GB free for the server's data", bytes as f64 / GB);
+    document.lines("disk", found.disk_free_bytes.map(free));
+    document.lines("dataset", found.dataset.as_ref().map(ToString::to_string));
     document.gap();
-    for (position, (name, value)) in found.settings.iter().enumerate() {
-        let label = if position == 0 { "settings" } else { "" };
-        document.line(label, format!("{name} = {value}"));
-    }
+    let settings = found.settings.iter().map(|(name, value)| format!("{name} = {value}"));
+    document.lines("settings", settings);
     document.gap();
     client(&mut document, found);
     document.gap();
@@ -62,69 +49,42 @@ fn client(document: &mut Document, found: &Diagnosis) {
     let machine = &found.client;
     document.line("client", format!("{}, {}", machine.host, machine.kernel));
     let model = machine.cpu_model.as_deref().unwrap_or("unknown model");
-    let governor = machine
-        .cpu_governor
-        .as_ref()
-        .map_or_else(String::new, |governor| format!(", governor {governor}"));
+    let governor = machine.cpu_governor.as_ref();
+    let governor = governor.map_or_else(String::new, |governor| format!(", governor {governor}"));
     document.line("", format!("{} CPUs ({model}{governor})", machine.cpus));
     document.line("", format!("{:.1} GB of memory", machine.memory_bytes as f64 / GB));
-    if let Some(virtualization) = &machine.virtualization {
-        document.line("", format!("virtualization: {virtualization}"));
-    }
+    let virtualization = machine.virtualization.as_ref();
+    document.lines("", virtualization.map(|name| format!("virtualization: {name}")));
     let limit = |number: Option<u64>| number.map_or_else(|| "unlimited".to_owned(), count);
-    document.line(
-        "limits",
-        format!(
-            "{} open files, {} local ports, clock {}",
-            limit(found.limits.files),
-            limit(found.limits.ports),
-            found.limits.clock_source.as_deref().unwrap_or("unknown")
-        ),
-    );
+    let [files, ports] = [found.limits.files, found.limits.ports].map(limit);
+    let clock = found.limits.clock_source.as_deref().unwrap_or("unknown");
+    document.line("limits", format!("{files} open files, {ports} local ports, clock {clock}"));
 }
 
 /// The maximum throughput of the client.
 #[must_use]
 pub fn calibration_document(found: &Calibration) -> Document {
     let mut document = Document::default();
-    document.line(
-        "client",
-        format!(
-            "{} transactions/s with {} sessions on {} workers, against a null server",
-            rate(found.transactions_per_s),
-            found.sessions,
-            found.workers
-        ),
+    let Calibration { sessions, workers, .. } = found;
+    let [per_s, per_cpu] = [found.transactions_per_s, found.transactions_per_s_and_cpu].map(rate);
+    let text = format!(
+        "{per_s} transactions/s with {sessions} sessions on {workers} workers, against a null server"
     );
-    document.line(
-        "CPU",
-        format!(
-            "{} per transaction: at most {} transactions/s per processor",
-            duration_us(found.cpu_us_per_transaction),
-            rate(found.transactions_per_s_and_cpu)
-        ),
-    );
-    if let Some(service) = &found.service_us {
-        let text = format!(
-            "p50 {} · p99 {}: the minimum of every latency measured here",
-            duration_us(service.p50),
-            duration_us(service.p99)
-        );
-        document.line("latency", &text);
-    }
-    if let Some(stalls) = &found.away_us {
-        let text =
-            format!("poll-loop p50 {} · p99 {}", duration_us(stalls.p50), duration_us(stalls.p99));
-        document.line("stalls", &text);
-    }
-    let share = found.cpu_us_per_transaction * found.transactions_per_s / 1e6;
-    document.line(
-        "note",
-        format!(
-            "client and null server shared this machine; the workers used {} of one CPU",
-            percent(share)
-        ),
-    );
+    document.line("client", text);
+    let each = duration_us(found.cpu_us_per_transaction);
+    let text = format!("{each} per transaction: at most {per_cpu} transactions/s per processor");
+    document.line("CPU", text);
+    let ends =
+        |of: &LatencySummary| format!("p50 {} · p99 {}", duration_us(of.p50), duration_us(of.p99));
+    let service = found.service_us.as_ref().map(ends);
+    let minimum = |ends| format!("{ends}: the minimum of every latency measured here");
+    document.lines("latency", service.map(minimum));
+    let stalls = found.away_us.as_ref().map(ends);
+    document.lines("stalls", stalls.map(|ends| format!("poll-loop {ends}")));
+    let used = percent(found.cpu_us_per_transaction * found.transactions_per_s / 1e6);
+    let text =
+        format!("client and null server shared this machine; the workers used {used} of one CPU");
+    document.line("note", text);
     document
 }
 
@@ -132,16 +92,11 @@ pub fn calibration_document(found: &Calibration) -> Document {
 #[must_use]
 pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
     let mut document = Document::default();
-    document.line(
-        "device",
-        format!(
-            "{}, measured by {} with direct I/O: a file of {}, {} per test",
-            found.device,
-            found.tool,
-            bytes_text(found.file_bytes),
-            duration_us(found.seconds * 1e6)
-        ),
-    );
+    let DiskLimit { device, tool, .. } = found;
+    let (file, time) = (bytes_text(found.file_bytes), duration_us(found.seconds * 1e6));
+    let text =
+        format!("{device}, measured by {tool} with direct I/O: a file of {file}, {time} per test");
+    document.line("device", text);
     let lines = [
         ("sequential", "read", &found.sequential_read, "1 MiB, queue depth 16"),
         ("", "write", &found.sequential_write, "1 MiB, queue depth 16"),
@@ -154,16 +109,11 @@ pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
     for (label, side, rate_of, how) in lines.into_iter().chain(synchronized) {
         let p99 =
             rate_of.p99_us.map_or_else(String::new, |us| format!(", p99 {}", duration_us(us)));
-        let jobs = rate_of
-            .jobs
-            .filter(|&jobs| jobs > 1)
-            .map_or_else(String::new, |jobs| format!(", {jobs} jobs"));
-        let text = format!(
-            "{side:<5}  {:>8.1} MB/s  {:>9} IOPS{p99} ({how}{jobs})",
-            rate_of.mb_s,
-            rate(rate_of.requests_per_s)
-        );
-        document.line(label, &text);
+        let jobs = rate_of.jobs.filter(|&jobs| jobs > 1);
+        let jobs = jobs.map_or_else(String::new, |jobs| format!(", {jobs} jobs"));
+        let (mb_s, iops) = (rate_of.mb_s, rate(rate_of.requests_per_s));
+        let text = format!("{side:<5}  {mb_s:>8.1} MB/s  {iops:>9} IOPS{p99} ({how}{jobs})");
+        document.line(label, text);
     }
     let command = format!("riops run cbc{server_options}");
     let hint = Hint::new(command, "compare its steps with these figures");

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::experiment::{Between, Experiment, Goal, Remaining, Reset, Search, Study, remaining};
 use crate::record::Note;
 use crate::report::render::table::table_lines;
-use crate::report::table::{Cell, Entry, Table, number, word};
+use crate::report::table::{Cell, Table, number, word};
 use crate::store::ExperimentSummary;
 use crate::units::Span;
-use crate::units::format::{count, short_id, to_the_minute};
+use crate::units::format::{count, joined, number_of, short_id, to_the_minute};
 use crate::units::text::one_line;
 
 /// Returns the cells of an experiment, how they are measured, and the estimated time.
@@ -27,10 +27,7 @@ pub fn plan_text(study: &Study) -> String {
 pub fn start_line(study: &Study) -> String {
     let experiment = &study.experiment;
     let left = remaining(study, (0, Duration::ZERO));
-    let cells = match experiment.cells.len() {
-        1 => "1 cell".to_owned(),
-        cells => format!("{} cells", count(cells as u64)),
-    };
+    let cells = number_of(experiment.cells.len() as u64, "cell");
     let runs = match &experiment.goal {
         Goal::Sweep { .. } => format!("{cells}, {} runs each", experiment.repeats),
         Goal::Ab(settings) => {
@@ -44,11 +41,9 @@ pub fn start_line(study: &Study) -> String {
             format!("search for the {what}, {cells}")
         }
     };
-    let done = study.finished.len();
-    let done = if done > 0 {
-        format!(", {} runs are finished", count(done as u64))
-    } else {
-        String::new()
+    let done = match study.finished.len() {
+        0 => String::new(),
+        done => format!(", {} runs are finished", count(done as u64)),
     };
     format!("{}: {runs}{done}{}", experiment.name, time_text(&left))
 }
@@ -74,8 +69,8 @@ pub fn time_left(seconds: f64) -> String {
     let seconds = rounded.unwrap_or(Duration::MAX).as_secs();
     let parts = [(seconds / 3600, "h"), (seconds % 3600 / 60, "min"), (seconds % 60, "s")];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<_> = parts.map(|(count, unit)| format!("{count}{unit}")).collect();
-    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+    let text = joined(parts.map(|(count, unit)| format!("{count}{unit}")), " ");
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// What happens between the runs.
@@ -112,23 +107,23 @@ pub fn experiments_table(
     experiments: &[ExperimentSummary],
     is_measured: impl Fn(&str) -> bool,
 ) -> Table {
-    let entries: [Entry<(&ExperimentSummary, bool)>; 7] = [
-        (word("id"), |(each, _)| {
-            Cell::from(short_id(&each.id)).with_link(format!("/experiments/{}", each.id))
-        }),
-        (word("created"), |(each, _)| to_the_minute(&each.created_at.to_string()).into()),
-        (word("kind"), |(each, _)| each.kind.as_str().into()),
-        (word("name"), |(each, _)| each.name.as_str().into()),
-        (number("runs"), |(each, _)| count(each.runs).into()),
-        (word("state"), |(each, is_measured)| match (each.finished_at, is_measured) {
-            (_, true) => "in progress".into(),
-            (Some(_), false) => "finished".into(),
-            (None, false) => "unfinished".into(),
-        }),
-        (word("note"), |(each, _)| Note::newest_line(&each.notes).unwrap_or_default().into()),
-    ];
-    let rows = experiments.iter().map(|each| (each, is_measured(&each.id)));
-    Table::of("experiments", rows, entries)
+    Table::of("experiments", experiments, |each| {
+        let id = Cell::from(short_id(&each.id)).with_link(format!("/experiments/{}", each.id));
+        let state = match (each.finished_at, is_measured(&each.id)) {
+            (_, true) => "in progress",
+            (Some(_), false) => "finished",
+            (None, false) => "unfinished",
+        };
+        [
+            (word("id"), id),
+            (word("created"), to_the_minute(&each.created_at.to_string()).into()),
+            (word("kind"), each.kind.as_str().into()),
+            (word("name"), each.name.as_str().into()),
+            (number("runs"), count(each.runs).into()),
+            (word("state"), state.into()),
+            (word("note"), Note::newest_line(&each.notes).unwrap_or_default().into()),
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -8,14 +8,11 @@ use crate::report::effect::{change_interval, change_text, outcome_text};
 use crate::report::render::markdown::findings_markdown;
 use crate::report::table::{Cell, Table, number, word};
 use crate::units::Span;
-use crate::units::format::{number_of, percent, short_id};
+use crate::units::format::{joined, number_of, percent, short_id};
 use crate::units::text::one_line;
 
 /// Maximum length of a comment on GitHub, in characters.
 const COMMENT_MAX: usize = 65_536;
-
-/// A figure of a workload.
-type Entry<'a> = (&'a GateWorkload, &'a GateRow);
 
 /// Returns the document of the result.
 #[must_use]
@@ -49,36 +46,33 @@ pub fn gate_markdown(view: &GateView) -> String {
 
 fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Findings {
     let [base, head] = &view.variants;
+    let (verdict, tone) = verdict_text(view.verdict);
     let mut found = Findings {
-        badge: Some(Badge { text: title_of(view.verdict).to_owned(), tone: tone(view.verdict) }),
-        ..Findings::new(format!("riops gate: {} · {head} against {base}", title_of(view.verdict)))
+        badge: Some(Badge { text: verdict.to_owned(), tone }),
+        ..Findings::new(format!("riops gate: {verdict} · {head} against {base}"))
     };
     let shown = view.workloads.iter().filter(|workload| is_shown(workload));
     let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
-    found.results.table(Table::of(
-        "figures",
-        rows,
+    found.results.table(Table::of("figures", rows, |(workload, row)| {
+        let [base, head] = row.values.map(|value| row.figure.text(value));
+        let against = row.against.as_ref();
+        let interval = against.and_then(|against| against.interval);
+        let outcome = against.and_then(|against| against.outcome);
         [
-            (word("workload"), |(workload, _): &Entry<'_>| workload.name.clone().into()),
-            (word("figure"), |(_, row)| row.figure.heading().into()),
-            (number("base"), |(_, row)| row.figure.text(row.values[0]).into()),
-            (number("head"), |(_, row)| row.figure.text(row.values[1]).into()),
-            (number("change"), change),
-            (number("interval"), |(_, row)| {
-                let interval = row.against.as_ref().and_then(|against| against.interval);
-                interval.map(change_interval).into()
-            }),
-            (word("verdict"), |(_, row)| {
-                let outcome = row.against.as_ref().and_then(|against| against.outcome);
-                outcome.map(outcome_text).into()
-            }),
-        ],
-    ));
+            (word("workload"), workload.name.as_str().into()),
+            (word("figure"), row.figure.heading().into()),
+            (number("base"), base.into()),
+            (number("head"), head.into()),
+            (number("change"), change(row)),
+            (number("interval"), interval.map(change_interval).into()),
+            (word("verdict"), outcome.map(outcome_text).into()),
+        ]
+    }));
     for workload in &view.workloads {
-        found.conclusion.toned(&workload.name, text_of(workload), tone(workload.verdict));
+        let (_, tone) = verdict_text(workload.verdict);
+        found.conclusion.toned(&workload.name, text_of(workload), tone);
     }
-    let verdict = format!("{}: {head} against {base}", title_of(view.verdict));
-    found.conclusion.toned("verdict", verdict, tone(view.verdict));
+    found.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
     let error = format!(
         "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
         percent(view.effect),
@@ -86,46 +80,38 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
     );
     found.conditions.line("method", error);
     found.conditions.line("time", Span::of_seconds(view.seconds).to_string());
-    let experiments = view.workloads.iter().map(|each| short_id(&each.experiment).to_owned());
-    found.conditions.line("experiments", experiments.collect::<Vec<_>>().join(", "));
+    let experiments = view.workloads.iter().map(|each| short_id(&each.experiment));
+    found.conditions.line("experiments", joined(experiments, ", "));
     found
 }
 
-fn change((_, row): &Entry<'_>) -> Cell {
+fn change(row: &GateRow) -> Cell {
     let [base, head] = row.values;
     let ratio = row.against.as_ref().map(|against| against.ratio);
     ratio.or((base > 0.0).then(|| head / base)).map(change_text).into()
 }
 
-pub(in crate::report) fn title_of(verdict: GateVerdict) -> &'static str {
+/// A verdict as text, with its tone.
+pub(in crate::report) fn verdict_text(verdict: GateVerdict) -> (&'static str, Tone) {
     match verdict {
-        GateVerdict::NotSlower => "not slower",
-        GateVerdict::Inconclusive => "INCONCLUSIVE",
-        GateVerdict::Failed => "FAILED",
-        GateVerdict::Slower => "SLOWER",
-    }
-}
-
-pub(in crate::report) fn tone(verdict: GateVerdict) -> Tone {
-    match verdict {
-        GateVerdict::NotSlower => Tone::Good,
-        GateVerdict::Inconclusive => Tone::Warn,
-        GateVerdict::Failed | GateVerdict::Slower => Tone::Bad,
+        GateVerdict::NotSlower => ("not slower", Tone::Good),
+        GateVerdict::Inconclusive => ("INCONCLUSIVE", Tone::Warn),
+        GateVerdict::Failed => ("FAILED", Tone::Bad),
+        GateVerdict::Slower => ("SLOWER", Tone::Bad),
     }
 }
 
 /// The verdict on a workload, its reason, and what happened to its runs.
 fn text_of(workload: &GateWorkload) -> String {
-    let mut text = format!("{}: {}", title_of(workload.verdict), one_line(&workload.reason));
-    let runs = number_of(workload.runs as u64, "run");
-    let _ = write!(text, " · {runs}");
-    if workload.repeated > 0 {
-        let _ = write!(text, ", {} of them disturbed and repeated", workload.repeated);
-    }
-    if workload.disturbed > 0 {
-        let _ = write!(text, ", {} of them disturbed and used all the same", workload.disturbed);
-    }
-    text
+    let (verdict, _) = verdict_text(workload.verdict);
+    let disturbed = |number: usize, what: &str| match number {
+        0 => String::new(),
+        _ => format!(", {number} of them disturbed and {what}"),
+    };
+    let repeated = disturbed(workload.repeated, "repeated");
+    let used = disturbed(workload.disturbed, "used all the same");
+    let (reason, runs) = (one_line(&workload.reason), number_of(workload.runs as u64, "run"));
+    format!("{verdict}: {reason} · {runs}{repeated}{used}")
 }
 
 /// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
@@ -145,11 +131,10 @@ pub fn gate_junit(view: &GateView, fails: bool) -> String {
     );
     for workload in &view.workloads {
         let (name, message) = (xml(&workload.name), xml(&text_of(workload)));
-        let figures = workload.figures.iter().map(|row| {
-            let cell = change(&(workload, row));
-            format!("{}: {}", row.figure.heading(), Cell::text(&cell))
-        });
-        let figures = xml(&figures.collect::<Vec<_>>().join("\n"));
+        let figures = workload.figures.iter();
+        let figures =
+            figures.map(|row| format!("{}: {}", row.figure.heading(), change(row).text()));
+        let figures = xml(&joined(figures, "\n"));
         let inner = match workload.verdict {
             GateVerdict::NotSlower => String::new(),
             GateVerdict::Inconclusive if !fails => format!("<skipped>{message}</skipped>"),

@@ -6,21 +6,21 @@ use crate::report::document::{Document, Hint};
 use crate::report::form::Extras;
 use crate::report::latency::latency_named;
 use crate::report::render::fill::wrapped;
+use crate::report::sections::stage_prefix;
 use crate::report::setup::badge;
 use crate::report::subjects::run::threshold_text;
 use crate::report::table::{Cell, Table, number, word};
 use crate::report::words;
 use crate::stats::summary;
-use crate::units::format::{number_of, rate, short_id};
+use crate::units::format::{joined, number_of, rate, short_id};
 use crate::units::text::one_line;
 
 /// One of several runs in a line.
 #[must_use]
 pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
-    let mut parts = Vec::new();
-    for stage in record.stages.iter().filter(|stage| stage.statement.is_none()) {
-        let name =
-            if record.stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
+    let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
+    let stages = stages.map(|stage| {
+        let name = stage_prefix(record, stage);
         let throughput = if words::of(&record.plan.work).traits().counts_transactions {
             format!("{} transactions/s", rate(stage.throughput.transactions_per_s))
         } else {
@@ -29,26 +29,23 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
         let latency = stage.session_loop.latency_us();
         let p99 = latency.and_then(|latency| latency_named(latency, "p99"));
         let p99 = p99.map_or_else(String::new, |p99| format!(", p99 {p99}"));
-        parts.push(format!("{name}{throughput}{p99}"));
-    }
-    let marks = record.marks().join(", ");
-    let state = badge(record.validity(), record.status.as_str(), &marks).text;
-    parts.push(match record.verdict.reasons.as_slice() {
-        [] => state,
-        reasons => format!("NOT VALID: {}", reasons.join(", and ")),
+        format!("{name}{throughput}{p99}")
     });
-    parts.push(short_id(&record.id.to_string()).to_owned());
-    let text = format!("run {number} of {count}  {}", parts.join(" · "));
+    let marks = record.marks().join(", ");
+    let state = match record.verdict.reasons.as_slice() {
+        [] => badge(record.validity(), record.status.as_str(), &marks).text,
+        reasons => format!("NOT VALID: {}", reasons.join(", and ")),
+    };
+    let id = short_id(&record.id.to_string()).to_owned();
+    let text = format!("run {number} of {count}  {}", joined(stages.chain([state, id]), " · "));
     wrapped(&one_line(&text), 4, extras.lines.columns) + "\n"
 }
 
 /// The summary of repeated runs. `selection` is the tag that selects them in other commands.
 #[must_use]
 pub fn repeats_document(records: &[Record], selection: &str) -> Document {
-    let usable: Vec<&Record> = records
-        .iter()
-        .filter(|record| record.status == Status::Done && record.verdict.valid)
-        .collect();
+    let is_usable = |record: &&Record| record.status == Status::Done && record.verdict.valid;
+    let usable: Vec<&Record> = records.iter().filter(is_usable).collect();
     let mut document = Document::default();
     document.gap();
     document.title(format!("{} of {}", number_of(usable.len() as u64, "valid run"), records.len()));
@@ -66,44 +63,33 @@ pub fn repeats_document(records: &[Record], selection: &str) -> Document {
     });
     document.lines("threshold", breached);
     document.gap();
-    document.commands(
-        "try next",
-        vec![
-            Hint::new(format!("riops runs list --tag {selection}"), "these runs"),
-            Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
-        ],
-    );
+    let hints = vec![
+        Hint::new(format!("riops runs list --tag {selection}"), "these runs"),
+        Hint::new(format!("riops compare {selection} OTHER"), "with another run, label or tag"),
+    ];
+    document.commands("try next", hints);
     document
 }
 
 /// The median, spread and interval of each figure.
 fn table(title: &str, figures: &[FigureValues]) -> Table {
-    let columns = [
-        word("figure"),
-        number("median"),
-        number("min"),
-        number("max"),
-        number("spread"),
-        word("95% interval of the mean"),
-    ];
-    let row = |(name, figure, values): &FigureValues| {
-        let found = summary(values)?;
+    let figures = figures.iter().filter_map(|of| Some((of, summary(&of.2)?)));
+    Table::of(title, figures, |((name, figure, values), found)| {
         let text = |value: f64| figure.text(value);
         let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).map(text);
         let interval = found.interval.map_or_else(
             || "needs more runs".to_owned(),
             |found| format!("{} to {}", text(found.low), text(found.high)),
         );
-        Some(vec![
-            name.as_str().into(),
-            text(found.median).into(),
-            end(f64::min).into(),
-            end(f64::max).into(),
-            Cell::share(found.stdev_share),
-            interval.into(),
-        ])
-    };
-    Table::new(title, columns, figures.iter().filter_map(row))
+        [
+            (word("figure"), name.as_str().into()),
+            (number("median"), text(found.median).into()),
+            (number("min"), end(f64::min).into()),
+            (number("max"), end(f64::max).into()),
+            (number("spread"), Cell::share(found.stdev_share)),
+            (word("95% interval of the mean"), interval.into()),
+        ]
+    })
 }
 
 #[cfg(test)]

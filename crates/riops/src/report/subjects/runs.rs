@@ -11,7 +11,7 @@ use crate::report::render::fill::fill;
 use crate::report::render::table::{table_columns, table_lines};
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::store::{RunSummary, Sort, StageSummary};
-use crate::units::format::{bounded, count, duration_us, rate, short_id, to_the_minute};
+use crate::units::format::{bounded, count, duration_us, joined, rate, short_id, to_the_minute};
 use crate::units::text::{json, json_text, shortened};
 
 /// One line of the list: a run, or one of its stages.
@@ -32,28 +32,29 @@ pub fn run_lines<'a>(
     let Some(stages) = stages else {
         return runs.iter().map(|run| RunLine { run, stage: None }).collect();
     };
+    let by_run = stages_by_run(stages);
+    let lines = runs.iter().flat_map(|run| {
+        let own = by_run.get(run.id.as_str()).into_iter().flatten();
+        own.map(move |&stage| RunLine { run, stage: Some(stage) })
+    });
+    let mut lines: Vec<_> = lines.collect();
+    let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
+    // Stable: stages with the same figure, or all without one, keep the order of their runs.
+    lines.sort_by(|a, b| match (figure(a), figure(b)) {
+        (Some(a), Some(b)) if sort.is_descending() => b.total_cmp(&a),
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    lines
+}
+
+/// The stages of each run, by its id.
+pub(super) fn stages_by_run(stages: &[StageSummary]) -> BTreeMap<&str, Vec<&StageSummary>> {
     let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
     for stage in stages {
         by_run.entry(&stage.run_id).or_default().push(stage);
     }
-    let mut lines = Vec::with_capacity(stages.len());
-    for run in runs {
-        let own = by_run.remove(run.id.as_str()).unwrap_or_default();
-        lines.extend(own.into_iter().map(|stage| RunLine { run, stage: Some(stage) }));
-    }
-    let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
-    if lines.iter().any(|line| figure(line).is_some()) {
-        lines.sort_by(|a, b| {
-            let (a, b) = (figure(a), figure(b));
-            // Stable: stages with the same figure keep the order of their runs.
-            match (a, b) {
-                (Some(a), Some(b)) if sort.is_descending() => b.total_cmp(&a),
-                (Some(a), Some(b)) => a.total_cmp(&b),
-                _ => b.is_some().cmp(&a.is_some()),
-            }
-        });
-    }
-    lines
+    by_run
 }
 
 /// Characters of a note in the list.
@@ -133,13 +134,11 @@ fn status(run: &RunSummary) -> String {
         (None, "done") => None,
         (None, other) => Some(other),
     };
-    let parts: Vec<_> = status.into_iter().chain(run.marks.as_deref()).collect();
-    parts.join(", ")
+    joined(status.into_iter().chain(run.marks.as_deref()), ", ")
 }
 
 fn tags(run: &RunSummary) -> String {
-    let tags: Vec<_> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    tags.join(" ")
+    joined(run.tags.iter().map(|(key, value)| format!("{key}={value}")), " ")
 }
 
 /// The stored runs as a table, in lines of at most `width` columns. If it is too wide, what all runs have in common
@@ -164,14 +163,11 @@ pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
     };
     let (common, differing): (Vec<&Entry>, Vec<&Entry>) = all.into_iter().partition(is_common);
     let mut text = table_lines(&table(&differing), width).join("\n") + "\n";
-    let shown: Vec<_> = common
-        .iter()
-        .map(|(column, _, cell)| (&column.title, cell(first)))
-        .filter(|(_, cell)| cell.has_value())
-        .map(|(title, cell)| format!("{title} {}", cell.text()))
-        .collect();
+    let cells = common.iter().map(|(column, _, cell)| (&column.title, cell(first)));
+    let shown = cells.filter(|(_, cell)| cell.has_value());
+    let shown = joined(shown.map(|(title, cell)| format!("{title} {}", cell.text())), " · ");
     if !shown.is_empty() {
-        text += &(fill(&format!("all: {}", shown.join(" · ")), width).join("\n") + "\n");
+        text += &(fill(&format!("all: {shown}"), width).join("\n") + "\n");
     }
     text
 }
@@ -247,9 +243,8 @@ const CSV_FIRST: [&str; 18] = [
 /// # Errors
 /// If a line cannot be encoded.
 pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
-    let failed = |error: serde_json::Error| ExportError::Csv(error.to_string());
-    let all =
-        lines.iter().map(|line| line.json().map_err(failed)).collect::<Result<Vec<_>, _>>()?;
+    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|error| ExportError::Csv(error.to_string()))?;
     let mut names: Vec<&str> = CSV_FIRST.to_vec();
     for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
         if !names.contains(&name.as_str()) {
@@ -270,7 +265,7 @@ fn csv_cell(value: Option<&Value>) -> String {
 }
 
 /// An imported run is neither valid nor invalid.
-fn valid_text(validity: Validity) -> &'static str {
+pub(super) fn valid_text(validity: Validity) -> &'static str {
     match validity {
         Validity::Valid => "yes",
         Validity::Invalid => "NO",

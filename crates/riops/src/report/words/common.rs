@@ -4,7 +4,7 @@ use crate::figure::Summary;
 use crate::plan::{Distribution, Protocol};
 use crate::record::{SessionOperation, SessionRecord, StageRecord};
 use crate::report::document::Document;
-use crate::units::format::{count, duration_us, number_of, percent};
+use crate::units::format::{count, duration_us, percent};
 
 /// The distribution of the keys, if it is not uniform.
 pub(super) fn keys_text(distribution: Distribution) -> String {
@@ -12,10 +12,6 @@ pub(super) fn keys_text(distribution: Distribution) -> String {
         Distribution::Uniform => String::new(),
         other => format!("; keys {other}"),
     }
-}
-
-pub(super) fn rows_text(rows: u64) -> String {
-    number_of(rows, "row")
 }
 
 /// The unit that ysql-bench counts.
@@ -37,36 +33,25 @@ pub(super) fn ysql_bench(document: &mut Document, summary: &Summary<'_>, counted
     let database_s = stage.database_s.unwrap_or(0.0);
     // With a pipeline, a session has several statements in the database at once.
     let at_most = f64::from(stage.sessions) * f64::from(plan.pipeline);
-    let mut lines = vec![
-        ("wallclock time".to_owned(), seconds(stage.seconds)),
-        (
-            "total database time".to_owned(),
-            format!(
-                "{}, {} of wallclock time (maximum {})",
-                seconds(database_s),
-                percent(database_s / stage.seconds.max(f64::MIN_POSITIVE)),
-                percent(at_most)
-            ),
-        ),
-        (format!("{unit}s per session"), per_session(stage, counted)),
-        ("sessions".to_owned(), count(stage.sessions.into())),
-    ];
-    if let Some(batch) = &counted.batch {
-        lines.push(("batch".to_owned(), batch.clone()));
-    }
-    lines.push((format!("total {unit}s"), count(number)));
-    lines.push(("non-transactional".to_owned(), counted.non_transactional.to_string()));
+    let (time, share) =
+        (seconds(database_s), percent(database_s / stage.seconds.max(f64::MIN_POSITIVE)));
+    let database = format!("{time}, {share} of wallclock time (maximum {})", percent(at_most));
     let no_prepared = plan.protocol != Protocol::Prepared;
-    lines.push(("no prepared statements".to_owned(), no_prepared.to_string()));
-    if number > 0 {
-        let each = |seconds: f64| duration_us(seconds * 1e6 / number as f64);
-        lines.push((format!("wallclock time per {unit}"), each(stage.seconds)));
-        lines.push((format!("database time per {unit}"), each(database_s)));
-    }
-    if let Some(bytes) = stage.session_loop.row_bytes {
-        lines.push(("bytes per row".to_owned(), count(bytes)));
-    }
-    document.pairs("totals", lines);
+    let each = |seconds: f64| (number > 0).then(|| duration_us(seconds * 1e6 / number as f64));
+    let lines = [
+        ("wallclock time".to_owned(), Some(seconds(stage.seconds))),
+        ("total database time".to_owned(), Some(database)),
+        (format!("{unit}s per session"), Some(per_session(stage, counted))),
+        ("sessions".to_owned(), Some(count(stage.sessions.into()))),
+        ("batch".to_owned(), counted.batch.clone()),
+        (format!("total {unit}s"), Some(count(number))),
+        ("non-transactional".to_owned(), Some(counted.non_transactional.to_string())),
+        ("no prepared statements".to_owned(), Some(no_prepared.to_string())),
+        (format!("wallclock time per {unit}"), each(stage.seconds)),
+        (format!("database time per {unit}"), each(database_s)),
+        ("bytes per row".to_owned(), stage.session_loop.row_bytes.map(count)),
+    ];
+    document.pairs("totals", lines.into_iter().filter_map(|(name, value)| Some((name, value?))));
 }
 
 fn seconds(seconds: f64) -> String {

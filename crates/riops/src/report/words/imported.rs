@@ -6,7 +6,7 @@ use crate::record::Record;
 use crate::report::document::Document;
 use crate::report::imported::tool;
 use crate::report::words::{Measure, Words};
-use crate::units::format::number_of;
+use crate::units::format::{joined, number_of};
 
 /// A short time with milliseconds.
 fn seconds(seconds: f64) -> String {
@@ -26,12 +26,9 @@ impl Words for ImportedRun {
     fn setup(&self, summary: &Summary<'_>) -> Option<String> {
         let plan = &summary.record.plan;
         let known = |number: u32, noun: &str| (number > 0).then(|| number_of(number.into(), noun));
-        let parts = [
-            known(plan.sessions, "session"),
-            known(plan.workers, "thread"),
-            Some(seconds(summary.stage.seconds)),
-        ];
-        Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        let counts = [known(plan.sessions, "session"), known(plan.workers, "thread")];
+        let time = Some(seconds(summary.stage.seconds));
+        Some(joined(counts.into_iter().chain([time]).flatten(), ", "))
     }
 
     fn measure(&self) -> Measure {
@@ -40,15 +37,10 @@ impl Words for ImportedRun {
     }
 
     fn totals(&self, document: &mut Document, _: &Summary<'_>) {
-        let facts = self.facts.iter().map(|(name, value)| (name.clone(), value.clone()));
-        document.pairs("reported", facts.collect());
+        document.pairs("reported", self.facts.clone());
     }
 
     fn for_a_steady_rate(&self) -> Option<&'static str> {
         None
-    }
-
-    fn proof(&self, _: &Record) -> &'static str {
-        "not verified"
     }
 }

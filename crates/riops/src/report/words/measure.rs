@@ -1,12 +1,12 @@
 //! The main result of a run of session loops: throughput and latency of a single stage, or a table of the stages.
 
 use crate::figure::{Statistic, Summary};
-use crate::record::{LoopRecord, Record, StageRecord, Throughput};
+use crate::record::{LoopRecord, Record, StageRecord};
 use crate::report::document::{Document, Headline};
 use crate::report::imported::reported_latency;
 use crate::report::latency::{latency_cell, latency_text};
 use crate::report::table::{ABSENT, Cell, Table, number, word};
-use crate::units::format::{count, duration_us, number_of, percent, rate};
+use crate::units::format::{count, duration_us, joined, number_of, rate};
 
 /// The unit of a rate of transactions.
 pub(in crate::report) const TRANSACTIONS: &str = "transactions/s";
@@ -32,9 +32,8 @@ impl Measure {
 
     /// The rate that is the main result, and the other one, with their units.
     fn rates(self, stage: &StageRecord) -> [String; 2] {
-        let Throughput { rows_per_s, transactions_per_s, .. } = stage.throughput;
-        let rows = format!("{} rows/s", rate(rows_per_s));
-        let transactions = format!("{} {TRANSACTIONS}", rate(transactions_per_s));
+        let rows = format!("{} rows/s", rate(stage.throughput.rows_per_s));
+        let transactions = format!("{} {TRANSACTIONS}", rate(stage.throughput.transactions_per_s));
         if self.counts_transactions { [transactions, rows] } else { [rows, transactions] }
     }
 
@@ -59,18 +58,14 @@ impl Measure {
             let detail = "nothing was measured".to_owned();
             return Headline { label, value: ABSENT.to_owned(), unit: String::new(), detail };
         };
-        Headline {
-            label,
-            value: rate(self.per_s(best.stage)),
-            unit: self.unit().to_owned(),
-            detail: if stages.len() > 1 {
-                format!("{}: the best of {} stages", best.stage.name, stages.len())
-            } else {
-                let [_, other] = self.rates(best.stage);
-                let other = self.has_rows.then_some(other);
-                other.into_iter().chain(self.counts(best)).collect::<Vec<_>>().join(" · ")
-            },
-        }
+        let detail = if stages.len() > 1 {
+            format!("{}: the best of {} stages", best.stage.name, stages.len())
+        } else {
+            let [_, other] = self.rates(best.stage);
+            joined(self.has_rows.then_some(other).into_iter().chain(self.counts(best)), " · ")
+        };
+        let unit = self.unit().to_owned();
+        Headline { label, value: rate(self.per_s(best.stage)), unit, detail }
     }
 
     /// The numbers of transactions, rows and errors.
@@ -121,104 +116,52 @@ impl Measure {
 
 /// How exactly the run shows a percentile.
 fn interval(document: &mut Document, each: &LoopRecord) {
-    let Some(found) = &each.percentile_interval else {
-        return;
-    };
-    if let Some(statistic) = Statistic::percentile(found.percent) {
+    if let Some(found) = &each.percentile_interval
+        && let Some(statistic) = Statistic::percentile(found.percent)
+    {
         let (low, high) = (duration_us(found.low_us), duration_us(found.high_us));
-        document.line(
-            "",
-            format!("{} from {low} to {high} (95% interval within the run)", statistic.name),
-        );
-    }
-}
-
-/// A stage with what its columns need of the others.
-struct Row<'a> {
-    summary: &'a Summary<'a>,
-    most_per_s: f64,
-    has_methods: bool,
-    has_sides: bool,
-    has_response: bool,
-}
-
-impl Row<'_> {
-    fn method(&self, cell: impl FnOnce() -> Cell) -> Cell {
-        if self.has_methods { cell() } else { "".into() }
-    }
-
-    /// A latency of the response time with a rate, otherwise of the service time.
-    fn latency(&self, is_response: bool, key: &str) -> Cell {
-        let each = &self.summary.stage.session_loop;
-        let found = if is_response { &each.response_us } else { &each.service_us };
-        latency_cell(found.as_ref(), key)
+        let text = format!("{} from {low} to {high} (95% interval within the run)", statistic.name);
+        document.line("", text);
     }
 }
 
 fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
     let rows_per_s = |summary: &Summary<'_>| summary.stage.throughput.rows_per_s;
+    let most_per_s = stages.iter().map(rows_per_s).fold(f64::MIN_POSITIVE, f64::max);
     let has = |is: fn(&Summary<'_>) -> bool| stages.iter().any(is);
     let has_methods = has(|summary| summary.stage.session_loop.method.is_some());
-    let rows = stages.iter().map(|summary| Row {
-        summary,
-        most_per_s: stages.iter().map(rows_per_s).fold(f64::MIN_POSITIVE, f64::max),
-        has_methods,
-        has_sides: !has_methods && has(|summary| summary.stage.kind != "loop"),
-        has_response: has(|summary| summary.stage.session_loop.response_us.is_some()),
-    });
-    document.table(Table::of(
-        title,
-        rows,
+    let has_sides = !has_methods && has(|summary| summary.stage.kind != "loop");
+    let has_response = has(|summary| summary.stage.session_loop.response_us.is_some());
+    let shown = |cell: Cell, is_shown: bool| if is_shown { cell } else { "".into() };
+    document.table(Table::of(title, stages, |summary| {
+        let (stage, each) = (summary.stage, &summary.stage.session_loop);
+        let service = |key, is_shown| shown(latency_cell(each.service_us.as_ref(), key), is_shown);
+        let response = |key| latency_cell(each.response_us.as_ref(), key);
+        let of_methods = |cell: Cell| shown(cell, has_methods);
+        let size = each.method.clone().or_else(|| each.batch.map(count));
+        // Database time of all sessions, as a share of the wallclock time.
+        let in_db = stage.database_s.map(|time_s| time_s / stage.seconds.max(f64::MIN_POSITIVE));
+        let side = if stage.kind == "server_loop" { "server" } else { "client" };
+        let per_s = stage.throughput.rows_per_s;
         [
-            (number(if has_methods { "method" } else { "batch" }), |row| {
-                let each = &row.summary.stage.session_loop;
-                each.method.clone().or_else(|| each.batch.map(count)).unwrap_or_default().into()
-            }),
-            (number("commits").optional(), |row| {
-                row.method(|| count(row.summary.stage.transactions).into())
-            }),
-            (number("rows/commit").optional(), |row| {
-                let stage = row.summary.stage;
-                row.method(|| stage.rows.checked_div(stage.transactions).map(count).into())
-            }),
-            (number("seconds"), |row| {
-                row.method(|| format!("{:.3}", row.summary.stage.seconds).into())
-            }),
-            // Database time of all sessions, as a share of the wallclock time.
-            (number("in db"), |row| {
-                let stage = row.summary.stage;
-                let share = |time_s| percent(time_s / stage.seconds.max(f64::MIN_POSITIVE));
-                row.method(|| stage.database_s.map(share).into())
-            }),
-            (word("loop"), |row| match (row.has_sides, row.summary.stage.kind.as_str()) {
-                (false, _) => "".into(),
-                (true, "server_loop") => "server".into(),
-                (true, _) => "client".into(),
-            }),
-            (number("rows/s").drawn(), |row| {
-                let per_s = row.summary.stage.throughput.rows_per_s;
-                Cell::from(rate(per_s)).with_bar(per_s / row.most_per_s)
-            }),
-            (number("response p50"), |row| row.latency(true, "p50")),
-            (number("response p99"), |row| row.latency(true, "p99")),
+            (number(if has_methods { "method" } else { "batch" }), size.unwrap_or_default().into()),
+            (number("commits").optional(), of_methods(count(stage.transactions).into())),
             (
-                number("p50"),
-                |row| {
-                    if row.has_response { "".into() } else { row.latency(false, "p50") }
-                },
+                number("rows/commit").optional(),
+                of_methods(stage.rows.checked_div(stage.transactions).map(count).into()),
             ),
-            (
-                number("p99"),
-                |row| {
-                    if row.has_response { "".into() } else { row.latency(false, "p99") }
-                },
-            ),
-            (number("service p99"), |row| {
-                if row.has_response { row.latency(false, "p99") } else { "".into() }
-            }),
-            (word("bottleneck"), |row| row.summary.bottleneck_word().into()),
-        ],
-    ));
+            (number("seconds"), of_methods(format!("{:.3}", stage.seconds).into())),
+            (number("in db"), of_methods(Cell::share(in_db))),
+            (word("loop"), shown(side.into(), has_sides)),
+            (number("rows/s").drawn(), Cell::from(rate(per_s)).with_bar(per_s / most_per_s)),
+            (number("response p50"), response("p50")),
+            (number("response p99"), response("p99")),
+            (number("p50"), service("p50", !has_response)),
+            (number("p99"), service("p99", !has_response)),
+            (number("service p99"), service("p99", has_response)),
+            (word("bottleneck"), summary.bottleneck_word().into()),
+        ]
+    }));
     if let Some(bytes) = stages.iter().find_map(|each| each.stage.session_loop.row_bytes) {
         document.line("", format!("row size {} bytes", count(bytes)));
     }

@@ -20,8 +20,7 @@ use crate::figure::Summary;
 use crate::plan::work::{dispatch_dataset, dispatch_work};
 use crate::plan::{DatasetPlan, Plan, Spec, WorkPlan};
 use crate::record::{Point, Record, StageRecord};
-use crate::units::format::{number_of, percent};
-use common::rows_text;
+use crate::units::format::{joined, number_of, percent};
 pub(super) use measure::{Measure, TRANSACTIONS};
 use next::{Commands, scaling};
 
@@ -88,11 +87,18 @@ pub(super) trait Words: Spec {
     }
 
     /// What was verified in a valid run whose data are known to be as acknowledged.
-    fn proof(&self, record: &Record) -> &'static str;
+    fn proof(&self, record: &Record) -> &'static str {
+        if record.checks.is_empty() { self.replies() } else { self.checked(record) }
+    }
 
     /// What the replies show in a valid run.
     fn replies(&self) -> &'static str {
         "every statement was acknowledged"
+    }
+
+    /// What the replies and the checks of the data show.
+    fn checked(&self, _: &Record) -> &'static str {
+        self.replies()
     }
 
     /// Commands to try after an invalid run.
@@ -151,16 +157,12 @@ pub(super) fn dataset_text(record: &Record) -> Option<String> {
         if name == "tables" {
             number_of(size, "table")
         } else {
-            format!("the first {} of each table", rows_text(size))
+            format!("the first {} of each table", number_of(size, "row"))
         }
     };
-    let sizes: Vec<_> = record
-        .plan
-        .part
-        .iter()
-        .filter_map(|(name, value)| Some(size(name, value.as_u64()?)))
-        .collect();
-    Some(format!("{text}; part of the dataset: {} ({})", percent(share), sizes.join(", ")))
+    let part = record.plan.part.iter();
+    let sizes = part.filter_map(|(name, value)| Some(size(name, value.as_u64()?)));
+    Some(format!("{text}; part of the dataset: {} ({})", percent(share), joined(sizes, ", ")))
 }
 
 /// The reporting of a dataset.

@@ -37,26 +37,14 @@ impl Words for ObserveRun {
     }
 
     fn best(&self, record: &Record) -> Headline {
-        let stage = record.stages.first();
-        let seconds = stage.map_or(0.0, |stage| stage.seconds);
-        match (self.counted(), stage) {
-            (Some(name), Some(stage)) => Headline {
-                label: "observe".to_owned(),
-                value: rate(stage.throughput.transactions_per_s),
-                unit: format!("{name}/s"),
-                detail: format!(
-                    "{} {name} in {}",
-                    count(stage.transactions),
-                    duration_us(seconds * 1e6)
-                ),
-            },
-            _ => Headline {
-                label: "observe".to_owned(),
-                value: duration_us(seconds * 1e6),
-                unit: String::new(),
-                detail: self.work(),
-            },
-        }
+        let (label, stage) = ("observe".to_owned(), record.stages.first());
+        let time = duration_us(stage.map_or(0.0, |stage| stage.seconds) * 1e6);
+        let Some((name, stage)) = self.counted().zip(stage) else {
+            return Headline { label, value: time, unit: String::new(), detail: self.work() };
+        };
+        let value = rate(stage.throughput.transactions_per_s);
+        let detail = format!("{} {name} in {time}", count(stage.transactions));
+        Headline { label, value, unit: format!("{name}/s"), detail }
     }
 
     fn results(&self, document: &mut Document, record: &Record) {
@@ -82,12 +70,12 @@ impl Words for ObserveRun {
         None
     }
 
-    fn proof(&self, _: &Record) -> &'static str {
-        self.proof_text()
-    }
-
     fn replies(&self) -> &'static str {
-        self.proof_text()
+        if self.command.is_empty() {
+            "observed for the whole time; the load is that of others"
+        } else {
+            "the command succeeded; the load is that of others"
+        }
     }
 
     fn next_steps(&self, _: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
@@ -98,15 +86,5 @@ impl Words for ObserveRun {
         let per_s = point.transactions as f64 / point.seconds.max(f64::MIN_POSITIVE);
         let name = self.counted().unwrap_or("transactions");
         format!("{:>6} s  {:>12} {name}/s", seconds(point.t_s, plan, 1), rate(per_s))
-    }
-}
-
-impl ObserveRun {
-    fn proof_text(&self) -> &'static str {
-        if self.command.is_empty() {
-            "observed for the whole time; the load is that of others"
-        } else {
-            "the command succeeded; the load is that of others"
-        }
     }
 }

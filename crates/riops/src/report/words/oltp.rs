@@ -2,7 +2,7 @@
 
 use crate::figure::Summary;
 use crate::plan::{OltpDataset, OltpRun, OltpTest, Plan};
-use crate::record::{Point, Record, StageRecord};
+use crate::record::{Fairness, Point, Record};
 use crate::report::document::{Document, Hint};
 use crate::report::interval::asides;
 use crate::report::latency::latency_named;
@@ -46,64 +46,48 @@ impl Words for OltpRun {
     }
 
     fn totals(&self, document: &mut Document, summary: &Summary<'_>) {
-        let stage = summary.stage;
+        let (stage, each) = (summary.stage, &summary.stage.session_loop);
         let seconds = stage.seconds.max(f64::MIN_POSITIVE);
         let per_s =
             |number: u64| format!("{} ({}/s)", count(number), rate(number as f64 / seconds));
-        let queries = stage.session_loop.queries;
+        let total = each.queries.total();
+        let queries = [each.queries.read, each.queries.write, each.queries.other, total];
+        let [read, write, other, all] = queries.map(count);
+        let performed = format!("read {read} · write {write} · other {other} · total {all}");
         let mut lines = vec![
-            (
-                "queries performed".to_owned(),
-                format!(
-                    "read {} · write {} · other {} · total {}",
-                    count(queries.read),
-                    count(queries.write),
-                    count(queries.other),
-                    count(queries.total())
-                ),
-            ),
-            ("transactions".to_owned(), per_s(stage.transactions)),
-            ("queries".to_owned(), per_s(queries.total())),
-            ("ignored errors".to_owned(), per_s(summary.errors())),
-            ("retries".to_owned(), per_s(stage.session_loop.retries)),
-            ("reconnects".to_owned(), per_s(stage.session_loop.reconnects)),
-            ("total time".to_owned(), format!("{seconds:.4} s")),
+            ("queries performed", performed),
+            ("transactions", per_s(stage.transactions)),
+            ("queries", per_s(total)),
+            ("ignored errors", per_s(summary.errors())),
+            ("retries", per_s(each.retries)),
+            ("reconnects", per_s(each.reconnects)),
+            ("total time", format!("{seconds:.4} s")),
         ];
         if let Some((latency, sum)) = latency(stage) {
-            let has_response = stage.session_loop.response_us.is_some();
-            let percentile = stage.session_loop.percentile_us.map_or_else(String::new, |us| {
-                let name = percentile_name(summary.record.plan.percentile);
-                let is_bound = latency.is_bound(Some(summary.record.plan.percentile));
-                format!(" · {name} {}", bounded(duration_us(us), is_bound))
+            let percent = summary.record.plan.percentile;
+            let percentile = each.percentile_us.map_or_else(String::new, |us| {
+                let value = bounded(duration_us(us), latency.is_bound(Some(percent)));
+                format!(" · {} {value}", percentile_name(percent))
             });
+            let [mean, max] =
+                ["mean", "max"].map(|key| latency_named(latency, key).unwrap_or_default());
+            let min = duration_us(latency.min);
             lines.push((
-                if has_response { "response time" } else { "latency" }.to_owned(),
-                format!(
-                    "min {} · avg {} · max {}{percentile} · sum {sum:.3} s",
-                    duration_us(latency.min),
-                    latency_named(latency, "mean").unwrap_or_default(),
-                    latency_named(latency, "max").unwrap_or_default(),
-                ),
+                if each.response_us.is_some() { "response time" } else { "latency" },
+                format!("min {min} · avg {mean} · max {max}{percentile} · sum {sum:.3} s"),
             ));
         }
-        let fairness = &stage.session_loop.sessions_fairness;
-        lines.push((
-            "events per session".to_owned(),
-            format!("avg {:.1} · stddev {:.2}", fairness.mean, fairness.stdev),
-        ));
-        if let Some(execution) = &stage.session_loop.execution_s {
-            lines.push((
-                "execution time".to_owned(),
-                format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev),
-            ));
-        }
+        let Fairness { mean, stdev, .. } = each.sessions_fairness;
+        lines.push(("events per session", format!("avg {mean:.1} · stddev {stdev:.2}")));
+        lines.extend(each.execution_s.as_ref().map(|execution| {
+            let text = format!("avg {:.4} s · stddev {:.2}", execution.mean, execution.stdev);
+            ("execution time", text)
+        }));
         document.pairs("totals", lines);
     }
 
-    fn proof(&self, record: &Record) -> &'static str {
-        if record.checks.is_empty() {
-            self.replies()
-        } else if self.test == OltpTest::Delete {
+    fn checked(&self, record: &Record) -> &'static str {
+        if self.test == OltpTest::Delete {
             "every statement returned all its rows, and all expected rows are present"
         } else if record.checks.iter().any(|check| check.name.starts_with("sum of k")) {
             "every statement returned all its rows, and the tables contain all rows and the sum of k that were acknowledged"
@@ -145,15 +129,16 @@ impl DatasetWords for OltpDataset {
             (false, true) => "",
             (false, false) => ", no index on k",
         };
-        let last =
-            if self.tables == 1 { String::new() } else { format!(" to sbtest{}", self.tables) };
-        let each = if self.tables == 1 { "" } else { " each" };
-        if self.bulk_insert {
-            let empty = "of two columns, for the test bulk-insert";
-            return format!("{}.sbtest1{last}, {empty}{adopted}", self.schema);
-        }
-        let rows = count(self.table_size);
-        format!("{}.sbtest1{last}, {rows} rows{each}{key}{adopted}", self.schema)
+        let (last, each) = match self.tables {
+            1 => (String::new(), ""),
+            tables => (format!(" to sbtest{tables}"), " each"),
+        };
+        let contents = if self.bulk_insert {
+            "of two columns, for the test bulk-insert".to_owned()
+        } else {
+            format!("{} rows{each}{key}", count(self.table_size))
+        };
+        format!("{}.sbtest1{last}, {contents}{adopted}", self.schema)
     }
 }
 
@@ -207,80 +192,61 @@ fn statements(run: &OltpRun) -> String {
 /// Replaces the digits after each occurrence of `name` by `N`.
 fn without_number(text: &str, name: &str) -> String {
     let mut parts = text.split(name);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
         let number = if rest.len() < part.len() { "N" } else { "" };
-        for piece in [name, number, rest] {
-            out.push_str(piece);
-        }
-    }
-    out
+        text + name + number + rest
+    })
 }
 
 /// The cost of failed attempts, if there were any.
 fn attempts(document: &mut Document, summary: &Summary<'_>) {
-    let stage = summary.stage;
+    let (stage, each) = (summary.stage, &summary.stage.session_loop);
     let session_s = stage.seconds * f64::from(stage.sessions);
-    if let Some(attempt) = &stage.session_loop.attempt_us {
-        document.line(
-            "attempts",
-            format!(
-                "p50 {} · p99 {} · max {} each; {}; the latency above includes all attempts and backoff",
-                duration_us(attempt.p50),
-                duration_us(attempt.p99),
-                duration_us(attempt.max),
-                number_of(stage.session_loop.retries, "retry")
-            ),
+    if let Some(attempt) = &each.attempt_us {
+        let [p50, p99, max] = [attempt.p50, attempt.p99, attempt.max].map(duration_us);
+        let retries = number_of(each.retries, "retry");
+        let text = format!(
+            "p50 {p50} · p99 {p99} · max {max} each; {retries}; the latency above includes all attempts and backoff"
         );
+        document.line("attempts", text);
     }
-    let lost_s: f64 = stage.session_loop.errors.iter().map(|error| error.attempts_s).sum();
+    let lost_s: f64 = each.errors.iter().map(|error| error.attempts_s).sum();
     if lost_s >= LOST_SHARE * session_s && session_s > 0.0 {
-        document.line(
-            "",
-            format!(
-                "{} of the session time was spent on failed attempts ({lost_s:.1} of {session_s:.1} s)",
-                percent(lost_s / session_s)
-            ),
+        let share = percent(lost_s / session_s);
+        let text = format!(
+            "{share} of the session time was spent on failed attempts ({lost_s:.1} of {session_s:.1} s)"
         );
+        document.line("", text);
     }
 }
 
 /// The cost of locks.
 fn locks(document: &mut Document, summary: &Summary<'_>) {
-    let stage: &StageRecord = summary.stage;
-    if let Some((share, waits)) = stage.lock_share().zip(stage.session_loop.lock_waits)
+    let (stage, each) = (summary.stage, &summary.stage.session_loop);
+    if let Some((share, waits)) = stage.lock_share().zip(each.lock_waits)
         && share >= LOST_SHARE
     {
-        document.line(
-            "locks",
-            format!(
-                "{} of the session time was spent waiting for locks ({} of pg_stat_activity)",
-                percent(share),
-                number_of(waits.samples, "sample")
-            ),
+        let (share, samples) = (percent(share), number_of(waits.samples, "sample"));
+        let text = format!(
+            "{share} of the session time was spent waiting for locks ({samples} of pg_stat_activity)"
         );
+        document.line("locks", text);
     }
-    let deadlocks: u64 = stage
-        .session_loop
-        .errors
-        .iter()
-        .filter(|error| error.sqlstate == "40P01")
-        .map(|error| error.count)
-        .sum();
+    let deadlocks = each.errors.iter().filter(|error| error.sqlstate == "40P01");
+    let deadlocks: u64 = deadlocks.map(|error| error.count).sum();
     if deadlocks > 0 {
         let timeout = summary.record.target.settings.get("deadlock_timeout");
         let timeout = timeout.map_or_else(String::new, |timeout| {
             format!(", each detected after the server's deadlock_timeout ({timeout})")
         });
-        document.line(
-            "deadlocks",
-            format!(
-                "{} ({}/s){timeout}: transactions that update rows in random order block each other",
-                number_of(deadlocks, "deadlock"),
-                rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE))
-            ),
+        let per_s = rate(deadlocks as f64 / stage.seconds.max(f64::MIN_POSITIVE));
+        let number = number_of(deadlocks, "deadlock");
+        let text = format!(
+            "{number} ({per_s}/s){timeout}: transactions that update rows in random order block each other"
         );
+        document.line("deadlocks", text);
     }
 }
 

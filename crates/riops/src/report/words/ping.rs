@@ -1,7 +1,7 @@
 //! Reporting of `ping`.
 
 use crate::plan::ping::{PingRun, PingStatement};
-use crate::record::{Record, StageRecord};
+use crate::record::StageRecord;
 use crate::report::document::Hint;
 use crate::report::words::next::Commands;
 use crate::report::words::{Measure, Words};
@@ -24,7 +24,7 @@ impl Words for PingRun {
         "round trip".to_owned()
     }
 
-    fn proof(&self, _: &Record) -> &'static str {
+    fn replies(&self) -> &'static str {
         match self.statement {
             PingStatement::Select1 => "every statement returned its row",
             PingStatement::Empty | PingStatement::Sync => "every message got a reply",

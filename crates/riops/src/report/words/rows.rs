@@ -3,17 +3,21 @@
 use crate::plan::{Layout, RowsDataset, RowsRun, Spec as _, UpdateShare};
 use crate::record::Record;
 use crate::report::document::Hint;
-use crate::report::words::common::{keys_text, rows_text};
+use crate::report::words::common::keys_text;
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Words};
-use crate::units::format::count;
+use crate::units::format::{count, number_of};
 
 impl Words for RowsRun {
     fn work(&self) -> String {
         let mut parts = Vec::new();
         let study = self.stages().len() > 1;
         let each = |batch: u64| {
-            if study { String::new() } else { format!(", {} per statement", rows_text(batch)) }
+            if study {
+                String::new()
+            } else {
+                format!(", {} per statement", number_of(batch, "row"))
+            }
         };
         if self.reads() {
             let kind = if self.index_only { "index-only reads" } else { "random row reads" };
@@ -30,17 +34,13 @@ impl Words for RowsRun {
             };
             parts.push(format!("updates{share}{}", each(self.update_batch())));
         }
-        let part = match self.working_set {
-            Some(rows) => format!(", in the first {} of each table", rows_text(rows)),
-            None => String::new(),
-        };
+        let part = |rows| format!(", in the first {} of each table", number_of(rows, "row"));
+        let part = self.working_set.map(part).unwrap_or_default();
         format!("{}{part}{}", parts.join("; "), keys_text(self.distribution))
     }
 
-    fn proof(&self, record: &Record) -> &'static str {
-        if record.checks.is_empty() {
-            self.replies()
-        } else if self.index_only {
+    fn checked(&self, _: &Record) -> &'static str {
+        if self.index_only {
             // An index-only update leaves no trace in the rows.
             "every statement returned all its rows, and the tables contain all rows"
         } else {
@@ -75,13 +75,9 @@ impl DatasetWords for RowsDataset {
             Layout::Packed => "",
             Layout::Block => ", one row per block",
         };
-        format!(
-            "{} table{} × {} rows, {}{key}{layout}{filler}",
-            self.tables,
-            if self.tables == 1 { "" } else { "s" },
-            count(self.rows),
-            self.order,
-        )
+        let (rows, order) = (count(self.rows), &self.order);
+        let (tables, s) = (self.tables, if self.tables == 1 { "" } else { "s" });
+        format!("{tables} table{s} × {rows} rows, {order}{key}{layout}{filler}")
     }
 
     fn tables(&self) -> u32 {

@@ -6,11 +6,11 @@ use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun};
 use crate::record::{CommandRecord, ErrorEntry, Record};
 use crate::report::document::{Document, Hint};
 use crate::report::latency::latency_cell;
-use crate::report::table::{Cell, Table, number, word};
+use crate::report::table::{Table, number, word};
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
 use crate::script::{PARAMETER_HINT, is_about_parameters};
-use crate::units::format::{count, number_of, percent};
+use crate::units::format::{count, joined, number_of, percent};
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -19,27 +19,19 @@ const TITLE_MAX: usize = 48;
 
 impl Words for ScriptRun {
     fn work(&self) -> String {
+        if let [script] = self.scripts.as_slice() {
+            return format!("script {}", script.file_name());
+        }
         let sum: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
-        let script = |script: &crate::plan::ScriptSource| {
-            let share = f64::from(script.weight) / sum.max(1) as f64;
-            let share = if self.scripts.len() > 1 {
-                format!(" ({} of the transactions)", percent(share))
-            } else {
-                String::new()
-            };
-            format!("{}{share}", script.file_name())
-        };
-        let scripts: Vec<String> = self.scripts.iter().map(script).collect();
-        let kind = match scripts.len() {
-            1 => "script",
-            _ => "scripts",
-        };
-        format!("{kind} {}", scripts.join(", "))
+        let scripts = self.scripts.iter().map(|script| {
+            let share = percent(f64::from(script.weight) / sum.max(1) as f64);
+            format!("{} ({share} of the transactions)", script.file_name())
+        });
+        format!("scripts {}", joined(scripts, ", "))
     }
 
     fn access_path(&self, expected: &str, _: &Record) -> String {
-        let nodes: Vec<&str> = expected.lines().map(str::trim).collect();
-        nodes.join(", ")
+        joined(expected.lines().map(str::trim), ", ")
     }
 
     fn measure(&self) -> Measure {
@@ -64,12 +56,8 @@ impl Words for ScriptRun {
         }
     }
 
-    fn proof(&self, record: &Record) -> &'static str {
-        if record.checks.is_empty() {
-            self.replies()
-        } else {
-            "every statement returned its row, and balances and history are those of the acknowledged transactions"
-        }
+    fn checked(&self, _: &Record) -> &'static str {
+        "every statement returned its row, and balances and history are those of the acknowledged transactions"
     }
 
     fn replies(&self) -> &'static str {
@@ -88,47 +76,38 @@ impl Words for ScriptRun {
 
 /// The commands with their latencies and failures.
 fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
-    fn latency(command: &CommandRecord, key: &str) -> Cell {
-        latency_cell(command.service_us.as_ref(), key)
-    }
-    Table::of(
-        "commands",
-        commands.iter().take(COMMANDS_MAX).map(|command| (*command, has_scripts)),
+    Table::of("commands", commands.iter().take(COMMANDS_MAX), |command| {
+        let mut title: String = command.title.chars().take(TITLE_MAX).collect();
+        if command.title.chars().count() > TITLE_MAX {
+            title.push('…');
+        }
+        let service = command.service_us.as_ref();
+        let failed = command.errors.iter();
+        let failed = failed.map(|(sqlstate, errors)| format!("{} × {sqlstate}", count(*errors)));
+        let script = if has_scripts { command.script.to_string() } else { String::new() };
         [
-            (number("script"), |(command, has_scripts)| {
-                if *has_scripts { command.script.to_string().into() } else { "".into() }
-            }),
-            (number("number"), |(command, _)| command.number.to_string().into()),
-            (word("command"), |(command, _)| {
-                let mut title: String = command.title.chars().take(TITLE_MAX).collect();
-                if command.title.chars().count() > TITLE_MAX {
-                    title.push('…');
-                }
-                title.into()
-            }),
-            (number("times"), |(command, _)| {
-                count(command.service_us.as_ref().map_or(0, |us| us.count)).into()
-            }),
-            (number("p50"), |(command, _)| latency(command, "p50")),
-            (number("p99"), |(command, _)| latency(command, "p99")),
-            (number("mean"), |(command, _)| latency(command, "mean")),
-            (number("max"), |(command, _)| latency(command, "max")),
-            (word("failed"), |(command, _)| {
-                let each = |(sqlstate, errors): (&String, &u64)| {
-                    format!("{} × {sqlstate}", count(*errors))
-                };
-                command.errors.iter().map(each).collect::<Vec<_>>().join(", ").into()
-            }),
-        ],
-    )
+            (number("script"), script.into()),
+            (number("number"), command.number.to_string().into()),
+            (word("command"), title.into()),
+            (number("times"), count(service.map_or(0, |us| us.count)).into()),
+            (number("p50"), latency_cell(service, "p50")),
+            (number("p99"), latency_cell(service, "p99")),
+            (number("mean"), latency_cell(service, "mean")),
+            (number("max"), latency_cell(service, "max")),
+            (word("failed"), joined(failed, ", ").into()),
+        ]
+    })
 }
 
 impl DatasetWords for ScriptDataset {
     fn text(&self) -> String {
-        let partitions = match (self.partitions, self.partition_method) {
-            (0, _) => String::new(),
-            (partitions, PartitionMethod::Range) => format!(", {partitions} range partitions"),
-            (partitions, PartitionMethod::Hash) => format!(", {partitions} hash partitions"),
+        let method = match self.partition_method {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        };
+        let partitions = match self.partitions {
+            0 => String::new(),
+            number => format!(", {number} {method} partitions"),
         };
         let unlogged = if self.unlogged_tables { ", unlogged" } else { "" };
         let keys = if self.foreign_keys { ", foreign keys" } else { "" };
@@ -137,10 +116,8 @@ impl DatasetWords for ScriptDataset {
             fillfactor => format!(", fillfactor {fillfactor}"),
         };
         let adopted = if self.adopted { ", created by another program" } else { "" };
-        format!(
-            "pgbench tables of scale {} ({}){partitions}{unlogged}{keys}{fillfactor}{adopted}",
-            count(self.scale),
-            number_of(self.scale * 100_000, "account")
-        )
+        let accounts = number_of(self.scale * 100_000, "account");
+        let size = format!("pgbench tables of scale {} ({accounts})", count(self.scale));
+        format!("{size}{partitions}{unlogged}{keys}{fillfactor}{adopted}")
     }
 }

@@ -13,19 +13,24 @@ pub(super) fn interval() -> Column {
 }
 
 /// The columns with the settings of a cell.
-pub(super) fn setting_columns(view: &StudyView) -> Vec<Column> {
+pub(super) fn settings(view: &StudyView, cell: &CellView) -> Vec<(Column, Cell)> {
     if view.axes.is_empty() {
-        return vec![word("cell")];
+        return vec![(word("cell"), cell.name.as_str().into())];
     }
-    view.axes.iter().map(|axis| word(&axis.name)).collect()
+    let values = view.axes.iter().zip(&cell.values);
+    values.map(|(axis, value)| (word(&axis.name), value.as_str().into())).collect()
 }
 
-/// The settings of a cell.
-pub(super) fn setting_cells(view: &StudyView, cell: &CellView) -> Vec<Cell> {
-    if view.axes.is_empty() {
-        return vec![cell.name.as_str().into()];
-    }
-    cell.values.iter().map(|value| value.as_str().into()).collect()
+/// A value, or an empty cell.
+pub(super) fn or_empty<T: Into<Cell>>(value: Option<T>) -> Cell {
+    value.map_or_else(|| "".into(), Into::into)
+}
+
+/// The groups of runs of a cell: that of the cell, or those of its levels with their names.
+pub(super) fn groups(cell: &CellView) -> impl Iterator<Item = (String, &GroupView)> {
+    let own = cell.levels.is_empty().then(|| (String::new(), &cell.group));
+    let levels = cell.levels.iter().map(|level| (level.level.to_string(), &level.group));
+    own.into_iter().chain(levels)
 }
 
 /// The title of a figure: CPU use of several nodes is that of each.
@@ -50,16 +55,21 @@ pub(super) fn reach(estimate: &Estimate) -> Option<String> {
 
 /// The thresholds that were missed: `misses p99<10ms`.
 pub(super) fn missed(group: &GroupView) -> Option<String> {
-    let missed: Vec<String> = group
-        .thresholds
-        .iter()
-        .filter(|threshold| threshold.met < threshold.of)
+    let missed = group.thresholds.iter().filter(|threshold| threshold.met < threshold.of);
+    let missed: Vec<String> = missed
         .map(|threshold| match threshold.met {
             0 => threshold.text.clone(),
             met => format!("{} ({}/{})", threshold.text, threshold.of - met, threshold.of),
         })
         .collect();
     (!missed.is_empty()).then(|| format!("misses {}", missed.join(" and ")))
+}
+
+/// What is said of a group without any usable run.
+pub(super) fn failed(group: &GroupView) -> Option<String> {
+    let runs = group.runs;
+    let text = if runs.failed > 0 { "FAILED" } else { "NOT VALID" };
+    (runs.usable == 0 && runs.failed + runs.invalid > 0).then(|| text.to_owned())
 }
 
 /// `5`, or `3 of 5` if some are not usable.

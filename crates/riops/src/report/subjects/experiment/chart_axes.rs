@@ -1,13 +1,17 @@
 //! What the charts of an experiment have in common: estimates, and axes that contain their intervals.
 
+use crate::experiment::evaluation::{GroupView, StudyView};
 use crate::figure::{self, Estimate, Figure};
-use crate::report::chart::{Axis, AxisScale, Estimated, PointSeries, Unit, rounded};
+use crate::report::chart::{
+    Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
+};
+use crate::stats::Interval;
 
 /// From this ratio of the largest and the smallest value on, an axis is logarithmic.
 const LOG_RATIO: f64 = 20.0;
 
 /// Space above the largest value, as a factor.
-pub(super) const HEADROOM: f64 = 1.08;
+const HEADROOM: f64 = 1.08;
 
 /// Range and scale of numeric positions, with some space on both sides.
 pub(super) fn range_of(positions: impl Iterator<Item = f64> + Clone) -> ((f64, f64), AxisScale) {
@@ -24,13 +28,43 @@ pub(super) fn range_of(positions: impl Iterator<Item = f64> + Clone) -> ((f64, f
 }
 
 pub(super) fn estimated(x: f64, estimate: &Estimate) -> Estimated {
-    Estimated {
-        x,
-        y: rounded(estimate.value),
-        interval: estimate.interval.map(|found| (rounded(found.low), rounded(found.high))),
-        x_interval: None,
-        label: None,
-    }
+    let (y, interval) = (rounded(estimate.value), estimate.interval.map(rounded_interval));
+    Estimated { x, y, interval, ..Estimated::default() }
+}
+
+fn rounded_interval(of: Interval) -> (f64, f64) {
+    (rounded(of.low), rounded(of.high))
+}
+
+/// The 95th percentile of a group of runs by its throughput.
+pub(super) fn latency_point(
+    view: &StudyView,
+    group: &GroupView,
+    label: String,
+) -> Option<Estimated> {
+    let x = &group.figure(view.main_stage, view.main)?.estimate;
+    let y = &group.figure(view.main_stage, Figure::P95Us)?.estimate;
+    let x_interval = x.interval.map(rounded_interval);
+    Some(Estimated { x_interval, label: Some(label), ..estimated(rounded(x.value), y) })
+}
+
+/// A line; `None` without points.
+pub(super) fn line(label: String, points: Vec<Estimated>) -> Option<PointSeries> {
+    (!points.is_empty()).then_some(PointSeries { label, style: PointStyle::Line, points })
+}
+
+/// The chart of latency against throughput, with a point for each value of `what`.
+pub(super) fn latency_chart(view: &StudyView, series: Vec<PointSeries>, what: &str) -> Chart {
+    let points = series.iter().flat_map(|each| &each.points);
+    let most = points.map(|point| point.x_interval.map_or(point.x, |(_, high)| high));
+    let range = (0.0, most.fold(0.0, f64::max) * HEADROOM);
+    let (name, words) = (view.main.heading(), interval_words(&series));
+    let summary = format!(
+        "p95 against {name}, a point for each {what}: lower latency at higher throughput is better.{words}"
+    );
+    let x = Axis::of(name, Unit::PerSecond, AxisScale::Linear).within(range);
+    let (axes, title) = ([x, latency_axis(&series)], "Latency against throughput");
+    Chart::new("study-latency", title, summary, axes, Content::points(series))
 }
 
 /// The unit of a figure on an axis.
@@ -39,11 +73,11 @@ pub(super) fn unit(figure: Figure) -> Unit {
         figure::Unit::Microseconds => Unit::DurationUs,
         figure::Unit::Seconds => Unit::Seconds,
         figure::Unit::MbPerSecond => Unit::MbS,
+        figure::Unit::PerSecond => Unit::PerSecond,
         figure::Unit::Processors
         | figure::Unit::Bytes
         | figure::Unit::Events
         | figure::Unit::Money => Unit::Count,
-        figure::Unit::PerSecond => Unit::PerSecond,
     }
 }
 
@@ -54,8 +88,8 @@ pub(super) fn from_zero(label: &str, unit: Unit, series: &[PointSeries]) -> Axis
         .flat_map(|each| &each.points)
         .map(|point| point.interval.map_or(point.y, |(_, high)| high.max(point.y)));
     let high = highs.fold(0.0, f64::max) * HEADROOM;
-    let range = Some((0.0, if high > 0.0 { high } else { 1.0 }));
-    Axis { range, ..Axis::of(label, unit, AxisScale::Linear) }
+    let range = (0.0, if high > 0.0 { high } else { 1.0 });
+    Axis::of(label, unit, AxisScale::Linear).within(range)
 }
 
 /// Whether any value has an interval, as a sentence.
@@ -77,7 +111,7 @@ pub(super) fn latency_axis(series: &[PointSeries]) -> Axis {
         .collect();
     let (range, scale) = range_of(values.iter().copied());
     match scale {
-        AxisScale::Log => Axis { range: Some(range), ..Axis::of("p95", Unit::DurationUs, scale) },
+        AxisScale::Log => Axis::of("p95", Unit::DurationUs, scale).within(range),
         _ => from_zero("p95", Unit::DurationUs, series),
     }
 }

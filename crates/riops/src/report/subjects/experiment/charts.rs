@@ -2,16 +2,18 @@
 //! the 95 % intervals of their values.
 
 use crate::experiment::evaluation::{AxisView, CellView, SourcesView, StudyKind, StudyView};
-use crate::figure::{Estimate, Figure};
+use crate::figure::Estimate;
 use crate::report::chart::{
-    Axis, AxisScale, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit, rounded,
+    Axis, AxisScale, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit,
 };
 use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::{
-    HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
+    estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of, unit,
 };
 use crate::report::subjects::experiment::limits::sources_vary;
 use crate::report::table::{Cell, Table, number, word};
+use crate::stats::Interval;
+use crate::units::format::joined;
 
 /// Numeric axes with fewer values are shown as categories.
 const NUMBERS_MIN: usize = 3;
@@ -21,16 +23,15 @@ const SOURCES_COMBINATIONS_MAX: usize = 2;
 /// Returns the charts in their order.
 pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     if view.kind == StudyKind::Saturation {
-        return super::saturation::charts(view);
+        return super::saturation::charts::charts(view);
     }
     let Some(across) = Across::of(view) else {
         return Vec::new();
     };
-    let latency = latency(view, &across);
     let mut charts: Vec<Chart> = main(view, &across).into_iter().collect();
     charts.extend(super::heat::charts(view));
-    charts.extend(super::frontier::chart(view));
-    charts.extend([sources(view, &across), latency].into_iter().flatten());
+    let others = [super::frontier::chart(view), sources(view, &across), latency(view, &across)];
+    charts.extend(others.into_iter().flatten());
     charts
 }
 
@@ -68,9 +69,8 @@ impl<'a> Across<'a> {
         for cell in measured {
             let others = view.axes.iter().zip(&cell.values).enumerate();
             let others = others.filter(|(other, (axis, _))| *other != at && axis.values.len() > 1);
-            let label: Vec<String> =
-                others.map(|(_, (axis, value))| format!("{}={value}", axis.name)).collect();
-            let label = label.join(" ");
+            let label =
+                joined(others.map(|(_, (axis, value))| format!("{}={value}", axis.name)), " ");
             let value = cell.values.get(at)?;
             let place = axis.values.iter().position(|each| each == value)?;
             match series.iter_mut().find(|(known, _)| *known == label) {
@@ -94,12 +94,16 @@ impl<'a> Across<'a> {
     }
 
     fn axis(&self) -> Axis {
-        if self.is_numeric {
-            let (range, scale) = range_of(self.ticks().0.into_iter());
-            return Axis { range: Some(range), ..Axis::of(self.name, Unit::Count, scale) };
-        }
-        let range = Some((-0.6, self.positions.len() as f64 - 0.4));
-        Axis { range, ..Axis::of(self.name, Unit::Count, AxisScale::Linear) }
+        let (range, scale) = if self.is_numeric {
+            range_of(self.ticks().0.into_iter())
+        } else {
+            ((-0.6, self.positions.len() as f64 - 0.4), AxisScale::Linear)
+        };
+        Axis::of(self.name, Unit::Count, scale).within(range)
+    }
+
+    fn style(&self) -> PointStyle {
+        if self.is_numeric { PointStyle::Line } else { PointStyle::Bars }
     }
 
     /// Positions and names of the values that were measured, ascending.
@@ -124,83 +128,65 @@ impl<'a> Across<'a> {
         };
         cells.iter().filter_map(point).collect()
     }
+
+    /// The chart of values against the axis, with the values as a table.
+    fn chart(
+        &self,
+        [id, title, summary]: [String; 3],
+        y: Axis,
+        series: Vec<PointSeries>,
+        text: impl Fn(f64) -> String,
+    ) -> Chart {
+        let table = data(self, &series, text);
+        let summary = summary + interval_words(&series);
+        let (ticks, names) = self.ticks();
+        let content = Content::Points { ticks, names, series };
+        let chart = Chart::new(id, title, summary, [self.axis(), y], content).with_table(table);
+        Chart { plot: Plot { sync: Some("study".to_owned()), ..chart.plot }, ..chart }
+    }
 }
 
 /// The main figure against the axis.
 fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     let figure = view.main;
     let name = figure_title(view, view.main_stage, figure);
-    let style = if across.is_numeric { PointStyle::Line } else { PointStyle::Bars };
-    let estimate =
-        |cell: &CellView| Some(cell.group.figure(view.main_stage, figure)?.estimate.clone());
-    let series: Vec<PointSeries> = across
-        .series
-        .iter()
-        .map(|(label, cells)| PointSeries {
-            label: if label.is_empty() { name.clone() } else { label.clone() },
-            style,
-            points: across.points(cells, estimate),
-        })
-        .filter(|series| !series.points.is_empty())
-        .collect();
-    if series.is_empty() {
-        return None;
-    }
-    let text = |value: f64| figure.text(value);
-    let mut values: Vec<(f64, &str)> = across
-        .series
-        .iter()
-        .flat_map(|(_, cells)| cells)
-        .filter_map(|(place, cell)| Some((estimate(cell)?.value, across.value(*place))))
-        .collect();
-    values.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let ends = values.first().zip(values.last()).map(|(least, most)| {
-        format!(
-            "{name} from {} at {}={} to {} at {}={}.",
-            text(least.0),
-            across.name,
-            least.1,
-            text(most.0),
-            across.name,
-            most.1
-        )
+    let estimate = |cell: &CellView| Some(view.main_of(&cell.group)?.estimate.clone());
+    let series = across.series.iter().map(|(label, cells)| PointSeries {
+        label: if label.is_empty() { name.clone() } else { label.clone() },
+        style: across.style(),
+        points: across.points(cells, estimate),
     });
-    let (ticks, names) = across.ticks();
-    let words = interval_words(&series);
-    Some(Chart {
-        id: "study-main".to_owned(),
-        title: format!("{name} by {}", across.name),
-        summary: format!("{}{words}", ends.unwrap_or_default()),
-        table: Some(data(across, &series, text)),
-        plot: Plot {
-            x: across.axis(),
-            y: from_zero(&name, unit(figure), &series),
-            marks: Vec::new(),
-            sync: Some("study".to_owned()),
-            content: Content::Points { ticks, names, series },
-        },
-    })
+    let series: Vec<_> = series.filter(|series| !series.points.is_empty()).collect();
+    let values = || {
+        let cells = across.series.iter().flat_map(|(_, cells)| cells);
+        cells.filter_map(|(place, cell)| Some((estimate(cell)?.value, across.value(*place))))
+    };
+    let least = values().min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let most = values().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let [from, to] = [least, most]
+        .map(|(value, name)| format!("{} at {}={name}", figure.text(value), across.name));
+    let title = format!("{name} by {}", across.name);
+    let texts = ["study-main".to_owned(), title, format!("{name} from {from} to {to}.")];
+    let y = from_zero(&name, unit(figure), &series);
+    Some(across.chart(texts, y, series, |value| figure.text(value)))
 }
 
 /// The values of a chart with their intervals: a row for each value of the axis.
 fn data(across: &Across<'_>, series: &[PointSeries], text: impl Fn(f64) -> String) -> Table {
     let (positions, names) = across.ticks();
-    let cell = |each: &PointSeries, position: f64| -> Cell {
-        let found = each.points.iter().find(|point| point.x.total_cmp(&position).is_eq());
-        found
-            .map(|point| match point.interval {
-                Some((low, high)) => format!("{} ({} to {})", text(point.y), text(low), text(high)),
-                None => text(point.y),
-            })
-            .into()
+    let cell = |point: &Estimated| match point.interval {
+        Some((low, high)) => format!("{} ({} to {})", text(point.y), text(low), text(high)),
+        None => text(point.y),
     };
-    let rows = positions.iter().zip(names).map(|(position, name)| {
-        let cells = series.iter().map(|each| cell(each, *position));
-        std::iter::once(name.into()).chain(cells).collect()
-    });
-    let columns = series.iter().map(|each| number(&each.label));
-    let columns = std::iter::once(word(across.name)).chain(columns);
-    Table::new("Values with their 95% intervals", columns, rows)
+    let rows = positions.iter().zip(names);
+    Table::of("Values with their 95% intervals", rows, |(position, name)| {
+        let values = series.iter().map(|each| {
+            let found = each.points.iter().find(|point| point.x.total_cmp(position).is_eq());
+            (number(&each.label), found.map(cell).into())
+        });
+        let name = (word(across.name), Cell::from(name));
+        std::iter::once(name).chain(values).collect::<Vec<_>>()
+    })
 }
 
 /// Latency against throughput: a point for each cell, labeled with the value of the axis.
@@ -209,47 +195,16 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
         return None;
     }
     let point = |(place, cell): &(usize, &CellView)| {
-        let x = &cell.group.figure(view.main_stage, view.main)?.estimate;
-        let y = &cell.group.figure(view.main_stage, Figure::P95Us)?.estimate;
-        let x_interval = x.interval.map(|found| (rounded(found.low), rounded(found.high)));
-        let label = Some(across.value(*place).to_owned());
-        Some(Estimated { x_interval, label, ..estimated(rounded(x.value), y) })
+        latency_point(view, &cell.group, across.value(*place).to_owned())
     };
-    let series: Vec<PointSeries> = across
-        .series
-        .iter()
-        .map(|(label, cells)| PointSeries {
-            label: if label.is_empty() { "p95".to_owned() } else { label.clone() },
-            style: PointStyle::Line,
-            points: cells.iter().filter_map(point).collect(),
-        })
-        .filter(|series| !series.points.is_empty())
-        .collect();
-    let points = || series.iter().flat_map(|each| &each.points);
-    if points().count() < NUMBERS_MIN {
-        return None;
-    }
-    let most = points().map(|point| point.x_interval.map_or(point.x, |(_, high)| high));
-    let x_range = Some((0.0, most.fold(0.0, f64::max) * HEADROOM));
-    let words = interval_words(&series);
-    let name = view.main.heading();
-    let y = latency_axis(&series);
-    Some(Chart {
-        id: "study-latency".to_owned(),
-        title: "Latency against throughput".to_owned(),
-        summary: format!(
-            "p95 against {name}, a point for each value of {}: lower latency at higher throughput is better.{words}",
-            across.name
-        ),
-        table: None,
-        plot: Plot {
-            x: Axis { range: x_range, ..Axis::of(name, Unit::PerSecond, AxisScale::Linear) },
-            y,
-            marks: Vec::new(),
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-    })
+    let series = across.series.iter().filter_map(|(label, cells)| {
+        let label = if label.is_empty() { "p95" } else { label.as_str() };
+        line(label.to_owned(), cells.iter().filter_map(point).collect())
+    });
+    let series: Vec<PointSeries> = series.collect();
+    let points: usize = series.iter().map(|each| each.points.len()).sum();
+    let what = format!("value of {}", across.name);
+    (points >= NUMBERS_MIN).then(|| latency_chart(view, series, &what))
 }
 
 /// A share of the accesses to blocks.
@@ -271,41 +226,20 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
             let percent = |cell: &CellView| {
                 let sources = cell.group.stages.get(view.main_stage)?.sources.as_ref()?;
                 let share = pick(sources)?;
-                let interval = share.interval.map(|found| crate::stats::Interval {
-                    low: found.low * 100.0,
-                    high: (found.high * 100.0).min(100.0),
-                });
-                Some(Estimate {
-                    value: share.value * 100.0,
-                    interval,
-                    runs: Vec::new(),
-                    at_least: false,
-                })
+                let interval = share
+                    .interval
+                    .map(|of| Interval { low: of.low * 100.0, high: (of.high * 100.0).min(100.0) });
+                Some(Estimate { value: share.value * 100.0, interval, ..share.clone() })
             };
             let label = if label.is_empty() { name.to_owned() } else { format!("{name}, {label}") };
-            let style = if across.is_numeric { PointStyle::Line } else { PointStyle::Bars };
-            series.push(PointSeries { label, style, points: across.points(cells, percent) });
+            let points = across.points(cells, percent);
+            series.push(PointSeries { label, style: across.style(), points });
         }
     }
     series.retain(|each| !each.points.is_empty());
-    let (ticks, names) = across.ticks();
-    let words = interval_words(&series);
-    Some(Chart {
-        id: "study-sources".to_owned(),
-        title: format!("Origin of the blocks by {}", across.name),
-        summary: format!(
-            "Share of the block accesses that were found in shared buffers, in the page cache, or read from the device.{words}"
-        ),
-        table: Some(data(across, &series, |value| format!("{value:.1}%"))),
-        plot: Plot {
-            x: across.axis(),
-            y: Axis {
-                range: Some((0.0, 104.0)),
-                ..Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear)
-            },
-            marks: Vec::new(),
-            sync: Some("study".to_owned()),
-            content: Content::Points { ticks, names, series },
-        },
-    })
+    let title = format!("Origin of the blocks by {}", across.name);
+    let summary = "Share of the block accesses that were found in shared buffers, in the page cache, or read from the device.".to_owned();
+    let y = Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear).within((0.0, 104.0));
+    let texts = ["study-sources".to_owned(), title, summary];
+    Some(across.chart(texts, y, series, |value| format!("{value:.1}%")))
 }

@@ -1,5 +1,6 @@
 //! The figures of an experiment as CSV: a row for each figure of each stage of each cell or level.
 
+use super::cells::groups;
 use crate::experiment::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
 use crate::report::export::{ExportError, csv_columns, csv_table};
 
@@ -26,9 +27,7 @@ impl Row<'_> {
 pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
     let mut rows = Vec::new();
     for cell in &view.cells {
-        let levels = cell.levels.iter().map(|level| (level.level.to_string(), &level.group));
-        let own = cell.levels.is_empty().then(|| (String::new(), &cell.group));
-        for (level, group) in own.into_iter().chain(levels) {
+        for (level, group) in groups(cell) {
             for (stage, found) in group.stages.iter().enumerate() {
                 rows.extend(found.figures.iter().map(|figure| Row {
                     view,

@@ -1,11 +1,11 @@
 //! The frontier of throughput, latency and price: the cells that no other one beats in all three.
 
-use super::cells::{setting_cells, setting_columns};
+use super::cells::settings;
 use super::chart_axes::{estimated, from_zero, range_of};
 use crate::experiment::evaluation::{CellView, StudyView};
 use crate::figure::{Estimate, Figure};
 use crate::report::chart::{
-    Axis, Chart, Content, Estimated, Plot, PointSeries, PointStyle, Unit, rounded,
+    Axis, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
 use crate::report::table::{Table, number, word};
 use crate::units::format::count;
@@ -54,32 +54,24 @@ fn offers(view: &StudyView) -> Vec<Offer<'_>> {
 /// The table of the frontier.
 pub(super) fn table(view: &StudyView) -> Option<Table> {
     let offers = offers(view);
-    let mut columns = setting_columns(view);
-    columns.extend([
-        number(Figure::TransactionsPerS.heading()),
-        number("p99"),
-        number("price per hour"),
-        number(Figure::PricePerMillionTransactions.heading()),
-        word("frontier"),
-    ]);
-    let row = |offer: &Offer<'_>| {
+    let (throughput, price) = (Figure::TransactionsPerS, Figure::PricePerMillionTransactions);
+    let table = Table::of("Frontier of throughput, p99 and price", &offers, |offer| {
         let better = offers.iter().find(|other| other.beats(offer));
         let verdict =
             better.map_or("yes".to_owned(), |other| format!("beaten by {}", other.cell.name));
-        let mut cells = setting_cells(view, offer.cell);
-        cells.extend([
-            Figure::TransactionsPerS.text(offer.throughput.value).into(),
-            Figure::P99Us.text(offer.p99_us).into(),
-            Figure::PricePerMillionTransactions.text(offer.price).into(),
-            Figure::PricePerMillionTransactions.text(offer.price_of_million).into(),
-            verdict.into(),
+        let mut row = settings(view, offer.cell);
+        row.extend([
+            (number(throughput.heading()), throughput.text(offer.throughput.value).into()),
+            (number("p99"), Figure::P99Us.text(offer.p99_us).into()),
+            (number("price per hour"), price.text(offer.price).into()),
+            (number(price.heading()), price.text(offer.price_of_million).into()),
+            (word("frontier"), verdict.into()),
         ]);
-        cells
-    };
-    let note = "A cell is on the frontier if no other one has at least its throughput, at most its p99 and at most its price. By the means: a difference within the intervals is not certain.";
-    Table::new("Frontier of throughput, p99 and price", columns, offers.iter().map(row))
+        row
+    });
+    table
+        .with_note("A cell is on the frontier if no other one has at least its throughput, at most its p99 and at most its price. By the means: a difference within the intervals is not certain.")
         .filled()
-        .map(|table| table.with_note(note))
 }
 
 /// Throughput against the price: the cells of the frontier, and the others.
@@ -104,23 +96,13 @@ pub(super) fn chart(view: &StudyView) -> Option<Chart> {
         return None;
     }
     let (range, scale) = range_of(offers.iter().map(|offer| offer.price));
-    let name = Figure::TransactionsPerS.heading();
     let on = offers.len() - series.get(1).map_or(0, |beaten| beaten.points.len());
-    Some(Chart {
-        id: "study-frontier".to_owned(),
-        title: "Throughput against price".to_owned(),
-        summary: format!(
-            "{} of {} cells are on the frontier of throughput, p99 and price: more to the left and higher is better.",
-            count(on as u64),
-            count(offers.len() as u64)
-        ),
-        table: None,
-        plot: Plot {
-            x: Axis { range: Some(range), ..Axis::of("price per hour", Unit::Count, scale) },
-            y: from_zero(name, Unit::PerSecond, &series),
-            marks: Vec::new(),
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-    })
+    let [on, all] = [on, offers.len()].map(|number| count(number as u64));
+    let summary = format!(
+        "{on} of {all} cells are on the frontier of throughput, p99 and price: more to the left and higher is better."
+    );
+    let x = Axis::of("price per hour", Unit::Count, scale).within(range);
+    let y = from_zero(Figure::TransactionsPerS.heading(), Unit::PerSecond, &series);
+    let (title, content) = ("Throughput against price", Content::points(series));
+    Some(Chart::new("study-frontier", title, summary, [x, y], content))
 }

@@ -1,10 +1,11 @@
 //! The main figure over two axes, as a heat map.
 
 use crate::experiment::evaluation::{AxisView, StudyView};
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Plot, Unit, rounded};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::unit;
 use crate::report::table::{Cell, Table, number, word};
+use crate::units::format::joined;
 
 /// Column, row and value of a cell.
 type Value = (usize, usize, f64);
@@ -40,7 +41,7 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
         let others = others
             .iter()
             .filter_map(|(at, axis)| Some(format!("{}={}", axis.name, cell.values.get(*at)?)));
-        let label = others.collect::<Vec<_>>().join(" ");
+        let label = joined(others, " ");
         let value = (column, row, rounded(found.estimate.value));
         match groups.iter_mut().find(|(known, _)| *known == label) {
             Some((_, cells)) => cells.push(value),
@@ -82,35 +83,23 @@ fn chart(
     };
     let least = cells.iter().min_by(|one, other| one.2.total_cmp(&other.2));
     let most = cells.iter().max_by(|one, other| one.2.total_cmp(&other.2));
-    let ends = least
-        .zip(most)
-        .map(|(least, most)| format!("{name} from {} to {}.", place(least), place(most)));
-    let value = |row: usize, column: usize| -> Cell {
-        let found = cells.iter().find(|each| (each.0, each.1) == (column, row));
-        found.map(|each| text(each.2)).into()
-    };
-    let table_rows = rows.iter().enumerate().map(|(row, name)| {
-        let values = (0..columns.len()).map(|column| value(row, column));
-        std::iter::once(name.as_str().into()).chain(values).collect()
+    let ends = |(least, most)| format!("{name} from {} to {}.", place(least), place(most));
+    let summary = least.zip(most).map(ends).unwrap_or_default();
+    let table = Table::of(&name, rows.iter().enumerate(), |(row, name)| {
+        let values = columns.iter().enumerate().map(|(column, value)| {
+            let found = cells.iter().find(|each| (each.0, each.1) == (column, row));
+            (number(format!("{}={value}", across.name)), found.map(|each| text(each.2)).into())
+        });
+        let name = (word(&up.name), Cell::from(name.as_str()));
+        std::iter::once(name).chain(values).collect::<Vec<_>>()
     });
-    let head = columns.iter().map(|each| number(format!("{}={each}", across.name)));
-    let table = Table::new(&name, std::iter::once(word(&up.name)).chain(head), table_rows);
-    let axis = |name: &str, count: usize| Axis {
-        range: Some((-0.5, count as f64 - 0.5)),
-        ..Axis::of(name, Unit::Count, AxisScale::Linear)
+    let axis = |name: &str, count: usize| {
+        Axis::of(name, Unit::Count, AxisScale::Linear).within((-0.5, count as f64 - 0.5))
     };
     let of_others = if label.is_empty() { label } else { format!(", {label}") };
-    Chart {
-        id: format!("study-heat-{}", number_of_chart + 1),
-        title: format!("{name} by {} and {}{of_others}", across.name, up.name),
-        summary: ends.unwrap_or_default(),
-        table: Some(table),
-        plot: Plot {
-            x: axis(&across.name, columns.len()),
-            y: axis(&up.name, rows.len()),
-            marks: Vec::new(),
-            sync: None,
-            content: Content::Grid { columns, rows, cells, unit: unit(view.main) },
-        },
-    }
+    let id = format!("study-heat-{}", number_of_chart + 1);
+    let title = format!("{name} by {} and {}{of_others}", across.name, up.name);
+    let axes = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
+    let content = Content::Grid { columns, rows, cells, unit: unit(view.main) };
+    Chart::new(id, title, summary, axes, content).with_table(table)
 }

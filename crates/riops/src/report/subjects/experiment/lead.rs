@@ -1,16 +1,16 @@
 //! The result of an experiment in a few sentences.
 
-use std::fmt::Write as _;
-
-use crate::experiment::evaluation::{AbView, AxisView, StudyKind, StudyView};
+use crate::experiment::evaluation::{
+    AbView, AxisView, CellView, GroupView, Reason, StudyKind, StudyView,
+};
 use crate::record::Note;
 use crate::report::document::Document;
 use crate::report::effect::{change_interval, change_text, open_text, outcome_text, outcome_tone};
 use crate::report::sections::why;
-use crate::report::subjects::experiment::cells::with_interval;
+use crate::report::subjects::experiment::cells::{groups, with_interval};
 use crate::report::subjects::experiment::limits::common_bottleneck;
 use crate::stats::Outcome;
-use crate::units::format::{number_of, to_the_minute};
+use crate::units::format::{joined, number_of, to_the_minute};
 
 /// What was measured, and how.
 pub(super) fn conditions(document: &mut Document, view: &StudyView) {
@@ -32,15 +32,12 @@ fn runs(view: &StudyView) -> String {
         _ => number_of(done, "run"),
     };
     let parts = [(view.runs.invalid, "not valid"), (view.runs.failed, "failed")];
-    let bad: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if bad.is_empty() && done > 0 {
+    let bad = parts.iter().filter(|(count, _)| *count > 0);
+    let bad = joined(bad.map(|(count, what)| format!("{count} {what}")), ", ");
+    if !bad.is_empty() {
+        text = format!("{text}: {} valid, {bad}", view.runs.usable);
+    } else if done > 0 {
         text.push_str(if done == 1 { ", valid" } else { ", all valid" });
-    } else if !bad.is_empty() {
-        text = format!("{text}: {} valid, {}", view.runs.usable, bad.join(", "));
     }
     format!("{text} · defined {} UTC", to_the_minute(&view.created_at))
 }
@@ -48,15 +45,16 @@ fn runs(view: &StudyView) -> String {
 /// The conclusion, and what limits it.
 pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
     if view.kind == StudyKind::Saturation {
-        for (label, texts) in super::saturation::words(view) {
+        for (label, texts) in super::saturation::words::words(view) {
             document.lines(label, texts);
         }
     } else {
-        document.known("best", best(view).unwrap_or_default());
-        verdict(document, view);
-        let outcome = verdict_text(view).map(|(_, outcome)| outcome);
-        if let (Some(Outcome::Faster | Outcome::Slower), Some(time)) = (outcome, &view.time) {
-            why::why(document, time);
+        document.lines("best", best(view));
+        if let Some((text, outcome)) = verdict(view) {
+            document.push_line("verdict", text, outcome_tone(outcome));
+            if let (Outcome::Faster | Outcome::Slower, Some(time)) = (outcome, &view.time) {
+                why::why(document, time);
+            }
         }
     }
     document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
@@ -70,15 +68,13 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
 
 /// The state of an A/B test.
 fn test_text(test: &AbView) -> String {
-    let mut words = test.reason.clone();
-    if let (Some(look), Some(looks_max), Some(level)) = (test.look, test.looks_max, test.level) {
-        // Writing to a String cannot fail.
-        let _ = write!(words, " · look {look} of {looks_max}");
-        if level > 0.0 {
-            let _ = write!(words, ", significance level {level:.4}");
-        }
-    }
-    words
+    let reason = &test.reason;
+    let (Some(look), Some(looks), Some(level)) = (test.look, test.looks_max, test.level) else {
+        return reason.clone();
+    };
+    let level = Some(level).filter(|level| *level > 0.0);
+    let level = level.map_or_else(String::new, |of| format!(", significance level {of:.4}"));
+    format!("{reason} · look {look} of {looks}{level}")
 }
 
 /// The best cell with its main figure.
@@ -98,22 +94,14 @@ fn best(view: &StudyView) -> Option<String> {
 }
 
 /// The verdict on the main figure of the improvement.
-fn verdict(document: &mut Document, view: &StudyView) {
-    if let Some((text, outcome)) = verdict_text(view) {
-        document.push_line("verdict", text, outcome_tone(outcome));
-    }
-}
-
-fn verdict_text(view: &StudyView) -> Option<(String, Outcome)> {
+fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
     let improvement = view.improvement.as_ref()?;
     let name = |at: usize| view.cells.get(at).map(|cell| cell.name.as_str());
     let (from, to) = (name(improvement.from)?, name(improvement.to)?);
     let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
     let against = row.against.as_ref()?;
-    let interval = against
-        .interval
-        .map(|interval| format!(" ({})", change_interval(interval)))
-        .unwrap_or_default();
+    let interval = against.interval.map(change_interval);
+    let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
     let change = format!("{} {}{interval}", row.figure.heading(), change_text(against.ratio));
     let outcome = against.outcome?;
     let text = match outcome {
@@ -139,23 +127,15 @@ fn verdict_text(view: &StudyView) -> Option<(String, Outcome)> {
 
 /// Each reason why runs are not usable, with its cell.
 fn failures(view: &StudyView) -> Vec<String> {
-    let mut lines = Vec::new();
-    for cell in &view.cells {
-        let groups = cell
-            .levels
-            .iter()
-            .map(|level| (format!("{} {}", cell.name, level.level), &level.group));
-        let own = cell.levels.is_empty().then_some((cell.name.clone(), &cell.group));
-        for (name, group) in own.into_iter().chain(groups) {
-            for reason in &group.reasons {
-                let count = if reason.runs > 1 {
-                    format!(" ({} runs)", reason.runs)
-                } else {
-                    String::new()
-                };
-                lines.push(format!("{name}: {}{count}", reason.text));
-            }
-        }
-    }
-    lines
+    let of_group = |cell: &CellView, (level, group): (String, &GroupView)| {
+        let level = if level.is_empty() { level } else { format!(" {level}") };
+        let text = |reason: &Reason| {
+            let runs =
+                if reason.runs > 1 { format!(" ({} runs)", reason.runs) } else { String::new() };
+            format!("{}{level}: {}{runs}", cell.name, reason.text)
+        };
+        group.reasons.iter().map(text).collect::<Vec<_>>()
+    };
+    let of_cell = |cell| groups(cell).flat_map(move |group| of_group(cell, group));
+    view.cells.iter().flat_map(of_cell).collect()
 }

@@ -2,46 +2,40 @@
 
 use crate::experiment::evaluation::{CellView, FigureView, StageView, StudyView};
 use crate::figure::{Estimate, Figure};
-use crate::report::subjects::experiment::cells::{setting_cells, setting_columns};
+use crate::report::subjects::experiment::cells::{or_empty, settings};
 use crate::report::table::{Cell, Table, number, word};
 
 /// The load per node of each cell with several nodes.
 pub(super) fn nodes(view: &StudyView) -> Option<Table> {
-    let mut columns = setting_columns(view);
-    let settings = columns.len();
-    columns.extend([word("node"), number("CPU"), number("CPU share"), number("TPS")]);
-    columns.extend([number("TPS share").optional(), number("imbalance")]);
-    let mut rows = Vec::new();
-    for cell in &view.cells {
-        let Some(stage) = cell.group.stages.get(view.main_stage) else {
-            continue;
-        };
-        for (at, node) in stage.nodes.iter().enumerate() {
-            let empty = || vec!["".into(); settings];
-            let mut row = if at == 0 { setting_cells(view, cell) } else { empty() };
-            let imbalance = stage.imbalance.filter(|_| at == 0);
-            row.extend([
-                node.node.as_str().into(),
-                node.cpus.map(|cpus| Figure::ServerCpus.text(cpus)).into(),
-                share(node.cpu_share),
-                Figure::TransactionsPerS.text(node.transactions_per_s).into(),
-                share(Some(node.transactions_share)),
-                imbalance.map_or_else(String::new, |each| format!("{each:.2}")).into(),
-            ]);
-            rows.push(row);
-        }
-    }
-    let table = Table::new("Load per node", columns, rows);
+    let nodes = main_stages(view).flat_map(|(cell, stage)| {
+        stage.nodes.iter().enumerate().map(move |(at, node)| (cell, stage, at == 0, node))
+    });
+    let table = Table::of("Load per node", nodes, |(cell, stage, is_first, node)| {
+        let of_first = |(column, cell)| (column, or_empty(Some(cell).filter(|_| is_first)));
+        let mut row: Vec<_> = settings(view, cell).into_iter().map(of_first).collect();
+        let imbalance = stage.imbalance.filter(|_| is_first).map(|each| format!("{each:.2}"));
+        let per_s = Figure::TransactionsPerS.text(node.transactions_per_s);
+        row.extend([
+            (word("node"), node.node.as_str().into()),
+            (number("CPU"), node.cpus.map(|cpus| Figure::ServerCpus.text(cpus)).into()),
+            (number("CPU share"), share(node.cpu_share)),
+            (number("TPS"), per_s.into()),
+            (number("TPS share").optional(), share(Some(node.transactions_share))),
+            (number("imbalance"), or_empty(imbalance)),
+        ]);
+        row
+    });
     table.with_note("imbalance: the busiest node's share divided by an even share").filled()
+}
+
+/// The cells with their main stage.
+fn main_stages(view: &StudyView) -> impl Iterator<Item = (&CellView, &StageView)> {
+    view.cells.iter().filter_map(move |cell| Some((cell, cell.group.stages.get(view.main_stage)?)))
 }
 
 fn share(value: Option<f64>) -> Cell {
     // One decimal also from 10 % on: shares of nodes are compared with each other.
-    let cell: Cell = value.map(|share| format!("{:.1}%", share * 100.0)).into();
-    match value {
-        Some(value) => cell.with_bar(value),
-        None => cell,
-    }
+    value.map(|share| Cell::from(format!("{:.1}%", share * 100.0)).with_bar(share)).into()
 }
 
 /// Smallest difference between cells from which on the origin of the blocks is shown for each, as a share.
@@ -68,37 +62,29 @@ pub(super) fn sources_vary(view: &StudyView) -> bool {
 /// What limited each cell, and where the blocks of its rows came from; `None` if nothing is known, or if it is the
 /// same bottleneck everywhere.
 pub(super) fn limits(view: &StudyView) -> Option<Table> {
-    let stages: Vec<(&CellView, &StageView)> = view
-        .cells
-        .iter()
-        .filter_map(|cell| Some((cell, cell.group.stages.get(view.main_stage)?)))
-        .collect();
     let has_sources = sources_vary(view);
     let has_bottlenecks = common_bottleneck(view).is_none()
-        && stages.iter().any(|(_, stage)| stage.bottleneck.is_some());
+        && main_stages(view).any(|(_, stage)| stage.bottleneck.is_some());
     if !has_sources && !has_bottlenecks {
         return None;
     }
-    let mut columns = setting_columns(view);
-    columns.extend([number("shared buffers"), number("page cache"), number("device")]);
-    columns.extend([number("read MB/s"), number("client CPU").optional(), word("bottleneck")]);
-    let rows = stages.iter().map(|(cell, stage)| {
-        let mut row = setting_cells(view, cell);
+    let title = if has_sources { "Origin of the blocks and bottleneck" } else { "Bottleneck" };
+    Some(Table::of(title, main_stages(view), |(cell, stage)| {
+        let mut row = settings(view, cell);
         let sources = stage.sources.as_ref().filter(|_| has_sources);
         let origin = |share: Option<&Estimate>| Cell::share(share.map(|share| share.value));
         let figure = |figure: Figure| -> Cell { stage.figure(figure).map(FigureView::text).into() };
+        let read = if has_sources { figure(Figure::ReadMbS) } else { "".into() };
         row.extend([
-            origin(sources.map(|each| &each.buffers)),
-            origin(sources.and_then(|each| each.page_cache.as_ref())),
-            origin(sources.and_then(|each| each.device.as_ref())),
-            if has_sources { figure(Figure::ReadMbS) } else { "".into() },
-            figure(Figure::ClientCpus),
-            stage.bottleneck.clone().unwrap_or_default().into(),
+            (number("shared buffers"), origin(sources.map(|each| &each.buffers))),
+            (number("page cache"), origin(sources.and_then(|each| each.page_cache.as_ref()))),
+            (number("device"), origin(sources.and_then(|each| each.device.as_ref()))),
+            (number("read MB/s"), read),
+            (number("client CPU").optional(), figure(Figure::ClientCpus)),
+            (word("bottleneck"), stage.bottleneck.clone().unwrap_or_default().into()),
         ]);
         row
-    });
-    let title = if has_sources { "Origin of the blocks and bottleneck" } else { "Bottleneck" };
-    Some(Table::new(title, columns, rows))
+    }))
 }
 
 /// The bottleneck, if all cells have the same.

@@ -30,7 +30,7 @@ use crate::report::render::png::chart_png;
 use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;
 use crate::stats::Outcome;
-use crate::units::format::{factor, number_of, rate};
+use crate::units::format::{factor, joined, number_of, rate};
 use crate::units::text::json_text;
 
 /// Returns the result of an experiment, as far as its runs ended.
@@ -116,8 +116,7 @@ fn environment(records: &[&Record]) -> Vec<String> {
         main_settings,
         |record| {
             let disk = |disk: &Disk| format!("device {} ({})", disk.name, disk.roles.join(", "));
-            let disks: Vec<_> = record.target.devices.iter().map(disk).collect();
-            disks.join(", ")
+            joined(record.target.devices.iter().map(disk), ", ")
         },
         |record| words::dataset_text(record).unwrap_or_default(),
         |record| words::of(&record.plan.work).work(),
@@ -148,21 +147,22 @@ fn setup(record: &Record) -> String {
         Caches::Warm => Some("warm caches".to_owned()),
     };
     let drive = Summary::of(record).and_then(|summary| summary.drive());
-    let parts = [Some(sessions), caches, drive];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    joined([Some(sessions), caches, drive].into_iter().flatten(), ", ")
 }
 
 fn badge(view: &StudyView) -> Badge {
     let done = view.runs.usable + view.runs.invalid + view.runs.failed;
-    if view.planned_runs.is_some_and(|planned| done < planned) {
-        return Badge { text: "incomplete".to_owned(), tone: Tone::Warn };
-    }
-    if view.runs.usable != done {
-        return Badge { text: "some runs not usable".to_owned(), tone: Tone::Warn };
-    }
-    let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
-    let text = format!("all runs valid{}", marks.collect::<String>());
-    Badge { text, tone: if view.marked.is_empty() { Tone::Good } else { Tone::Warn } }
+    let is_complete = view.planned_runs.is_none_or(|planned| done >= planned);
+    let text = if !is_complete {
+        "incomplete".to_owned()
+    } else if view.runs.usable != done {
+        "some runs not usable".to_owned()
+    } else {
+        let marks = view.marked.iter().map(|(mark, count)| format!(", {count} of {done} {mark}"));
+        format!("all runs valid{}", marks.collect::<String>())
+    };
+    let is_good = is_complete && view.runs.usable == done && view.marked.is_empty();
+    Badge { text, tone: if is_good { Tone::Good } else { Tone::Warn } }
 }
 
 fn headline(view: &StudyView) -> Option<Headline> {
@@ -178,10 +178,8 @@ fn of_best(view: &StudyView) -> Option<Headline> {
     let cell = view.cells.get(view.best?)?;
     let main = view.main_of(&cell.group)?;
     let text = |value| main.figure.text(value);
-    let interval = main
-        .estimate
-        .interval
-        .map(|found| format!("95% interval {} to {}", text(found.low), text(found.high)));
+    let interval = main.estimate.interval;
+    let interval = interval.map(|of| format!("95% interval {} to {}", text(of.low), text(of.high)));
     let against = view.best_against.as_ref();
     let scaling = against.and_then(|against| match against.outcome? {
         Outcome::Faster | Outcome::Slower => {
@@ -190,12 +188,11 @@ fn of_best(view: &StudyView) -> Option<Headline> {
         Outcome::Equivalent => Some("equivalent to the baseline".to_owned()),
         Outcome::Inconclusive => Some("no significant difference from the baseline".to_owned()),
     });
-    let detail: Vec<String> = interval.into_iter().chain(scaling).collect();
     Some(Headline {
         label: format!("Best: {}", cell.name),
         value: main.text(),
         unit: main.figure.heading().to_owned(),
-        detail: detail.join(" · "),
+        detail: joined(interval.into_iter().chain(scaling), " · "),
     })
 }
 

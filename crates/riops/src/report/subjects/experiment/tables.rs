@@ -1,18 +1,18 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
 use super::cells::{
-    figure_title, interval, missed, reach, runs_text, setting_cells, setting_columns, verdict_text,
+    failed, figure_title, interval, missed, or_empty, reach, runs_text, settings, verdict_text,
 };
-use crate::experiment::comparison::Change;
 use crate::experiment::evaluation::{
     Against, AxisEffect, CellView, FigureView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
 use crate::figure::Figure;
 use crate::report::effect::{change_interval, change_text};
 use crate::report::sections::why;
+use crate::report::subjects::comparison::change_name;
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::stats::Direction;
-use crate::units::format::{factor, number_of, percent};
+use crate::units::format::{factor, joined, number_of, percent};
 
 /// A change is explained if its ratio differs by more than this share from that of the two values beside it.
 const EXPLAINED_FROM: f64 = 0.01;
@@ -20,7 +20,7 @@ const EXPLAINED_FROM: f64 = 0.01;
 /// Returns all tables in their order.
 pub(super) fn tables(view: &StudyView) -> Vec<Table> {
     if view.kind == StudyKind::Saturation {
-        return super::saturation::tables(view);
+        return super::saturation::tables::tables(view);
     }
     let mut tables = cells(view);
     tables.extend(super::frontier::table(view));
@@ -39,19 +39,15 @@ fn differences(view: &StudyView) -> Option<Table> {
     let [one, other] = view.cells.as_slice() else {
         return None;
     };
-    let row = |change: &Change| {
-        let name = format!("{}: {}", change.topic.name(), change.name);
-        vec![name.into(), change.a.as_str().into(), change.b.as_str().into()]
-    };
-    let columns = [word("property"), word(&one.name), word(&other.name)];
-    Table::new("What differs", columns, view.differences.iter().map(row)).filled()
+    let table = Table::of("What differs", &view.differences, |change| {
+        [
+            (word("property"), change_name(change).into()),
+            (word(&one.name), change.a.as_str().into()),
+            (word(&other.name), change.b.as_str().into()),
+        ]
+    });
+    table.filled()
 }
-
-/// A column with its cell for a group of runs.
-type Entry<'a> = (Column, Of<'a>);
-
-/// The cell of the table for a cell of the experiment and its index.
-type Of<'a> = Box<dyn Fn(usize, &CellView) -> Option<Cell> + 'a>;
 
 /// The tables of the cells: one for each stage that is a session loop, and one for statements that ran once.
 fn cells(view: &StudyView) -> Vec<Table> {
@@ -76,61 +72,39 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     } else {
         view.throughput()
     };
-    let mut columns: Vec<Entry<'_>> = Vec::new();
-    if !have_equal_runs(view) {
-        columns.push((number("runs"), Box::new(|_, cell| Some(runs_text(&cell.group).into()))));
-    }
-    let of = move |figure: Figure| -> Of<'static> {
-        Box::new(move |_, cell: &CellView| {
-            let found = cell.group.figure(stage, figure)?;
-            Some(found.text().into())
-        })
-    };
-    let most = view
-        .cells
-        .iter()
-        .filter_map(|cell| Some(cell.group.figure(stage, main)?.estimate.value))
-        .fold(0.0, f64::max);
-    for figure in shown_figures(view, stage) {
-        let title = figure_title(view, stage, figure);
-        if figure == main {
-            columns.push((
-                number(title),
-                Box::new(move |_, cell| {
-                    let value = cell.group.figure(stage, main)?.estimate.value;
-                    let text = Cell::from(main.text(value));
-                    Some(text.with_bar(value / most.max(f64::MIN_POSITIVE)))
-                }),
-            ));
-            columns.push((
-                number("±").optional(),
-                Box::new(move |_, cell| {
-                    reach(&cell.group.figure(stage, main)?.estimate).map(Cell::from)
-                }),
-            ));
-        } else {
-            let column = number(title);
-            let is_optional = figure == Figure::StatementsPerS;
-            columns.push((if is_optional { column.optional() } else { column }, of(figure)));
+    let main_of_all: Vec<Option<&FigureView>> =
+        view.cells.iter().map(|cell| cell.group.figure(stage, main)).collect();
+    let values = main_of_all.iter().flatten().map(|found| found.estimate.value);
+    let most = values.fold(f64::MIN_POSITIVE, f64::max);
+    let verdict = |of: Option<&FigureView>| verdict_text(of?.against_baseline.as_ref()?);
+    let has_verdict = main_of_all.iter().any(|of| verdict(*of).is_some());
+    let (figures, has_equal_runs) = (shown_figures(view, stage), have_equal_runs(view));
+    let cells = view.cells.iter().zip(main_of_all).enumerate();
+    Table::of(title, cells, |(at, (cell, of_main))| {
+        let mut row = settings(view, cell);
+        if !has_equal_runs {
+            row.push((number("runs"), runs_text(&cell.group).into()));
         }
-    }
-    columns.extend(against_columns(view, stage, main));
-    let verdict = move |cell: &CellView| {
-        let found = cell.group.figure(stage, main)?.against_baseline.as_ref()?;
-        verdict_text(found)
-    };
-    let has_verdict = view.cells.iter().any(|cell| verdict(cell).is_some());
-    columns.push((
-        word(if has_verdict { "verdict" } else { "" }),
-        Box::new(move |at, cell| {
-            let mut words: Vec<String> = verdict(cell).map(str::to_owned).into_iter().collect();
-            if is_main {
-                words.extend(marks(view, at, cell));
+        for &figure in &figures {
+            let column = number(figure_title(view, stage, figure));
+            let found = cell.group.figure(stage, figure);
+            if figure == main {
+                let bar = |value| Cell::from(main.text(value)).with_bar(value / most);
+                row.push((column, or_empty(found.map(|found| bar(found.estimate.value)))));
+                let reach = found.and_then(|found| reach(&found.estimate));
+                row.push((number("±").optional(), or_empty(reach)));
+            } else {
+                let is_optional = figure == Figure::StatementsPerS;
+                let column = if is_optional { column.optional() } else { column };
+                row.push((column, or_empty(found.map(FigureView::text))));
             }
-            (!words.is_empty()).then(|| words.join(", ").into())
-        }),
-    ));
-    filled(view, title, &columns)
+        }
+        row.extend(against_baseline(view, at, main, of_main));
+        let marks = is_main.then(|| marks(view, at, cell)).unwrap_or_default();
+        let words = verdict(of_main).map(str::to_owned).into_iter().chain(marks);
+        row.push((word(if has_verdict { "verdict" } else { "" }), joined(words, ", ").into()));
+        row
+    })
 }
 
 /// What a transaction of the main stage cost in each cell, relative to the baseline.
@@ -140,6 +114,10 @@ fn costs(view: &StudyView) -> Option<Table> {
         let mut values = view.cells.iter().filter_map(|cell| cell.group.figure(stage, *figure));
         values.any(|found| found.estimate.value != 0.0)
     };
+    let figures: Vec<Figure> = Figure::costs().filter(is_counted).collect();
+    if figures.is_empty() {
+        return None;
+    }
     let cells = view.cells.iter().filter(|cell| !cell.group.stages.is_empty());
     let cells: Vec<&CellView> = cells.collect();
     let change = |against: &Against| match against.interval {
@@ -149,30 +127,29 @@ fn costs(view: &StudyView) -> Option<Table> {
     let title = "Cost per transaction";
     // Of many cells, each is a row.
     if cells.len() > 2 {
-        let entries: Vec<Entry<'_>> = Figure::costs()
-            .filter(is_counted)
-            .map(|figure| -> Entry<'_> {
-                let text = move |_, cell: &CellView| {
-                    let found = cell.group.figure(stage, figure)?;
+        return Some(Table::of(title, &view.cells, |cell| {
+            let mut row = settings(view, cell);
+            row.extend(figures.iter().map(|&figure| {
+                let text = cell.group.figure(stage, figure).map(|found| {
                     let change = found.against_baseline.as_ref().map(change);
                     let change = change.map_or_else(String::new, |change| format!(" ({change})"));
-                    Some(format!("{}{change}", found.text()).into())
-                };
-                (number(figure.name()).optional(), Box::new(text))
-            })
-            .collect();
-        return (!entries.is_empty()).then(|| filled(view, title.to_owned(), &entries));
+                    format!("{}{change}", found.text())
+                });
+                (number(figure.name()).optional(), or_empty(text))
+            }));
+            row
+        }));
     }
-    let names = cells.iter().map(|cell| number(&cell.name));
-    let columns = std::iter::once(word("cost")).chain(names).chain([number("change")]);
-    let row = |figure: Figure| {
-        let found: Vec<_> = cells.iter().map(|cell| cell.group.figure(stage, figure)).collect();
-        let against = found.iter().flatten().find_map(|each| each.against_baseline.as_ref());
-        let values = found.iter().map(|found| found.map(FigureView::text).into());
-        let name: Cell = figure.name().into();
-        std::iter::once(name).chain(values).chain([against.map(change).into()]).collect()
-    };
-    Table::new(title, columns, Figure::costs().filter(is_counted).map(row)).filled()
+    Some(Table::of(title, figures, |figure| {
+        let found = || cells.iter().map(|cell| (cell, cell.group.figure(stage, figure)));
+        let against = found().find_map(|(_, each)| each?.against_baseline.as_ref());
+        let values =
+            found().map(|(cell, each)| (number(&cell.name), each.map(FigureView::text).into()));
+        let mut row = vec![(word("cost"), figure.name().into())];
+        row.extend(values);
+        row.push((number("change"), against.map(change).into()));
+        row
+    }))
 }
 
 /// The parts of the time of a transaction in the two cells of the improvement.
@@ -180,17 +157,6 @@ fn time(view: &StudyView) -> Option<Table> {
     let (time, improvement) = view.time.as_ref().zip(view.improvement.as_ref())?;
     let [from, to] = differing_names(view, improvement.from, improvement.to);
     Some(why::table("Time of a transaction".to_owned(), [&from, &to], time))
-}
-
-/// The table of all cells.
-fn filled(view: &StudyView, title: String, entries: &[Entry<'_>]) -> Table {
-    let columns = entries.iter().map(|(column, _)| column.clone());
-    let row = |(at, cell): (usize, &CellView)| {
-        let values = entries.iter().map(|(_, of)| of(at, cell).unwrap_or_else(|| "".into()));
-        setting_cells(view, cell).into_iter().chain(values).collect()
-    };
-    let rows = view.cells.iter().enumerate().map(row);
-    Table::new(title, setting_columns(view).into_iter().chain(columns), rows)
 }
 
 /// The figures with a column, in their order.
@@ -220,37 +186,33 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
     Figure::ALL.into_iter().filter(is_shown).collect()
 }
 
-/// Scaling factor, change, interval and verdict relative to the baseline.
-fn against_columns(view: &StudyView, stage: usize, main: Figure) -> Vec<Entry<'static>> {
+/// Scaling factor, change and interval of the main figure relative to the baseline.
+fn against_baseline(
+    view: &StudyView,
+    at: usize,
+    main: Figure,
+    found: Option<&FigureView>,
+) -> Vec<(Column, Cell)> {
     let Some(baseline) = view.baseline.filter(|_| view.cells.len() > 1) else {
         return Vec::new();
     };
-    let found = move |cell: &CellView| -> Option<Against> {
-        cell.group.figure(stage, main)?.against_baseline.clone()
+    let against = found.and_then(|found| found.against_baseline.as_ref());
+    // How many times as fast: the inverse of a duration.
+    let speed = |against: &Against| match main.direction() {
+        Direction::HigherIsBetter => against.ratio,
+        Direction::LowerIsBetter => 1.0 / against.ratio.max(f64::MIN_POSITIVE),
     };
-    let has_figure = move |cell: &CellView| cell.group.figure(stage, main).is_some();
+    let of_baseline = found.filter(|_| at == baseline).map(|_| 1.0);
+    let times = against.map(speed).or(of_baseline).map(|times| format!("{}x", factor(times)));
+    let interval_of = against.and_then(|against| against.interval).map(change_interval);
     vec![
-        (
-            number("factor"),
-            Box::new(move |at, cell| match found(cell) {
-                None if at == baseline && has_figure(cell) => Some("1.00x".into()),
-                against => Some(format!("{}x", factor(speed(main, against?.ratio))).into()),
-            }),
-        ),
+        (number("factor"), or_empty(times)),
         (
             number("vs. baseline").optional(),
-            Box::new(move |_, cell| Some(change_text(found(cell)?.ratio).into())),
+            or_empty(against.map(|against| change_text(against.ratio))),
         ),
-        (interval(), Box::new(move |_, cell| Some(change_interval(found(cell)?.interval?).into()))),
+        (interval(), or_empty(interval_of)),
     ]
-}
-
-/// How many times as fast: the inverse of a duration.
-fn speed(figure: Figure, ratio: f64) -> f64 {
-    match figure.direction() {
-        Direction::HigherIsBetter => ratio,
-        Direction::LowerIsBetter => 1.0 / ratio.max(f64::MIN_POSITIVE),
-    }
 }
 
 /// Whether the cell is the baseline or the best, misses a threshold or lacks runs.
@@ -263,10 +225,7 @@ fn marks(view: &StudyView, at: usize, cell: &CellView) -> Vec<String> {
         words.push("best".to_owned());
     }
     words.extend(missed(&cell.group));
-    let runs = cell.group.runs;
-    if runs.usable == 0 && runs.failed + runs.invalid > 0 {
-        words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
-    }
+    words.extend(failed(&cell.group));
     words
 }
 
@@ -280,21 +239,19 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
     let [from, to] = differing_names(view, improvement.from, improvement.to);
     // The intervals of a look of an A/B test have its level.
     let level = view.ab.as_ref().and_then(|test| test.level).filter(|level| *level > 0.0);
-    let columns =
-        [word("figure"), number(from), number(to), number("change"), interval(), word("verdict")];
-    let rows = improvement.rows.iter().map(|row| {
+    let table = Table::of("Improvement", &improvement.rows, |row| {
         let against = row.against.as_ref();
-        let interval = against.and_then(|against| against.interval);
-        vec![
-            figure_title(view, view.main_stage, row.figure).into(),
-            row.figure.text(row.from).into(),
-            row.figure.text(row.to).into(),
-            row.text.as_str().into(),
-            interval.map(change_interval).into(),
-            against.and_then(verdict_text).into(),
+        let interval_of = against.and_then(|against| against.interval);
+        [
+            (word("figure"), figure_title(view, view.main_stage, row.figure).into()),
+            (number(&from), row.figure.text(row.from).into()),
+            (number(&to), row.figure.text(row.to).into()),
+            (number("change"), row.text.as_str().into()),
+            (interval(), interval_of.map(change_interval).into()),
+            (word("verdict"), against.and_then(verdict_text).into()),
         ]
     });
-    Table { note: summary_note(improvement, level), ..Table::new("Improvement", columns, rows) }
+    Table { note: summary_note(improvement, level), ..table }
 }
 
 /// What the rows do not show: the level of their intervals, and that a change is not that of the two values.
@@ -303,10 +260,8 @@ fn summary_note(improvement: &Improvement, level: Option<f64>) -> Option<String>
     let level = level
         .map(|level| format!("the intervals are those of the last look: {level} instead of 95%"));
     let differs = |row: &ImprovementRow| {
-        let of_values = row.to / row.from;
-        row.against
-            .as_ref()
-            .is_some_and(|against| (against.ratio / of_values - 1.0).abs() > EXPLAINED_FROM)
+        let ratio = row.against.as_ref().map(|against| against.ratio / (row.to / row.from));
+        ratio.is_some_and(|ratio| (ratio - 1.0).abs() > EXPLAINED_FROM)
     };
     let differs = improvement.rows.iter().any(differs).then(|| {
         "the changes are those of the geometric means within blocks; with noisy runs, they differ from those of the values".to_owned()
@@ -327,40 +282,33 @@ fn differing_names(view: &StudyView, from: usize, to: usize) -> [String; 2] {
     let name = |cell: usize| {
         let parts = differing.iter().filter_map(|&at| {
             let (axis, value) = (view.axes.get(at)?, values(cell).get(at)?);
-            Some(if differing.len() == 1 {
-                value.clone()
-            } else {
-                format!("{}={value}", axis.name)
-            })
+            let is_only = differing.len() == 1;
+            Some(if is_only { value.clone() } else { format!("{}={value}", axis.name) })
         });
-        parts.collect::<Vec<_>>().join(" ")
+        joined(parts, " ")
     };
     [name(from), name(to)]
 }
 
 fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
     let main = figure_title(view, view.main_stage, view.main);
-    let mut columns = vec![word(&effect.axis)];
-    for title in [main.as_str(), "p95"] {
-        columns.extend([number(title), interval(), word("verdict")]);
-    }
-    let cells = |against: Option<&Against>, is_first: bool| {
+    let cells = |title: &str, against: Option<&Against>, is_first: bool| {
         let change = against.map(|against| change_text(against.ratio));
+        let interval_of = against.and_then(|against| against.interval);
         [
-            if is_first { "reference".into() } else { change.into() },
-            against.and_then(|against| against.interval).map(change_interval).into(),
-            against.and_then(verdict_text).into(),
+            (number(title), if is_first { "reference".into() } else { change.into() }),
+            (interval(), interval_of.map(change_interval).into()),
+            (word("verdict"), against.and_then(verdict_text).into()),
         ]
     };
     let has_latency = effect.values.iter().any(|value| value.latency.is_some());
-    let rows = effect.values.iter().enumerate().map(|(at, value)| {
-        let mut row: Vec<Cell> = vec![value.value.as_str().into()];
-        row.extend(cells(value.main.as_ref(), at == 0));
-        row.extend(cells(value.latency.as_ref(), at == 0 && has_latency));
+    let (title, values) = (format!("Effect of {}", effect.axis), effect.values.iter().enumerate());
+    let table = Table::of(title, values, |(at, value)| {
+        let mut row = vec![(word(&effect.axis), value.value.as_str().into())];
+        row.extend(cells(&main, value.main.as_ref(), at == 0));
+        row.extend(cells("p95", value.latency.as_ref(), at == 0 && has_latency));
         row
     });
-    Table::new(format!("Effect of {}", effect.axis), columns, rows).with_note(format!(
-        "geometric mean over {} of the other settings",
-        number_of(effect.combinations as u64, "combination")
-    ))
+    let combinations = number_of(effect.combinations as u64, "combination");
+    table.with_note(format!("geometric mean over {combinations} of the other settings"))
 }

@@ -3,10 +3,10 @@
 use super::{HistoryChange, HistoryPoint, HistorySeries, RUNS_NEEDED};
 use crate::experiment::GateVerdict;
 use crate::figure::{self, Figure};
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
-use crate::report::document::{Document, Findings};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Series, Unit, rounded};
+use crate::report::document::{Document, Findings, Tone};
 use crate::report::sections::why::why;
-use crate::report::subjects::gate::{title_of as verdict_name, tone};
+use crate::report::subjects::gate::verdict_text;
 use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{bounded, short_id, to_the_minute};
 use crate::units::text::{one_line, shortened};
@@ -38,7 +38,8 @@ pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
         }
         document.lines("new era", eras(each));
         if judged {
-            document.toned("verdict", verdict_line(each), tone(each.verdict));
+            let (text, tone) = verdict_line(each);
+            document.toned("verdict", text, tone);
         }
     }
     document
@@ -74,9 +75,9 @@ fn eras(series: &HistorySeries) -> impl Iterator<Item = String> {
 }
 
 /// The verdict of a gate on a series, and how to accept its newest level.
-fn verdict_line(series: &HistorySeries) -> String {
-    let name = verdict_name(series.verdict);
-    match (series.verdict, series.changes.last()) {
+fn verdict_line(series: &HistorySeries) -> (String, Tone) {
+    let (name, tone) = verdict_text(series.verdict);
+    let text = match (series.verdict, series.changes.last()) {
         (GateVerdict::Slower, Some(last)) => {
             let run = short_id(&last.run);
             format!("{name}: if this is intended, riops runs ack {run} 'why'")
@@ -85,35 +86,25 @@ fn verdict_line(series: &HistorySeries) -> String {
             format!("{name}: the era has {} of {RUNS_NEEDED} runs", series.last_era().len())
         }
         _ => name.to_owned(),
-    }
+    };
+    (text, tone)
 }
 
 fn table(series: &HistorySeries, id: &dyn Fn(&HistoryPoint) -> Cell) -> Table {
     let largest = series.points.iter().map(|point| point.value).fold(f64::MIN_POSITIVE, f64::max);
-    let columns = [
-        word("id"),
-        word("started (UTC)"),
-        number(series.figure.name()).drawn(),
-        word("change"),
-        word("status"),
-    ];
-    let row = |(index, point): (usize, &HistoryPoint)| {
+    Table::of("runs", series.points.iter().enumerate(), |(index, point)| {
         let change = series.changes.iter().find(|change| change.index == index);
-        vec![
-            id(point),
-            to_the_minute(&point.started_at).into(),
-            Cell::from(bounded(series.figure.text(point.value), point.at_least))
-                .with_bar(point.value / largest),
-            change.map(verdict).or(new_era(index, point)).unwrap_or_default().into(),
-            point.marks.clone().unwrap_or_default().into(),
+        let begins_era = index > 0 && point.acknowledged.is_some();
+        let change = change.map(verdict).or(begins_era.then(|| "new era".to_owned()));
+        let value = Cell::from(bounded(series.figure.text(point.value), point.at_least));
+        [
+            (word("id"), id(point)),
+            (word("started (UTC)"), to_the_minute(&point.started_at).into()),
+            (number(series.figure.name()).drawn(), value.with_bar(point.value / largest)),
+            (word("change"), change.unwrap_or_default().into()),
+            (word("status"), point.marks.clone().unwrap_or_default().into()),
         ]
-    };
-    Table::new("runs", columns, series.points.iter().enumerate().map(row))
-}
-
-/// What a run shows that begins a new era.
-fn new_era(index: usize, point: &HistoryPoint) -> Option<String> {
-    (index > 0 && point.acknowledged.is_some()).then(|| "new era".to_owned())
+    })
 }
 
 /// `SLOWER -5.1%`.
@@ -123,39 +114,26 @@ fn verdict(change: &HistoryChange) -> String {
 }
 
 fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
-    let at = series
-        .points
-        .get(change.index)
-        .map_or_else(String::new, |point| to_the_minute(&point.started_at));
-    let text = |value| series.figure.text(value);
-    format!(
-        "{} since {at} ({}): {} → {} (p {:.1e})",
-        verdict(change),
-        short_id(&change.run),
-        text(change.mean_before),
-        text(change.mean_after),
-        change.p
-    )
+    let point = series.points.get(change.index);
+    let at = point.map_or_else(String::new, |point| to_the_minute(&point.started_at));
+    let [before, after] = [change.mean_before, change.mean_after].map(|of| series.figure.text(of));
+    let (verdict, run, p) = (verdict(change), short_id(&change.run), change.p);
+    format!("{verdict} since {at} ({run}): {before} → {after} (p {p:.1e})")
 }
 
 /// What was found, in a sentence.
 #[must_use]
 pub fn history_summary(series: &HistorySeries) -> String {
-    let number = series.points.len();
-    let runs = format!("{number} valid run{}", if number == 1 { "" } else { "s" });
-    let name = series.figure.name();
-    match series.changes.last() {
-        None => format!("{runs}: changes of {name}: {}.", series.without_changes()),
-        Some(last) => format!(
-            "{runs}: {} change{} of {name}, the last by {} with run {} (from {} to {}).",
-            series.changes.len(),
-            if series.changes.len() == 1 { "" } else { "s" },
-            last.text(),
-            last.index + 1,
-            series.figure.text(last.mean_before),
-            series.figure.text(last.mean_after),
-        ),
-    }
+    let number =
+        |number: usize, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let (runs, name) = (number(series.points.len(), "valid run"), series.figure.name());
+    let Some(last) = series.changes.last() else {
+        return format!("{runs}: changes of {name}: {}.", series.without_changes());
+    };
+    let (changes, run) = (number(series.changes.len(), "change"), last.index + 1);
+    let [from, to] = [last.mean_before, last.mean_after].map(|of| series.figure.text(of));
+    let by = last.text();
+    format!("{runs}: {changes} of {name}, the last by {by} with run {run} (from {from} to {to}).")
 }
 
 /// The chart of a series, the number of its page.
@@ -172,12 +150,6 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
         let values = levels.into_iter().flat_map(of_level).collect();
         lines.push(Series { label: "mean between changes".to_owned(), values });
     }
-    let x = Axis {
-        label: "run, oldest first".to_owned(),
-        unit: Unit::Count,
-        scale: AxisScale::Linear,
-        range: Some((1.0, count as f64)),
-    };
     let mark = |index: usize, label: String| Mark { x: index as f64 + 1.0, label };
     let changes = series.changes.iter().map(|change| mark(change.index, change.text()));
     let eras = series.points.iter().enumerate().filter_map(|(index, point)| {
@@ -185,20 +157,11 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     });
     let is_rate = series.figure.unit() == figure::Unit::PerSecond;
     let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
-    Chart {
-        id: format!("history-chart-{number}"),
-        title: "Over the runs".to_owned(),
-        summary: history_summary(series),
-        plot: Plot {
-            x,
-            y: Axis::of(name, unit, AxisScale::Linear),
-            marks: changes.chain(eras).collect(),
-            sync: None,
-            content: Content::Lines {
-                xs: (1..=count).map(|number| number as f64).collect(),
-                series: lines,
-            },
-        },
-        table: None,
-    }
+    let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
+    let x = axis("run, oldest first", Unit::Count).within((1.0, count as f64));
+    let xs = (1..=count).map(|number| number as f64).collect();
+    let (id, summary) = (format!("history-chart-{number}"), history_summary(series));
+    let content = Content::Lines { xs, series: lines };
+    Chart::new(id, "Over the runs", summary, [x, axis(name, unit)], content)
+        .with_marks(changes.chain(eras).collect())
 }

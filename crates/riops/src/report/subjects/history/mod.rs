@@ -2,8 +2,6 @@
 
 mod forms;
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::experiment::GateVerdict;
@@ -12,6 +10,7 @@ use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::record::Record;
 use crate::report::effect::change_text;
+use crate::report::subjects::runs::stages_by_run;
 use crate::report::words;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
@@ -181,13 +180,12 @@ impl HistorySeries {
         };
         let newest = in_era().next_back().map(|change| change.mean_after);
         let is_slower = best.zip(newest).is_some_and(|(best, newest)| {
-            let (least, most) = (best.min(newest), best.max(newest));
-            let is_worse = match self.figure.direction() {
-                Direction::HigherIsBetter => newest < best,
-                Direction::LowerIsBetter => newest > best,
-            };
             // As large as a change must be, forward or backward.
-            is_worse && most / least - 1.0 >= effect
+            let ratio = match self.figure.direction() {
+                Direction::HigherIsBetter => best / newest,
+                Direction::LowerIsBetter => newest / best,
+            };
+            ratio > 1.0 && ratio - 1.0 >= effect
         });
         self.verdict = match is_slower {
             _ if self.last_era().len() < RUNS_NEEDED => GateVerdict::Inconclusive,
@@ -212,10 +210,7 @@ pub fn history(
     let mut ordered: Vec<&RunSummary> =
         runs.iter().filter(|run| run.valid && run.status == "done").collect();
     ordered.sort_by(|one, next| one.started_at.cmp(&next.started_at));
-    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
-    for stage in stages {
-        by_run.entry(&stage.run_id).or_default().push(stage);
-    }
+    let by_run = stages_by_run(stages);
     let mut series: Vec<(Vec<String>, HistorySeries)> = Vec::new();
     for run in ordered {
         for stage in by_run.get(run.id.as_str()).into_iter().flatten() {
@@ -249,9 +244,7 @@ pub fn history(
     }
     let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
-    for each in &mut series {
-        each.judge(effect);
-    }
+    series.iter_mut().for_each(|each| each.judge(effect));
     series
 }
 

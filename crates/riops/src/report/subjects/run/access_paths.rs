@@ -2,67 +2,50 @@
 
 use super::view::{Details, Section};
 use crate::figure::Summary;
-use crate::record::{AccessRecord, Record, moment_text};
+use crate::record::{AccessRecord, Record, StageRecord, moment_text};
 use crate::report::document::Document;
+use crate::report::paths::CheckedPath;
 use crate::report::table::{Table, word};
-use crate::report::words;
-use crate::report::words::Words;
+use crate::report::words::{self, Words};
+use crate::units::format::joined;
 
 /// Returns the section of the access paths.
 pub(super) fn section(record: &Record, id: &str) -> Section {
-    Section {
-        tables: paths(record).into_iter().collect(),
-        texts: plans(record).into_iter().chain(statements(record)).collect(),
-        ..Section::new(id, "Access paths")
-    }
+    let texts = plans(record).into_iter().chain(statements(record)).collect();
+    Section { texts, ..Section::new(id, "Access paths") }.with_tables(paths(record))
 }
 
 pub(super) fn paths(record: &Record) -> Option<Table> {
     let words = words::of(&record.plan.work);
     let summary = Summary::of(record)?;
     let paths = summary.access_paths(|expected| words.access_path(expected, record));
-    Table::of(
-        "access paths",
-        paths,
+    Some(Table::of("access paths", paths, |path| {
+        let checked = joined(std::iter::once(path.checked()).chain(path.unchecked()), "; ");
         [
-            (word("expected"), |path| path.path.as_str().into()),
-            (word("found"), |path| path.verdict().into()),
-            (word("checked"), |path| {
-                let checked = match path.unchecked() {
-                    Some(unchecked) => format!("{}; {unchecked}", path.checked()),
-                    None => path.checked(),
-                };
-                checked.strip_prefix("checked ").unwrap_or(&checked).into()
-            }),
-        ],
-    )
-    .filled()
+            (word("expected"), path.path.as_str().into()),
+            (word("found"), path.verdict().into()),
+            (word("checked"), checked.strip_prefix("checked ").unwrap_or(&checked).into()),
+        ]
+    }))
 }
 
 /// The expected paths with their verdicts, and the plans of a path that changed.
 pub(super) fn lines(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     let name = |expected: &str| words.access_path(expected, summary.record);
     let paths = summary.access_paths(name);
-    let mut shown = None;
-    for checked_path in &paths {
-        let (path, verdict) = (&checked_path.path, checked_path.verdict());
+    let first = paths.first().map(CheckedPath::checked);
+    let texts = paths.iter().enumerate().map(|(position, path)| {
         // Usually all paths are checked at the same moments, which are shown once.
-        let checked = checked_path.checked();
         let moments =
-            if shown.as_ref() == Some(&checked) { String::new() } else { format!("; {checked}") };
-        let unchecked =
-            checked_path.unchecked().map_or_else(String::new, |text| format!("; {text}"));
-        let label = if shown.is_none() { "access path" } else { "" };
-        document.line(label, format!("{path} ({verdict}{moments}{unchecked})"));
-        shown.get_or_insert(checked);
-    }
-    let is_changed = |access: &&AccessRecord| !access.held && access.error.is_none();
-    if let Some(changed) = summary.record.accesses.iter().find(is_changed) {
-        let earlier = summary
-            .record
-            .accesses
-            .iter()
-            .find(|access| access.statement == changed.statement && access.held);
+            Some(path.checked()).filter(|all| position == 0 || Some(all) != first.as_ref());
+        let verdict = std::iter::once(path.verdict().to_owned());
+        let verdict = joined(verdict.chain(moments).chain(path.unchecked()), "; ");
+        format!("{} ({verdict})", path.path)
+    });
+    document.lines("access path", texts);
+    let all = || summary.record.accesses.iter();
+    if let Some(changed) = all().find(|access| !access.held && access.error.is_none()) {
+        let earlier = all().find(|access| access.statement == changed.statement && access.held);
         for access in earlier.into_iter().chain([changed]) {
             document.verbatim(format!("plan {} the run:", moment_text(&access.moment)));
             let indented = access.found.lines().map(|line| format!("  {line}\n"));
@@ -71,32 +54,25 @@ pub(super) fn lines(document: &mut Document, summary: &Summary<'_>, words: &dyn 
     }
 }
 
-/// A plan with the moments at which it was found.
-struct Found<'a> {
-    access: &'a AccessRecord,
-    moments: Vec<&'a str>,
-}
-
-/// The plans of all statements, each once.
+/// The plans of all statements, each once, with the moments at which it was found.
 fn plans(record: &Record) -> Vec<Details> {
-    let mut found: Vec<Found<'_>> = Vec::new();
+    let mut found: Vec<(&AccessRecord, Vec<&str>)> = Vec::new();
     for access in &record.accesses {
-        let known = found.iter_mut().find(|each| {
-            let other = each.access;
+        let known = found.iter_mut().find(|(other, _)| {
             (&other.statement, &other.stage, &other.found, other.held, &other.error)
                 == (&access.statement, &access.stage, &access.found, access.held, &access.error)
         });
         match known {
-            Some(each) => each.moments.push(&access.moment),
-            None => found.push(Found { access, moments: vec![&access.moment] }),
+            Some((_, moments)) => moments.push(&access.moment),
+            None => found.push((access, vec![&access.moment])),
         }
     }
-    found.into_iter().map(details).collect()
+    found.into_iter().map(|(access, moments)| details(access, moments)).collect()
 }
 
-fn details(Found { access, mut moments }: Found<'_>) -> Details {
+fn details(access: &AccessRecord, mut moments: Vec<&str>) -> Details {
     moments.dedup();
-    let moments: Vec<_> = moments.into_iter().map(moment_text).collect();
+    let moments = joined(moments.into_iter().map(moment_text), ", ");
     let verdict = match (&access.error, access.held) {
         (Some(_), _) => "not checked",
         (None, true) if access.observed => "unchanged",
@@ -110,7 +86,7 @@ fn details(Found { access, mut moments }: Found<'_>) -> Details {
         text = format!("{label}: {}\n\n{text}", access.expected);
     }
     Details {
-        title: format!("{}{stage}: {verdict} ({} the run)", access.statement, moments.join(", ")),
+        title: format!("{}{stage}: {verdict} ({moments} the run)", access.statement),
         text,
         open: verdict == "CHANGED",
     }
@@ -118,17 +94,12 @@ fn details(Found { access, mut moments }: Found<'_>) -> Details {
 
 /// The statements that ran once, with their plans.
 fn statements(record: &Record) -> Vec<Details> {
-    let each = |stage: &crate::record::StageRecord| {
+    let each = |stage: &StageRecord| {
         let statement = stage.statement.as_ref()?;
-        let plan = statement
-            .plan
-            .as_ref()
-            .map_or_else(String::new, |plan| format!("\n\n{}", plan.outline));
-        Some(Details {
-            title: format!("{}: statement", stage.name),
-            text: format!("{}{plan}", statement.sql.trim()),
-            open: false,
-        })
+        let plan = statement.plan.as_ref();
+        let plan = plan.map_or_else(String::new, |plan| format!("\n\n{}", plan.outline));
+        let text = format!("{}{plan}", statement.sql.trim());
+        Some(Details { title: format!("{}: statement", stage.name), text, open: false })
     };
     record.stages.iter().filter_map(each).collect()
 }

@@ -1,37 +1,22 @@
 //! Tables of what was counted: errors, operations, sessions, nodes, devices, the database, the machine.
 
-use crate::figure::{DeviceLoad, Summary};
-use crate::record::{
-    ActivityRecord, Check, DatabaseUse, ErrorEntry, NodeRecord, OperationRecord, Record,
-    SessionOperation, SessionRecord, StageRecord, StepRecord, WaitShare,
-};
+use crate::figure::Summary;
+use crate::record::{DatabaseCounters, DatabaseUse, Record, SessionOperation, StageRecord};
 use crate::report::latency::latency_cell;
-use crate::report::table::{Cell, Entry, Table, number, word};
+use crate::report::sections::failures::counts_text;
+use crate::report::sections::stage_name;
+use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{bytes_text, count, duration_us, percent, rate};
 
-/// What a stage has, with the stage and whether the run has others.
-struct Of<'a, T> {
-    item: T,
-    stage: &'a StageRecord,
-    is_one_of_several: bool,
-}
-
-impl<T> Of<'_, T> {
-    /// The name of the stage, if the run has several.
-    fn stage_name(&self) -> Cell {
-        if self.is_one_of_several { self.stage.name.as_str().into() } else { "".into() }
-    }
-}
-
-/// The items of all stages.
-fn each<'a, T, I: IntoIterator<Item = T>>(
+/// The items of all stages, each with its stage.
+fn each<'a, I: IntoIterator>(
     record: &'a Record,
     items: impl Fn(&'a StageRecord) -> I,
-) -> Vec<Of<'a, T>> {
-    let is_one_of_several = record.stages.len() > 1;
-    let of_stage =
-        |stage| items(stage).into_iter().map(move |item| Of { item, stage, is_one_of_several });
-    record.stages.iter().flat_map(of_stage).collect()
+) -> impl Iterator<Item = (&'a StageRecord, I::Item)> {
+    record
+        .stages
+        .iter()
+        .flat_map(move |stage| items(stage).into_iter().map(move |item| (stage, item)))
 }
 
 fn seconds(seconds: Option<f64>) -> Cell {
@@ -39,261 +24,207 @@ fn seconds(seconds: Option<f64>) -> Cell {
 }
 
 /// Errors by SQLSTATE.
-pub(super) fn errors(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, &ErrorEntry>> = each(record, |stage| &stage.session_loop.errors);
-    Table::of(
-        "errors",
-        rows,
+pub(super) fn errors(record: &Record) -> Table {
+    let errors = each(record, |stage| &stage.session_loop.errors);
+    Table::of("errors", errors, |(stage, error)| {
+        let message = match error.more_samples.len() {
+            0 => error.sample.clone(),
+            more => format!("{} (and {more} other messages)", error.sample),
+        };
+        let in_attempts = Some(error.attempts_s).filter(|&seconds| seconds > 0.0);
         [
-            (word("stage"), Of::stage_name),
-            (word("SQLSTATE"), |of| of.item.sqlstate.as_str().into()),
-            (word("message"), |of| match of.item.more_samples.len() {
-                0 => of.item.sample.as_str().into(),
-                more => format!("{} (and {more} other messages)", of.item.sample).into(),
-            }),
-            (number("errors"), |of| count(of.item.count).into()),
-            (number("retried"), |of| count(of.item.retried).into()),
-            (number("time in attempts"), |of| {
-                seconds(Some(of.item.attempts_s).filter(|&seconds| seconds > 0.0))
-            }),
-            (number("longest without success"), |of| seconds(of.item.without_success_s)),
-            (number("until 90% of the rate"), |of| seconds(of.item.until_90_percent_s)),
-        ],
-    )
-    .filled()
-}
-
-/// The steps of the profile of a rate.
-pub(super) fn steps(record: &Record) -> Option<Table> {
-    fn missing(of: &Of<'_, &StepRecord>) -> Cell {
-        let counts = [
-            (of.item.failed, "failed"),
-            (of.item.skipped, "skipped"),
-            (of.item.unanswered, "in flight at the end"),
-            (of.item.not_started, "not started"),
-        ];
-        let parts = counts.into_iter().filter(|(number, _)| *number > 0);
-        let parts: Vec<_> =
-            parts.map(|(number, what)| format!("{} {what}", count(number))).collect();
-        parts.join(", ").into()
-    }
-    let steps: Vec<Of<'_, &StepRecord>> = each(record, |stage| &stage.session_loop.steps);
-    Table::of(
-        "steps of the rate",
-        steps,
-        [
-            (word("stage"), Of::stage_name),
-            (number("from"), |of| format!("{:.1} s", of.item.start_s).into()),
-            (word("transactions"), |of| of.item.step.to_string().into()),
-            (number("due"), |of| count(of.item.due).into()),
-            (number("succeeded"), |of| {
-                Cell::share(of.item.missing_share().map(|missing| 1.0 - missing))
-            }),
-            (word("missing"), missing),
-            (number("p50"), |of| latency_cell(of.item.response_us.as_ref(), "p50")),
-            (number("p99"), |of| latency_cell(of.item.response_us.as_ref(), "p99")),
-            (number("max"), |of| latency_cell(of.item.response_us.as_ref(), "max")),
-        ],
-    )
-    .filled()
-    .map(|table| {
-        table.with_note(
-            "response times of the transactions that were due in the step; the steadiness of a rate that changes is not judged",
-        )
+            (word("stage"), stage_name(record, stage).into()),
+            (word("SQLSTATE"), error.sqlstate.as_str().into()),
+            (word("message"), message.into()),
+            (number("errors"), count(error.count).into()),
+            (number("retried"), count(error.retried).into()),
+            (number("time in attempts"), seconds(in_attempts)),
+            (number("longest without success"), seconds(error.without_success_s)),
+            (number("until 90% of the rate"), seconds(error.until_90_percent_s)),
+        ]
     })
 }
 
-/// Kinds of transactions, if there are several.
-pub(super) fn operations(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, &OperationRecord>> = each(record, |stage| {
-        Some(&stage.session_loop.operations).filter(|all| all.len() > 1).into_iter().flatten()
-    });
-    Table::of(
-        "operations",
-        rows,
+/// The steps of the profile of a rate.
+pub(super) fn steps(record: &Record) -> Table {
+    let steps = each(record, |stage| &stage.session_loop.steps);
+    let table = Table::of("steps of the rate", steps, |(stage, step)| {
+        let missing = counts_text(&[
+            (step.failed, "failed"),
+            (step.skipped, "skipped"),
+            (step.unanswered, "in flight at the end"),
+            (step.not_started, "not started"),
+        ]);
+        let latency = |key| latency_cell(step.response_us.as_ref(), key);
         [
-            (word("stage"), Of::stage_name),
-            (word("operation"), |of| of.item.name.as_str().into()),
-            (number("transactions"), |of| count(of.item.transactions).into()),
-            (number("rows"), |of| count(of.item.rows).into()),
-            (number("failed"), |of| count(of.item.failed + of.item.unknown).into()),
-            (number("p50"), |of| latency_cell(of.item.latency_us(), "p50")),
-            (number("p90"), |of| latency_cell(of.item.latency_us(), "p90")),
-            (number("p99"), |of| latency_cell(of.item.latency_us(), "p99")),
-            (number("p99.9"), |of| latency_cell(of.item.latency_us(), "p999")),
-            (number("max"), |of| latency_cell(of.item.latency_us(), "max")),
-        ],
+            (word("stage"), stage_name(record, stage).into()),
+            (number("from"), format!("{:.1} s", step.start_s).into()),
+            (word("transactions"), step.step.to_string().into()),
+            (number("due"), count(step.due).into()),
+            (number("succeeded"), Cell::share(step.missing_share().map(|missing| 1.0 - missing))),
+            (word("missing"), missing.into()),
+            (number("p50"), latency("p50")),
+            (number("p99"), latency("p99")),
+            (number("max"), latency("max")),
+        ]
+    });
+    table.with_note(
+        "response times of the transactions that were due in the step; the steadiness of a rate that changes is not judged",
     )
-    .filled()
+}
+
+/// Kinds of transactions, if there are several.
+pub(super) fn operations(record: &Record) -> Table {
+    let operations = each(record, |stage| several(&stage.session_loop.operations));
+    Table::of("operations", operations, |(stage, operation)| {
+        let latency = |key| latency_cell(operation.latency_us(), key);
+        [
+            (word("stage"), stage_name(record, stage).into()),
+            (word("operation"), operation.name.as_str().into()),
+            (number("transactions"), count(operation.transactions).into()),
+            (number("rows"), count(operation.rows).into()),
+            (number("failed"), count(operation.failed + operation.unknown).into()),
+            (number("p50"), latency("p50")),
+            (number("p90"), latency("p90")),
+            (number("p99"), latency("p99")),
+            (number("p99.9"), latency("p999")),
+            (number("max"), latency("max")),
+        ]
+    })
+}
+
+/// All items, if there are several.
+fn several<T>(all: &[T]) -> &[T] {
+    if all.len() > 1 { all } else { &[] }
 }
 
 /// What each session did.
-pub(super) fn sessions(record: &Record) -> Option<Table> {
-    fn sum(of: &Of<'_, &SessionRecord>, pick: fn(&SessionOperation) -> u64) -> u64 {
-        of.item.operations.iter().map(pick).sum()
-    }
-    Table::of(
-        "sessions",
-        each(record, |stage| &stage.session_loop.session_details),
+pub(super) fn sessions(record: &Record) -> Table {
+    let sessions = each(record, |stage| &stage.session_loop.session_details);
+    Table::of("sessions", sessions, |(stage, session)| {
+        let operations = &session.operations;
+        let sum = |pick: fn(&SessionOperation) -> u64| operations.iter().map(pick).sum::<u64>();
+        let transactions = sum(|each| each.transactions);
+        let most = stage.session_loop.sessions_fairness.max.max(1) as f64;
+        let longest_us = operations.iter().map(|each| each.max_us).fold(0.0, f64::max);
+        let busy_s: f64 = operations.iter().map(|each| each.execution_s).sum();
+        let share = transactions as f64 / most;
         [
-            (word("stage"), Of::stage_name),
-            (word("node"), |of| of.item.node.clone().into()),
-            (number("session"), |of| count(of.item.number).into()),
-            (number("server process"), |of| of.item.server_process.to_string().into()),
-            (number("transactions"), |of| {
-                let transactions = sum(of, |each| each.transactions);
-                let most = of.stage.session_loop.sessions_fairness.max.max(1) as f64;
-                Cell::from(count(transactions)).with_bar(transactions as f64 / most)
-            }),
-            (number("rows"), |of| count(sum(of, |each| each.rows)).into()),
-            (number("longest"), |of| {
-                let all = of.item.operations.iter().map(|each| each.max_us);
-                duration_us(all.fold(0.0, f64::max)).into()
-            }),
-            (number("time in transactions"), |of| {
-                let busy_s: f64 = of.item.operations.iter().map(|each| each.execution_s).sum();
-                percent(busy_s / of.stage.seconds.max(f64::MIN_POSITIVE)).into()
-            }),
-        ],
-    )
-    .filled()
+            (word("stage"), stage_name(record, stage).into()),
+            (word("node"), session.node.clone().into()),
+            (number("session"), count(session.number).into()),
+            (number("server process"), session.server_process.to_string().into()),
+            (number("transactions"), Cell::from(count(transactions)).with_bar(share)),
+            (number("rows"), count(sum(|each| each.rows)).into()),
+            (number("longest"), duration_us(longest_us).into()),
+            (
+                number("time in transactions"),
+                percent(busy_s / stage.seconds.max(f64::MIN_POSITIVE)).into(),
+            ),
+        ]
+    })
 }
 
 /// The nodes of a cluster, if there are several.
-pub(super) fn nodes(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, &NodeRecord>> = each(record, |stage| {
-        Some(&stage.session_loop.nodes).filter(|all| all.len() > 1).into_iter().flatten()
-    });
-    Table::of(
-        "nodes",
-        rows,
+pub(super) fn nodes(record: &Record) -> Table {
+    let nodes = each(record, |stage| several(&stage.session_loop.nodes));
+    Table::of("nodes", nodes, |(stage, node)| {
+        let down = if node.down { " (down)" } else { "" };
+        let outages = node.outages.iter().map(|outage| outage.without_success_s);
+        let pause = outages.chain(node.longest_pause_s).max_by(f64::total_cmp);
+        let usage = node.usage.unwrap_or_default();
+        let latency = |key| latency_cell(node.service_us.as_ref(), key);
         [
-            (word("stage"), Of::stage_name),
-            (word("node"), |of| {
-                let down = if of.item.down { " (down)" } else { "" };
-                format!("{}{down}", of.item.node).into()
-            }),
-            (word("placement"), |of| of.item.placement.clone().into()),
-            (number("sessions"), |of| count(of.item.sessions).into()),
-            (number("tx/s"), |of| rate(of.item.transactions_per_s).into()),
-            (number("share"), |of| Cell::share(Some(of.item.share)).with_bar(of.item.share)),
-            (number("service p50"), |of| latency_cell(of.item.service_us.as_ref(), "p50")),
-            (number("service p99"), |of| latency_cell(of.item.service_us.as_ref(), "p99")),
-            (number("errors"), |of| count(of.item.errors).into()),
-            (number("retries"), |of| count(of.item.retries).into()),
-            (number("reconnects"), |of| count(of.item.reconnects).into()),
-            (number("longest pause"), |of| {
-                let outages = of.item.outages.iter().map(|outage| outage.without_success_s);
-                seconds(outages.chain(of.item.longest_pause_s).max_by(f64::total_cmp))
-            }),
-            (number("CPUs of yb-tserver"), |of| {
-                of.item.usage.unwrap_or_default().cpu_cores.map(rate).into()
-            }),
-            (number("storage reads/s"), |of| {
-                of.item.usage.unwrap_or_default().storage_reads_per_s.map(rate).into()
-            }),
-            (number("storage writes/s"), |of| {
-                of.item.usage.unwrap_or_default().storage_writes_per_s.map(rate).into()
-            }),
-        ],
-    )
-    .filled()
+            (word("stage"), stage_name(record, stage).into()),
+            (word("node"), format!("{}{down}", node.node).into()),
+            (word("placement"), node.placement.clone().into()),
+            (number("sessions"), count(node.sessions).into()),
+            (number("tx/s"), rate(node.transactions_per_s).into()),
+            (number("share"), Cell::share(Some(node.share)).with_bar(node.share)),
+            (number("service p50"), latency("p50")),
+            (number("service p99"), latency("p99")),
+            (number("errors"), count(node.errors).into()),
+            (number("retries"), count(node.retries).into()),
+            (number("reconnects"), count(node.reconnects).into()),
+            (number("longest pause"), seconds(pause)),
+            (number("CPUs of yb-tserver"), usage.cpu_cores.map(rate).into()),
+            (number("storage reads/s"), usage.storage_reads_per_s.map(rate).into()),
+            (number("storage writes/s"), usage.storage_writes_per_s.map(rate).into()),
+        ]
+    })
 }
 
 /// The disks of the server.
-pub(super) fn devices(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, DeviceLoad<'_>>> =
-        each(record, |stage| Summary { record, stage }.devices());
-    Table::of(
-        "devices",
-        rows,
+pub(super) fn devices(record: &Record) -> Table {
+    let devices = each(record, |stage| Summary { record, stage }.devices());
+    Table::of("devices", devices, |(stage, device)| {
+        let usage = device.usage;
         [
-            (word("stage"), Of::stage_name),
-            (word("device"), |of| of.item.usage.name.as_str().into()),
-            (word("used for"), |of| of.item.roles.join(", ").into()),
-            (number("reads/s"), |of| rate(of.item.usage.reads_per_s).into()),
-            (number("read MB/s"), |of| Cell::decimal(Some(of.item.usage.read_mb_s))),
-            (number("writes/s"), |of| rate(of.item.usage.writes_per_s).into()),
-            (number("write MB/s"), |of| Cell::decimal(Some(of.item.usage.write_mb_s))),
-            (number("busy"), |of| Cell::share(Some(of.item.usage.busy_share))),
-            (number("queue depth"), |of| Cell::decimal(of.item.usage.queue_depth)),
-            (number("of its maximum"), |of| Cell::share(of.item.load)),
-        ],
-    )
-    .filled()
+            (word("stage"), stage_name(record, stage).into()),
+            (word("device"), usage.name.as_str().into()),
+            (word("used for"), device.roles.join(", ").into()),
+            (number("reads/s"), rate(usage.reads_per_s).into()),
+            (number("read MB/s"), Cell::decimal(Some(usage.read_mb_s))),
+            (number("writes/s"), rate(usage.writes_per_s).into()),
+            (number("write MB/s"), Cell::decimal(Some(usage.write_mb_s))),
+            (number("busy"), Cell::share(Some(usage.busy_share))),
+            (number("queue depth"), Cell::decimal(usage.queue_depth)),
+            (number("of its maximum"), Cell::share(device.load)),
+        ]
+    })
 }
 
 /// CPU, blocks and bottleneck of each stage, if there are several.
-pub(super) fn resources(record: &Record) -> Option<Table> {
-    let rows = Summary::of_each(record);
-    Table::of(
-        "CPU and blocks",
-        rows,
+pub(super) fn resources(record: &Record) -> Table {
+    let stages = Summary::of_each(record);
+    Table::of("CPU and blocks", several(&stages), |summary| {
+        let io = summary.stage.io.as_ref();
         [
-            (word("stage"), |summary| summary.stage.name.as_str().into()),
-            (word("bottleneck"), |summary| summary.bottleneck_word().into()),
-            (number("machine CPU"), |summary| Cell::share(summary.stage.machine_busy_share)),
-            (number("server"), |summary| Cell::share(summary.server_machine_share())),
-            (number("client"), |summary| Cell::share(summary.client_machine_share())),
-            (number("LIOPS"), |summary| {
-                summary.stage.io.as_ref().and_then(|io| io.liops).map(rate).into()
-            }),
-            (number("blocks per row"), |summary| {
-                summary.stage.io.as_ref().and_then(|io| io.blocks_per_row).map(rate).into()
-            }),
-            (number("hits"), |summary| {
-                Cell::share(summary.stage.io.as_ref().and_then(|io| io.hit_ratio))
-            }),
-            (number("PIOPS"), |summary| {
-                summary.stage.io.as_ref().and_then(|io| io.piops).map(rate).into()
-            }),
-            (number("WAL MB/s"), |summary| {
-                Cell::decimal(summary.stage.io.as_ref().and_then(|io| io.wal_mb_s))
-            }),
-        ],
-    )
-    .filled()
-    .filter(|_| record.stages.len() > 1)
+            (word("stage"), summary.stage.name.as_str().into()),
+            (word("bottleneck"), summary.bottleneck_word().into()),
+            (number("machine CPU"), Cell::share(summary.stage.machine_busy_share)),
+            (number("server"), Cell::share(summary.server_machine_share())),
+            (number("client"), Cell::share(summary.client_machine_share())),
+            (number("LIOPS"), io.and_then(|io| io.liops).map(rate).into()),
+            (number("blocks per row"), io.and_then(|io| io.blocks_per_row).map(rate).into()),
+            (number("hits"), Cell::share(io.and_then(|io| io.hit_ratio))),
+            (number("PIOPS"), io.and_then(|io| io.piops).map(rate).into()),
+            (number("WAL MB/s"), Cell::decimal(io.and_then(|io| io.wal_mb_s))),
+        ]
+    })
 }
 
 /// The wait events of the sessions, if they were sampled.
-pub(super) fn waits(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, &WaitShare>> = each(record, |stage| {
+pub(super) fn waits(record: &Record) -> Table {
+    let waits = each(record, |stage| {
         let probes = stage.probes.as_ref().filter(|_| stage.statement.is_none());
         probes.into_iter().flat_map(|probes| &probes.waits)
     });
-    let table = Table::of(
-        "wait events",
-        rows,
+    let table = Table::of("wait events", waits, |(stage, wait)| {
+        let share = Cell::share(Some(wait.share)).with_bar(wait.share);
         [
-            (word("stage"), Of::stage_name),
-            (word("event"), |of| of.item.event.as_str().into()),
-            (number("share of the session time"), |of| {
-                Cell::share(Some(of.item.share)).with_bar(of.item.share)
-            }),
-        ],
-    );
-    table.with_note("CPU: active without a wait event. idle: waiting for the client.").filled()
+            (word("stage"), stage_name(record, stage).into()),
+            (word("event"), wait.event.as_str().into()),
+            (number("share of the session time"), share),
+        ]
+    });
+    table.with_note("CPU: active without a wait event. idle: waiting for the client.")
 }
 
 /// The active session history of the nodes.
-pub(super) fn activity(record: &Record) -> Option<Table> {
-    let rows: Vec<Of<'_, &ActivityRecord>> = each(record, |stage| &stage.activity);
-    let table = Table::of(
-        "active session history",
-        rows,
+pub(super) fn activity(record: &Record) -> Table {
+    let events = each(record, |stage| &stage.activity);
+    let table = Table::of("active session history", events, |(stage, event)| {
         [
-            (word("stage"), Of::stage_name),
-            (word("node"), |of| of.item.node.as_str().into()),
-            (word("component"), |of| of.item.component.as_str().into()),
-            (word("class"), |of| of.item.class.as_str().into()),
-            (word("event"), |of| of.item.event.as_str().into()),
-            (number("active"), |of| rate(of.item.active).into()),
-        ],
-    );
-    table
-        .with_note("mean number of sessions or requests. Waits of YSQL for the tserver contain the time of its events: do not add them up.")
-        .filled()
+            (word("stage"), stage_name(record, stage).into()),
+            (word("node"), event.node.as_str().into()),
+            (word("component"), event.component.as_str().into()),
+            (word("class"), event.class.as_str().into()),
+            (word("event"), event.event.as_str().into()),
+            (number("active"), rate(event.active).into()),
+        ]
+    });
+    table.with_note("mean number of sessions or requests. Waits of YSQL for the tserver contain the time of its events: do not add them up.")
 }
 
 /// A counter of the database.
@@ -307,19 +238,16 @@ const COUNTERS: [Counter; 27] = [
     ("index blocks read", |each| Some(count(each.blocks?.idx_blks_read))),
     ("blocks per read transaction", |each| Some(rate(each.blocks_per_read?))),
     ("blocks of the database found in shared buffers", |each| {
-        counted(each, |counters| counters.blks_hit)
+        since(each, |counters| counters.blks_hit).map(count)
     }),
-    ("blocks of the database read", |each| counted(each, |counters| counters.blks_read)),
-    ("transactions committed", |each| counted(each, |counters| counters.xact_commit)),
-    ("transactions rolled back", |each| counted(each, |counters| counters.xact_rollback)),
-    ("rows returned by scans", |each| counted(each, |counters| counters.tup_returned)),
-    ("rows fetched by index scans", |each| counted(each, |counters| counters.tup_fetched)),
-    ("deadlocks", |each| counted(each, |counters| counters.deadlocks)),
-    ("temporary files", |each| counted(each, |counters| counters.temp_files)),
-    ("size of temporary files", |each| {
-        let (before, after) = (each.before.as_ref()?, each.after.as_ref()?);
-        Some(bytes_text(after.temp_bytes.saturating_sub(before.temp_bytes)))
-    }),
+    ("blocks of the database read", |each| since(each, |found| found.blks_read).map(count)),
+    ("transactions committed", |each| since(each, |found| found.xact_commit).map(count)),
+    ("transactions rolled back", |each| since(each, |found| found.xact_rollback).map(count)),
+    ("rows returned by scans", |each| since(each, |found| found.tup_returned).map(count)),
+    ("rows fetched by index scans", |each| since(each, |found| found.tup_fetched).map(count)),
+    ("deadlocks", |each| since(each, |found| found.deadlocks).map(count)),
+    ("temporary files", |each| since(each, |found| found.temp_files).map(count)),
+    ("size of temporary files", |each| since(each, |found| found.temp_bytes).map(bytes_text)),
     ("rows updated", |each| Some(count(each.row_versions?.updated))),
     ("HOT updates among them", |each| Some(count(each.row_versions?.hot_updated))),
     ("dead row versions at the end", |each| Some(count(each.row_versions?.dead))),
@@ -335,46 +263,41 @@ const COUNTERS: [Counter; 27] = [
     ("size of the indexes after the stage", |each| Some(bytes_text(each.sizes_after?.index_bytes))),
 ];
 
-fn counted(
-    usage: &DatabaseUse,
-    pick: fn(&crate::record::DatabaseCounters) -> u64,
-) -> Option<String> {
-    let (before, after) = (usage.before.as_ref()?, usage.after.as_ref()?);
-    Some(count(pick(after).saturating_sub(pick(before))))
+/// What was counted during the stage.
+fn since(usage: &DatabaseUse, pick: fn(&DatabaseCounters) -> u64) -> Option<u64> {
+    Some(pick(usage.after.as_ref()?).saturating_sub(pick(usage.before.as_ref()?)))
 }
 
 /// Counters as rows, stages as columns.
-pub(super) fn database(record: &Record) -> Option<Table> {
-    let stages: Vec<_> = record
-        .stages
-        .iter()
-        .filter_map(|stage| Some((stage.name.as_str(), stage.database.as_ref()?)))
-        .collect();
+pub(super) fn database(record: &Record) -> Table {
+    let stages: Vec<_> = each(record, |stage| &stage.database).collect();
     let rows = COUNTERS.iter().filter_map(|(name, pick)| {
         let found: Vec<_> = stages.iter().map(|(_, usage)| pick(usage)).collect();
-        found.iter().any(Option::is_some).then(|| {
-            std::iter::once((*name).into()).chain(found.into_iter().map(Cell::from)).collect()
-        })
+        let is_counted = found.iter().any(Option::is_some);
+        let cells = found.into_iter().map(Cell::from);
+        is_counted.then(|| std::iter::once((*name).into()).chain(cells).collect())
     });
+    let is_single = stages.len() == 1;
     let columns =
-        stages.iter().map(|(name, _)| number(if stages.len() == 1 { "value" } else { name }));
+        stages.iter().map(|(stage, _)| number(if is_single { "value" } else { &stage.name }));
     let columns = std::iter::once(word("counter")).chain(columns);
     Table::new("counters of the database", columns, rows)
         .with_note("of the whole stage, including warm-up and drain")
-        .filled()
 }
 
 /// The checks of the data.
-pub(super) fn checks(record: &Record) -> Option<Table> {
-    let columns: [Entry<&Check>; 4] = [
-        (word("check"), |check| check.name.as_str().into()),
-        (word("expected"), |check| check.expected.as_str().into()),
-        (word("found"), |check| check.found.as_str().into()),
-        (word("result"), |check| match (check.held, check.unknown) {
-            (_, true) => "cannot be verified".into(),
-            (true, false) => "as expected".into(),
-            (false, false) => "DIFFERENT".into(),
-        }),
-    ];
-    Table::of("checks of the data", &record.checks, columns).filled()
+pub(super) fn checks(record: &Record) -> Table {
+    Table::of("checks of the data", &record.checks, |check| {
+        let result = match (check.held, check.unknown) {
+            (_, true) => "cannot be verified",
+            (true, false) => "as expected",
+            (false, false) => "DIFFERENT",
+        };
+        [
+            (word("check"), check.name.as_str().into()),
+            (word("expected"), check.expected.as_str().into()),
+            (word("found"), check.found.as_str().into()),
+            (word("result"), result.into()),
+        ]
+    })
 }

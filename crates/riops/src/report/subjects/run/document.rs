@@ -10,25 +10,13 @@ use crate::report::form::{Extras, Form, FormError};
 use crate::report::imported::{not_verified, started};
 use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
-use crate::report::sections::agents::agents;
-use crate::report::sections::bottleneck::{bottleneck, resources};
-use crate::report::sections::condition::condition;
-use crate::report::sections::cost::cost;
-use crate::report::sections::failures::{drained, failures, late, missing, pause, schedule};
-use crate::report::sections::mix::{few_transactions, mix};
-use crate::report::sections::nodes::{activity, nodes};
-use crate::report::sections::profile::profile;
-use crate::report::sections::proof::proof;
-use crate::report::sections::queries::queries;
-use crate::report::sections::sources::sources;
-use crate::report::sections::statements::statements;
-use crate::report::sections::steadiness::steadiness;
-use crate::report::sections::time::time;
-use crate::report::sections::waits::waits;
-use crate::report::sections::window::window;
+use crate::report::sections::{
+    agents, bottleneck, condition, cost, failures, mix, nodes, profile, proof, queries, sources,
+    stage_prefix, statements, steadiness, time, waits, window,
+};
 use crate::report::words::next::Commands;
 use crate::report::words::{self, Words};
-use crate::units::format::{bounded, duration_us, rate};
+use crate::units::format::{bounded, duration_us, joined, rate};
 
 /// Text for people; the default.
 pub(in crate::report) struct Text;
@@ -65,19 +53,17 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     words.results(&mut document, record);
     if let [summary] = stages.as_slice() {
         limits(&mut document, summary);
-        time(&mut document, summary);
-        cost(&mut document, summary);
     }
     judgment(&mut document, record, words);
     document.gap();
-    if let Some(steps) = counters::steps(record) {
+    if let Some(steps) = counters::steps(record).filled() {
         document.table(steps);
         document.gap();
     }
     what(&mut document, record, words);
     access_paths::lines(&mut document, &summary, words);
     words.details(&mut document, record);
-    agents(&mut document, record);
+    agents::agents(&mut document, record);
     if stages.len() == 1 && summary.stage.statement.is_none() {
         details(&mut document, &summary, words);
     }
@@ -89,26 +75,24 @@ pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     document
 }
 
-/// How a rate was achieved, and the bottleneck.
+/// How a rate was achieved, the bottleneck, the time and the cost of a transaction.
 pub(super) fn limits(document: &mut Document, summary: &Summary<'_>) {
     if summary.stage.statement.is_none() {
-        schedule(document, summary.stage);
-        bottleneck(document, summary);
+        failures::schedule(document, summary.stage);
+        bottleneck::bottleneck(document, summary);
     }
+    time::time(document, summary);
+    cost::cost(document, summary);
 }
 
 /// What the number is worth: too few transactions, an unsteady rate, validity and warnings, thresholds.
 pub(super) fn judgment(document: &mut Document, record: &Record, words: &dyn Words) {
-    few_transactions(document, record);
-    steadiness(document, record, words);
+    mix::few_transactions(document, record);
+    steadiness::steadiness(document, record, words);
     verdict(document, record, words);
     for found in &record.thresholds {
-        let text = threshold_text(record, found);
-        if found.held {
-            document.line("threshold", text);
-        } else {
-            document.toned("threshold", text, Tone::Bad);
-        }
+        let tone = (!found.held).then_some(Tone::Bad);
+        document.push_line("threshold", threshold_text(record, found), tone);
     }
 }
 
@@ -117,29 +101,27 @@ pub(super) fn what(document: &mut Document, record: &Record, words: &dyn Words) 
     document.line("workload", words.work());
     let summary = Summary::of(record);
     if let Some(summary) = &summary {
-        for line in [words.setup(summary), summary.drive()].into_iter().flatten() {
-            document.line("", line);
-        }
+        document.lines("", [words.setup(summary), summary.drive()].into_iter().flatten());
     }
-    document.known("dataset", words::dataset_text(record).unwrap_or_default());
+    document.lines("dataset", words::dataset_text(record));
     let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
-    document.known("facts", facts.collect::<Vec<_>>().join(" · "));
+    document.known("facts", joined(facts, " · "));
     if let Some(summary) = &summary {
         let prices = Figure::OF_FACTS.into_iter().filter_map(|figure| {
             let value = figure.of(record, summary.stage)?;
             Some(format!("{} {}", figure.text(value), figure.name()))
         });
-        document.known("", prices.collect::<Vec<_>>().join(" · "));
-        condition(document, summary);
+        document.known("", joined(prices, " · "));
+        condition::condition(document, summary);
     }
-    mix(document, record);
+    mix::mix(document, record);
 }
 
 /// Label, tags and notes.
 pub(super) fn names(document: &mut Document, record: &Record) {
     document.known("label", record.label.clone().unwrap_or_default());
     let tags = record.tags.iter().map(|(name, value)| format!("{name}={value}"));
-    document.known("tags", tags.collect::<Vec<_>>().join(", "));
+    document.known("tags", joined(tags, ", "));
     document.lines("notes", record.notes.iter().flat_map(Note::lines));
 }
 
@@ -148,28 +130,22 @@ pub(super) fn names(document: &mut Document, record: &Record) {
 pub(super) fn rate_verdicts(document: &mut Document, stages: &[Summary<'_>]) {
     for summary in stages {
         let stage = summary.stage;
-        let achieved = stage.rate_text(&summary.record.plan.schedule);
-        let text = match stage.rate_verdict() {
+        let (text, tone) = match stage.rate_verdict() {
             None => continue,
             Some(RateVerdict::Reached) if stages.len() > 1 => continue,
-            Some(RateVerdict::Reached) => format!("reached: {achieved}"),
+            Some(RateVerdict::Reached) => ("reached:", None),
             Some(RateVerdict::Incomplete) if stage.starts_late() => {
-                format!("reached, but the client started transactions late: {achieved}")
+                ("reached, but the client started transactions late:", None)
             }
-            Some(RateVerdict::Incomplete) => format!("target rate not reached: {achieved}"),
+            Some(RateVerdict::Incomplete) => ("target rate not reached:", None),
             Some(RateVerdict::Growing) => {
-                format!("NOT sustained: the response time grows at {achieved}")
+                ("NOT sustained: the response time grows at", Some(Tone::Bad))
             }
-            Some(RateVerdict::NotReached) => format!("NOT reached: {achieved}"),
+            Some(RateVerdict::NotReached) => ("NOT reached:", Some(Tone::Bad)),
         };
-        let name = if stages.len() > 1 { format!("{}: ", stage.name) } else { String::new() };
-        let text = format!("{name}{text}");
-        match stage.rate_verdict() {
-            Some(RateVerdict::NotReached | RateVerdict::Growing) => {
-                document.toned("rate", text, Tone::Bad);
-            }
-            _ => document.line("rate", text),
-        }
+        let name = stage_prefix(summary.record, stage);
+        let achieved = stage.rate_text(&summary.record.plan.schedule);
+        document.push_line("rate", format!("{name}{text} {achieved}"), tone);
     }
 }
 
@@ -182,7 +158,7 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
                 Status::Interrupted => " (interrupted: shorter than planned)",
                 _ => "",
             };
-            let text = format!("yes: {}{interrupted}", proof(record, words));
+            let text = format!("yes: {}{interrupted}", proof::proof(record, words));
             document.toned("valid", text, Tone::Good);
         }
         Validity::Invalid => {
@@ -227,24 +203,24 @@ pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
 /// What happened in the only stage, and what server, client and device did meanwhile.
 fn details(document: &mut Document, summary: &Summary<'_>, words: &dyn Words) {
     let stage = summary.stage;
-    failures(document, summary);
+    failures::failures(document, summary);
     operations(document, summary);
     words.contention(document, summary);
-    late(document, stage);
-    drained(document, stage);
-    missing(document, stage);
-    pause(document, stage);
-    window(document, summary);
-    sources(document, stage);
+    failures::late(document, stage);
+    failures::drained(document, stage);
+    failures::missing(document, stage);
+    failures::pause(document, stage);
+    window::window(document, summary);
+    sources::sources(document, stage);
     if stage.transactions > 0 {
-        queries(document, stage);
-        statements(document, stage);
-        waits(document, summary);
-        profile(document, stage);
-        resources(document, summary);
+        queries::queries(document, stage);
+        statements::statements(document, stage);
+        waits::waits(document, summary);
+        profile::profile(document, stage);
+        bottleneck::resources(document, summary);
     }
-    nodes(document, stage);
-    activity(document, stage);
+    nodes::nodes(document, stage);
+    nodes::activity(document, stage);
     words.totals(document, summary);
 }
 
@@ -255,17 +231,18 @@ fn operations(document: &mut Document, summary: &Summary<'_>) {
         return;
     }
     for (position, operation) in operations.iter().enumerate() {
-        let (response, service) = (operation.response_us.as_ref(), operation.service_us.as_ref());
-        let kind = if response.is_some() { "response " } else { "" };
-        if let Some(latency) = response.or(service) {
-            let label = if position == 0 { "operations" } else { "" };
-            let mut text = format!("{}: {kind}{}", operation.name, latency_text(latency));
-            if let Some(service) = service.filter(|_| response.is_some()) {
-                let p99 = latency_named(service, "p99").unwrap_or_default();
-                text = format!("{text}; service p99 {p99}");
-            }
-            document.line(label, &text);
-        }
+        let Some(latency) = operation.latency_us() else {
+            continue;
+        };
+        let label = if position == 0 { "operations" } else { "" };
+        let has_response = operation.response_us.is_some();
+        let kind = if has_response { "response " } else { "" };
+        let service = operation.service_us.as_ref().filter(|_| has_response);
+        let service = service.map_or_else(String::new, |service| {
+            format!("; service p99 {}", latency_named(service, "p99").unwrap_or_default())
+        });
+        let text = latency_text(latency);
+        document.line(label, format!("{}: {kind}{text}{service}", operation.name));
     }
 }
 
@@ -275,23 +252,17 @@ fn next_steps(
     words: &dyn Words,
     extras: &Extras<'_>,
 ) {
-    if summary.record.validity() == Validity::NotVerified {
-        return;
-    }
     let commands = Commands::of(summary, extras.server_options, extras.store_options);
-    let hints = if summary.record.verdict.valid {
-        words.next_steps(summary, &commands)
-    } else {
-        let advice = if summary.stage.transactions == 0 && summary.stage.observed.is_none() {
-            "nothing was measured; fix the cause and rerun"
-        } else {
-            "result unusable: fix the cause and rerun"
-        };
-        document.line("try next", advice);
-        words.after_failure(&commands)
-    };
-    let label = if summary.record.verdict.valid { "try next" } else { "" };
-    document.commands(label, hints);
+    match summary.record.validity() {
+        Validity::NotVerified => {}
+        Validity::Valid => document.commands("try next", words.next_steps(summary, &commands)),
+        Validity::Invalid => {
+            let is_empty = summary.stage.transactions == 0 && summary.stage.observed.is_none();
+            let result = if is_empty { "nothing was measured;" } else { "result unusable:" };
+            document.line("try next", format!("{result} fix the cause and rerun"));
+            document.commands("", words.after_failure(&commands));
+        }
+    }
 }
 
 #[cfg(test)]

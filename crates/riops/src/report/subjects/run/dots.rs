@@ -3,7 +3,7 @@
 use super::series::{kind, marks, stage_starts};
 use crate::record::{Record, SamplePoint};
 use crate::report::chart::lines::value_text;
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Plot, Unit, rounded};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::table::{Table, number};
 use crate::units::format::{count, duration_us};
 
@@ -20,43 +20,30 @@ type Dot = (f64, SamplePoint);
 /// Returns the scatterplot of a record with samples.
 pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let (starts, end_s) = stage_starts(record);
-    let mut points: Vec<Dot> = Vec::new();
-    let mut transactions = 0;
-    for &(position, start_s) in &starts {
-        let Some(samples) = &record.stages.get(position)?.session_loop.samples else {
-            continue;
-        };
-        transactions += samples.transactions;
-        points.extend(samples.points.iter().map(|point| (start_s + point.t_s, *point)));
-    }
-    let kept = selected(points);
+    let sampled = || {
+        let stages = starts.iter();
+        stages.filter_map(|(stage, start_s)| Some((start_s, stage.session_loop.samples.as_ref()?)))
+    };
+    let transactions: u64 = sampled().map(|(_, samples)| samples.transactions).sum();
+    let points = sampled().flat_map(|(start_s, samples)| {
+        samples.points.iter().map(move |point| (start_s + point.t_s, *point))
+    });
+    let kept = selected(points.collect());
     let latencies = || kept.iter().map(|(_, point)| point.latency_us);
     let (least, most) = (latencies().min_by(f64::total_cmp)?, latencies().max_by(f64::total_cmp)?);
-    let kind = record.stages.first().map_or("latency", kind);
     let dot =
         |(t_s, point): &Dot| ((t_s * 1e3).round() / 1e3, rounded(point.latency_us), point.session);
-    Some(Chart {
-        id: format!("{id}-scatter"),
-        title: "Single transactions".to_owned(),
-        summary: format!(
-            "One dot per transaction: {kind} at its end time, a color for each session. {} of {} transactions are drawn, from {} to {}.",
-            count(kept.len() as u64),
-            count(transactions),
-            duration_us(least),
-            duration_us(most)
-        ),
-        plot: Plot {
-            x: Axis::time(end_s),
-            y: Axis {
-                range: Some((rounded(least / 1.3), rounded(most * 1.3))),
-                ..Axis::of("", Unit::DurationUs, AxisScale::Log)
-            },
-            marks: marks(record, &starts),
-            sync: None,
-            content: Content::Dots { points: kept.iter().map(dot).collect() },
-        },
-        table: Some(longest(&kept)),
-    })
+    let (kind, [from, to]) = (kind(record), [least, most].map(duration_us));
+    let [drawn, all] = [kept.len() as u64, transactions].map(count);
+    let summary = format!(
+        "One dot per transaction: {kind} at its end time, a color for each session. {drawn} of {all} transactions are drawn, from {from} to {to}."
+    );
+    let y = Axis::of("", Unit::DurationUs, AxisScale::Log)
+        .within((rounded(least / 1.3), rounded(most * 1.3)));
+    let content = Content::Dots { points: kept.iter().map(dot).collect() };
+    let (id, title) = (format!("{id}-scatter"), "Single transactions");
+    let chart = Chart::new(id, title, summary, [Axis::time(end_s), y], content);
+    Some(chart.with_marks(marks(&starts)).with_table(longest(&kept)))
 }
 
 /// Returns the dots to draw: the longest transactions, which a scatterplot is read for, then others at regular
@@ -82,15 +69,14 @@ fn selected(points: Vec<Dot>) -> Vec<Dot> {
 fn longest(kept: &[Dot]) -> Table {
     let mut longest: Vec<_> = kept.iter().collect();
     longest.sort_by(|a, b| b.1.latency_us.total_cmp(&a.1.latency_us));
-    Table::of(
-        "longest transactions",
-        longest.into_iter().take(ROWS_MAX),
+    let longest = longest.into_iter().take(ROWS_MAX);
+    Table::of("longest transactions", longest, |(t_s, point)| {
         [
-            (number("end"), |(t_s, _)| value_text(*t_s, Unit::Seconds).into()),
-            (number("latency"), |(_, point)| duration_us(point.latency_us).into()),
-            (number("session"), |(_, point)| (point.session + 1).to_string().into()),
-        ],
-    )
+            (number("end"), value_text(*t_s, Unit::Seconds).into()),
+            (number("latency"), duration_us(point.latency_us).into()),
+            (number("session"), (point.session + 1).to_string().into()),
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::series::{kind, marks, stage_starts};
 use crate::record::{HeatmapRecord, HeatmapSlot, Record, SampleSet, StageRecord};
 use crate::report::chart::lines::value_text;
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Plot, Unit, rounded};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::table::{Cell, Table, number};
 use crate::units::format::{count, duration_us};
 
@@ -80,8 +80,7 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let (starts, end_s) = stage_starts(record);
     let mut grid = Grid::default();
     let mut classes_per_decade = None;
-    for &(position, start_s) in &starts {
-        let stage = record.stages.get(position)?;
+    for &(stage, start_s) in &starts {
         let Some(found) = heatmap_of(stage) else {
             continue;
         };
@@ -100,28 +99,17 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
         .iter()
         .map(|&(slot, class, count)| (slot, class.abs_diff(least) as usize, count))
         .collect();
-    let kind = record.stages.first().map_or("latency", kind);
-    let range = bounds.first().copied().zip(bounds.last().copied());
-    let total: u64 = cells.iter().map(|(.., count)| count).sum();
+    let range = (*bounds.first()?, *bounds.last()?);
+    let total = count(cells.iter().map(|(.., count)| count).sum());
     let table = heatmap_table(&grid.slots, &bounds, &cells);
-    Some(Chart {
-        id: format!("{id}-heatmap"),
-        title: "Latency heatmap".to_owned(),
-        summary: format!(
-            "Number of transactions by time and {kind}; more contrast means more. {} transactions, between {} and {}.",
-            count(total),
-            duration_us(range?.0),
-            duration_us(range?.1)
-        ),
-        plot: Plot {
-            x: Axis::time(end_s),
-            y: Axis { range, ..Axis::of("", Unit::DurationUs, AxisScale::Log) },
-            marks: marks(record, &starts),
-            sync: None,
-            content: Content::Heatmap { slots: grid.slots, bounds, cells },
-        },
-        table: Some(table),
-    })
+    let (kind, from, to) = (kind(record), duration_us(range.0), duration_us(range.1));
+    let summary = format!(
+        "Number of transactions by time and {kind}; more contrast means more. {total} transactions, between {from} and {to}."
+    );
+    let axes = [Axis::time(end_s), Axis::of("", Unit::DurationUs, AxisScale::Log).within(range)];
+    let content = Content::Heatmap { slots: grid.slots, bounds, cells };
+    let chart = Chart::new(format!("{id}-heatmap"), "Latency heatmap", summary, axes, content);
+    Some(chart.with_marks(marks(&starts)).with_table(table))
 }
 
 /// Counts by time and latency, with groups of slots as rows and groups of classes as columns.

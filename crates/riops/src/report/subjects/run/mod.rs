@@ -5,7 +5,6 @@ mod counters;
 mod document;
 mod dots;
 mod heatmap;
-mod hero;
 pub(in crate::report) mod page;
 mod percentiles;
 mod scatter;

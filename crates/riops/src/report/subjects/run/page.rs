@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::document::run_text;
 use super::side_by_side::parts;
-use super::view::{Details, RunView, Section};
-use super::{access_paths, counters, dots, heatmap, hero, percentiles, series};
+use super::view::{self, Details, RunView, Section};
+use super::{access_paths, counters, dots, heatmap, percentiles, series};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::chart::Chart;
@@ -20,16 +20,12 @@ use crate::report::flame;
 use crate::report::glossary::glossary_text;
 use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
-use crate::report::sections::agents;
-use crate::report::sections::bottleneck::resources;
-use crate::report::sections::cost;
-use crate::report::sections::failures::{drained, failures, late};
-use crate::report::sections::queries::queries;
-use crate::report::sections::sources::sources;
-use crate::report::sections::statements;
-use crate::report::sections::time;
-use crate::report::sections::window::window;
+use crate::report::sections::{
+    agents, bottleneck, cost, failures, queries, sources, statements, time, window,
+};
+use crate::report::table::{Table, word};
 use crate::report::words;
+use crate::units::format::joined;
 
 /// Columns of the text output in a page.
 const TEXT_COLUMNS: usize = 100;
@@ -81,11 +77,9 @@ pub fn markdown(records: &[Record], comparison: Option<&Findings>) -> String {
     for (position, record) in whole.iter().enumerate() {
         let view = view(record, position, records.len());
         summary(&mut text, &view, records.len() > 1);
-        let mut results = Document::default();
-        words::of(&record.plan.work).results(&mut results, record);
-        let tables = access_paths::paths(record).into_iter().chain(results.tables().cloned());
-        let tables = tables.chain(counters::steps(record));
-        for found in tables.chain(counters::errors(record)) {
+        let counted = [counters::steps(record), counters::errors(record)];
+        let tables = access_paths::paths(record).into_iter().chain(result_tables(record));
+        for found in tables.chain(counted).filter_map(Table::filled) {
             table(&mut text, &found);
         }
     }
@@ -97,19 +91,13 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
         let _ = writeln!(text, "\n### {}", escaped(&view.title));
     }
     let figure = &view.figure;
-    let _ = writeln!(
-        text,
-        "\n**{}: {} {}** · {}\n",
-        escaped(&figure.label),
-        escaped(&figure.value),
-        escaped(&figure.unit),
-        escaped(&figure.detail)
-    );
+    let [label, value, unit, detail] =
+        [&figure.label, &figure.value, &figure.unit, &figure.detail].map(|part| escaped(part));
+    let _ = writeln!(text, "\n**{label}: {value} {unit}** · {detail}\n");
     let _ = writeln!(text, "| | |\n| --- | --- |");
     if !view.tiles.is_empty() {
-        let tiles: Vec<_> =
-            view.tiles.iter().map(|tile| format!("{} {}", tile.label, tile.value)).collect();
-        let _ = writeln!(text, "| latency | {} |", escaped(&tiles.join(" · ")));
+        let tiles = view.tiles.iter().map(|tile| format!("{} {}", tile.label, tile.value));
+        let _ = writeln!(text, "| latency | {} |", escaped(&joined(tiles, " · ")));
     }
     view.verdict.iter().for_each(|fact| row(text, fact));
     let environment = view.sections.iter().flat_map(|section| &section.groups);
@@ -123,15 +111,15 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
 #[must_use]
 pub fn charts(record: &Record) -> Vec<Chart> {
     let id = "run-1";
-    let sections = [over_time(record, id), distribution(record, id), machine(record, id)];
-    sections.into_iter().flat_map(|section| section.charts).collect()
+    let charts = [series::of_loops(record, id), distribution(record, id)];
+    charts.into_iter().flatten().chain(series::of_probes(record, id)).collect()
 }
 
 /// Returns the title of the report of these records.
 #[must_use]
 pub fn title(records: &[Record]) -> String {
     match records {
-        [record] => format!("riops: {}", hero::title(record, None)),
+        [record] => format!("riops: {}", view::title(record, None)),
         _ => format!("riops: {} runs", records.len()),
     }
 }
@@ -139,99 +127,98 @@ pub fn title(records: &[Record]) -> String {
 /// Returns the page of the run at `position` of `runs` runs.
 fn view(record: &Record, position: usize, runs: usize) -> RunView {
     let id = format!("run-{}", position + 1);
-    let mut view = hero::view(record, &id, (runs > 1).then_some(position + 1));
-    view.sections = [
-        Section::new(&id, "Time and cost")
-            .with_tables(time::table(record))
-            .with_tables(cost::table(record)),
-        environment_of(record, &id),
+    let section = |title| Section::new(&id, title);
+    let sections = [
+        section("Time and cost").with_tables([time::table(record), cost::table(record)]),
+        Section {
+            groups: view::environment(record),
+            folded: settings(record).into_iter().collect(),
+            ..section("Run and environment")
+        },
         access_paths::section(record, &id),
         results(record, &id),
-        over_time(record, &id),
-        distribution(record, &id),
+        Section { charts: series::of_loops(record, &id), ..section("Over time") },
+        Section { charts: distribution(record, &id), ..section("Latency") },
         errors(record, &id),
-        Section::new(&id, "Agents").with_tables(agents::table(record)),
-        Section::new(&id, "Nodes").with_tables(counters::nodes(record)),
+        section("Agents").with_tables(agents::table(record)),
+        section("Nodes").with_tables([counters::nodes(record)]),
         machine(record, &id),
-        Section::new(&id, "Database").with_tables(counters::database(record)),
-        Section::new(&id, "Statements").with_tables(statements::table(record)),
-        Section::new(&id, "Wait events")
-            .with_tables(counters::waits(record))
-            .with_tables(counters::activity(record)),
+        section("Database").with_tables([counters::database(record)]),
+        section("Statements").with_tables([statements::table(record)]),
+        section("Wait events").with_tables([counters::waits(record), counters::activity(record)]),
         profile(record, &id),
         sessions(record, &id),
         text(record, &id),
-    ]
-    .into_iter()
-    .filter_map(Section::filled)
-    .collect();
-    view
+    ];
+    let sections = sections.into_iter().filter_map(Section::filled).collect();
+    RunView::of(record, id, (runs > 1).then_some(position + 1), sections)
 }
 
-fn environment_of(record: &Record, id: &str) -> Section {
-    Section {
-        groups: hero::environment(record),
-        folded: hero::settings(record).into_iter().collect(),
-        ..Section::new(id, "Run and environment")
-    }
+/// All recorded settings of the server.
+fn settings(record: &Record) -> Option<Table> {
+    let row = |(name, value): (&String, &String)| {
+        [(word("setting"), name.as_str().into()), (word("value"), value.as_str().into())]
+    };
+    Table::of("server settings", &record.target.settings, row).filled()
+}
+
+/// The tables of the main result. The first screen has the lines of a single stage.
+fn result_tables(record: &Record) -> Vec<Table> {
+    let mut results = Document::default();
+    words::of(&record.plan.work).results(&mut results, record);
+    results.tables().cloned().collect()
 }
 
 fn results(record: &Record, id: &str) -> Section {
-    let words = words::of(&record.plan.work);
     let section = Section::of(id, "Results", |document| {
-        // The first screen has the lines of a single stage.
-        let mut results = Document::default();
-        words.results(&mut results, record);
-        results.tables().for_each(|table| document.table(table.clone()));
-        words.details(document, record);
+        result_tables(record).into_iter().for_each(|table| document.table(table));
+        words::of(&record.plan.work).details(document, record);
     });
-    section
-        .with_tables(counters::steps(record))
-        .with_tables(counters::operations(record))
-        .with_tables(counters::checks(record))
+    let counted = [counters::steps(record), counters::operations(record), counters::checks(record)];
+    section.with_tables(counted)
 }
 
-fn over_time(record: &Record, id: &str) -> Section {
-    Section { charts: series::of_loops(record, id), ..Section::new(id, "Over time") }
-}
-
-fn distribution(record: &Record, id: &str) -> Section {
+fn distribution(record: &Record, id: &str) -> Vec<Chart> {
     let charts =
         [heatmap::chart(record, id), percentiles::chart(record, id), dots::chart(record, id)];
-    Section { charts: charts.into_iter().flatten().collect(), ..Section::new(id, "Latency") }
+    charts.into_iter().flatten().collect()
 }
 
-/// The only stage of a run.
-fn single(record: &Record) -> Option<Summary<'_>> {
-    Summary::of(record).filter(|_| record.stages.len() == 1)
+/// A section about the only stage of a run; without contents if there are several.
+fn of_single(
+    record: &Record,
+    id: &str,
+    title: &'static str,
+    write: impl FnOnce(&mut Document, &Summary<'_>),
+) -> Section {
+    Section::of(id, title, |document| {
+        if let [stage] = record.stages.as_slice() {
+            write(document, &Summary { record, stage });
+        }
+    })
 }
 
 fn errors(record: &Record, id: &str) -> Section {
-    let section = Section::of(id, "Errors", |document| {
-        if let Some(summary) = single(record) {
-            // The table has the errors themselves.
-            if summary.stage.session_loop.errors.is_empty() {
-                failures(document, &summary);
-            }
-            words::of(&record.plan.work).contention(document, &summary);
-            late(document, summary.stage);
-            drained(document, summary.stage);
+    let section = of_single(record, id, "Errors", |document, summary| {
+        // The table has the errors themselves.
+        if summary.stage.session_loop.errors.is_empty() {
+            failures::failures(document, summary);
         }
+        words::of(&record.plan.work).contention(document, summary);
+        failures::late(document, summary.stage);
+        failures::drained(document, summary.stage);
     });
-    section.with_tables(counters::errors(record))
+    section.with_tables([counters::errors(record)])
 }
 
 fn machine(record: &Record, id: &str) -> Section {
-    let section = Section::of(id, "Machine and devices", |document| {
-        if let Some(summary) = single(record) {
-            window(document, &summary);
-            queries(document, summary.stage);
-            sources(document, summary.stage);
-            resources(document, &summary);
-        }
+    let section = of_single(record, id, "Machine and devices", |document, summary| {
+        window::window(document, summary);
+        queries::queries(document, summary.stage);
+        sources::sources(document, summary.stage);
+        bottleneck::resources(document, summary);
     });
-    let section =
-        section.with_tables(counters::resources(record)).with_tables(counters::devices(record));
+    let section = section.with_tables([counters::resources(record), counters::devices(record)]);
     Section { charts: series::of_probes(record, id), ..section }
 }
 
@@ -242,20 +229,20 @@ fn profile(record: &Record, id: &str) -> Section {
 }
 
 fn sessions(record: &Record, id: &str) -> Section {
-    let section = Section::of(id, "Totals and sessions", |document| {
-        if let Some(summary) = single(record) {
-            words::of(&record.plan.work).totals(document, &summary);
-        }
+    let section = of_single(record, id, "Totals and sessions", |document, summary| {
+        words::of(&record.plan.work).totals(document, summary);
     });
-    Section { folded: counters::sessions(record).into_iter().collect(), ..section }
+    Section { folded: counters::sessions(record).filled().into_iter().collect(), ..section }
 }
 
 fn text(record: &Record, id: &str) -> Section {
+    let details = |title: &str, text| Details { title: title.to_owned(), text, open: false };
     let text = run_text(record, &record.id.to_string(), TEXT_COLUMNS);
-    let title = "Output of the run in the terminal".to_owned();
-    let terms =
-        Details { title: "Terms".to_owned(), text: glossary_text(TEXT_COLUMNS), open: false };
-    Section { texts: vec![Details { title, text, open: false }, terms], ..Section::new(id, "Text") }
+    let texts = vec![
+        details("Output of the run in the terminal", text),
+        details("Terms", glossary_text(TEXT_COLUMNS)),
+    ];
+    Section { texts, ..Section::new(id, "Text") }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::record::{Histogram, Record, StoredHistogram};
 use crate::report::chart::lines::{Lines, line, percentile_text};
 use crate::report::chart::{Axis, AxisScale, Chart, Series, Unit};
 use crate::report::table::{Cell, Table, number};
-use crate::units::format::duration_us;
+use crate::units::format::{duration_us, joined};
 
 /// Positions of a percentile curve from one nine to the next.
 const STEPS_PER_NINE: u32 = 40;
@@ -54,32 +54,25 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
             line(label, xs.iter().map(at))
         })
         .collect();
-    let label = "percentile".to_owned();
     let lines = Lines {
         id: format!("{id}-percentiles"),
         title: "Latency by percentile",
-        x: Axis { label, unit: Unit::Nines, scale: AxisScale::Nines, range: Some((0.0, end)) },
+        x: Axis::of("percentile", Unit::Nines, AxisScale::Nines).within((0.0, end)),
         y: Axis::of("", Unit::DurationUs, AxisScale::Log),
         marks: &[],
         sync: None,
         xs: &xs,
         series,
     };
-    let mut chart = lines.chart()?;
-    chart.summary = percentile_summary(&curves);
-    chart.table = Some(percentile_table(&curves));
-    Some(chart)
+    let (summary, table) = (percentile_summary(&curves), Some(percentile_table(&curves)));
+    Some(Chart { summary, table, ..lines.chart()? })
 }
 
 fn percentile_summary(curves: &[(String, Histogram)]) -> String {
-    let text = |(label, histogram): &(String, Histogram)| {
-        let at = |quantile| duration_us(histogram.quantile(quantile).as_micros());
-        format!(
-            "{label}: p50 {}, p99 {}, max {}",
-            at(0.5),
-            at(0.99),
-            duration_us(histogram.max().as_micros())
-        )
+    let text = |(label, of): &(String, Histogram)| {
+        let values = [of.quantile(0.5), of.quantile(0.99), of.max()];
+        let [p50, p99, max] = values.map(|latency| duration_us(latency.as_micros()));
+        format!("{label}: p50 {p50}, p99 {p99}, max {max}")
     };
     if curves.len() > CURVES_MAX {
         let p99 = |curve: &&(String, Histogram)| curve.1.quantile(0.99);
@@ -88,8 +81,7 @@ fn percentile_summary(curves: &[(String, Histogram)]) -> String {
             format!("Shortest p99: {}. Longest p99: {}.", text(shortest), text(longest))
         });
     }
-    let texts: Vec<_> = curves.iter().map(text).collect();
-    format!("{}.", texts.join("; "))
+    format!("{}.", joined(curves.iter().map(text), "; "))
 }
 
 /// Percentiles up to the last one that is not the maximum.
@@ -104,13 +96,10 @@ fn percentile_table(curves: &[(String, Histogram)]) -> Table {
         };
         std::iter::once(percentile_text(nines).into()).chain(curves.iter().map(latency)).collect()
     };
-    let mut rows: Vec<Vec<Cell>> = named
-        .into_iter()
-        .filter(|quantile| most * (1.0 - quantile) >= 1.0 - 1e-6)
-        .map(row)
-        .collect();
+    let named = named.into_iter().filter(|quantile| most * (1.0 - quantile) >= 1.0 - 1e-6);
     let longest = curves.iter().map(|(_, each)| duration_us(each.max().as_micros()).into());
-    rows.push(std::iter::once("max".into()).chain(longest).collect());
+    let longest = std::iter::once("max".into()).chain(longest).collect();
+    let rows = named.map(row).chain([longest]);
     let columns = curves.iter().map(|(label, _)| number(label));
     Table::new("latency by percentile", std::iter::once(number("percentile")).chain(columns), rows)
 }

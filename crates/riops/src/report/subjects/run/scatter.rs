@@ -12,7 +12,8 @@ use plotters::prelude::*;
 
 use crate::figure::Summary;
 use crate::record::{Record, SamplePoint, SampleSet, StageRecord};
-use crate::report::chart::AxisScale;
+use crate::report::chart::lines::value_text;
+use crate::report::chart::{AxisScale, Unit};
 use crate::report::histogram::Scale;
 use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
 use crate::report::render::png::canvas::Scaled;
@@ -93,50 +94,44 @@ fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), Dr
         several => STAGE_HEIGHT * several,
     };
     let mut pixels = vec![255; (WIDTH * height * 3) as usize];
-    let mut axes = Vec::new();
-    {
-        let root = BitMapBackend::with_buffer(&mut pixels, (WIDTH, height)).into_drawing_area();
-        let parts = root.split_evenly((stages.len(), 1));
-        for ((stage, samples), part) in stages.into_iter().zip(parts) {
-            let panel = Panel { record, stage, samples, part };
-            let area = panel.draw(scale).map_err(|error| DrawingError::of(&error))?;
-            axes.push(area);
-        }
-        root.present().map_err(|error| DrawingError::of(&error))?;
-    }
+    let root = BitMapBackend::with_buffer(&mut pixels, (WIDTH, height)).into_drawing_area();
+    let parts = root.split_evenly((stages.len(), 1));
+    let drawn = stages.into_iter().zip(parts).map(|((stage, samples), part)| {
+        let panel = Panel { record, stage, samples, part };
+        panel.draw(scale).map_err(|error| DrawingError::of(&error))
+    });
+    let axes = drawn.collect::<Result<_, _>>()?;
+    root.present().map_err(|error| DrawingError::of(&error))?;
+    drop(root);
     Ok((pixels, height, axes))
 }
 
-type Backend<'a> = BitMapBackend<'a>;
-type Drawn<T, E> = Result<T, DrawingAreaErrorKind<E>>;
+type Drawn<T> =
+    Result<T, DrawingAreaErrorKind<<BitMapBackend<'static> as DrawingBackend>::ErrorType>>;
 
 /// The part of the image that shows one stage.
 struct Panel<'a, 'b> {
     record: &'a Record,
     stage: &'a StageRecord,
     samples: &'a SampleSet,
-    part: DrawingArea<Backend<'b>, plotters::coord::Shift>,
+    part: DrawingArea<BitMapBackend<'b>, plotters::coord::Shift>,
 }
 
 impl Panel<'_, '_> {
     /// Draws the stage and returns the pixel ranges of its axes.
-    fn draw(&self, scale: Scale) -> Drawn<Pixels, <Backend<'_> as DrawingBackend>::ErrorType> {
+    fn draw(&self, scale: Scale) -> Drawn<Pixels> {
         self.captions()?;
         let latencies = self.samples.points.iter().map(|point| point.latency_us);
         let longest = latencies.clone().fold(MIN_LATENCY_US, f64::max);
         let shortest = latencies.fold(longest, f64::min).max(MIN_LATENCY_US);
-        let range = match scale {
-            Scale::Linear => 0.0..longest * 1.05,
-            Scale::Log => shortest / 1.5..longest * 1.5,
-        };
-        let scale = match scale {
-            Scale::Linear => AxisScale::Linear,
-            Scale::Log => AxisScale::Log,
+        let (range, scale) = match scale {
+            Scale::Linear => (0.0..longest * 1.05, AxisScale::Linear),
+            Scale::Log => (shortest / 1.5..longest * 1.5, AxisScale::Log),
         };
         self.with_axis(Scaled { range, scale, ticks: Vec::new() })
     }
 
-    fn captions(&self) -> Drawn<(), <Backend<'_> as DrawingBackend>::ErrorType> {
+    fn captions(&self) -> Drawn<()> {
         let several = self.record.stages.len() > 1;
         let stage = if several { format!(" · {}", self.stage.name) } else { String::new() };
         let target = Summary { record: self.record, stage: self.stage }.target();
@@ -151,18 +146,17 @@ impl Panel<'_, '_> {
     fn selection(&self) -> String {
         let SampleSet { transactions, every, slot_s, longest, .. } = self.samples;
         let each = words::of(&self.record.plan.work).latency_of(self.stage);
+        let (all, slot) = (count(*transactions), duration_us(slot_s * 1e6));
         let which = match every {
-            1 => format!("all {} are shown", count(*transactions)),
+            1 => format!("all {all} are shown"),
             every => format!(
-                "1 in {every} of {} is shown, plus the {longest} longest and the shortest of every {}",
-                count(*transactions),
-                duration_us(slot_s * 1e6)
+                "1 in {every} of {all} is shown, plus the {longest} longest and the shortest of every {slot}"
             ),
         };
         format!("one dot per {each}, at its end time; {which}; darker means more")
     }
 
-    fn legend(&self) -> Drawn<(), <Backend<'_> as DrawingBackend>::ErrorType> {
+    fn legend(&self) -> Drawn<()> {
         let sessions = self.stage.sessions as usize;
         let mut x = MARGIN;
         self.text("session", 15, (x, 58))?;
@@ -176,25 +170,11 @@ impl Panel<'_, '_> {
             x += 50;
         }
         if sessions > NAMED_MAX {
-            self.text(
-                &format!(
-                    "… {} sessions, {} colors used in turn",
-                    count(sessions as u64),
-                    COLORS.len()
-                ),
-                15,
-                (x, 58),
-            )?;
+            let (sessions, colors) = (count(sessions as u64), COLORS.len());
+            let text = format!("… {sessions} sessions, {colors} colors used in turn");
+            self.text(&text, 15, (x, 58))?;
         }
         Ok(())
-    }
-
-    fn time_axis(&self) -> &'static str {
-        if self.stage.started_at.is_some() {
-            "time since the measurement started, and time of day (UTC)"
-        } else {
-            "time since the measurement started"
-        }
     }
 
     /// A time since the start, and the time of day if the start is known.
@@ -202,28 +182,20 @@ impl Panel<'_, '_> {
         let since = SignedDuration::try_from_secs_f64(seconds).ok();
         let started = self.stage.started_at.zip(since);
         let time = started.and_then(|(start, since)| start.checked_add(since).ok());
-        match time {
-            Some(time) => format!("{} s, {}", trimmed(seconds), time.strftime("%H:%M:%S")),
-            None => format!("{} s", trimmed(seconds)),
-        }
+        let time = time.map_or_else(String::new, |time| format!(", {}", time.strftime("%H:%M:%S")));
+        value_text(seconds, Unit::Seconds) + &time
     }
 
-    fn text(
-        &self,
-        text: &str,
-        size: u32,
-        (x, y): (u32, u32),
-    ) -> Drawn<(), <Backend<'_> as DrawingBackend>::ErrorType> {
+    fn text(&self, text: &str, size: u32, (x, y): (u32, u32)) -> Drawn<()> {
         let style = (FAMILY, size).into_font().color(&BLACK);
         let place = (i32::try_from(x).unwrap_or(0), i32::try_from(y).unwrap_or(0));
         self.part.draw(&Text::new(text.to_owned(), place, style))
     }
 
-    fn with_axis(
-        &self,
-        latencies: Scaled,
-    ) -> Drawn<Pixels, <Backend<'_> as DrawingBackend>::ErrorType> {
+    fn with_axis(&self, latencies: Scaled) -> Drawn<Pixels> {
         let end_s = self.samples.seconds.max(f64::MIN_POSITIVE);
+        let time_of_day =
+            if self.stage.started_at.is_some() { ", and time of day (UTC)" } else { "" };
         let mut chart = ChartBuilder::on(&self.part)
             .margin(MARGIN)
             .margin_top(TOP)
@@ -238,7 +210,7 @@ impl Panel<'_, '_> {
         };
         chart
             .configure_mesh()
-            .x_desc(self.time_axis())
+            .x_desc(format!("time since the measurement started{time_of_day}"))
             .y_desc(description)
             .x_label_formatter(&|seconds| self.time_label(*seconds))
             .y_label_formatter(&|us| if *us > 0.0 { duration_us(*us) } else { "0".to_owned() })
@@ -259,12 +231,6 @@ impl Panel<'_, '_> {
         }
         Ok(axes)
     }
-}
-
-/// Formats seconds without trailing zeros.
-fn trimmed(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The dot of one cell of the image.
@@ -298,16 +264,19 @@ fn dots(points: &[SamplePoint], size: i32, pixel: impl Fn(&SamplePoint) -> (i32,
         let Some((&session, _)) = sessions.iter().max_by_key(|(_, count)| **count) else {
             continue;
         };
-        let corner = (x * size, y * size);
+        let dot = |margin, opacity| Dot {
+            x: x * size,
+            y: y * size,
+            margin,
+            color: shade(session, opacity),
+        };
         if is_isolated((x, y)) {
-            let color = shade(session, 1.0);
-            isolated.push(Dot { x: corner.0, y: corner.1, margin: 1, color });
+            isolated.push(dot(1, 1.0));
             continue;
         }
         // Logarithmic, because perceived brightness depends on ratios.
         let share = f64::from(total).ln() / f64::from(most.max(2)).ln();
-        let color = shade(session, MIN_OPACITY + (1.0 - MIN_OPACITY) * share);
-        dots.push(Dot { x: corner.0, y: corner.1, margin: 0, color });
+        dots.push(dot(0, MIN_OPACITY + (1.0 - MIN_OPACITY) * share));
     }
     // Isolated dots are drawn last, so that no other dot hides them.
     dots.extend(isolated);

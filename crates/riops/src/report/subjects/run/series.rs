@@ -10,8 +10,11 @@ use crate::report::words::{self, TRANSACTIONS};
 /// Nodes with a line of their own.
 const NODES_MAX: usize = 16;
 
-/// Selects one value of a point of type `P`; `None` leaves a gap.
-type Pick<P> = fn(&P) -> Option<f64>;
+/// Distance between the last point of a stage and the gap behind it, in seconds.
+const GAP_S: f64 = 0.001;
+
+/// A line: its name, and its value at a point of type `P`; `None` leaves a gap.
+type Pick<'a, P> = (&'a str, &'a dyn Fn(&P) -> Option<f64>);
 
 /// Selects one number of a point.
 type Counted = fn(&Point) -> u64;
@@ -32,33 +35,22 @@ impl<'a, P> Timeline<'a, P> {
         points_of: impl Fn(&'a StageRecord) -> &'a [P],
         time: fn(&P) -> f64,
     ) -> Self {
-        let mut timeline =
-            Self { id, xs: Vec::new(), points: Vec::new(), marks: Vec::new(), end_s: 0.0 };
-        for stage in &record.stages {
-            let found = points_of(stage);
-            let Some(last) = found.last() else {
-                continue;
-            };
-            let start_s = timeline.end_s;
-            if !timeline.xs.is_empty() {
-                timeline.push(start_s + GAP_S, None);
+        let (mut xs, mut points) = (Vec::new(), Vec::new());
+        let mut push = |t_s: f64, point| {
+            // To the millisecond.
+            xs.push((t_s * 1e3).round() / 1e3);
+            points.push(point);
+        };
+        let (starts, end_s) = starts(record, |stage| points_of(stage).last().map(time));
+        for (position, &(stage, start_s)) in starts.iter().enumerate() {
+            if position > 0 {
+                push(start_s + GAP_S, None);
             }
-            timeline.marks.push(Mark { x: start_s, label: stage.name.clone() });
-            for point in found {
-                timeline.push(start_s + time(point), Some(point));
+            for point in points_of(stage) {
+                push(start_s + time(point), Some(point));
             }
-            timeline.end_s = start_s + time(last);
         }
-        if timeline.marks.len() < 2 {
-            timeline.marks.clear();
-        }
-        timeline
-    }
-
-    fn push(&mut self, t_s: f64, point: Option<&'a P>) {
-        // To the millisecond.
-        self.xs.push((t_s * 1e3).round() / 1e3);
-        self.points.push(point);
+        Self { id, xs, points, marks: marks(&starts), end_s }
     }
 
     fn line(&self, label: &str, pick: impl Fn(&P) -> Option<f64>) -> Series {
@@ -79,42 +71,48 @@ impl<'a, P> Timeline<'a, P> {
         .chart()
     }
 
-    fn picked(&self, name: &str, title: &str, y: Axis, picks: &[(&str, Pick<P>)]) -> Option<Chart> {
+    fn picked(&self, name: &str, title: &str, y: Axis, picks: &[Pick<'_, P>]) -> Option<Chart> {
         let series = picks.iter().map(|(label, pick)| self.line(label, pick)).collect();
         self.chart(name, title, y, series)
     }
 }
 
-/// Distance between the last point of a stage and the gap behind it, in seconds.
-const GAP_S: f64 = 0.001;
-
-/// Returns the start of each stage with a series on the common time axis, and the end of the last one.
-pub(super) fn stage_starts(record: &Record) -> (Vec<(usize, f64)>, f64) {
+/// The stages with points, each with its start on the common time axis, and the end of the last one.
+fn starts<'a>(
+    record: &'a Record,
+    last_s: impl Fn(&'a StageRecord) -> Option<f64>,
+) -> (Vec<(&'a StageRecord, f64)>, f64) {
     let mut end_s = 0.0;
     let mut starts = Vec::new();
-    for (position, stage) in record.stages.iter().enumerate() {
-        if let Some(last) = stage.session_loop.series.last() {
-            starts.push((position, end_s));
-            end_s += last.t_s;
+    for stage in &record.stages {
+        if let Some(last_s) = last_s(stage) {
+            starts.push((stage, end_s));
+            end_s += last_s;
         }
     }
     (starts, end_s)
 }
 
+/// Returns the stages with a series, each with its start on the common time axis, and the end of the last one.
+pub(super) fn stage_starts(record: &Record) -> (Vec<(&StageRecord, f64)>, f64) {
+    starts(record, |stage| stage.session_loop.series.last().map(|last| last.t_s))
+}
+
 /// The name of the latency that users wait for.
-pub(super) fn kind(stage: &StageRecord) -> &'static str {
-    if stage.session_loop.response_us.is_some() { "response time" } else { "latency" }
+pub(super) fn kind(record: &Record) -> &'static str {
+    let first = record.stages.first();
+    let has_response = first.is_some_and(|stage| stage.session_loop.response_us.is_some());
+    if has_response { "response time" } else { "latency" }
 }
 
 /// The starts of the stages, if there are several.
-pub(super) fn marks(record: &Record, starts: &[(usize, f64)]) -> Vec<Mark> {
-    if starts.len() < 2 {
-        return Vec::new();
-    }
-    let mark = |&(position, t_s): &(usize, f64)| {
-        Some(Mark { x: t_s, label: record.stages.get(position)?.name.clone() })
-    };
-    starts.iter().filter_map(mark).collect()
+pub(super) fn marks(starts: &[(&StageRecord, f64)]) -> Vec<Mark> {
+    let mark = |&(stage, x): &(&StageRecord, f64)| Mark { x, label: stage.name.clone() };
+    if starts.len() < 2 { Vec::new() } else { starts.iter().map(mark).collect() }
+}
+
+fn linear(label: &str, unit: Unit) -> Axis {
+    Axis::of(label, unit, AxisScale::Linear)
 }
 
 /// Returns the charts of the session loops.
@@ -122,27 +120,19 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
     let words = words::of(&record.plan.work);
     let timeline: Timeline<'_, Point> =
         Timeline::new(id, record, |stage| &stage.session_loop.series, |point| point.t_s);
-    let per_s = |label| Axis::of(label, Unit::PerSecond, AxisScale::Linear);
-    let main: (&str, Pick<Point>) = if words.measure().unit() == TRANSACTIONS {
-        (TRANSACTIONS, |point| per_second(point.transactions, point))
+    let (unit, counted): (_, Counted) = if words.measure().unit() == TRANSACTIONS {
+        (TRANSACTIONS, |point| point.transactions)
     } else {
-        ("rows/s", |point| per_second(point.rows, point))
+        ("rows/s", |point| point.rows)
     };
-    let waiting: &[(&str, Pick<Point>)] =
-        &[("waiting", |point| Some(point.backlog? as f64).filter(|_| point.backlog.is_some()))];
-    let charts = [timeline.picked("throughput", "Throughput", per_s(main.0), &[main])];
-    let charts = charts.into_iter().flatten().chain(queries(record, id));
-    let others = [
-        latency(&timeline),
-        errors(&timeline),
-        timeline.picked(
-            "backlog",
-            "Intended starts that waited",
-            Axis::of("starts", Unit::Count, AxisScale::Linear),
-            waiting,
-        ),
-        nodes(&timeline, record),
-    ];
+    let main = timeline.line(unit, |point| per_second(counted(point), point));
+    let y = linear(unit, Unit::PerSecond);
+    let throughput = timeline.chart("throughput", "Throughput", y, vec![main]);
+    let waiting = timeline.line("waiting", |point| Some(point.backlog? as f64));
+    let (title, y) = ("Intended starts that waited", linear("starts", Unit::Count));
+    let backlog = timeline.chart("backlog", title, y, vec![waiting]);
+    let others = [latency(&timeline), errors(&timeline), backlog, nodes(&timeline, record)];
+    let charts = throughput.into_iter().chain(queries(record, id));
     charts.chain(others.into_iter().flatten()).collect()
 }
 
@@ -155,21 +145,17 @@ fn queries(record: &Record, id: &str) -> Vec<Chart> {
         }
     }
     let chart = |name: &str| {
-        let points = |stage: &'_ StageRecord| -> Option<usize> {
-            stage.query_series.iter().position(|series| series.name == name)
-        };
         let timeline: Timeline<'_, QueryPoint> = Timeline::new(
             id,
             record,
             |stage| {
-                let series = points(stage).and_then(|at| stage.query_series.get(at));
+                let series = stage.query_series.iter().find(|series| series.name == name);
                 series.map_or(&[], |series| series.points.as_slice())
             },
             |point| point.t_s,
         );
-        let y = Axis::of("", Unit::Count, AxisScale::Linear);
         let line = timeline.line(name, |point| Some(point.value));
-        timeline.chart(&format!("probe-{name}"), name, y, vec![line])
+        timeline.chart(&format!("probe-{name}"), name, linear("", Unit::Count), vec![line])
     };
     names.into_iter().filter_map(chart).collect()
 }
@@ -182,15 +168,12 @@ fn latency(timeline: &Timeline<'_, Point>) -> Option<Chart> {
     } else {
         (LatencyKind::Service, "", "Latency")
     };
-    let mut series: Vec<_> = Statistic::of_series()
-        .map(|each| {
-            let label = format!("{label}{}", each.name);
-            timeline.line(&label, |point| each.of_point(point, kind))
-        })
-        .collect();
-    if has_response {
-        series.push(timeline.line("service p99", |point| point.p99_us));
-    }
+    let statistics = Statistic::of_series().map(|each| {
+        let label = format!("{label}{}", each.name);
+        timeline.line(&label, |point| each.of_point(point, kind))
+    });
+    let service = has_response.then(|| timeline.line("service p99", |point| point.p99_us));
+    let series = statistics.chain(service).collect();
     timeline.chart("latency", title, Axis::of("", Unit::DurationUs, AxisScale::Log), series)
 }
 
@@ -205,23 +188,21 @@ fn errors(timeline: &Timeline<'_, Point>) -> Option<Chart> {
         ("reconnects/s", |point| point.reconnects),
     ];
     let happened = |pick: Counted| timeline.points.iter().flatten().any(|point| pick(point) > 0);
-    let series: Vec<_> = picks
-        .into_iter()
-        .filter(|(_, pick)| happened(*pick))
+    let picks = picks.into_iter().filter(|(_, pick)| happened(*pick));
+    let series = picks
         .map(|(label, pick)| timeline.line(label, |point| per_second(pick(point), point)))
         .collect();
-    let y = Axis::of("per second", Unit::PerSecond, AxisScale::Linear);
-    timeline.chart("errors-over-time", "Errors", y, series)
+    timeline.chart("errors-over-time", "Errors", linear("per second", Unit::PerSecond), series)
 }
 
 /// The transactions of each node, if there are several.
 fn nodes(timeline: &Timeline<'_, Point>, record: &Record) -> Option<Chart> {
-    let nodes =
-        &record.stages.iter().find(|stage| stage.session_loop.nodes.len() > 1)?.session_loop.nodes;
-    let series = nodes.iter().take(NODES_MAX).enumerate().map(|(position, node)| {
+    let mut nodes = record.stages.iter().map(|stage| &stage.session_loop.nodes);
+    let nodes = nodes.find(|nodes| nodes.len() > 1)?.iter().take(NODES_MAX).enumerate();
+    let series = nodes.map(|(position, node)| {
         timeline.line(&node.node, |point| per_second(*point.nodes.get(position)?, point))
     });
-    let y = Axis::of("transactions/s", Unit::PerSecond, AxisScale::Linear);
+    let y = linear(TRANSACTIONS, Unit::PerSecond);
     timeline.chart("nodes-over-time", "Transactions of each node", y, series.collect())
 }
 
@@ -233,21 +214,19 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
         |stage| stage.probes.as_ref().map_or(&[], |probes| probes.points.as_slice()),
         |point| point.t_s,
     );
-    let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
     let percent = |share: Option<f64>| Some(share? * 100.0);
     let probes = record.stages.iter().find_map(|stage| stage.probes.as_ref());
     let first_us = probes.map_or(0.0, Sampled::first_work_us);
     let charts = [
-        timeline.chart(
+        timeline.picked(
             "cpu",
             "CPU and device utilization",
-            axis("", Unit::Percent),
-            vec![
-                timeline.line("machine CPU", |point| percent(point.machine_busy_share)),
-                timeline
-                    .line("server process (100% = one CPU)", |point| percent(point.server_cpus)),
-                timeline.line("device busy", |point| percent(point.busy_share)),
-                timeline.line("processor speed (100% = start)", |point| {
+            linear("", Unit::Percent),
+            &[
+                ("machine CPU", &|point| percent(point.machine_busy_share)),
+                ("server process (100% = one CPU)", &|point| percent(point.server_cpus)),
+                ("device busy", &|point| percent(point.busy_share)),
+                ("processor speed (100% = start)", &|point| {
                     percent(point.processor_work_us.map(|us| first_us / us))
                 }),
             ],
@@ -255,26 +234,26 @@ pub(super) fn of_probes(record: &Record, id: &str) -> Vec<Chart> {
         timeline.picked(
             "device",
             "Device throughput",
-            axis("MB/s", Unit::MbS),
-            &[("read", |point| point.read_mb_s), ("write", |point| point.write_mb_s)],
+            linear("MB/s", Unit::MbS),
+            &[("read", &|point| point.read_mb_s), ("write", &|point| point.write_mb_s)],
         ),
         timeline.picked(
             "requests",
             "Device requests",
-            axis("per second", Unit::PerSecond),
-            &[("reads/s", |point| point.reads_per_s), ("writes/s", |point| point.writes_per_s)],
+            linear("per second", Unit::PerSecond),
+            &[("reads/s", &|point| point.reads_per_s), ("writes/s", &|point| point.writes_per_s)],
         ),
         timeline.picked(
             "wal",
             "WAL and checkpoints",
-            axis("MB/s", Unit::MbS),
-            &[("WAL", |point| point.wal_mb_s), ("checkpoints", |point| point.checkpoint_mb_s)],
+            linear("MB/s", Unit::MbS),
+            &[("WAL", &|point| point.wal_mb_s), ("checkpoints", &|point| point.checkpoint_mb_s)],
         ),
         timeline.picked(
             "dirty",
             "Dirty memory of the machine",
-            axis("MB", Unit::Mb),
-            &[("dirty", |point| Some(point.dirty_bytes? as f64 / 1e6))],
+            linear("MB", Unit::Mb),
+            &[("dirty", &|point| Some(point.dirty_bytes? as f64 / 1e6))],
         ),
     ];
     charts.into_iter().flatten().collect()

@@ -1,12 +1,15 @@
 //! The place of a comparison in a page: above the runs that it compares.
 
-use super::hero::title;
+use std::collections::BTreeSet;
+
+use super::view::title;
 use crate::figure::{Statistic, Summary, device};
-use crate::record::{LatencySummary, Record, Validity};
+use crate::record::{LatencySummary, Record};
 use crate::report::document::Findings;
 use crate::report::latency::{latency_cell, statistic_text};
 use crate::report::setup::{badge, cpu_text};
-use crate::report::table::{Cell, Column, Entry, Table, number, word};
+use crate::report::subjects::runs::valid_text;
+use crate::report::table::{Cell, Column, Table, number, word};
 use crate::report::words;
 use crate::units::format::{number_of, percent, rate, short_id, to_the_minute};
 
@@ -30,18 +33,18 @@ pub(super) fn parts<'a>(
 
 /// A row for each run.
 fn list(records: &[Record]) -> Table {
-    let columns: [Entry<&Record>; 6] = [
-        (word("run"), |record| short_id(&record.id.to_string()).into()),
-        (word("started (UTC)"), |record| to_the_minute(&record.started_at.to_string()).into()),
-        (word("workload"), |record| title(record, None).into()),
-        (word("state"), |record| {
-            let marks = record.marks().join(", ");
-            badge(record.validity(), record.status.as_str(), &marks).text.into()
-        }),
-        (number("result"), |record| result(record).into()),
-        (number("p99"), |record| latency_cell(latency(record), "p99")),
-    ];
-    Table::of("runs", records, columns)
+    Table::of("runs", records, |record| {
+        let marks = record.marks().join(", ");
+        let state = badge(record.validity(), record.status.as_str(), &marks).text;
+        [
+            (word("run"), short_id(&record.id.to_string()).into()),
+            (word("started (UTC)"), to_the_minute(&record.started_at.to_string()).into()),
+            (word("workload"), title(record, None).into()),
+            (word("state"), state.into()),
+            (number("result"), result(record).into()),
+            (number("p99"), latency_cell(latency(record), "p99")),
+        ]
+    })
 }
 
 /// The main figure with its unit.
@@ -78,12 +81,8 @@ const PROPERTIES: [Property; 12] = [
     ("sessions", |record| record.plan.sessions.to_string()),
     ("workers", |record| record.plan.workers.to_string()),
     ("requested rate", |record| {
-        record
-            .plan
-            .schedule
-            .per_s()
-            .map(|per_s| format!("{} transactions/s", rate(per_s)))
-            .unwrap_or_default()
+        let text = |per_s| format!("{} transactions/s", rate(per_s));
+        record.plan.schedule.per_s().map(text).unwrap_or_default()
     }),
     ("server", |record| format!("{} {}", record.target.flavor, record.target.server_version)),
     ("address", |record| record.target.address.clone()),
@@ -94,36 +93,34 @@ const PROPERTIES: [Property; 12] = [
     ("access paths", |record| {
         let summary = Summary::of(record);
         let paths = summary.map(|summary| summary.access_paths(str::to_owned)).unwrap_or_default();
-        let changed = paths.iter().filter(|path| !path.is_held()).count();
-        if paths.is_empty() {
-            String::new()
-        } else if changed == 0 {
-            paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default()
-        } else {
-            format!("{changed} of {} changed or not checked", paths.len())
+        match paths.iter().filter(|path| !path.is_held()).count() {
+            0 => paths.first().map(|path| path.verdict().to_owned()).unwrap_or_default(),
+            changed => format!("{changed} of {} changed or not checked", paths.len()),
         }
     }),
 ];
 
 /// What differs between the runs: properties and settings.
 fn properties(records: &[Record]) -> Option<Table> {
-    let mut rows: Vec<Vec<Cell>> = Vec::new();
-    let mut add = |name: &str, values: Vec<String>| {
-        if values.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
-            let cell = |value: String| Some(value).filter(|value| !value.is_empty()).into();
-            rows.push(std::iter::once(name.into()).chain(values.into_iter().map(cell)).collect());
-        }
-    };
-    for (name, of) in PROPERTIES {
-        add(name, records.iter().map(of).collect());
-    }
-    let names: std::collections::BTreeSet<_> =
+    let of_all = PROPERTIES.map(|(name, of)| (name, records.iter().map(of).collect()));
+    let names: BTreeSet<&String> =
         records.iter().flat_map(|record| record.target.settings.keys()).collect();
-    for name in names {
+    let settings = names.into_iter().map(|name| {
         let value = |record: &Record| record.target.settings.get(name).cloned().unwrap_or_default();
-        add(name, records.iter().map(value).collect());
-    }
+        (name.as_str(), records.iter().map(value).collect())
+    });
+    let differs = |(_, values): &(&str, Vec<String>)| {
+        values.windows(2).any(|pair| matches!(pair, [a, b] if a != b))
+    };
+    let rows = of_all.into_iter().chain(settings).filter(differs).map(|(name, values)| {
+        let known = values.into_iter().map(|value| Some(value).filter(|value| !value.is_empty()));
+        row(name, known.collect())
+    });
     Table::new("what differs", head("property", records, word), rows).filled()
+}
+
+fn row(name: &str, values: Vec<Option<String>>) -> Vec<Cell> {
+    std::iter::once(name.into()).chain(values.into_iter().map(Cell::from)).collect()
 }
 
 /// The latency that users of the run with one stage wait for.
@@ -155,14 +152,7 @@ const FIGURES: [Figure; 5] = [
         let summary = Summary::of(record).filter(|_| record.stages.len() == 1)?;
         Some(summary.bottleneck_word().to_owned()).filter(|word| !word.is_empty())
     }),
-    ("valid", |record| {
-        let text = match record.validity() {
-            Validity::Valid => "yes",
-            Validity::Invalid => "NO",
-            Validity::NotVerified => "not verified",
-        };
-        Some(text.to_owned())
-    }),
+    ("valid", |record| Some(valid_text(record.validity()).to_owned())),
 ];
 
 /// The main figure of each run and what belongs to it.
@@ -170,33 +160,22 @@ fn figures(records: &[Record]) -> Table {
     let main = records.iter().enumerate().map(|(position, record)| {
         Cell::from(result(record)).with_link(format!("#run-{}", position + 1))
     });
-    let mut rows: Vec<Vec<Cell>> = vec![std::iter::once("result".into()).chain(main).collect()];
-    let mut row = |name: &str, values: Vec<Option<String>>| {
-        if values.iter().any(Option::is_some) {
-            let cells = values.into_iter().map(Cell::from);
-            rows.push(std::iter::once(name.into()).chain(cells).collect());
-        }
-    };
-    for each in Statistic::percentiles().filter(|each| !NOT_SHOWN.contains(&each.key)) {
+    let main = std::iter::once("result".into()).chain(main).collect();
+    let percentiles = Statistic::percentiles().filter(|each| !NOT_SHOWN.contains(&each.key));
+    let percentiles = percentiles.map(|each| {
         let value = |record| statistic_text(each, latency(record)?);
-        row(each.name, records.iter().map(value).collect());
-    }
-    for (name, of) in FIGURES {
-        row(name, records.iter().map(of).collect());
-    }
+        (each.name, records.iter().map(value).collect())
+    });
+    let others = FIGURES.into_iter().map(|(name, of)| (name, records.iter().map(of).collect()));
+    let is_known = |(_, values): &(&str, Vec<_>)| values.iter().any(Option::is_some);
+    let rows = percentiles.chain(others).filter(is_known);
+    let rows = std::iter::once(main).chain(rows.map(|(name, values)| row(name, values)));
     Table::new("figures", head("figure", records, number), rows)
 }
 
-/// Returns the tables that compare several records: one per workload that supports it.
-fn over(records: &[Record]) -> Vec<Table> {
-    let mut seen = Vec::new();
-    let mut first = |record: &&Record| {
-        let new = !seen.contains(&record.workload);
-        seen.push(record.workload.clone());
-        new
-    };
-    let firsts = records.iter().filter(|record| first(record));
-    firsts.filter_map(|record| words::of(&record.plan.work).table_over(records)).collect()
+/// Returns the table of a workload that compares its runs.
+fn over(records: &[Record]) -> Option<Table> {
+    records.iter().find_map(|record| words::of(&record.plan.work).table_over(records))
 }
 
 #[cfg(test)]

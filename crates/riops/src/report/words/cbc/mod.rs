@@ -1,28 +1,30 @@
-//! The texts of `cbc`.
+//! The texts of `cbc`: steps, SELECTs, storage validation.
 
 mod tables;
-mod text;
 mod validation;
 
+use self::validation::Uncached;
 use crate::figure::Summary;
 use crate::plan::{CbcDataset, CbcRun};
-use crate::record::{Record, StageRecord, Status};
+use crate::record::{ErrorEntry, Record, StageRecord, Status};
 use crate::report::document::{Document, Headline, Hint};
+use crate::report::setup::cpu_text;
 use crate::report::table::Table;
 use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
-use crate::units::format::{bytes_text, count, duration_us};
+use crate::units::format::{bytes_text, count, duration_us, joined, percent};
+use crate::workload::cbc::Step;
 
 impl Words for CbcRun {
     fn work(&self) -> String {
         let auto = if self.auto_size { " (three times the memory)" } else { "" };
         let cold = if self.cold { ", caches emptied before SELECT_u1 and SELECT_u2" } else { "" };
-        let list: Vec<_> = self.query_sessions.iter().map(ToString::to_string).collect();
-        let queries = if list.is_empty() {
+        let queries = if self.query_sessions.is_empty() {
             String::new()
         } else {
             let each = duration_us(self.query_duration_s * 1e6);
-            format!("; then its SELECTs with {} sessions for {each} each", list.join(", "))
+            let sessions = joined(&self.query_sessions, ", ");
+            format!("; then its SELECTs with {sessions} sessions for {each} each")
         };
         let cooldown = match self.cooldown_s {
             0.0 => String::new(),
@@ -43,12 +45,41 @@ impl Words for CbcRun {
         tables::figure(record).unwrap_or_else(|| self.measure().best(record))
     }
 
+    /// Adds the steps and the SELECTs of several sessions.
     fn results(&self, document: &mut Document, record: &Record) {
-        text::results(document, record);
+        document.table(tables::steps(record));
+        let selects = tables::selects(record);
+        if selects.rows.is_empty() {
+            return;
+        }
+        document.gap();
+        document.table(selects);
+        for stage in record.stages.iter().filter(|stage| stage.statement.is_none()) {
+            let script = validation::script_of(stage).unwrap_or_default();
+            if stage.transactions == 0 {
+                document.line("", format!("{script}: none completed; increase --query-duration"));
+            }
+            let text = |error: &ErrorEntry| {
+                let number = count(error.count);
+                format!("{script}: {number} × {}: {}", error.sqlstate, error.sample)
+            };
+            document.lines("", stage.session_loop.errors.iter().map(text));
+        }
     }
 
+    /// Adds the storage validation, and what the rates depend on.
     fn details(&self, document: &mut Document, record: &Record) {
-        text::details(document, record);
+        record.stages.iter().for_each(|stage| uncached(document, stage, self.cold));
+        let vacuum = |stage: &StageRecord| stage.statement.as_ref()?.vacuum;
+        if let Some(rates) = record.stages.iter().find_map(vacuum) {
+            let rates =
+                format!("{:.1} MB/s read, {:.1} MB/s written", rates.read_mib_s, rates.write_mib_s);
+            document.line("vacuum", format!("VACUUM VERBOSE reported {rates} (MB of 2^20 bytes)"));
+        }
+        storage(document, record);
+        let cost = probe_cost(record).map(percent);
+        document
+            .lines("probes", cost.map(|share| format!("used {share} of one CPU, over all steps")));
     }
 
     fn for_a_steady_rate(&self) -> Option<&'static str> {
@@ -73,12 +104,9 @@ impl Words for CbcRun {
             return Vec::new();
         }
         let mut hints = Vec::new();
-        let storage = record.target.storage.as_ref();
-        let has_device = storage.is_some_and(|storage| storage.device.is_some());
-        if has_device && record.target.disk_limit.is_none() {
-            hints.push(
-                commands.other("riops doctor --disk", "measure the maximum rates of the device"),
-            );
+        if has_device(record) && record.target.disk_limit.is_none() {
+            let what = "measure the maximum rates of the device";
+            hints.push(commands.other("riops doctor --disk", what));
         }
         let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
         if record.client.shares_machine_with_server && self.size_gb < ram_gb {
@@ -100,20 +128,84 @@ impl Words for CbcRun {
 
 impl DatasetWords for CbcDataset {
     fn text(&self) -> String {
-        let sizes = match (self.table_bytes, self.index_bytes) {
-            (None, _) => String::new(),
-            (Some(table), None) => format!(", table {}", bytes_text(table)),
-            (Some(table), Some(index)) => {
-                format!(", table {}, index {}", bytes_text(table), bytes_text(index))
-            }
-        };
-        format!(
-            "settings_loop: {} rows, {} copies of {} settings{sizes}",
-            count(self.rows()),
-            count(self.copies),
-            self.settings_rows
-        )
+        let size = |name, bytes| format!(", {name} {}", bytes_text(bytes));
+        let table = self.table_bytes.map(|bytes| size("table", bytes));
+        let index = self.index_bytes.filter(|_| table.is_some()).map(|bytes| size("index", bytes));
+        let sizes = table.unwrap_or_default() + &index.unwrap_or_default();
+        let (rows, copies) = (count(self.rows()), count(self.copies));
+        let settings = self.settings_rows;
+        format!("settings_loop: {rows} rows, {copies} copies of {settings} settings{sizes}")
     }
+}
+
+const UNCERTAIN: &str = "cache state uncertain";
+
+/// Reports whether `SELECT_u1` and `SELECT_u2` really read from the device.
+fn uncached(document: &mut Document, stage: &StageRecord, cold: bool) {
+    if !Step::of_key(&stage.name).is_some_and(Step::is_uncached) {
+        return;
+    }
+    let Some(found) = Uncached::of(stage) else {
+        return;
+    };
+    let mb = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
+    let device = match found.device_bytes {
+        Some(bytes) => format!(", the device read {}", mb(bytes)),
+        None => ", device reads cannot be observed".to_owned(),
+    };
+    let (verdict, hint) = match found.verdict() {
+        Some(true) => ("uncached", ""),
+        Some(false) if cold => ("CACHED", ""),
+        Some(false) => ("CACHED", " (--cold empties the caches)"),
+        None if found.device_bytes.is_some() => (UNCERTAIN, " including read-ahead"),
+        None => (UNCERTAIN, ""),
+    };
+    let (missed, bytes) = (percent(found.missed_share), mb(found.requested_bytes));
+    let blocks = format!("{missed} of its blocks were not in shared buffers ({bytes})");
+    document.line("caches", format!("{}: {verdict}: {blocks}{device}{hint}", stage.name));
+    if let Some(state) = stage.caches.as_ref().filter(|state| !state.reached) {
+        document.line("", format!("--cold did not empty all caches: {}", state.text()));
+    }
+}
+
+/// Whether the device of the server's data is known.
+fn has_device(record: &Record) -> bool {
+    record.target.storage.as_ref().is_some_and(|storage| storage.device.is_some())
+}
+
+fn storage(document: &mut Document, record: &Record) {
+    let Some(limit) = &record.target.disk_limit else {
+        if has_device(record) {
+            let text = "maximum rates unknown: measure them once with riops doctor --disk";
+            document.line("device", text);
+        }
+        return;
+    };
+    let rates = [
+        ("sequential read", &limit.sequential_read),
+        ("sequential write", &limit.sequential_write),
+        ("random read", &limit.random_read),
+    ];
+    let rates = joined(rates.map(|(name, rate)| format!("{name} {:.0} MB/s", rate.mb_s)), ", ");
+    let (device, tool, day) = (&limit.device, &limit.tool, limit.measured_at.strftime("%F"));
+    document.line("device", format!("{device}: {rates} ({tool}, {day}); target: 90% of these"));
+    let ram_gb = record.client.machine.memory_bytes as f64 / 1e9;
+    let db = validation::dataset_bytes(record).map(bytes_text);
+    let db = db.map_or_else(String::new, |size| format!(", DB {size}"));
+    document.line("machine", format!("{}, RAM {ram_gb:.1} GB{db}", cpu_text(record)));
+    let storage = tables::storage(record);
+    if storage.rows.is_empty() {
+        document.line("storage", "not validated: no stage took 1 s or longer");
+    }
+    document.table(storage);
+}
+
+/// Returns the CPU use of the probes over all stages, as a share of one processor.
+fn probe_cost(record: &Record) -> Option<f64> {
+    let probed = || record.stages.iter().filter_map(|stage| Some((stage, stage.probes.as_ref()?)));
+    let cpu_s: f64 = probed().map(|(_, probes)| probes.cpu_s).sum();
+    let seconds: f64 = probed().map(|(stage, _)| stage.seconds).sum();
+    (seconds > 0.0).then(|| cpu_s / seconds)
 }
 
 #[cfg(test)]

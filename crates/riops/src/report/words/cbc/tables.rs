@@ -25,29 +25,21 @@ pub(super) fn figure(record: &Record) -> Option<Headline> {
     let devices = || steps().filter_map(|stage| Some((stage, device(stage)?)));
     let long = devices().filter(|(stage, _)| stage.seconds >= validation::SECONDS_MIN);
     let best = long.max_by(|a, b| mb_s(a.1).total_cmp(&mb_s(b.1)));
-    let (label, best) = match best {
-        Some(best) => ("highest device rate", Some(best)),
-        None => (
-            "device rate of the longest step",
-            devices().max_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds)),
-        ),
+    let label =
+        if best.is_some() { "highest device rate" } else { "device rate of the longest step" };
+    let longest = || devices().max_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds));
+    let best = best.or_else(longest).filter(|(_, found)| mb_s(found) >= IDLE_MB_S);
+    let Some((stage, found)) = best else {
+        let label = "time of all steps".to_owned();
+        return Some(Headline { label, value: time, unit: String::new(), detail: number });
     };
-    Some(match best.filter(|(_, found)| mb_s(found) >= IDLE_MB_S) {
-        Some((stage, found)) => Headline {
-            label: label.to_owned(),
-            value: rate(mb_s(found)),
-            unit: "MB/s".to_owned(),
-            detail: format!(
-                "{}: {:.1} MB/s read, {:.1} MB/s written · {number} in {time}",
-                stage.name, found.read_mb_s, found.write_mb_s
-            ),
-        },
-        None => Headline {
-            label: "time of all steps".to_owned(),
-            value: time,
-            unit: String::new(),
-            detail: number,
-        },
+    let DeviceUse { read_mb_s, write_mb_s, .. } = found;
+    let rates = format!("{read_mb_s:.1} MB/s read, {write_mb_s:.1} MB/s written");
+    Some(Headline {
+        label: label.to_owned(),
+        value: rate(mb_s(found)),
+        unit: "MB/s".to_owned(),
+        detail: format!("{}: {rates} · {number} in {time}", stage.name),
     })
 }
 
@@ -61,37 +53,27 @@ pub(super) fn steps(record: &Record) -> Table {
     let steps = || record.stages.iter().filter(|stage| stage.statement.is_some());
     let longest_s = steps().map(|stage| stage.seconds).fold(f64::MIN_POSITIVE, f64::max);
     let has_device = record.stages.iter().any(|stage| device(stage).is_some());
-    Table::of(
-        "steps",
-        steps().map(|stage| (stage, device(stage), longest_s)),
+    let table = Table::of("steps", steps(), |stage| {
+        let device = device(stage);
+        let busy = device.filter(|_| stage.seconds >= BUSY_SECONDS_MIN);
+        let iops = device.map(|device| rate(device.reads_per_s + device.writes_per_s));
+        let time = Cell::from(duration_us(stage.seconds * 1e6));
+        let cpu = stage.statement.as_ref().and_then(|each| each.process_cpu_share);
         [
-            (word("step"), |(stage, ..)| stage.name.as_str().into()),
-            (number("time"), |(stage, _, longest_s)| {
-                Cell::from(duration_us(stage.seconds * 1e6)).with_bar(stage.seconds / longest_s)
-            }),
-            (number("read"), |(_, device, _)| Cell::decimal(device.map(|device| device.read_mb_s))),
-            (number("write"), |(_, device, _)| {
-                Cell::decimal(device.map(|device| device.write_mb_s))
-            }),
-            (number("total"), |(_, device, _)| Cell::decimal(device.map(mb_s))),
-            (number("IOPS"), |(_, device, _)| {
-                device.map(|device| rate(device.reads_per_s + device.writes_per_s)).into()
-            }),
-            (number("busy"), |(stage, device, _)| {
-                let device = device.filter(|_| stage.seconds >= BUSY_SECONDS_MIN);
-                Cell::share(device.map(|device| device.busy_share))
-            }),
-            (number("WAL"), |(stage, ..)| {
-                Cell::decimal(stage.io.as_ref().and_then(|io| io.wal_mb_s))
-            }),
-            (number("CPU"), |(stage, ..)| {
-                Cell::share(stage.statement.as_ref().and_then(|each| each.process_cpu_share))
-            }),
-            (word("time spent"), |(stage, ..)| validation::time_spent(stage).into()),
-            (word("notes"), |(stage, ..)| notes(stage).into()),
-        ],
-    )
-    .with_note(if has_device {
+            (word("step"), stage.name.as_str().into()),
+            (number("time"), time.with_bar(stage.seconds / longest_s)),
+            (number("read"), Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), Cell::decimal(device.map(|device| device.write_mb_s))),
+            (number("total"), Cell::decimal(device.map(mb_s))),
+            (number("IOPS"), iops.into()),
+            (number("busy"), Cell::share(busy.map(|device| device.busy_share))),
+            (number("WAL"), Cell::decimal(stage.io.as_ref().and_then(|io| io.wal_mb_s))),
+            (number("CPU"), Cell::share(cpu)),
+            (word("time spent"), validation::time_spent(stage).into()),
+            (word("notes"), notes(stage).into()),
+        ]
+    });
+    table.with_note(if has_device {
         "device rates and WAL in MB/s; CPU of the server process that ran the step"
     } else {
         "WAL in MB/s; the device of the server's data is on another machine or cannot be observed"
@@ -115,84 +97,72 @@ fn notes(stage: &StageRecord) -> String {
 
 /// The SELECTs that several sessions repeated; without rows if there are none.
 pub(super) fn selects(record: &Record) -> Table {
-    fn latency(stage: &StageRecord, key: &str) -> Cell {
-        latency_cell(stage.session_loop.service_us.as_ref(), key)
-    }
     let loops = record.stages.iter().filter(|stage| stage.statement.is_none());
-    Table::of(
-        "SELECTs",
-        loops.map(|stage| (stage, device(stage))),
+    Table::of("SELECTs", loops, |stage| {
+        let (device, service) = (device(stage), stage.session_loop.service_us.as_ref());
         [
-            (word("SELECT"), |(stage, _)| validation::script_of(stage).unwrap_or_default().into()),
-            (number("-c"), |(stage, _)| stage.sessions.to_string().into()),
-            (number("tx/s"), |(stage, _)| rate(stage.throughput.transactions_per_s).into()),
-            (number("p50"), |(stage, _)| latency(stage, "p50")),
-            (number("p99"), |(stage, _)| latency(stage, "p99")),
-            (number("max"), |(stage, _)| latency(stage, "max")),
-            (number("read"), |(_, device)| Cell::decimal(device.map(|device| device.read_mb_s))),
-            (number("write"), |(_, device)| Cell::decimal(device.map(|device| device.write_mb_s))),
-            (number("busy"), |(_, device)| Cell::share(device.map(|device| device.busy_share))),
-        ],
-    )
+            (word("SELECT"), validation::script_of(stage).unwrap_or_default().into()),
+            (number("-c"), stage.sessions.to_string().into()),
+            (number("tx/s"), rate(stage.throughput.transactions_per_s).into()),
+            (number("p50"), latency_cell(service, "p50")),
+            (number("p99"), latency_cell(service, "p99")),
+            (number("max"), latency_cell(service, "max")),
+            (number("read"), Cell::decimal(device.map(|device| device.read_mb_s))),
+            (number("write"), Cell::decimal(device.map(|device| device.write_mb_s))),
+            (number("busy"), Cell::share(device.map(|device| device.busy_share))),
+        ]
+    })
 }
 
 /// The rates of the scripts as shares of the device's maximum.
 pub(super) fn storage(record: &Record) -> Table {
-    Table::of(
-        "storage",
-        validation::lines(record),
+    Table::of("storage", validation::lines(record), |line| {
         [
-            (word("script"), |line| line.script.into()),
-            (word("metric"), |line| line.metric.as_str().into()),
-            (number("best"), |line| format!("{:.1}", line.best_mb_s).into()),
-            (number("maximum"), |line| format!("{:.1}", line.max_mb_s).into()),
-            (number("% max"), |line| Cell::share(Some(line.share())).with_bar(line.share())),
-            (word("bottleneck"), |line| line.bottleneck.clone().unwrap_or_default().into()),
-        ],
-    )
+            (word("script"), line.script.into()),
+            (word("metric"), line.metric.into()),
+            (number("best"), Cell::decimal(Some(line.best_mb_s))),
+            (number("maximum"), Cell::decimal(Some(line.max_mb_s))),
+            (number("% max"), Cell::share(Some(line.share())).with_bar(line.share())),
+            (word("bottleneck"), line.bottleneck.unwrap_or_default().into()),
+        ]
+    })
 }
 
 /// Returns the best rates of each server, script and size over several runs of `cbc`.
 pub(super) fn best(records: &[Record]) -> Option<Table> {
-    let mut found: Vec<(String, &'static str, f64, [f64; 3])> = Vec::new();
-    for record in records {
-        let Some(work) = record.plan.work.get::<CbcRun>() else {
-            continue;
-        };
+    let mut found: Vec<(&str, &str, f64, [f64; 3])> = Vec::new();
+    let runs =
+        records.iter().filter_map(|record| Some((record, record.plan.work.get::<CbcRun>()?)));
+    for (record, work) in runs.clone() {
+        let host = record.client.machine.host.as_str();
         for stage in &record.stages {
             let (Some(script), Some(device)) = (validation::script_of(stage), device(stage)) else {
                 continue;
             };
-            let host = &record.client.machine.host;
             let rates = [device.read_mb_s, device.write_mb_s, mb_s(device)];
-            let known = found.iter_mut().find(|(server, known, size, _)| {
-                server == host && *known == script && *size == work.size_gb
-            });
-            match known {
+            let is_same = |each: &&mut (&str, &str, f64, _)| {
+                (each.0, each.1, each.2) == (host, script, work.size_gb)
+            };
+            match found.iter_mut().find(is_same) {
                 Some((.., best)) => {
-                    for (best, rate) in best.iter_mut().zip(rates) {
-                        *best = best.max(rate);
-                    }
+                    best.iter_mut().zip(rates).for_each(|(best, rate)| *best = best.max(rate))
                 }
-                None => found.push((host.clone(), script, work.size_gb, rates)),
+                None => found.push((host, script, work.size_gb, rates)),
             }
         }
     }
-    found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)).then(a.2.total_cmp(&b.2)));
-    let runs = records.iter().filter(|record| record.plan.work.get::<CbcRun>().is_some()).count();
-    let table = Table::of(
-        "best rates",
-        found,
+    found.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+    let table = Table::of("best rates", found, |(server, script, size, [read, write, both])| {
         [
-            (word("server"), |(server, ..)| server.as_str().into()),
-            (word("script"), |(_, script, ..)| (*script).into()),
-            (number("size GB"), |(_, _, size, _)| size.to_string().into()),
-            (number("read MB/s"), |(.., [read, _, _])| Cell::decimal(Some(*read))),
-            (number("write MB/s"), |(.., [_, write, _])| Cell::decimal(Some(*write))),
-            (number("R+W MB/s"), |(.., [_, _, both])| Cell::decimal(Some(*both))),
-        ],
-    );
-    (runs > 1).then(|| table.with_note("mean rate of a step, best of all runs"))
+            (word("server"), server.into()),
+            (word("script"), script.into()),
+            (number("size GB"), size.to_string().into()),
+            (number("read MB/s"), Cell::decimal(Some(read))),
+            (number("write MB/s"), Cell::decimal(Some(write))),
+            (number("R+W MB/s"), Cell::decimal(Some(both))),
+        ]
+    });
+    (runs.count() > 1).then(|| table.with_note("mean rate of a step, best of all runs"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The storage validation of `cbc`: the rates of its steps as shares of the device's maximum, and the
 //! bottleneck of each step. Used by the text and the HTML report; does not format tables.
 
+use std::cmp::Ordering;
+
 use crate::figure::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
-use crate::units::format::percent;
+use crate::units::format::{joined, percent};
 use crate::workload::cbc::{Query, Step};
 
 /// Target of the benchmark: share of the device's maximum.
@@ -32,67 +34,12 @@ const READ_AHEAD_MAX: f64 = 1.5;
 /// Minimum number of wait event samples from which shares are computed.
 const SAMPLES_MIN: u64 = 5;
 
-/// The rate that is compared with the device's maximum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Metric {
-    Read,
-    /// Reads in small requests.
-    RandomRead,
-    Write,
-    Both,
-}
-
-impl Metric {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::RandomRead => "random read",
-            Self::Write => "write",
-            Self::Both => "R+W",
-        }
-    }
-
-    /// Returns the metric that describes most of the I/O of a stage. A SELECT only reads: concurrent writes
-    /// belong to other processes.
-    fn of(device: &DeviceUse, is_select: bool) -> Self {
-        let (read, write) = (device.read_mb_s, device.write_mb_s);
-        if is_select {
-            let bytes = read * 1e6 / device.reads_per_s.max(1.0);
-            let small = read > IDLE_MB_S && bytes < SMALL_REQUEST_BYTES;
-            return if small { Self::RandomRead } else { Self::Read };
-        }
-        if read.min(write) >= MIXED_SHARE_MIN * read.max(write) {
-            Self::Both
-        } else if read > write {
-            Self::Read
-        } else {
-            Self::Write
-        }
-    }
-
-    /// Returns the rate and the device's maximum, in MB/s. The maximum of a mixture assumes that the device
-    /// alternates between reads and writes.
-    fn rates(self, device: &DeviceUse, limit: &DiskLimit) -> (f64, f64) {
-        let (read, write) = (device.read_mb_s, device.write_mb_s);
-        let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
-        match self {
-            Self::Read => (read, max_read),
-            Self::RandomRead => (read, limit.random_read.mb_s),
-            Self::Write => (write, max_write),
-            Self::Both => {
-                let time = read / max_read.max(f64::MIN_POSITIVE)
-                    + write / max_write.max(f64::MIN_POSITIVE);
-                (read + write, (read + write) / time.max(f64::MIN_POSITIVE))
-            }
-        }
-    }
-}
-
 /// A line of the storage validation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub(super) script: &'static str,
-    pub(super) metric: Metric,
+    /// The rate that is compared with the device's maximum.
+    pub(super) metric: &'static str,
     pub(super) best_mb_s: f64,
     pub(super) max_mb_s: f64,
     /// The bottleneck, if the rate is below the target and the cause is known.
@@ -100,6 +47,28 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Compares most of the I/O of a stage with the device's maximum. A SELECT only reads: concurrent writes belong to
+    /// other processes. The maximum of a mixture assumes that the device alternates between reads and writes.
+    fn of(script: &'static str, device: &DeviceUse, limit: &DiskLimit) -> Self {
+        let (read, write) = (device.read_mb_s, device.write_mb_s);
+        let (max_read, max_write) = (limit.sequential_read.mb_s, limit.sequential_write.mb_s);
+        let is_select = script.contains("select");
+        let bytes = read * 1e6 / device.reads_per_s.max(1.0);
+        let is_small = read > IDLE_MB_S && bytes < SMALL_REQUEST_BYTES;
+        let (metric, best_mb_s, max_mb_s) = if is_select && is_small {
+            ("random read", read, limit.random_read.mb_s)
+        } else if !is_select && read.min(write) >= MIXED_SHARE_MIN * read.max(write) {
+            let time =
+                read / max_read.max(f64::MIN_POSITIVE) + write / max_write.max(f64::MIN_POSITIVE);
+            ("R+W", read + write, (read + write) / time.max(f64::MIN_POSITIVE))
+        } else if is_select || read > write {
+            ("read", read, max_read)
+        } else {
+            ("write", write, max_write)
+        };
+        Self { script, metric, best_mb_s, max_mb_s, bottleneck: None }
+    }
+
     pub(super) fn share(&self) -> f64 {
         self.best_mb_s / self.max_mb_s.max(f64::MIN_POSITIVE)
     }
@@ -135,9 +104,7 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
         if stage.seconds < SECONDS_MIN {
             continue;
         }
-        let metric = Metric::of(device, script.contains("select"));
-        let (best_mb_s, max_mb_s) = metric.rates(device, limit);
-        let mut line = Line { script, metric, best_mb_s, max_mb_s, bottleneck: None };
+        let mut line = Line::of(script, device, limit);
         if line.share() < AIM_SHARE {
             line.bottleneck = bottleneck(stage, shared);
         }
@@ -189,9 +156,7 @@ impl Time {
 /// Returns how the server process of a stage spent its time, as text; empty if it was not sampled.
 pub(super) fn time_spent(stage: &StageRecord) -> String {
     let kinds = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::significant);
-    let parts: Vec<_> =
-        kinds.iter().map(|(kind, share)| format!("{kind} {}", percent(*share))).collect();
-    parts.join(", ")
+    joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
 }
 
 /// Returns why a stage stayed below the maximum: the first cause that the counters show, and the writes of a
@@ -209,46 +174,34 @@ fn bottleneck(stage: &StageRecord, shared: bool) -> Option<String> {
         }
         None => time.and_then(|time| main_activity(stage, time)),
     };
-    match (cause, checkpoint(stage, device)) {
-        (Some(cause), Some(checkpoint)) => Some(format!("{cause}; {checkpoint}")),
-        (cause, checkpoint) => cause.or(checkpoint),
-    }
+    let causes: Vec<String> = cause.into_iter().chain(checkpoint(stage, device)).collect();
+    (!causes.is_empty()).then(|| causes.join("; "))
 }
 
 /// Returns the kind of time that took the largest share.
 fn main_activity(stage: &StageRecord, time: Time) -> Option<String> {
     let wal_mb_s = stage.io.as_ref().and_then(|io| io.wal_mb_s).unwrap_or(0.0);
     let process = stage.statement.as_ref().and_then(|statement| statement.process_cpu_share);
+    let [cpu, data, wal, other] = [time.cpu, time.data, time.wal, time.other].map(percent);
     Some(match time.significant().first()?.0 {
         "WAL" => {
-            format!(
-                "WAL: waiting for it {} of the time, {wal_mb_s:.0} MB/s of WAL written",
-                percent(time.wal)
-            )
+            format!("WAL: waiting for it {wal} of the time, {wal_mb_s:.0} MB/s of WAL written")
         }
-        "CPU" => match process {
-            Some(share) if share >= FULL_SHARE => {
+        "CPU" => match process.filter(|&share| share >= FULL_SHARE) {
+            Some(share) => {
                 format!("CPU: the server process used {} of one processor", percent(share))
             }
-            _ => {
-                let wal = if time.wal >= WAIT_SHARE_MIN {
-                    format!(", waiting for WAL {}", percent(time.wal))
-                } else {
-                    String::new()
-                };
-                format!("CPU: not waiting {} of the time{wal}", percent(time.cpu))
+            None if time.wal >= WAIT_SHARE_MIN => {
+                format!("CPU: not waiting {cpu} of the time, waiting for WAL {wal}")
             }
+            None => format!("CPU: not waiting {cpu} of the time"),
         },
-        "data" => format!("data: waiting for data blocks {} of the time", percent(time.data)),
+        "data" => format!("data: waiting for data blocks {data} of the time"),
         _ => {
-            let named = |event: &str| !event.starts_with("IO:") && event != "CPU";
+            let named = |event: &&str| !event.starts_with("IO:") && *event != "CPU";
             let waits = stage.probes.iter().flat_map(|probes| &probes.waits);
-            let event = waits.map(|wait| wait.event.as_str()).find(|event| named(event));
-            format!(
-                "other waits: {} of the time, most often {}",
-                percent(time.other),
-                event.unwrap_or("unknown")
-            )
+            let event = waits.map(|wait| wait.event.as_str()).find(named).unwrap_or("unknown");
+            format!("other waits: {other} of the time, most often {event}")
         }
     })
 }
@@ -296,22 +249,18 @@ fn written_mb_s(stage: &StageRecord) -> Option<f64> {
 /// Returns the cause if the page cache or shared buffers absorbed most reads or writes of the server.
 fn page_cache(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
     let (read, written) = (read_mb_s(stage)?, written_mb_s(stage)?);
-    if read.max(written).max(device.read_mb_s + device.write_mb_s) <= IDLE_MB_S {
+    let &DeviceUse { read_mb_s, write_mb_s, .. } = device;
+    if read.max(written).max(read_mb_s + write_mb_s) <= IDLE_MB_S {
         return Some("shared buffers: almost no reads or writes".to_owned());
     }
-    if read > written && device.read_mb_s < DEVICE_SHARE_MIN * read {
-        return Some(format!(
-            "page cache: the server read {read:.0} MB/s, the device only {:.0} MB/s",
-            device.read_mb_s
-        ));
-    }
-    if written > read && device.write_mb_s < DEVICE_SHARE_MIN * written {
-        return Some(format!(
-            "page cache: the server wrote {written:.0} MB/s, the device only {:.0} MB/s",
-            device.write_mb_s
-        ));
-    }
-    None
+    let (did, server, device) = match read.total_cmp(&written) {
+        Ordering::Greater => ("read", read, read_mb_s),
+        Ordering::Less => ("wrote", written, write_mb_s),
+        Ordering::Equal => return None,
+    };
+    (device < DEVICE_SHARE_MIN * server).then(|| {
+        format!("page cache: the server {did} {server:.0} MB/s, the device only {device:.0} MB/s")
+    })
 }
 
 /// Sources of the blocks of a SELECT that is meant to run with empty caches.
@@ -373,9 +322,7 @@ mod tests {
         let found = |record: &Record| -> Vec<_> {
             lines(record)
                 .iter()
-                .map(|line| {
-                    (line.script, line.metric.as_str(), line.best_mb_s, line.max_mb_s.round())
-                })
+                .map(|line| (line.script, line.metric, line.best_mb_s, line.max_mb_s.round()))
                 .collect()
         };
         // t01-vacuum: 300/700 + 290/500 = 100.9% of the device's time. t02-index mixes 20 and 10, so its

@@ -5,12 +5,14 @@ use crate::experiment::Level;
 use crate::experiment::evaluation::{CellView, LevelView, StudyView};
 use crate::figure::Figure;
 use crate::report::chart::{
-    Axis, AxisScale, Chart, Content, Estimated, Mark, Plot, PointSeries, PointStyle, Unit, rounded,
+    Axis, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, rounded,
 };
 use crate::report::subjects::experiment::chart_axes::{
-    HEADROOM, estimated, from_zero, interval_words, latency_axis, range_of, unit,
+    estimated, from_zero, interval_words, latency_axis, latency_chart, latency_point, line,
+    range_of, unit,
 };
 use crate::stats::{CurvePoint, ScalingLaw};
+use crate::units::format::joined;
 
 /// Returns the charts in their order.
 pub(in crate::report::subjects::experiment) fn charts(view: &StudyView) -> Vec<Chart> {
@@ -38,40 +40,30 @@ fn throughput(view: &StudyView) -> Option<Chart> {
         return None;
     }
     let (range, scale) = range_of(xs());
-    let marks = match view.cells.as_slice() {
-        [cell] => marks(cell),
-        _ => Vec::new(),
-    };
-    let words = interval_words(&series);
+    let marks = single(view).map_or_else(Vec::new, marks);
+    let (name, words) = (figure.heading(), interval_words(&series));
     let fitted = if series.iter().any(|each| each.style == PointStyle::Band) {
         " Line: fitted scalability law with its 95% band; dashed: extrapolated."
     } else {
         ""
     };
-    Some(Chart {
-        id: "study-throughput".to_owned(),
-        title: "Throughput by sessions".to_owned(),
-        summary: format!(
-            "{} against the number of sessions.{words}{fitted}{}",
-            figure.heading(),
-            found(view)
-        ),
-        table: None,
-        plot: Plot {
-            x: Axis { range: Some(range), ..Axis::of("sessions", Unit::Count, scale) },
-            y: from_zero(figure.heading(), unit(figure), &series),
-            marks,
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-    })
+    let summary = format!("{name} against the number of sessions.{words}{fitted}{}", found(view));
+    let x = Axis::of("sessions", Unit::Count, scale).within(range);
+    let axes = [x, from_zero(name, unit(figure), &series)];
+    let (title, content) = ("Throughput by sessions", Content::points(series));
+    Some(Chart::new("study-throughput", title, summary, axes, content).with_marks(marks))
+}
+
+/// The cell, if there is only one.
+fn single(view: &StudyView) -> Option<&CellView> {
+    view.cells.first().filter(|_| view.cells.len() == 1)
 }
 
 /// What was found, as a part of the text alternative.
 fn found(view: &StudyView) -> String {
     let texts = super::words::words(view).into_iter().filter(|(label, _)| *label == "saturation");
-    let texts: Vec<String> = texts.flat_map(|(_, texts)| texts).collect();
-    if texts.is_empty() { String::new() } else { format!(" Saturation: {}.", texts.join("; ")) }
+    let texts = joined(texts.flat_map(|(_, texts)| texts), "; ");
+    if texts.is_empty() { texts } else { format!(" Saturation: {texts}.") }
 }
 
 fn law(cell: &CellView) -> Option<&ScalingLaw> {
@@ -80,35 +72,23 @@ fn law(cell: &CellView) -> Option<&ScalingLaw> {
 
 /// The fitted curve within the measured levels, and its extrapolation.
 fn curves(law: &ScalingLaw, label: &str) -> Vec<PointSeries> {
-    let point = |point: &CurvePoint| Estimated {
-        x: rounded(point.n),
-        y: rounded(point.throughput_per_s.value),
-        interval: point
-            .throughput_per_s
-            .high
-            .map(|high| (rounded(point.throughput_per_s.low), rounded(high))),
-        x_interval: None,
-        label: None,
+    let point = |point: &CurvePoint| {
+        let found = &point.throughput_per_s;
+        let interval = found.high.map(|high| (rounded(found.low), rounded(high)));
+        let (x, y) = (rounded(point.n), rounded(found.value));
+        Estimated { x, y, interval, ..Estimated::default() }
     };
     // Rounding of the grid.
     let last = law.largest_n * (1.0 + 1e-9);
-    let within: Vec<Estimated> =
-        law.curve.iter().filter(|point| point.n <= last).map(point).collect();
-    let beyond = law.curve.iter().filter(|point| point.n > last).map(point);
-    let beyond: Vec<Estimated> = within.last().cloned().into_iter().chain(beyond).collect();
-    let mut series = vec![PointSeries {
-        label: format!("{label}, law"),
-        style: PointStyle::Band,
-        points: within,
-    }];
-    if beyond.len() > 1 {
-        series.push(PointSeries {
-            label: format!("{label}, extrapolated"),
-            style: PointStyle::Dashed,
-            points: beyond,
-        });
-    }
-    series
+    let (within, beyond): (Vec<_>, Vec<_>) = law.curve.iter().partition(|point| point.n <= last);
+    let beyond: Vec<_> = within.last().copied().into_iter().chain(beyond).collect();
+    let series = |name, style, points: Vec<&CurvePoint>| {
+        let points = points.into_iter().map(point).collect();
+        PointSeries { label: format!("{label}, {name}"), style, points }
+    };
+    let is_extrapolated = beyond.len() > 1;
+    let beyond = is_extrapolated.then(|| series("extrapolated", PointStyle::Dashed, beyond));
+    std::iter::once(series("law", PointStyle::Band, within)).chain(beyond).collect()
 }
 
 /// Knee, saturation point, N90 and peak, ascending.
@@ -161,82 +141,40 @@ fn label(view: &StudyView, cell: &CellView, name: &str) -> String {
 
 /// Latency against throughput of the closed loop, labeled with the sessions.
 fn latency(view: &StudyView) -> Option<Chart> {
-    let of_cell = |cell: &CellView| {
-        let point = |level: &LevelView| {
-            let sessions = closed(level.level)?;
-            let x = &level.group.figure(view.main_stage, view.main)?.estimate;
-            let y = &level.group.figure(view.main_stage, Figure::P95Us)?.estimate;
-            let x_interval = x.interval.map(|found| (rounded(found.low), rounded(found.high)));
-            let label = Some(sessions.to_string());
-            Some(Estimated { x_interval, label, ..estimated(rounded(x.value), y) })
-        };
-        PointSeries {
-            label: label(view, cell, "p95"),
-            style: PointStyle::Line,
-            points: cell.levels.iter().filter_map(point).collect(),
-        }
-    };
-    let series: Vec<PointSeries> =
-        view.cells.iter().map(of_cell).filter(|each| each.points.len() > 2).collect();
-    let most = series.iter().flat_map(|each| &each.points);
-    let most =
-        most.map(|point| point.x_interval.map_or(point.x, |(_, high)| high)).reduce(f64::max)?;
-    let words = interval_words(&series);
-    let name = view.main.heading();
-    let range = Some((0.0, most * HEADROOM));
-    Some(Chart {
-        id: "study-latency".to_owned(),
-        title: "Latency against throughput".to_owned(),
-        summary: format!(
-            "p95 against {name}, a point for each number of sessions: lower latency at higher throughput is better.{words}"
-        ),
-        table: None,
-        plot: Plot {
-            x: Axis { range, ..Axis::of(name, Unit::PerSecond, AxisScale::Linear) },
-            y: latency_axis(&series),
-            marks: Vec::new(),
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-    })
+    let series = view.cells.iter().filter_map(|cell| {
+        let points = cell.levels.iter().filter_map(|level| {
+            latency_point(view, &level.group, closed(level.level)?.to_string())
+        });
+        line(label(view, cell, "p95"), points.collect())
+    });
+    let series: Vec<_> = series.filter(|each| each.points.len() > 2).collect();
+    (!series.is_empty()).then(|| latency_chart(view, series, "number of sessions"))
 }
 
 /// Response time against the rate of the open loop.
 fn rates(view: &StudyView) -> Option<Chart> {
-    let figures = [Figure::P95Us, Figure::P99Us];
-    let mut series = Vec::new();
-    for cell in &view.cells {
-        for figure in figures {
-            let points = points(view, cell, open, figure);
-            let label = if view.cells.len() > 1 {
-                format!("{}, {}", cell.name, figure.heading())
-            } else {
-                figure.heading().to_owned()
+    let series = view.cells.iter().flat_map(|cell| {
+        [Figure::P95Us, Figure::P99Us].into_iter().filter_map(|figure| {
+            let name = figure.heading();
+            let label = match view.cells.len() {
+                1 => name.to_owned(),
+                _ => format!("{}, {name}", cell.name),
             };
-            if points.len() > 2 {
-                series.push(PointSeries { label, style: PointStyle::Line, points });
-            }
-        }
-    }
+            line(label, points(view, cell, open, figure))
+        })
+    });
+    let series: Vec<_> = series.filter(|each| each.points.len() > 2).collect();
     let xs = || series.iter().flat_map(|each| each.points.iter().map(|point| point.x));
     xs().next()?;
     let (range, scale) = range_of(xs());
-    let sustained = view.cells.first().filter(|_| view.cells.len() == 1);
-    let sustained = sustained.and_then(|cell| cell.saturation.as_ref()?.rate.as_ref()?.rate_per_s);
-    let marks = sustained.map(|per_s| Mark { x: per_s, label: "sustained".to_owned() });
+    let sustained =
+        single(view).and_then(|cell| cell.saturation.as_ref()?.rate.as_ref()?.rate_per_s);
+    let marks = sustained.map(|x| Mark { x, label: "sustained".to_owned() });
     let words = interval_words(&series);
-    let y = latency_axis(&series);
-    Some(Chart {
-        id: "study-rates".to_owned(),
-        title: "Response time by rate".to_owned(),
-        summary: format!("Response time of the open loop against its rate.{words}"),
-        table: None,
-        plot: Plot {
-            x: Axis { range: Some(range), ..Axis::of("transactions/s", Unit::PerSecond, scale) },
-            y: Axis { label: "response time".to_owned(), ..y },
-            marks: marks.into_iter().collect(),
-            sync: None,
-            content: Content::Points { ticks: Vec::new(), names: Vec::new(), series },
-        },
-    })
+    let summary = format!("Response time of the open loop against its rate.{words}");
+    let x = Axis::of("transactions/s", Unit::PerSecond, scale).within(range);
+    let y = Axis { label: "response time".to_owned(), ..latency_axis(&series) };
+    let (title, content) = ("Response time by rate", Content::points(series));
+    let chart = Chart::new("study-rates", title, summary, [x, y], content);
+    Some(chart.with_marks(marks.into_iter().collect()))
 }

@@ -1,11 +1,10 @@
 //! The tables of a search: the levels of the closed and of the open loop, and the fitted law.
 
 use crate::experiment::Level;
-use crate::experiment::Saturation;
 use crate::experiment::evaluation::{CellView, FigureView, LevelView, StudyView};
 use crate::figure::Figure;
 use crate::report::subjects::experiment::cells::{
-    figure_title, interval, missed, reach, runs_text,
+    failed, figure_title, interval, missed, reach, runs_text,
 };
 use crate::report::table::{Cell, Table, number, word};
 use crate::stats::{FittedValue, ScalingLaw};
@@ -55,43 +54,32 @@ fn levels(view: &StudyView, cell: &CellView, levels: &[&LevelView], title: Strin
         },
         _ => figure.heading().to_owned(),
     };
-    let mut columns = vec![number(if is_open { "rate" } else { "sessions" }), number("runs")];
-    columns.extend([number("TPS"), number("±").optional(), number(Figure::RowsPerS.heading())]);
-    columns.extend([number("sustained"), number("per session").optional(), number("efficiency")]);
-    columns.extend(figures.iter().map(|figure| {
-        let column = number(title_of(figure));
-        if matches!(figure, Figure::ServerCpus | Figure::ClientCpus) {
-            column.optional()
-        } else {
-            column
-        }
-    }));
-    columns.push(word(""));
     let first = levels.first().and_then(|level| each_session(view, level));
-    let row = |level: &&LevelView| {
+    Table::of(title, levels, |level| {
         let of = |figure: Figure| level.group.figure(stage, figure);
         let text = |figure: Figure| -> Cell { of(figure).map(FigureView::text).into() };
+        let reach = of(view.main).and_then(|found| reach(&found.estimate));
+        let rows = if has_rows { text(Figure::RowsPerS) } else { "".into() };
         let each = each_session(view, level);
-        let found = cell.saturation.as_ref();
-        let is_sustained = match level.level {
-            Level::Rate { per_s, .. } => found.and_then(|found| sustained(found, per_s)),
-            Level::Sessions(_) => None,
-        };
-        let mut row: Vec<Cell> = vec![
-            level_text(level.level).into(),
-            runs_text(&level.group).into(),
-            text(view.main),
-            of(view.main).and_then(|found| reach(&found.estimate)).into(),
-            if has_rows { text(Figure::RowsPerS) } else { "".into() },
-            is_sustained.into(),
-            each.map(rate).into(),
-            each.zip(first).map(|(each, first)| percent(each / first)).into(),
+        let efficiency = each.zip(first).map(|(each, first)| percent(each / first));
+        let mut row = vec![
+            (number(if is_open { "rate" } else { "sessions" }), level_text(level.level).into()),
+            (number("runs"), runs_text(&level.group).into()),
+            (number("TPS"), text(view.main)),
+            (number("±").optional(), reach.into()),
+            (number(Figure::RowsPerS.heading()), rows),
+            (number("sustained"), sustained(cell, level.level).into()),
+            (number("per session").optional(), each.map(rate).into()),
+            (number("efficiency"), efficiency.into()),
         ];
-        row.extend(figures.iter().map(|figure| text(*figure)));
-        row.push(marks(cell, level).join(", ").into());
+        row.extend(figures.iter().map(|figure| {
+            let column = number(title_of(figure));
+            let is_optional = matches!(figure, Figure::ServerCpus | Figure::ClientCpus);
+            (if is_optional { column.optional() } else { column }, text(*figure))
+        }));
+        row.push((word(""), marks(cell, level).into()));
         row
-    };
-    Table::new(title, columns, levels.iter().map(row))
+    })
 }
 
 /// Transactions per second of one session of a closed loop.
@@ -111,7 +99,7 @@ fn level_text(level: Level) -> String {
 }
 
 /// What is special about a level. A rate that misses a threshold is not sustained, which has its own column.
-fn marks(cell: &CellView, level: &LevelView) -> Vec<String> {
+fn marks(cell: &CellView, level: &LevelView) -> String {
     let mut words = Vec::new();
     if let Level::Sessions(sessions) = level.level {
         let found = cell.saturation.as_ref().and_then(|found| found.sessions.as_ref());
@@ -121,15 +109,15 @@ fn marks(cell: &CellView, level: &LevelView) -> Vec<String> {
         words.extend(is_best.then(|| "best".to_owned()));
         words.extend(missed(&level.group));
     }
-    let runs = level.group.runs;
-    if runs.usable == 0 && runs.failed + runs.invalid > 0 {
-        words.push(if runs.failed > 0 { "FAILED" } else { "NOT VALID" }.to_owned());
-    }
-    words
+    words.extend(failed(&level.group));
+    words.join(", ")
 }
 
 /// Whether the runs at a rate sustained it.
-fn sustained(found: &Saturation, per_s: f64) -> Option<String> {
+fn sustained(cell: &CellView, level: Level) -> Option<String> {
+    let (Some(found), Level::Rate { per_s, .. }) = (&cell.saturation, level) else {
+        return None;
+    };
     let searched = found.rate.iter().flat_map(|rate| &rate.rates);
     let of = |result: &&crate::experiment::search::rate::RateResult| {
         (result.rate_per_s / per_s - 1.0).abs() < 1e-6
@@ -151,32 +139,26 @@ fn law_table(law: &ScalingLaw, title: String) -> Table {
         row("coherency delay (κ)", &law.kappa, |value| format!("{value:.7}"), String::new()),
     ];
     let (knee, peak) = (law.knee_is_extrapolated(), law.peak_is_extrapolated());
-    rows.extend(
-        law.knee.map(|found| row("knee, in sessions", &found, sessions, extrapolated(knee))),
-    );
-    rows.extend(law.n90.map(|found| {
-        let is_beyond = peak && found.value > law.largest_n;
-        let text = if is_beyond || !peak {
-            extrapolated(is_beyond)
-        } else {
-            "from an extrapolated peak".to_owned()
+    let knee = law.knee.map(|found| row("knee, in sessions", &found, sessions, extrapolated(knee)));
+    let n90 = law.n90.map(|found| {
+        let text = match peak {
+            true if found.value <= law.largest_n => "from an extrapolated peak".to_owned(),
+            is_beyond => extrapolated(is_beyond),
         };
         row("90% of the maximum (N90), in sessions", &found, sessions, text)
-    }));
-    match law.peak_at {
-        Some(found) => {
-            rows.push(row("peak (N*), in sessions", &found, sessions, extrapolated(peak)));
-        }
-        None => rows.push(vec![
+    });
+    let peak_at = match law.peak_at {
+        Some(found) => row("peak (N*), in sessions", &found, sessions, extrapolated(peak)),
+        None => vec![
             "peak (N*), in sessions".into(),
             "none".into(),
             law.peak_at_least.map(|least| format!("from {} on", sessions(least))).into(),
             "the fitted curve does not fall".into(),
-        ]),
-    }
-    rows.extend(
-        law.maximum_per_s.map(|found| row("maximum, in TPS", &found, rate, extrapolated(peak))),
-    );
+        ],
+    };
+    let maximum = law.maximum_per_s;
+    let maximum = maximum.map(|found| row("maximum, in TPS", &found, rate, extrapolated(peak)));
+    rows.extend([knee, n90, Some(peak_at), maximum].into_iter().flatten());
     let check = &law.residuals;
     let columns = [word("parameter"), number("value"), interval(), word("")];
     Table::new(title, columns, rows).with_note(format!(

@@ -1,15 +1,14 @@
 //! What a search found, in sentences.
 
-use std::fmt::Write as _;
-
-use crate::experiment::Level;
-use crate::experiment::Saturation;
-use crate::experiment::evaluation::{CellView, FigureView, StudyView};
+use crate::experiment::{Level, Saturation};
+use crate::experiment::evaluation::{
+    CellView, FigureView, StudyView,
+};
 use crate::experiment::search::{rate, sessions};
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::report::subjects::experiment::saturation::tables::{fitted_interval, sessions};
-use crate::stats::{FittedValue, Interval};
-use crate::units::format::{number_of, rate};
+use crate::stats::FittedValue;
+use crate::units::format::{joined, number_of, rate};
 
 /// Returns labels with their texts: for each cell what was found, and what limits it.
 pub(in crate::report::subjects::experiment) fn words(
@@ -64,17 +63,17 @@ fn saturation_text(
         format!(" ({} per node on {nodes} nodes)", sessions(each))
     });
     let reached = closed_loop(view, cell, of.saturation);
-    let reached = reached.map(|found| format!(", {} TPS", with_interval(found)));
-    let mut text = number_of(of.saturation.into(), "session") + &nodes;
-    text.push_str(&reached.unwrap_or_default());
-    if of.best == of.saturation {
-        text.push_str(", the highest throughput that was measured");
-    } else if let Some(best) = closed_loop(view, cell, of.best) {
-        let best = best.text();
-        // Writing to a String cannot fail.
-        let _ = write!(text, ", at least 95% of the highest: {best} TPS at {} sessions", of.best);
-    }
-    text
+    let reached =
+        reached.map_or_else(String::new, |found| format!(", {} TPS", with_interval(found)));
+    let best = if of.best == of.saturation {
+        ", the highest throughput that was measured".to_owned()
+    } else {
+        closed_loop(view, cell, of.best).map_or_else(String::new, |best| {
+            let (tps, sessions) = (best.text(), of.best);
+            format!(", at least 95% of the highest: {tps} TPS at {sessions} sessions")
+        })
+    };
+    format!("{}{nodes}{reached}{best}", number_of(of.saturation.into(), "session"))
 }
 
 /// The throughput of the closed loop with this number of sessions.
@@ -83,7 +82,7 @@ fn closed_loop<'a>(view: &StudyView, cell: &'a CellView, sessions: u32) -> Optio
     level.group.figure(view.main_stage, view.main)
 }
 
-fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
+fn of_law(saturation: &of: &sessions::Conclusion) -> Vec<String> {
     let Some(law) = &of.law else {
         return of.law_error.clone().into_iter().collect();
     };
@@ -103,12 +102,12 @@ fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
     let fitted = fitted.into_iter().filter_map(|(name, found)| Some(figure(name, found.as_ref()?)));
     let no_peak = law.peak_at.is_none().then(|| "no peak".to_owned());
     vec![
-        fitted.chain(no_peak).collect::<Vec<_>>().join(" · "),
+        joined(fitted.chain(no_peak), " · "),
         format!("{}: reliable up to {:.0} sessions", law.residuals, law.largest_n),
     ]
 }
 
-fn threshold_text(saturation: &Saturation, of: &sessions::Conclusion) -> String {
+fn threshold_text(saturation: &of: &sessions::Conclusion) -> String {
     let thresholds = saturation.thresholds.join(" and ");
     match of.most_sessions_within_threshold {
         Some(most) => format!("at most {} meet {thresholds}", number_of(most.into(), "session")),
@@ -133,47 +132,38 @@ fn limits(of: &sessions::Conclusion) -> Vec<String> {
 
 /// The highest sustained step of the ladder, and the first that was not. A rate that the closed loop reached is not
 /// beyond the server: its arrivals are irregular, or their response times miss a threshold.
-fn ladder_text(saturation: &Saturation, closed_per_s: Option<f64>) -> Option<String> {
-    let is_met =
-        |result: &&crate::experiment::search::rate::RateResult| result.sustained == result.runs;
-    let best = saturation
-        .ladder
-        .iter()
-        .filter(is_met)
-        .max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
-    let missed = saturation.ladder.iter().find(|result| !is_met(result));
-    let missed_text = |per_s: f64| match closed_per_s.filter(|closed| per_s <= *closed) {
-        Some(closed) => format!(
-            "at {} TPS, which are below the {} TPS of the closed loop, the backlog grew or a threshold was missed",
-            rate(per_s),
-            rate(closed)
-        ),
-        None => format!("{} TPS were not sustained", rate(per_s)),
+fn ladder_text(saturation: &closed_per_s: Option<f64>) -> Option<String> {
+    let of = |is_met: bool| {
+        let ladder = saturation.ladder.iter();
+        ladder
+            .filter(move |step| (step.sustained == step.runs) == is_met)
+            .map(|step| step.rate_per_s)
     };
+    let best = of(true).max_by(f64::total_cmp);
+    let best = best.map(|per_s| format!("sustained up to {} TPS", rate(per_s)));
+    let missed = of(false).next().map(|missed| {
+        let per_s = rate(missed);
+        match closed_per_s.filter(|closed| missed <= *closed).map(rate) {
+            Some(closed) => format!(
+                "at {per_s} TPS, which are below the {closed} TPS of the closed loop, the backlog grew or a threshold was missed"
+            ),
+            None => format!("{per_s} TPS were not sustained"),
+        }
+    });
     match (best, missed) {
-        (None, None) => None,
-        (Some(best), None) => Some(format!(
-            "sustained up to {} TPS, the highest rate that was tried",
-            rate(best.rate_per_s)
-        )),
-        (Some(best), Some(missed)) => Some(format!(
-            "sustained up to {} TPS; {}",
-            rate(best.rate_per_s),
-            missed_text(missed.rate_per_s)
-        )),
-        (None, Some(missed)) => Some(missed_text(missed.rate_per_s)),
+        (Some(best), None) => Some(format!("{best}, the highest rate that was tried")),
+        (Some(best), Some(missed)) => Some(format!("{best}; {missed}")),
+        (None, missed) => missed,
     }
 }
 
-fn rate_text(saturation: &Saturation, found: &rate::Conclusion) -> String {
-    let thresholds = if saturation.thresholds.is_empty() {
-        String::new()
-    } else {
-        format!(" within {}", saturation.thresholds.join(" and "))
+fn rate_text(saturation: &found: &rate::Conclusion) -> String {
+    let thresholds = match saturation.thresholds.as_slice() {
+        [] => String::new(),
+        thresholds => format!(" within {}", thresholds.join(" and ")),
     };
-    let Interval { low, high } = found.boundary_per_s;
-    let beyond =
-        format!("; the boundary is between {} and {} TPS (90% interval)", rate(low), rate(high));
+    let [low, high] = [found.boundary_per_s.low, found.boundary_per_s.high].map(rate);
+    let beyond = format!("; the boundary is between {low} and {high} TPS (90% interval)");
     let with = saturation.rate_sessions.map_or_else(String::new, |sessions| {
         format!(" with {}", number_of(sessions.into(), "session"))
     });
@@ -186,10 +176,10 @@ fn rate_text(saturation: &Saturation, found: &rate::Conclusion) -> String {
     };
     let text = match found.rate_per_s {
         Some(per_s) => {
-            let share = share(per_s);
-            format!("{} TPS are sustained{with}{thresholds}{share}{beyond}", rate(per_s))
+            format!("{} TPS are sustained{with}{thresholds}{}", rate(per_s), share(per_s))
         }
-        None => format!("no rate was sustained{thresholds}{beyond}"),
+        None => format!("no rate was sustained{thresholds}"),
     };
-    if found.is_incomplete { format!("{text} (the search is not complete)") } else { text }
+    let incomplete = if found.is_incomplete { " (the search is not complete)" } else { "" };
+    format!("{text}{beyond}{incomplete}")
 }
