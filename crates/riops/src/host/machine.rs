@@ -109,7 +109,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let machine = meminfo_bytes(&meminfo).unwrap_or(0);
+    let machine = meminfo_bytes(&meminfo, "MemTotal:").unwrap_or(0);
     Cgroup::own().memory_bytes().map_or(machine, |limit| limit.min(machine))
 }
 
@@ -150,9 +150,9 @@ fn virtualization(cpuinfo: &str) -> Option<String> {
     }
 }
 
-/// Returns `MemTotal` of /proc/meminfo, in bytes.
-fn meminfo_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// Returns a value of /proc/meminfo in bytes, by its label: `MemTotal:`.
+pub(crate) fn meminfo_bytes(meminfo: &str, label: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(label))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn parses_total_memory_in_bytes() {
         let text = "MemFree: 5 kB\nMemTotal:       24576 kB\n";
-        assert_eq!(meminfo_bytes(text), Some(24576 * 1024));
-        assert_eq!(meminfo_bytes("MemTotal: much"), None);
+        assert_eq!(meminfo_bytes(text, "MemTotal:"), Some(24576 * 1024));
+        assert_eq!(meminfo_bytes("MemTotal: much", "MemTotal:"), None);
     }
 
     #[test]

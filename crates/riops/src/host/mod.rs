@@ -8,8 +8,19 @@ pub(crate) mod http;
 mod interrupt;
 pub mod machine;
 pub mod output_file;
-mod random;
+pub(crate) mod process;
 
 pub use interrupt::Interrupt;
 pub use output_file::OutputFile;
-pub use random::random_seed;
+
+/// Returns a random seed for a run without `--seed`. Below 2^53, so every JSON parser reads it exactly.
+///
+/// # Errors
+/// Returns an error if the operating system's random number generator is not available.
+pub fn random_seed() -> std::io::Result<u64> {
+    use rand::TryRng;
+    rand::rngs::SysRng
+        .try_next_u64()
+        .map(|number| number >> 11)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+}

@@ -5,7 +5,7 @@
 //! results.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::extension::schema;
 use crate::record::CacheState;
@@ -54,17 +54,12 @@ pub fn cool(
 pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState, ConnectionError> {
     let relations = relations(connection, tables)?;
     let loaded = within_extension(connection, "pg_prewarm", |connection, schema| {
-        let mut blocks = 0u64;
-        // Indexes last: if not everything fits, the indexes must remain.
-        for relation in &relations {
-            // With all parameters: no other function of this name has the same ones.
-            let sql = format!(
-                "select {schema}.pg_prewarm({}::regclass, 'buffer'::text, 'main'::text, null::int8, null::int8)",
-                literal(relation)
-            );
-            blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
-        }
-        Ok(blocks)
+        // With all parameters: no other function of this name has the same ones.
+        blocks(connection, &relations, |relation| {
+            format!(
+                "select {schema}.pg_prewarm({relation}::regclass, 'buffer'::text, 'main'::text, null::int8, null::int8)"
+            )
+        })
     })?;
     let read = match loaded {
         Ok(_) => Ok(()),
@@ -85,6 +80,21 @@ pub fn warm(connection: &mut Connection, tables: &[String]) -> Result<CacheState
             Err(reason) => format!("NOT read: {reason}"),
         },
     })
+}
+
+/// Returns the sum of the blocks that a query returns for each relation, given as a literal.
+fn blocks(
+    connection: &mut Connection,
+    relations: &[String],
+    query: impl Fn(&str) -> String,
+) -> Result<u64, ConnectionError> {
+    let mut blocks = 0;
+    // Indexes last: if not everything fits, the indexes must remain.
+    for relation in relations {
+        let found = connection.query_value(&query(&literal(relation)))?;
+        blocks += found.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(blocks)
 }
 
 /// Separates errors reported by the server from connection failures.
@@ -153,28 +163,22 @@ fn evict(
                 "do $$ begin raise 'requires PostgreSQL 17 or later, or a restart of the server'; end $$",
             )?;
         }
-        let mut blocks = 0u64;
-        for relation in &relations {
-            let sql = if by_relation {
-                format!(
-                    "select buffers_evicted from {schema}.pg_buffercache_evict_relation({}::regclass)",
-                    literal(relation)
-                )
-            } else {
-                format!(
-                    // OFFSET 0 prevents the planner from evicting before filtering.
-                    "select count(*) from (
+        blocks(connection, &relations, |relation| {
+            if by_relation {
+                return format!(
+                    "select buffers_evicted from {schema}.pg_buffercache_evict_relation({relation}::regclass)"
+                );
+            }
+            // OFFSET 0 prevents the planner from evicting before filtering.
+            format!(
+                "select count(*) from (
                        select bufferid from {schema}.pg_buffercache
-                        where relfilenode = pg_relation_filenode({}::regclass)
+                        where relfilenode = pg_relation_filenode({relation}::regclass)
                           and reldatabase = (select oid from pg_database where datname = current_database())
                        offset 0) as own
-                      where {schema}.pg_buffercache_evict(bufferid)",
-                    literal(relation)
-                )
-            };
-            blocks += connection.query_value(&sql)?.and_then(|text| text.parse().ok()).unwrap_or(0);
-        }
-        Ok(blocks)
+                      where {schema}.pg_buffercache_evict(bufferid)"
+            )
+        })
     })
 }
 
@@ -211,23 +215,18 @@ fn drop_pages_of(first: &Path) -> std::io::Result<usize> {
     else {
         return Ok(0);
     };
-    let belongs = |path: &PathBuf| {
-        path.file_name()
-            .and_then(|found| found.to_str())
-            .and_then(|found| found.strip_prefix(name))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_']))
-    };
     let mut files = 0;
     for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if !belongs(&path) {
-            continue;
+        let entry = entry?;
+        let found = entry.file_name();
+        let rest = found.to_str().and_then(|found| found.strip_prefix(name));
+        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_'])) {
+            let file = File::open(entry.path())?;
+            // Dirty pages cannot be dropped.
+            file.sync_data()?;
+            drop_pages_of_file(&file)?;
+            files += 1;
         }
-        let file = File::open(&path)?;
-        // Dirty pages cannot be dropped.
-        file.sync_data()?;
-        drop_pages_of_file(&file)?;
-        files += 1;
     }
     Ok(files)
 }

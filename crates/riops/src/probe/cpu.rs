@@ -5,11 +5,12 @@ use std::fs;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::host::machine::machine_cpus;
+use crate::host::process::{self, ScheduleTimes, Stat, TICKS_PER_S};
 
 /// Returns the CPU time of this process so far, user and system, all threads, in seconds.
 #[must_use]
-pub fn process_seconds() -> Option<f64> {
-    Some(seconds(ClockId::ProcessCPUTime))
+pub fn process_seconds() -> f64 {
+    seconds(ClockId::ProcessCPUTime)
 }
 
 /// Returns the CPU time of the calling thread so far, in seconds.
@@ -23,17 +24,10 @@ fn seconds(clock: ClockId) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Ticks of the kernel's process counters: 100 per second on all Linux platforms.
-const TICKS_PER_S: f64 = 100.0;
-
 /// Returns the CPU time of the children of this process that have ended, in seconds.
 #[must_use]
 pub fn reaped_cpu_s() -> Option<f64> {
-    let text = fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, fields) = text.rsplit_once(") ")?;
-    let mut fields = fields.split(' ').skip(13).map(str::parse::<u64>);
-    let (user, system) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some((user + system) as f64 / TICKS_PER_S)
+    Some(Stat::read("self")?.reaped() as f64 / TICKS_PER_S)
 }
 
 /// Returns the CPU time of another process so far, user and system, in seconds; `None` if the process
@@ -41,35 +35,12 @@ pub fn reaped_cpu_s() -> Option<f64> {
 /// otherwise 10 ms.
 #[must_use]
 pub fn process_cpu_s(process: i32) -> Option<f64> {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
-    let scheduled = read("schedstat").and_then(|text| parse_schedstat(&text));
-    scheduled.map(|times| times.cpu_ns as f64 / 1e9).or_else(|| stat_cpu_s(&read("stat")?))
-}
-
-/// Times of a thread, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ScheduleTimes {
-    /// On a processor.
-    pub(super) cpu_ns: u64,
-    /// Runnable, but without a processor.
-    pub(super) waited_ns: u64,
-}
-
-/// Parses the first two fields of /proc/PID/schedstat, or of a thread. A kernel without scheduler statistics writes zeros.
-///
-/// Source: Linux kernel, Documentation/scheduler/sched-stats.rst.
-pub(super) fn parse_schedstat(text: &str) -> Option<ScheduleTimes> {
-    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
-    let times = ScheduleTimes { cpu_ns: fields.next()??, waited_ns: fields.next()?? };
-    (times != ScheduleTimes::default()).then_some(times)
-}
-
-/// Parses fields 14 and 15 of /proc/PID/stat, after the name, which may contain spaces and parentheses.
-fn stat_cpu_s(text: &str) -> Option<f64> {
-    let (_, fields) = text.rsplit_once(") ")?;
-    let mut fields = fields.split(' ').skip(11).map(str::parse::<u64>);
-    let (user, system) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some((user + system) as f64 / TICKS_PER_S)
+    let scheduled = process::read(process, "schedstat");
+    if let Some(times) = scheduled.and_then(|text| ScheduleTimes::parse(&text)) {
+        return Some(times.cpu_ns as f64 / 1e9);
+    }
+    let stat = Stat::read(process)?;
+    Some((stat.user + stat.system) as f64 / TICKS_PER_S)
 }
 
 /// Fewest ticks from which a share is computed: one tick is then at most 1%.
@@ -175,13 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_cpu_time_after_the_process_name() {
-        let line = "7 (postgres: a) b) R 1 7 7 0 -1 4194560 900 0 0 0 250 50 0 0 20 0 1 0 99";
-        assert_eq!(stat_cpu_s(line), Some(3.0));
-        assert_eq!(stat_cpu_s("7 (postgres"), None);
-        let times = ScheduleTimes { cpu_ns: 2_500_000_000, waited_ns: 17 };
-        assert_eq!(parse_schedstat("2500000000 17 42\n"), Some(times));
-        assert_eq!((parse_schedstat("0 0 0\n"), parse_schedstat("1")), (None, None));
+    fn the_cpu_time_of_a_process_is_read() {
         assert!(process_cpu_s(i32::try_from(std::process::id()).unwrap()).is_some());
     }
 
@@ -221,6 +186,6 @@ mod tests {
 
     #[test]
     fn thread_cpu_time_does_not_exceed_process_cpu_time() {
-        assert!(thread_seconds() <= process_seconds().unwrap() + 0.01);
+        assert!(thread_seconds() <= process_seconds() + 0.01);
     }
 }

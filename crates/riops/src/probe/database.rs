@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
+use super::counters::since;
 use super::scans::{self, Scans};
 use super::statements::{Reading, Statements};
 use crate::record::{
@@ -49,67 +50,27 @@ impl TableBlocks {
     pub fn accesses(self) -> u64 {
         self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
     }
-
-    fn since(self, earlier: Self) -> Self {
-        Self {
-            heap_blks_hit: self.heap_blks_hit.saturating_sub(earlier.heap_blks_hit),
-            heap_blks_read: self.heap_blks_read.saturating_sub(earlier.heap_blks_read),
-            idx_blks_hit: self.idx_blks_hit.saturating_sub(earlier.idx_blks_hit),
-            idx_blks_read: self.idx_blks_read.saturating_sub(earlier.idx_blks_read),
-        }
-    }
 }
 
-impl DatabaseCounters {
-    /// Creates the counters from the columns of the query, in its order.
-    fn of(row: [u64; 10]) -> Self {
-        let [
-            blks_hit,
-            blks_read,
-            tup_returned,
-            tup_fetched,
-            tup_updated,
-            xact_commit,
-            xact_rollback,
-            deadlocks,
-            temp_files,
-            temp_bytes,
-        ] = row;
-        Self {
-            blks_hit,
-            blks_read,
-            tup_returned,
-            tup_fetched,
-            tup_updated,
-            xact_commit,
-            xact_rollback,
-            deadlocks,
-            temp_files,
-            temp_bytes,
-        }
-    }
+/// Names the columns of a row, in the order of the query.
+macro_rules! named {
+    ($type:ident { $($column:ident),+ $(,)? }) => {
+        |[$($column),+]| $type { $($column),+ }
+    };
 }
 
-impl ClientIo {
-    /// Creates the counters from the columns of the query, in its order.
-    fn of(row: [u64; 8]) -> Self {
-        let [hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes] = row;
-        Self { hits, reads, writes, extends, evictions, read_bytes, write_bytes, extend_bytes }
-    }
-}
-
-/// All counters at one point in time.
+/// All counters at one point in time, as rows of the queries.
 #[derive(Debug, Clone, Default)]
 struct Sample {
     at: Option<Instant>,
-    blocks: Option<TableBlocks>,
-    database: Option<DatabaseCounters>,
-    client_io: Option<ClientIo>,
+    blocks: Option<[u64; 4]>,
+    database: Option<[u64; 10]>,
+    client_io: Option<[u64; 8]>,
     log_position: Option<u64>,
     wal_syncs: Option<u64>,
-    wal: Option<Wal>,
-    checkpoints: Option<Checkpoints>,
-    rows: Option<(RowVersions, Sizes)>,
+    wal: Option<[u64; 3]>,
+    checkpoints: Option<[u64; 3]>,
+    rows: Option<[u64; 7]>,
     snapshot: Option<Snapshot>,
     statements: Option<Reading>,
 }
@@ -128,7 +89,8 @@ pub struct DatabaseProbe<'a> {
     /// Available from PostgreSQL 16 on.
     io: Option<&'static str>,
     async_io: Option<AsyncIo>,
-    has_wal: bool,
+    /// Available from PostgreSQL 14 on.
+    wal: Option<&'static str>,
     /// The query for the synchronizations of WAL files.
     wal_syncs: Option<&'static str>,
     /// Whether a session can flush its pending statistics on request.
@@ -156,30 +118,30 @@ impl<'a> DatabaseProbe<'a> {
     /// # Errors
     /// Returns [`ConnectionError`] if a query fails.
     pub fn new(connection: &'a mut Connection, tables: &[String]) -> Result<Self, ConnectionError> {
-        let mut has = |view: &str| -> Result<bool, ConnectionError> {
-            let sql = format!("select to_regclass('pg_catalog.{view}') is not null");
-            Ok(connection.query_value(&sql)?.as_deref() == Some("t"))
+        let has_io = is_true(connection, &exists("pg_stat_io"))?;
+        let has_wal = is_true(connection, &exists("pg_stat_wal"))?;
+        let mut has_column = |view: &str, column: &str| -> Result<bool, ConnectionError> {
+            let sql = format!(
+                "select 1 from pg_attribute where attname = '{column}'
+                    and attrelid = to_regclass('pg_catalog.{view}')"
+            );
+            Ok(connection.query_value(&sql)?.is_some())
         };
-        let (has_io, has_wal) = (has("pg_stat_io")?, has("pg_stat_wal")?);
-        let counts_bytes = "select 1 from pg_attribute where attname = 'read_bytes'
-                             and attrelid = to_regclass('pg_catalog.pg_stat_io')";
-        let counts_bytes = connection.query_value(counts_bytes)?.is_some();
-        let in_wal = "select 1 from pg_attribute where attname = 'wal_sync'
-                       and attrelid = to_regclass('pg_catalog.pg_stat_wal')";
-        let in_wal = connection.query_value(in_wal)?.is_some();
+        let counts_bytes = has_column("pg_stat_io", "read_bytes")?;
+        let in_wal = has_column("pg_stat_wal", "wal_sync")?;
         Ok(Self {
             io: has_io.then_some(if counts_bytes { IO } else { IO_17 }),
             async_io: AsyncIo::read(connection)?,
-            has_wal,
+            wal: has_wal.then_some(WAL),
             wal_syncs: match (in_wal, counts_bytes) {
                 (true, _) => Some(WAL_SYNCS),
                 (false, true) => Some(WAL_SYNCS_18),
                 (false, false) => None,
             },
-            can_flush: connection
-                .query_value("select to_regproc('pg_stat_force_next_flush') is not null")?
-                .as_deref()
-                == Some("t"),
+            can_flush: is_true(
+                connection,
+                "select to_regproc('pg_stat_force_next_flush') is not null",
+            )?,
             checkpoints: checkpoints_sql(connection)?,
             tables: tables.join(","),
             timeout: READING_TIMEOUT,
@@ -368,51 +330,25 @@ impl<'a> DatabaseProbe<'a> {
         // Without tables, nothing is counted: the sums would be 0.
         let tables = (!self.tables.is_empty()).then(|| self.tables.clone());
         let of_tables = |sql: &str| Some(sql.replace("{tables}", tables.as_deref()?));
-        let blocks = of_tables(TABLES).and_then(|sql| self.numbers(&sql)).map(
-            |[heap_blks_hit, heap_blks_read, idx_blks_hit, idx_blks_read]| TableBlocks {
-                heap_blks_hit,
-                heap_blks_read,
-                idx_blks_hit,
-                idx_blks_read,
-            },
-        );
+        let blocks = of_tables(TABLES).and_then(|sql| self.numbers(&sql));
         let at = Some(Instant::now());
         let log_position = self.numbers(LOG_POSITION).map(|[bytes]| bytes);
         let wal_syncs = self.wal_syncs.and_then(|sql| self.numbers(sql)).map(|[syncs]| syncs);
         if !all {
             return Sample { at, blocks, log_position, wal_syncs, ..Sample::default() };
         }
-        let wal = if self.has_wal { self.numbers(WAL) } else { None };
-        let io = self.io.and_then(|sql| self.numbers(sql));
         Sample {
             at,
             blocks,
             log_position,
             wal_syncs,
-            wal: wal.map(|[records, full_page_images, bytes]| Wal {
-                records,
-                full_page_images,
-                bytes,
-            }),
-            database: self.numbers(DATABASE).map(DatabaseCounters::of),
+            wal: self.wal.and_then(|sql| self.numbers(sql)),
+            client_io: self.io.and_then(|sql| self.numbers(sql)),
+            database: self.numbers(DATABASE),
             snapshot: self.snapshot(),
             statements: None,
-            client_io: io.map(ClientIo::of),
-            checkpoints: self.numbers(self.checkpoints).map(
-                |[timed, requested, buffers_written]| Checkpoints {
-                    timed,
-                    requested,
-                    buffers_written,
-                },
-            ),
-            rows: of_tables(ROWS).and_then(|sql| self.numbers(&sql)).map(
-                |[updated, hot_updated, dead, vacuums, analyzes, table_bytes, index_bytes]| {
-                    (
-                        RowVersions { updated, hot_updated, dead, vacuums, analyzes },
-                        Sizes { table_bytes, index_bytes },
-                    )
-                },
-            ),
+            checkpoints: self.numbers(self.checkpoints),
+            rows: of_tables(ROWS).and_then(|sql| self.numbers(&sql)),
         }
     }
 
@@ -470,7 +406,28 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
-        let blocks = |from: &Sample, to: &Sample| Some(to.blocks?.since(from.blocks?));
+        let blocks = |from: &Sample, to: &Sample| {
+            change(from.blocks, to.blocks).map(named!(TableBlocks {
+                heap_blks_hit,
+                heap_blks_read,
+                idx_blks_hit,
+                idx_blks_read
+            }))
+        };
+        let database = |sample: &Sample| {
+            sample.database.map(named!(DatabaseCounters {
+                blks_hit,
+                blks_read,
+                tup_returned,
+                tup_fetched,
+                tup_updated,
+                xact_commit,
+                xact_rollback,
+                deadlocks,
+                temp_files,
+                temp_bytes,
+            }))
+        };
         let per_s = |pick: fn(&Sample) -> Option<u64>| {
             let (from, to) = (&self.started, &self.ended);
             let seconds = to.at?.checked_duration_since(from.at?)?.as_secs_f64();
@@ -478,42 +435,42 @@ impl<'a> DatabaseProbe<'a> {
             (seconds > 0.0).then(|| change as f64 / seconds)
         };
         let rows = opened.rows.zip(closed.rows);
+        let sizes = |[.., table_bytes, index_bytes]: [u64; 7]| Sizes { table_bytes, index_bytes };
         DatabaseUse {
             blocks: blocks(opened, closed),
             blocks_measured: blocks(&self.started, &self.ended),
-            before: opened.database,
-            after: closed.database,
-            client_io: opened.client_io.zip(closed.client_io).map(|(from, to)| ClientIo {
-                hits: to.hits.saturating_sub(from.hits),
-                reads: to.reads.saturating_sub(from.reads),
-                writes: to.writes.saturating_sub(from.writes),
-                extends: to.extends.saturating_sub(from.extends),
-                evictions: to.evictions.saturating_sub(from.evictions),
-                read_bytes: to.read_bytes.saturating_sub(from.read_bytes),
-                write_bytes: to.write_bytes.saturating_sub(from.write_bytes),
-                extend_bytes: to.extend_bytes.saturating_sub(from.extend_bytes),
-            }),
-            wal: opened.wal.zip(closed.wal).map(|(from, to)| Wal {
-                records: to.records.saturating_sub(from.records),
-                full_page_images: to.full_page_images.saturating_sub(from.full_page_images),
-                bytes: to.bytes.saturating_sub(from.bytes),
-            }),
+            before: database(opened),
+            after: database(closed),
+            client_io: change(opened.client_io, closed.client_io).map(named!(ClientIo {
+                hits,
+                reads,
+                writes,
+                extends,
+                evictions,
+                read_bytes,
+                write_bytes,
+                extend_bytes,
+            })),
+            wal: change(opened.wal, closed.wal).map(named!(Wal {
+                records,
+                full_page_images,
+                bytes
+            })),
             wal_bytes_per_s: per_s(|sample| sample.log_position),
             wal_syncs_per_s: per_s(|sample| sample.wal_syncs),
-            checkpoints: opened.checkpoints.zip(closed.checkpoints).map(|(from, to)| Checkpoints {
-                timed: to.timed.saturating_sub(from.timed),
-                requested: to.requested.saturating_sub(from.requested),
-                buffers_written: to.buffers_written.saturating_sub(from.buffers_written),
+            checkpoints: change(opened.checkpoints, closed.checkpoints).map(named!(Checkpoints {
+                timed,
+                requested,
+                buffers_written
+            })),
+            row_versions: rows.map(|(from, to)| {
+                let [updated, hot_updated, _, vacuums, analyzes, ..] = since(to, from);
+                // As estimated at the end.
+                let [_, _, dead, ..] = to;
+                RowVersions { updated, hot_updated, dead, vacuums, analyzes }
             }),
-            row_versions: rows.map(|((from, _), (to, _))| RowVersions {
-                updated: to.updated.saturating_sub(from.updated),
-                hot_updated: to.hot_updated.saturating_sub(from.hot_updated),
-                dead: to.dead,
-                vacuums: to.vacuums.saturating_sub(from.vacuums),
-                analyzes: to.analyzes.saturating_sub(from.analyzes),
-            }),
-            sizes_before: rows.map(|((_, from), _)| from),
-            sizes_after: rows.map(|(_, (_, to))| to),
+            sizes_before: rows.map(|(from, _)| sizes(from)),
+            sizes_after: rows.map(|(_, to)| sizes(to)),
             oldest_snapshot: opened.snapshot.as_ref().zip(closed.snapshot.as_ref()).map(
                 |(from, to)| {
                     let (transactions, holder) = (to.1, to.2.clone());
@@ -535,9 +492,24 @@ impl<'a> DatabaseProbe<'a> {
 /// # Errors
 /// Returns [`ConnectionError`] if a query fails.
 pub fn checkpoints_sql(connection: &mut Connection) -> Result<&'static str, ConnectionError> {
-    let sql = "select to_regclass('pg_catalog.pg_stat_checkpointer') is not null";
-    let has_view = connection.query_value(sql)?.as_deref() == Some("t");
+    let has_view = is_true(connection, &exists("pg_stat_checkpointer"))?;
     Ok(if has_view { CHECKPOINTS } else { CHECKPOINTS_16 })
+}
+
+/// Returns the query for whether a view exists.
+fn exists(view: &str) -> String {
+    format!("select to_regclass('pg_catalog.{view}') is not null")
+}
+
+fn is_true(connection: &mut Connection, sql: &str) -> Result<bool, ConnectionError> {
+    Ok(connection.query_value(sql)?.as_deref() == Some("t"))
+}
+
+fn change<const COUNT: usize>(
+    from: Option<[u64; COUNT]>,
+    to: Option<[u64; COUNT]>,
+) -> Option<[u64; COUNT]> {
+    Some(since(to?, from?))
 }
 
 /// Returns the shared blocks accessed by a statement, from the output of `explain (analyze, buffers,
@@ -563,9 +535,7 @@ mod tests {
 
     #[test]
     fn a_statistics_reset_does_not_give_negative_counts() {
-        let earlier = TableBlocks { heap_blks_hit: 50, ..TableBlocks::default() };
-        let later = TableBlocks { heap_blks_hit: 10, heap_blks_read: 5, ..TableBlocks::default() };
-        assert_eq!(later.since(earlier).accesses(), 5);
-        assert_eq!(later.since(earlier).reads(), 5);
+        assert_eq!(change(Some([50, 0]), Some([10, 5])), Some([0, 5]));
+        assert_eq!(change(None, Some([10, 5])), None);
     }
 }

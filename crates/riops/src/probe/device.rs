@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::topology::{Block, Topology};
+use super::counters::since;
+use super::topology::{Block, Topology, name};
 use crate::record::DeviceUse;
 
 /// Unit of the sector counters, independent of the device's own sector size.
@@ -13,26 +14,15 @@ const SECTOR_BYTES: f64 = 512.0;
 
 /// A block device, or several that store the same data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    members: Vec<Block>,
-    name: String,
-}
+pub struct Device(Vec<Block>);
 
 /// Counters of all members of a device since boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCounters(Vec<BlockCounters>);
 
-/// Counters of a block device since boot.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct BlockCounters {
-    reads: u64,
-    sectors_read: u64,
-    writes: u64,
-    sectors_written: u64,
-    busy_ms: u64,
-    /// Time of all requests from start to completion, added up.
-    request_ms: u64,
-}
+/// Counters of a block device since boot: reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, busy ms, and the
+/// time of all requests from start to completion, added up, in ms.
+type BlockCounters = [u64; 11];
 
 impl Device {
     /// Returns the device of `path`; `None` if it is not on a block device (tmpfs, network file systems).
@@ -44,15 +34,7 @@ impl Device {
     /// Returns the device with these members; `None` without any.
     #[must_use]
     pub fn of_blocks(members: Vec<Block>) -> Option<Self> {
-        let names: Vec<_> = members.iter().map(|block| block.name.as_str()).collect();
-        let name = names.join("+");
-        (!members.is_empty()).then_some(Self { members, name })
-    }
-
-    /// Returns the name of the device: `nvme0n1`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
+        (!members.is_empty()).then_some(Self(members))
     }
 
     /// Reads the current counters.
@@ -63,26 +45,29 @@ impl Device {
 
     /// Finds the counters in the text of /proc/diskstats.
     pub(super) fn counters(&self, stats: &str) -> Option<DeviceCounters> {
-        let members = self.members.iter().map(|block| find(stats, block.major, block.minor));
+        let members = self.0.iter().map(|block| find(stats, block.major, block.minor));
         members.collect::<Option<_>>().map(DeviceCounters)
     }
 
     /// Returns the activity that these differences of the counters mean, in an interval of this length.
     #[must_use]
     pub fn usage(&self, change: &DeviceCounters, seconds: f64) -> DeviceUse {
-        let sum = |count: fn(&BlockCounters) -> u64| {
-            change.0.iter().map(count).sum::<u64>() as f64 / seconds
-        };
-        let busiest_ms = change.0.iter().map(|member| member.busy_ms).max().unwrap_or(0);
+        let mut sums = BlockCounters::default();
+        for member in &change.0 {
+            sums.iter_mut().zip(member).for_each(|(sum, count)| *sum += count);
+        }
+        let [reads, _, sectors_read, _, writes, _, sectors_written, _, _, _, request_ms] =
+            sums.map(|sum| sum as f64 / seconds);
+        let busiest_ms = change.0.iter().map(|[.., busy_ms, _]| *busy_ms).max().unwrap_or(0);
         DeviceUse {
-            name: self.name.clone(),
-            reads_per_s: sum(|member| member.reads),
-            writes_per_s: sum(|member| member.writes),
-            read_mb_s: sum(|member| member.sectors_read) * SECTOR_BYTES / 1e6,
-            write_mb_s: sum(|member| member.sectors_written) * SECTOR_BYTES / 1e6,
+            name: name(&self.0),
+            reads_per_s: reads,
+            writes_per_s: writes,
+            read_mb_s: sectors_read * SECTOR_BYTES / 1e6,
+            write_mb_s: sectors_written * SECTOR_BYTES / 1e6,
             busy_share: (busiest_ms as f64 / 1e3 / seconds).min(1.0),
             // Little's law: the time of all requests divided by the elapsed time.
-            queue_depth: Some(sum(|member| member.request_ms) / 1e3),
+            queue_depth: Some(request_ms / 1e3),
         }
     }
 }
@@ -92,25 +77,11 @@ impl DeviceCounters {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.0.iter().zip(&earlier.0);
-        Self(pairs.map(|(now, earlier)| now.since(*earlier)).collect())
+        Self(pairs.map(|(now, earlier)| since(*now, *earlier)).collect())
     }
 }
 
-impl BlockCounters {
-    fn since(self, earlier: Self) -> Self {
-        Self {
-            reads: self.reads.saturating_sub(earlier.reads),
-            sectors_read: self.sectors_read.saturating_sub(earlier.sectors_read),
-            writes: self.writes.saturating_sub(earlier.writes),
-            sectors_written: self.sectors_written.saturating_sub(earlier.sectors_written),
-            busy_ms: self.busy_ms.saturating_sub(earlier.busy_ms),
-            request_ms: self.request_ms.saturating_sub(earlier.request_ms),
-        }
-    }
-}
-
-/// Finds the line of a device: major, minor, name, reads, merged, sectors, ms, writes, merged, sectors,
-/// ms, in flight, busy ms, weighted ms, …
+/// Finds the line of a device: major, minor, name, and its counters.
 fn find(stats: &str, major: u32, minor: u32) -> Option<BlockCounters> {
     stats.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -120,14 +91,9 @@ fn find(stats: &str, major: u32, minor: u32) -> Option<BlockCounters> {
         if found_major.parse() != Ok(major) || found_minor.parse() != Ok(minor) {
             return None;
         }
-        let counters: Vec<u64> =
-            counters.iter().take(11).map(|field| field.parse().ok()).collect::<Option<_>>()?;
-        let [reads, _, sectors_read, _, writes, _, sectors_written, _, _, busy_ms, request_ms] =
-            *counters.as_slice()
-        else {
-            return None;
-        };
-        Some(BlockCounters { reads, sectors_read, writes, sectors_written, busy_ms, request_ms })
+        let counters: Option<Vec<u64>> =
+            counters.iter().take(11).map(|field| field.parse().ok()).collect();
+        counters?.try_into().ok()
     })
 }
 

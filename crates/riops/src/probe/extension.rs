@@ -1,5 +1,6 @@
 //! Extensions of the server that probes read.
 
+use crate::server::capabilities::optional;
 use crate::server::{Connection, ConnectionError};
 
 /// Returns the schema of an extension, quoted; `None` if it is not installed in this database.
@@ -22,8 +23,5 @@ pub(super) fn schema(
 /// # Errors
 /// [`ConnectionError`] if the connection fails.
 pub(super) fn leave_untracked(connection: &mut Connection) -> Result<(), ConnectionError> {
-    match connection.execute("set pg_stat_statements.track = none") {
-        Ok(()) | Err(ConnectionError::Server(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    optional(connection.execute("set pg_stat_statements.track = none")).map(drop)
 }

@@ -1,6 +1,5 @@
 //! A stable identity of a device: names such as `sda` and host names occur on many machines.
 
-use std::fmt::Write as _;
 use std::fs;
 
 use sha2::{Digest, Sha256};
@@ -14,8 +13,6 @@ const DISK_FILES: [&str; 6] =
     ["wwid", "device/wwid", "serial", "device/serial", "device/cid", "loop/backing_file"];
 /// Properties of a disk in the database of udev.
 const DISK_PROPERTIES: [&str; 2] = ["ID_SERIAL", "ID_WWN"];
-/// Length of an identity in bytes, two hexadecimal digits each.
-const IDENTITY_BYTES: usize = 16;
 
 impl Topology {
     /// Returns the identity of a device: a hash of the id of the machine, of the serial or world-wide
@@ -51,13 +48,9 @@ impl Topology {
             add("size", self.attribute(member, "size"));
             add("start", self.attribute(member, "start"));
         }
-        let digest = hash.finalize();
-        is_known.then(|| {
-            digest.iter().take(IDENTITY_BYTES).fold(String::new(), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
-        })
+        // Half of the hash is sufficient.
+        let start = u128::from_be_bytes(*hash.finalize().first_chunk()?);
+        is_known.then(|| format!("{start:032x}"))
     }
 
     fn disk_id(&self, disk: &Block) -> Option<String> {

@@ -1,7 +1,10 @@
 //! Memory of this machine, and the share of the time in which tasks waited for CPU, memory or I/O.
 
-use crate::record::{Memory, Pressure};
 use std::fs;
+
+use super::counters::since;
+use crate::host::machine::meminfo_bytes;
+use crate::record::{Memory, Pressure};
 
 impl Memory {
     /// Reads the current values.
@@ -11,42 +14,30 @@ impl Memory {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let bytes = |label: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
         Some(Self {
-            total_bytes: bytes("MemTotal")?,
-            available_bytes: bytes("MemAvailable")?,
-            cached_bytes: bytes("Cached")?,
-            dirty_bytes: bytes("Dirty")?,
+            total_bytes: meminfo_bytes(text, "MemTotal:")?,
+            available_bytes: meminfo_bytes(text, "MemAvailable:")?,
+            cached_bytes: meminfo_bytes(text, "Cached:")?,
+            dirty_bytes: meminfo_bytes(text, "Dirty:")?,
         })
     }
 }
 
-/// Total time in which at least one task waited, in microseconds, from /proc/pressure.
+/// Total time in which at least one task waited for CPU, memory and I/O, in microseconds, from /proc/pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PressureTotals {
-    cpu: u64,
-    memory: u64,
-    io: u64,
-}
+pub(super) struct PressureTotals([u64; 3]);
 
 impl PressureTotals {
     pub(super) fn read() -> Option<Self> {
         let read =
             |what: &str| total_us(&fs::read_to_string(format!("/proc/pressure/{what}")).ok()?);
-        Some(Self { cpu: read("cpu")?, memory: read("memory")?, io: read("io")? })
+        Some(Self([read("cpu")?, read("memory")?, read("io")?]))
     }
 
     pub(super) fn share_since(self, earlier: Self, seconds: f64) -> Pressure {
-        let share =
-            |now: u64, then: u64| (now.saturating_sub(then) as f64 / 1e6 / seconds).min(1.0);
-        Pressure {
-            cpu_share: share(self.cpu, earlier.cpu),
-            memory_share: share(self.memory, earlier.memory),
-            io_share: share(self.io, earlier.io),
-        }
+        let share = |us: u64| (us as f64 / 1e6 / seconds).min(1.0);
+        let [cpu_share, memory_share, io_share] = since(self.0, earlier.0).map(share);
+        Pressure { cpu_share, memory_share, io_share }
     }
 }
 
@@ -75,7 +66,7 @@ mod tests {
     fn pressure_is_the_share_of_time_in_which_a_task_waited() {
         let text = "some avg10=1.0 avg60=0.0 avg300=0.0 total=2500000\nfull avg10=0 total=7\n";
         assert_eq!(total_us(text), Some(2_500_000));
-        let waits = |us| PressureTotals { cpu: us, memory: 0, io: us / 2 };
+        let waits = |us| PressureTotals([us, 0, us / 2]);
         let found = waits(2_500_000).share_since(waits(500_000), 4.0);
         assert_eq!((found.cpu_share, found.memory_share, found.io_share), (0.5, 0.0, 0.25));
     }

@@ -6,6 +6,7 @@ pub mod active_sessions;
 pub mod async_io;
 mod batches;
 pub mod caches;
+mod counters;
 pub mod cpu;
 pub mod database;
 pub mod device;
@@ -38,7 +39,6 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use crate::host::cgroup::{Cgroup, Throttling};
-
 use crate::record::{
     ActivityRecord, DatabaseUse, DeviceUse, DiskUse, Memory, NetworkUse, NodeUse, Pressure,
     ProfileRecord, QuerySeries, ReadBytes, Sampled,
@@ -47,7 +47,7 @@ use async_io::AsyncIo;
 use cpu::MachineCpu;
 use database::DatabaseProbe;
 use device::{Device, DeviceCounters};
-use locations::{Devices, Role};
+use locations::Devices;
 use memory::PressureTotals;
 use network::NetworkTotals;
 use perf::Perf;
@@ -64,7 +64,7 @@ use yugabytedb::ClusterProbe;
 struct Sample {
     at: Instant,
     time: Timestamp,
-    process_cpu_s: Option<f64>,
+    process_cpu_s: f64,
     machine: Option<MachineCpu>,
     device: Option<DeviceCounters>,
     /// In the order of the disks.
@@ -81,10 +81,11 @@ struct Sample {
 }
 
 /// Reads the counters at the start and at the end of a measurement.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct Probe<'a> {
     device: Option<Device>,
-    disks: Vec<(Device, Vec<Role>)>,
+    /// With what the server stores on each.
+    disks: Vec<(Device, Vec<String>)>,
     database: Option<DatabaseProbe<'a>>,
     cluster: Option<ClusterProbe>,
     sampler: Option<&'a mut Sampler>,
@@ -171,26 +172,7 @@ impl<'a> Probe<'a> {
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
         let device = local_data.and_then(Device::of_path);
-        Self {
-            device,
-            disks: Vec::new(),
-            database: None,
-            cluster: None,
-            sampler: None,
-            queries: None,
-            perf: None,
-            processes: Vec::new(),
-            processes_known: false,
-            server: Place::Elsewhere,
-            cgroup: Cgroup::own(),
-            server_cgroup: Cgroup::default(),
-            reads_processes: true,
-            uses_network: false,
-            tables: (None, None),
-            io_workers: Vec::new(),
-            start: None,
-            end: None,
-        }
+        Self { device, cgroup: Cgroup::own(), reads_processes: true, ..Self::default() }
     }
 
     /// Creates a probe that does not read the processes of this machine: tests of the engine repeat a stage thousands of
@@ -406,16 +388,12 @@ impl<'a> Probe<'a> {
     }
 
     fn disk_usage(&self, start: &Sample, end: &Sample, seconds: f64) -> Vec<DiskUse> {
-        let counters = start.disks.iter().zip(&end.disks);
-        let usage =
-            |(disk, roles): &(Device, Vec<Role>), start: &DeviceCounters, end: &DeviceCounters| {
-                let roles = roles.iter().map(ToString::to_string).collect();
-                DiskUse { roles, usage: disk.usage(&end.since(start), seconds) }
-            };
-        self.disks
-            .iter()
-            .zip(counters)
-            .filter_map(|(disk, (start, end))| Some(usage(disk, start.as_ref()?, end.as_ref()?)))
+        let disks = self.disks.iter().zip(&start.disks).zip(&end.disks);
+        disks
+            .filter_map(|(((disk, roles), start), end)| {
+                let change = end.as_ref()?.since(start.as_ref()?);
+                Some(DiskUse { roles: roles.clone(), usage: disk.usage(&change, seconds) })
+            })
             .collect()
     }
 
@@ -428,7 +406,8 @@ impl<'a> Probe<'a> {
             return MachineUse { database, ..MachineUse::default() };
         };
         let seconds = end.at.duration_since(start.at).as_secs_f64().max(f64::MIN_POSITIVE);
-        let both = |pick: fn(&Sample) -> Option<f64>| Some((pick(start)?, pick(end)?));
+        let machine =
+            |share: fn(MachineCpu, MachineCpu) -> Option<f64>| share(end.machine?, start.machine?);
         let device = || {
             let change = end.device.as_ref()?.since(start.device.as_ref()?);
             Some(self.device.as_ref()?.usage(&change, seconds))
@@ -442,15 +421,9 @@ impl<'a> Probe<'a> {
         MachineUse {
             seconds,
             started_at: Some(start.time),
-            client_cpu_s: both(|sample| sample.process_cpu_s).map(|(start, end)| end - start),
-            machine_busy_share: start
-                .machine
-                .zip(end.machine)
-                .and_then(|(start, end)| end.busy_share_since(start)),
-            steal_share: start
-                .machine
-                .zip(end.machine)
-                .and_then(|(start, end)| end.steal_share_since(start)),
+            client_cpu_s: Some(end.process_cpu_s - start.process_cpu_s),
+            machine_busy_share: machine(MachineCpu::busy_share_since),
+            steal_share: machine(MachineCpu::steal_share_since),
             context_switches: start
                 .machine
                 .zip(end.machine)
@@ -476,7 +449,10 @@ impl<'a> Probe<'a> {
             io_worker_reads: bytes(|sample| sample.io_workers_io.as_ref()),
             database: self.database.as_ref().map(DatabaseProbe::usage),
             nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
-            processes_cpu_s: both(|sample| sample.processes_cpu_s).map(|(start, end)| end - start),
+            processes_cpu_s: start
+                .processes_cpu_s
+                .zip(end.processes_cpu_s)
+                .map(|(start, end)| end - start),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
             activity: Vec::new(),
             profile: self.perf.as_ref().and_then(|perf| perf.found().cloned()),

@@ -1,15 +1,15 @@
 //! Bytes read by server processes, from the kernel's per-process counters: independent of the counters
 //! of the device and of the database, so that the three can be compared.
 
+use crate::host::process::Io;
 use crate::record::ReadBytes;
-use std::fs;
 
 /// Maximum number of processes to read.
 const PROCESSES_MAX: usize = 1_000;
 
 /// I/O counters of several processes at one point in time, in the order of the processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ProcessesIo(Vec<ReadBytes>);
+pub(super) struct ProcessesIo(Vec<Io>);
 
 impl ProcessesIo {
     /// Reads /proc/PID/io; `None` if any of them does not exist or is not readable.
@@ -17,31 +17,19 @@ impl ProcessesIo {
         if processes.is_empty() || processes.len() > PROCESSES_MAX {
             return None;
         }
-        let of = |pid: &i32| parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?);
-        processes.iter().map(of).collect::<Option<_>>().map(Self)
+        processes.iter().map(|&process| Io::read(process)).collect::<Option<_>>().map(Self)
     }
 
     /// Returns the bytes that the same processes have read and written since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Option<ReadBytes> {
         let mut sum = ReadBytes::default();
         for (now, then) in self.0.iter().zip(&earlier.0) {
-            sum.all += now.all.checked_sub(then.all)?;
-            sum.device += now.device.checked_sub(then.device)?;
-            sum.written += now.written.checked_sub(then.written)?;
+            sum.all += now.rchar.checked_sub(then.rchar)?;
+            sum.device += now.read_bytes.checked_sub(then.read_bytes)?;
+            sum.written += now.wchar.checked_sub(then.wchar)?;
         }
         Some(sum)
     }
-}
-
-/// Parses the lines `rchar: 123`, `wchar: 6` and `read_bytes: 45`.
-fn parse(text: &str) -> Option<ReadBytes> {
-    let number =
-        |label: &str| text.lines().find_map(|line| line.strip_prefix(label)?.trim().parse().ok());
-    Some(ReadBytes {
-        all: number("rchar:")?,
-        device: number("read_bytes:")?,
-        written: number("wchar:")?,
-    })
 }
 
 #[cfg(test)]
@@ -49,9 +37,8 @@ mod tests {
     use super::*;
 
     fn processes(of: &[(u64, u64)]) -> ProcessesIo {
-        ProcessesIo(
-            of.iter().map(|&(all, device)| ReadBytes { all, device, written: all / 10 }).collect(),
-        )
+        let io = |&(rchar, read_bytes)| Io { rchar, wchar: rchar / 10, read_bytes, write_bytes: 0 };
+        ProcessesIo(of.iter().map(io).collect())
     }
 
     #[test]
@@ -64,10 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_the_lines_of_the_kernel() {
-        let text = "rchar: 3000\nwchar: 1\nsyscr: 2\nread_bytes: 8192\nwrite_bytes: 0\n";
-        assert_eq!(parse(text), Some(ReadBytes { all: 3000, device: 8192, written: 1 }));
-        assert_eq!(parse("rchar: x"), None);
+    fn reads_the_counters_of_processes() {
         assert!(ProcessesIo::read(&[i32::try_from(std::process::id()).unwrap()]).is_some());
         assert_eq!(ProcessesIo::read(&[]), None);
     }

@@ -3,13 +3,12 @@
 //! Source: proc(5), /proc/PID/stat and /proc/PID/io. Processes of other PID namespaces are not visible.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
-use super::cpu::{MachineCpu, parse_schedstat};
+use super::cpu::MachineCpu;
+use crate::host::process::{self, Io, ScheduleTimes, Stat, TICKS_PER_S};
 
-/// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
-const TICKS_PER_S: f64 = 100.0;
 /// Maximum number of processes to read. Beyond it, nothing is reported: a part would be misleading.
 const PROCESSES_MAX: usize = 20_000;
 /// The parent of all kernel threads.
@@ -34,14 +33,7 @@ struct Process {
     reaped_s: f64,
     /// Time in which it was runnable, but had no processor; without that of its children.
     run_queue_s: Option<f64>,
-    io: Option<IoBytes>,
-}
-
-/// Bytes that a process read from and wrote to block devices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct IoBytes {
-    read: u64,
-    written: u64,
+    io: Option<Io>,
 }
 
 /// The processes of this machine at one point in time.
@@ -95,7 +87,7 @@ impl Place {
     pub(crate) fn first_process(self) -> Option<i32> {
         match self {
             Self::Here(process) => Some(process),
-            Self::Elsewhere | Self::Unknown => None,
+            _ => None,
         }
     }
 }
@@ -132,9 +124,7 @@ impl ProcessTable {
     }
 
     fn read_once() -> Option<Self> {
-        let ids = fs::read_dir("/proc").ok()?.flatten();
-        let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let mut ids: Vec<i32> = ids.collect();
+        let mut ids: Vec<i32> = process::ids(Path::new("/proc")).collect();
         // The sessions of a run are the newest processes, and at its end they are about to exit. The I/O of a
         // process that exits can be read only by root.
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -157,9 +147,10 @@ impl ProcessTable {
         let ids = self.processes.keys().copied();
         let own: Vec<i32> = ids.filter(|&id| self.group(id, 0, server) == Group::Server).collect();
         for id in own {
-            let text = fs::read_to_string(format!("/proc/{id}/schedstat"));
-            let times = text.ok().and_then(|text| parse_schedstat(&text));
-            if let (Some(times), Some(process)) = (times, self.processes.get_mut(&id)) {
+            if let Some(text) = process::read(id, "schedstat")
+                && let Some(times) = ScheduleTimes::parse(&text)
+                && let Some(process) = self.processes.get_mut(&id)
+            {
                 process.run_queue_s = Some(times.waited_ns as f64 / 1e9);
             }
         }
@@ -212,27 +203,26 @@ impl ProcessTable {
         let sums = |table: &Self, of: &[Group]| {
             let in_group = |id: &i32| of.contains(&table.group(*id, client, server));
             let own = table.processes.iter().filter(|(id, _)| in_group(id));
-            own.fold((0.0, Some(IoBytes::default())), |(cpu_s, io), (_, process)| {
-                let io = io.zip(process.io).map(|(sum, own)| IoBytes {
-                    read: sum.read + own.read,
-                    written: sum.written + own.written,
-                });
-                (cpu_s + process.cpu_s, io)
+            own.fold((0.0, Some((0, 0))), |(cpu_s, io), (_, process)| {
+                let add = |((read, written), own): ((u64, u64), Io)| {
+                    (read + own.read_bytes, written + own.write_bytes)
+                };
+                (cpu_s + process.cpu_s, io.zip(process.io).map(add))
             })
         };
         // The sum of a group stays exact if a child exits: its parent has the same time from then on.
         let change = |of: &[Group]| {
             let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
-            let io = before.zip(after).map(|(before, after)| IoBytes {
-                read: after.read.saturating_sub(before.read),
-                written: after.written.saturating_sub(before.written),
-            });
-            ((after_s - before_s).max(0.0), io)
+            let since = |(before, after): ((u64, u64), (u64, u64))| {
+                (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1))
+            };
+            ((after_s - before_s).max(0.0), before.zip(after).map(since))
         };
         let server_cpu_s = first.map(|_| change(&[Group::Server]).0);
         let (_, own) = change(&[Group::Client, Group::Server]);
+        let (own_read_bytes, own_written_bytes) = own.filter(|_| first.is_some()).unzip();
         let (neighbors_cpu_s, others) = change(&[Group::Neighbor]);
-        let own = own.filter(|_| first.is_some());
+        let (neighbors_read_bytes, neighbors_written_bytes) = others.unzip();
         Some(ProcessesUse {
             seconds,
             server_cpu_s,
@@ -240,10 +230,10 @@ impl ProcessTable {
             neighbors_cpu_s,
             unseen_cpu_s: self.unseen_cpu_s(earlier, seconds),
             neighbors: self.busiest(earlier, (client, server), seconds),
-            own_read_bytes: own.map(|io| io.read),
-            own_written_bytes: own.map(|io| io.written),
-            neighbors_read_bytes: others.map(|io| io.read),
-            neighbors_written_bytes: others.map(|io| io.written),
+            own_read_bytes,
+            own_written_bytes,
+            neighbors_read_bytes,
+            neighbors_written_bytes,
         })
     }
 
@@ -327,15 +317,8 @@ impl ProcessTable {
 
 /// Returns the process and all processes that descend from it.
 pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
-    let parents: BTreeMap<i32, i32> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter_map(|id| {
-            let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-            Some((id, parse_stat(&text)?.parent))
-        })
+    let parents: BTreeMap<i32, i32> = process::ids(Path::new("/proc"))
+        .filter_map(|id| Some((id, Stat::read(id)?.parent)))
         .collect();
     let mut found = BTreeSet::from([first]);
     loop {
@@ -349,38 +332,17 @@ pub(super) fn descendants(first: i32) -> BTreeSet<i32> {
 }
 
 fn read_process(id: i32) -> Option<Process> {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
-    let io = read("io").and_then(|text| parse_io(&text));
-    Some(Process { io, ..parse_stat(&read("stat")?)? })
-}
-
-/// Parses /proc/PID/stat: id, name in parentheses, state, parent (4), …, utime, stime, cutime, cstime (14 to
-/// 17), …, start time (22).
-fn parse_stat(text: &str) -> Option<Process> {
-    let (start, rest) = text.rsplit_once(") ")?;
-    let (_, name) = start.split_once('(')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let [user, system, reaped_user, reaped_system] =
-        [number(14)?, number(15)?, number(16)?, number(17)?];
-    let (own, reaped) = (user + system, reaped_user + reaped_system);
+    let (io, stat) = (Io::read(id), Stat::read(id)?);
     Some(Process {
-        name: name.to_owned(),
-        parent: fields.get(1)?.parse().ok()?,
-        started_ticks: number(22)?,
-        cpu_s: (own + reaped) as f64 / TICKS_PER_S,
-        user_s: (user + reaped_user) as f64 / TICKS_PER_S,
-        reaped_s: reaped as f64 / TICKS_PER_S,
+        cpu_s: (stat.user + stat.system + stat.reaped()) as f64 / TICKS_PER_S,
+        user_s: (stat.user + stat.reaped_user) as f64 / TICKS_PER_S,
+        reaped_s: stat.reaped() as f64 / TICKS_PER_S,
+        name: stat.name,
+        parent: stat.parent,
+        started_ticks: stat.started,
         run_queue_s: None,
-        io: None,
+        io,
     })
-}
-
-fn parse_io(text: &str) -> Option<IoBytes> {
-    let number = |label: &str| {
-        text.lines().find_map(|line| line.strip_prefix(label)?.trim().parse::<u64>().ok())
-    };
-    Some(IoBytes { read: number("read_bytes:")?, written: number("write_bytes:")? })
 }
 
 #[cfg(test)]
@@ -397,7 +359,7 @@ mod tests {
 
     fn table(of: &[(i32, i32, &str, f64)]) -> ProcessTable {
         let process = |&(id, parent, name, cpu_s): &(i32, i32, &str, f64)| {
-            let io = Some(IoBytes { read: 0, written: 0 });
+            let io = Some(Io::default());
             (
                 id,
                 Process {
@@ -493,8 +455,9 @@ mod tests {
         let mut before =
             table(&[(CLIENT, 1, "riops", 0.0), (SERVER, 1, "postgres", 0.0), (9, 1, "fio", 0.0)]);
         let mut after = later(&before, 1);
-        after.processes.get_mut(&9).unwrap().io = Some(IoBytes { read: 800, written: 30 });
-        after.processes.get_mut(&SERVER).unwrap().io = Some(IoBytes { read: 100, written: 5 });
+        let io = |read_bytes, write_bytes| Io { read_bytes, write_bytes, ..Io::default() };
+        after.processes.get_mut(&9).unwrap().io = Some(io(800, 30));
+        after.processes.get_mut(&SERVER).unwrap().io = Some(io(100, 5));
         let found = after.since(&before, (CLIENT, Place::Here(SERVER))).unwrap();
         assert_eq!((found.own_read_bytes, found.neighbors_read_bytes), (Some(100), Some(800)));
         assert_eq!((found.own_written_bytes, found.neighbors_written_bytes), (Some(5), Some(30)));
@@ -504,14 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn parses_the_files_of_the_kernel() {
-        let stat = "7 (a) b) S 42 7 7 0 -1 4194560 900 0 0 0 250 50 100 0 20 0 1 0 99 1 2\n";
-        let process = parse_stat(stat).unwrap();
-        assert_eq!((process.name.as_str(), process.parent), ("a) b", 42));
-        assert_eq!((process.cpu_s, process.reaped_s, process.started_ticks), (4.0, 1.0, 99));
-        let io =
-            "rchar: 1\nwchar: 2\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 3\n";
-        assert_eq!(parse_io(io), Some(IoBytes { read: 8192, written: 4096 }));
+    fn reads_the_processes_of_this_machine() {
         let id = i32::try_from(std::process::id()).unwrap();
         let own = ProcessTable::read(Place::Here(id)).unwrap();
         assert_eq!(own.group(id, id, Place::Elsewhere), Group::Client);

@@ -36,12 +36,6 @@ pub struct QueryProbe {
     found: Vec<QuerySeries>,
 }
 
-impl std::fmt::Debug for QueryProbe {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("QueryProbe").field("queries", &self.queries).finish_non_exhaustive()
-    }
-}
-
 impl QueryProbe {
     /// Creates a probe for queries on a server, with a value per `interval`. Connections that are `dedicated` may have
     /// settings.

@@ -19,7 +19,7 @@ use super::profile::{self, Profile, RUNNING, Watched};
 use super::speed;
 use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
-use crate::record::{Memory, ProbePoint, Sampled, ServerProgress};
+use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
 use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// Prepared once to avoid repeated parsing and planning.
@@ -55,7 +55,6 @@ pub enum Progress {
 }
 
 /// State of sampling on the server.
-#[derive(Debug)]
 struct ServerSampler {
     connection: Connection,
     /// Backend process of this connection, if it runs on this machine.
@@ -86,12 +85,6 @@ pub struct Sampler {
 struct Running {
     stop: SyncSender<()>,
     thread: JoinHandle<(Sampled, Option<ServerSampler>)>,
-}
-
-impl std::fmt::Debug for Sampler {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Sampler").field("interval", &self.interval).finish_non_exhaustive()
-    }
 }
 
 impl Sampler {
@@ -169,14 +162,6 @@ impl Sampler {
         }
         self.watch_sessions(0, on_point);
         Ok(())
-    }
-
-    /// Stops watching a process.
-    pub fn stop_watching(&mut self) {
-        self.on_point = None;
-        if let Some(server) = &mut self.server {
-            (server.watched, server.progress) = (Watched::Nothing, Progress::Unknown);
-        }
     }
 
     pub(super) fn start(&mut self, device: Option<Device>) {
@@ -372,22 +357,22 @@ impl SamplerThread {
         if seconds <= 0.0 {
             return None;
         }
-        let change = now.device.as_ref().zip(last.device.as_ref());
-        let device = self
-            .device
-            .as_ref()
-            .zip(change)
-            .map(|(device, (now, last))| device.usage(&now.since(last), seconds));
+        let device = || {
+            let change = now.device.as_ref()?.since(last.device.as_ref()?);
+            Some(self.device.as_ref()?.usage(&change, seconds))
+        };
+        let device = device();
+        let of_device = |figure: fn(&DeviceUse) -> f64| device.as_ref().map(figure);
         let checkpoints = now.checkpoints.zip(last.checkpoints);
         let mb_s = |bytes: u64| bytes as f64 / 1e6 / seconds;
         let mut point = ProbePoint {
             t_s: now.at.duration_since(self.start).as_secs_f64(),
             seconds,
-            read_mb_s: device.as_ref().map(|device| device.read_mb_s),
-            write_mb_s: device.as_ref().map(|device| device.write_mb_s),
-            reads_per_s: device.as_ref().map(|device| device.reads_per_s),
-            writes_per_s: device.as_ref().map(|device| device.writes_per_s),
-            busy_share: device.as_ref().map(|device| device.busy_share),
+            read_mb_s: of_device(|device| device.read_mb_s),
+            write_mb_s: of_device(|device| device.write_mb_s),
+            reads_per_s: of_device(|device| device.reads_per_s),
+            writes_per_s: of_device(|device| device.writes_per_s),
+            busy_share: of_device(|device| device.busy_share),
             machine_busy_share: now
                 .machine
                 .zip(last.machine)

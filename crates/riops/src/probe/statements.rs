@@ -183,22 +183,18 @@ impl StatementUse {
         let sum = |one: Option<u64>, other: Option<u64>| {
             one.zip(other).map(|(one, other)| one + other).or(one).or(other)
         };
-        *self = Self {
-            query: std::mem::take(&mut self.query),
-            is_own: self.is_own,
-            calls: self.calls + other.calls,
-            rows: self.rows + other.rows,
-            exec_us: self.exec_us + other.exec_us,
-            plan_us: self.plan_us + other.plan_us,
-            jit_us: self.jit_us + other.jit_us,
-            blocks_hit: self.blocks_hit + other.blocks_hit,
-            blocks_read: self.blocks_read + other.blocks_read,
-            blocks_dirtied: self.blocks_dirtied + other.blocks_dirtied,
-            blocks_written: self.blocks_written + other.blocks_written,
-            temporary_blocks: self.temporary_blocks + other.temporary_blocks,
-            wal_bytes: sum(self.wal_bytes, other.wal_bytes),
-            wal_full_page_images: sum(self.wal_full_page_images, other.wal_full_page_images),
-        };
+        self.calls += other.calls;
+        self.rows += other.rows;
+        self.exec_us += other.exec_us;
+        self.plan_us += other.plan_us;
+        self.jit_us += other.jit_us;
+        self.blocks_hit += other.blocks_hit;
+        self.blocks_read += other.blocks_read;
+        self.blocks_dirtied += other.blocks_dirtied;
+        self.blocks_written += other.blocks_written;
+        self.temporary_blocks += other.temporary_blocks;
+        self.wal_bytes = sum(self.wal_bytes, other.wal_bytes);
+        self.wal_full_page_images = sum(self.wal_full_page_images, other.wal_full_page_images);
     }
 }
 
@@ -208,21 +204,18 @@ fn normalized(sql: &str) -> String {
     let mut text = String::with_capacity(sql.len());
     let mut rest = sql.trim().trim_end_matches(';').trim_end();
     let is_word = |each: char| each.is_ascii_alphanumeric() || each == '_';
+    let is_number = |each: char| is_word(each) || each == '.';
     while let Some(first) = rest.chars().next() {
         let after_word = text.ends_with(is_word);
         let value = match first {
             '\'' => Some(1 + quoted(rest.get(1..).unwrap_or_default())),
             '$' | ':' => Some(1 + length(rest.get(1..).unwrap_or_default(), is_word)),
             // A sign after an operator belongs to the number.
-            '-' if text.trim_end().ends_with(['(', ',', '=', '<', '>', '+', '-', '*', '/']) => {
-                Some(
-                    1 + length(rest.get(1..).unwrap_or_default(), |each| {
-                        is_word(each) || each == '.'
-                    }),
-                )
-                .filter(|_| rest.chars().nth(1).is_some_and(|next| next.is_ascii_digit()))
-            }
-            '0'..='9' if !after_word => Some(length(rest, |each| is_word(each) || each == '.')),
+            '-' if text.trim_end().ends_with(['(', ',', '=', '<', '>', '+', '-', '*', '/']) => rest
+                .get(1..)
+                .filter(|rest| rest.starts_with(|next: char| next.is_ascii_digit()))
+                .map(|rest| 1 + length(rest, is_number)),
+            '0'..='9' if !after_word => Some(length(rest, is_number)),
             _ => None,
         };
         // A cast (`::`) and a lone sign are no values.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use super::cpu::{ScheduleTimes, parse_schedstat};
+use crate::host::process::ScheduleTimes;
 
 /// Names of the threads, as the kernel shortens them to 15 characters.
 const WORKER: &str = "riops-worker";
@@ -37,7 +37,7 @@ impl Threads {
             let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
             // A thread may exit at any time.
-            let times = || parse_schedstat(&read("schedstat")?);
+            let times = || ScheduleTimes::parse(&read("schedstat")?);
             if let (Some(id), Some(name), Some(times)) = (id, read("comm"), times()) {
                 threads.insert(id, Thread { name: name.trim_end().to_owned(), times });
             }

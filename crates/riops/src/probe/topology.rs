@@ -33,9 +33,13 @@ impl Volume {
     /// Returns the name of the device: `dm-0`; several names are joined by a plus sign.
     #[must_use]
     pub fn name(&self) -> String {
-        let names: Vec<_> = self.members.iter().map(|block| block.name.as_str()).collect();
-        names.join("+")
+        name(&self.members)
     }
+}
+
+/// Returns the name of a device with these members.
+pub(super) fn name(members: &[Block]) -> String {
+    members.iter().map(|block| block.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
 /// A line of mountinfo. Source: proc(5).

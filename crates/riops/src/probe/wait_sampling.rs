@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use super::batches::Batches;
 use super::extension::schema;
-use super::profile::part_counts;
+use super::profile::{RUNNING, part_counts};
 use crate::record::{SessionTime, TimePart};
 use crate::server::{Connection, ConnectionError};
 
 const SAMPLES: &str = include_str!("../../sql/probe/wait_sampling.sql");
 /// Name of the number of samples among those of the events.
 const TAKEN: &str = "samples";
-/// The event of a process that does not wait.
-const RUNNING: &str = "CPU";
 
 /// Number of samples so far, by event.
 type Counts = BTreeMap<String, u64>;

@@ -32,7 +32,7 @@ impl DeviceRecords {
             let volume = measured.as_ref().map(|(volume, _)| *volume).or_else(|| volumes().next());
             Disk {
                 name: each.disk.name.clone(),
-                roles: each.roles.iter().map(ToString::to_string).collect(),
+                roles: each.roles.clone(),
                 model: topology.model(&each.disk),
                 identity: topology.identity(volume.unwrap_or(&alone)),
                 disk_limit: measured.map(|(_, limit)| limit),

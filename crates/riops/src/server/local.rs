@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::Path;
 
+use super::capabilities::optional;
 use super::connection::{Connection, ConnectionError};
+use crate::host::process::{self, Stat, TICKS_PER_S};
 
-/// Clock ticks per second of /proc/PID/stat, on all Linux platforms.
-const TICKS_PER_S: f64 = 100.0;
 /// By how many seconds the server may report a lower age than the kernel: it counts from the end of the connection's
 /// setup, which takes long on a loaded machine.
 const AGE_LOWER_S: f64 = 5.0;
@@ -33,12 +33,8 @@ pub struct LocalServer {
 pub fn local_server(connection: &mut Connection) -> Result<Option<LocalServer>, ConnectionError> {
     let sql = "select pid, extract(epoch from clock_timestamp() - backend_start)
                  from pg_stat_activity where pid = pg_backend_pid()";
-    let row = match connection.query(sql) {
-        Ok(rows) => rows.into_iter().next().unwrap_or_default(),
-        Err(ConnectionError::Server(_)) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let [Some(process), Some(age_s)] = row.as_slice() else {
+    let rows = optional(connection.query(sql))?.unwrap_or_default();
+    let Some([Some(process), Some(age_s)]) = rows.first().map(Vec::as_slice) else {
         return Ok(None);
     };
     let session = process.parse().ok().zip(age_s.parse().ok());
@@ -58,39 +54,18 @@ fn find(proc: &Path, (process, age_s): (i32, f64)) -> Option<LocalServer> {
     let read = |file: &str| fs::read_to_string(proc.join(file)).ok();
     let uptime_s: f64 = read("uptime")?.split(' ').next()?.parse().ok()?;
     let server = |id: i32| {
-        let backend = Backend::parse(&read(&format!("{id}/stat"))?)?;
-        let younger_s = uptime_s - backend.started_s - age_s;
-        (-AGE_HIGHER_S..=AGE_LOWER_S).contains(&younger_s).then_some(())?;
+        let stat = Stat::parse(&read(&format!("{id}/stat"))?)?;
+        let is_backend = ["postgres", "postmaster"].iter().any(|name| stat.name.contains(name));
+        let younger_s = uptime_s - stat.started as f64 / TICKS_PER_S - age_s;
+        if !is_backend || !(-AGE_HIGHER_S..=AGE_LOWER_S).contains(&younger_s) {
+            return None;
+        }
         let ids = namespace_ids(&read(&format!("{id}/status"))?)?;
         let is_contained = ids.len() > 1;
-        (ids.last() == Some(&process))
-            .then_some(LocalServer { process: backend.parent, is_contained })
+        (ids.last() == Some(&process)).then_some(LocalServer { process: stat.parent, is_contained })
     };
     // Mostly, it has the same id here, and no other process needs to be read.
-    server(process).or_else(|| {
-        let ids = fs::read_dir(proc).ok()?.flatten();
-        ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find_map(server)
-    })
-}
-
-/// A process of a PostgreSQL server.
-struct Backend {
-    parent: i32,
-    /// Time from the start of the machine to that of the process.
-    started_s: f64,
-}
-
-impl Backend {
-    /// Parses /proc/PID/stat; `None` for a process of another program.
-    fn parse(stat: &str) -> Option<Self> {
-        let (before, after) = stat.rsplit_once(") ")?;
-        let (_, name) = before.split_once('(')?;
-        let is_server = ["postgres", "postmaster"].iter().any(|server| name.contains(server));
-        let mut fields = after.split(' ').skip(1);
-        let parent = fields.next()?.parse().ok().filter(|_| is_server)?;
-        let started: f64 = fields.nth(17)?.parse().ok()?;
-        Some(Self { parent, started_s: started / TICKS_PER_S })
-    }
+    server(process).or_else(|| process::ids(proc).find_map(server))
 }
 
 /// Returns the ids of a process in its namespaces, the innermost last.

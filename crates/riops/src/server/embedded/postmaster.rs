@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{EmbeddedError, Result};
 use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_text_limited};
+use crate::host::process::{self, Stat};
 
 /// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,7 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
     if !Path::new("/proc/self").exists() {
         return is_postmaster_by_ps(data, pid);
     }
-    let is_postgres =
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
+    let is_postgres = process::read(pid, "comm").is_some_and(|name| name.trim() == "postgres");
     let Ok(data) = fs::canonicalize(data) else {
         return false;
     };
@@ -51,7 +51,7 @@ pub(super) fn is_running(data: &Path, pid: i32) -> bool {
             // parent's is checked as well.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 is_started_on(pid, &data)
-                    || parent(pid).is_some_and(|parent| is_started_on(parent, &data))
+                    || Stat::read(pid).is_some_and(|stat| is_started_on(stat.parent, &data))
             }
             Err(_) => false,
         }
@@ -70,13 +70,6 @@ fn is_postmaster_by_ps(data: &Path, pid: i32) -> bool {
 fn is_started_on(pid: i32, data: &Path) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|&byte| byte == 0).any(|argument| argument == data.as_os_str().as_encoded_bytes())
-}
-
-/// Returns the parent process id, the fourth field of /proc/PID/stat. The second field, in
-/// parentheses, may contain any characters.
-fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The contents of `postmaster.pid`.
@@ -121,14 +114,7 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
 /// killed postmaster hold its shared memory and would prevent the next start.
 pub(super) fn kill_leftovers(data: &Path) -> Vec<i32> {
     let leftovers = || -> Vec<i32> {
-        let Ok(processes) = fs::read_dir("/proc") else {
-            return Vec::new();
-        };
-        processes
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|&pid| is_running(data, pid))
-            .collect()
+        process::ids(Path::new("/proc")).filter(|&pid| is_running(data, pid)).collect()
     };
     let killed: Vec<i32> =
         leftovers().into_iter().filter(|&pid| send(data, pid, Signal::KILL)).collect();
@@ -193,7 +179,6 @@ mod tests {
         assert!(!is_running(data.path(), me));
         // The working directory matches, but the program is not postgres.
         assert!(!is_running(&std::env::current_dir().unwrap(), me));
-        assert_eq!(parent(me), i32::try_from(std::os::unix::process::parent_id()).ok());
     }
 
     #[test]
