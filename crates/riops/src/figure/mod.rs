@@ -399,13 +399,13 @@ impl Figure {
 }
 
 /// A figure estimated from several runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
     /// The mean of the runs: of figures the geometric one, as in comparisons. A percentile is that of the merged
     /// histograms.
     pub value: f64,
     /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// The value of each run, oldest first.
     pub runs: Vec<f64>,

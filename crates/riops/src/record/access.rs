@@ -3,24 +3,24 @@
 use serde::{Deserialize, Serialize};
 
 /// Storage requests (`YugabyteDB`) of one execution of a statement.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageRequests {
     /// Read requests.
     pub reads: u64,
     /// Rows that these requests scanned, if the server reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_scanned: Option<u64>,
     /// Rows that the statement reads or updates.
     pub rows: u64,
 }
 
 /// The access path of a statement at one check.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessRecord {
     /// Name of the prepared statement.
     pub statement: String,
     /// Name of the stage; absent if the run has only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// Time of the check: `before` the run, `first` (after the first transactions), `middle` (during) or `after` the run.
     pub moment: String,
@@ -37,10 +37,8 @@ pub struct AccessRecord {
     /// executions with different values.
     pub sessions: u32,
     /// Why the plan could not be checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Storage requests of the EXPLAIN itself (`YugabyteDB`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageRequests>,
 }
 

@@ -9,6 +9,7 @@ use super::latency::LatencySummary;
 use super::status::Status;
 
 /// One of the clients of a merged run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentRecord {
@@ -17,22 +18,16 @@ pub struct AgentRecord {
     /// Name of its machine.
     pub host: String,
     /// Id of its run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Uuid>,
     /// Its machine; absent if it was lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientRecord>,
     /// How its run ended; absent if it was lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// Reason why its run did not end as planned, or why its results are missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Its clock, compared with that of the store.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockRecord>,
     /// Longest time for which its process did not run, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_s: Option<f64>,
     /// Its share of each stage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -40,11 +35,11 @@ pub struct AgentRecord {
 }
 
 /// The share of one client in a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentStage {
     /// Start of its measurement, by the clock of the store if that is known, otherwise by its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Length of its measurement, in seconds.
     pub seconds: f64,
@@ -55,10 +50,8 @@ pub struct AgentStage {
     /// These transactions per second.
     pub transactions_per_s: f64,
     /// Latency in microseconds: response times with a rate, otherwise service times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<LatencySummary>,
     /// CPU use of its process, and the limits that it reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
 }
 

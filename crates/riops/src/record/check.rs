@@ -24,15 +24,14 @@ pub struct Check {
 }
 
 /// A threshold and the measured value.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdRecord {
     /// Name of the stage; absent if the run has only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// The threshold of the plan.
     pub threshold: Threshold,
     /// The measured value, in microseconds for latencies; absent if nothing was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
     /// Whether the measured value is only a lower bound.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
@@ -143,12 +142,12 @@ impl WarningKind {
 }
 
 /// A warning about a result.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The kind.
     pub kind: WarningKind,
     /// Name of the stage; absent if the run has only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// Text with the measured values.
     pub text: String,

@@ -7,6 +7,7 @@ use super::machine::MachineFacts;
 use crate::plan::Driver;
 
 /// The load generator.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
     /// riops version.
@@ -17,7 +18,6 @@ pub struct ClientRecord {
     /// Number of worker threads.
     pub workers: u32,
     /// How they waited for their sockets: `epoll` or `io-uring`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
     /// Whether the server runs on the same machine.
     pub shares_machine_with_server: bool,
@@ -37,12 +37,12 @@ impl ClientRecord {
 }
 
 /// CPU use and scheduling delay of riops during a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCpu {
     /// CPU seconds of the whole process, user and system.
     pub seconds: f64,
     /// CPU microseconds per transaction that ended within the measurement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub us_per_transaction: Option<f64>,
     /// CPU of the busiest worker as a share of one processor, 0 to 1.
     pub share_of_client: f64,
@@ -50,18 +50,14 @@ pub struct ClientCpu {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worker_shares: Vec<f64>,
     /// Largest share of the time in which a worker was runnable but waited for a processor, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_share: Option<f64>,
     /// CPU of the busiest thread that opens connections, as a share of one processor; only if sessions
     /// reconnect on purpose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connector_share: Option<f64>,
     /// Share of the periods of the CPU quota in which the cgroup of riops had to wait, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_share: Option<f64>,
     /// Lengths of poll-loop stalls, in microseconds. A reply that arrives during a stall is read late by at
     /// most that much.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
     /// Resources of the client that were exhausted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,25 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::latency::LatencySummary;
 
 /// The counters of one node of `YugabyteDB`. Values are absent if the node did not respond.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeUse {
     /// CPU use of the tserver, in processors, on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
     /// Storage read requests per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_reads_per_s: Option<f64>,
     /// Storage write requests per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_writes_per_s: Option<f64>,
     /// `RocksDB` seeks per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks_per_s: Option<f64>,
     /// Hit ratio of the block cache, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_cache_hit_share: Option<f64>,
     /// Transaction conflicts per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicts_per_s: Option<f64>,
 }
 
@@ -40,6 +35,7 @@ pub enum Role {
 }
 
 /// One node of the target.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
     /// Host and port.
@@ -47,14 +43,12 @@ pub struct NodeRecord {
     /// Primary or replica.
     pub role: Role,
     /// `cloud.region.zone`, if the cluster reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// Whether the node did not respond at the end.
     #[serde(default)]
     pub down: bool,
     /// The longest time without a successful transaction, for any reason, in seconds; only with several
     /// nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
     /// Sessions connected to the node at the end.
     pub sessions: u64,
@@ -65,7 +59,6 @@ pub struct NodeRecord {
     /// Share of all transactions, 0 to 1.
     pub share: f64,
     /// Service times in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Errors within the measurement.
     pub errors: u64,
@@ -86,6 +79,7 @@ pub struct NodeRecord {
 }
 
 /// A time around errors without a successful transaction on a node.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutageRecord {
     /// SQLSTATE of the errors.
@@ -93,10 +87,8 @@ pub struct OutageRecord {
     /// Length in seconds.
     pub without_success_s: f64,
     /// Time during which the rate of the intervals stayed below 90 % of the earlier rate, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
     /// Time from the last success until the rate reached 90 % of the earlier rate again, in seconds; absent
     /// if it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }

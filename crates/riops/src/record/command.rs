@@ -8,6 +8,7 @@ use super::histogram::StoredHistogram;
 use super::latency::LatencySummary;
 
 /// Results of one command of a script.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommandRecord {
@@ -20,10 +21,8 @@ pub struct CommandRecord {
     /// Whether it takes time that is measured: a statement, or a wait.
     pub is_measured: bool,
     /// Times of successful executions in microseconds, from the send to the end of the reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Histogram of these times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
     /// Number of failed executions.
     #[serde(skip_serializing_if = "crate::units::is_default")]

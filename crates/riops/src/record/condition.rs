@@ -4,53 +4,44 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The state of the tables of a dataset before a run. Values are absent if they are not known.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConditionRecord {
     /// Number of keys whose rows were located, in up to eight of the tables.
     pub sampled_keys: u64,
     /// Correlation of the order of the keys and the physical order of their rows, −1 to 1, from this sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order_correlation: Option<f64>,
     /// Share of the sampled keys whose row is in the same block as the row of the next key, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbors_share: Option<f64>,
     /// Size of the tables and their indexes, without free space maps and visibility maps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Live rows, as estimated by the server.
     pub live_rows: u64,
     /// Dead row versions, as estimated by the server.
     pub dead_rows: u64,
     /// Updated rows since the statistics of the server began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_rows: Option<u64>,
     /// HOT updates among them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hot_updated_rows: Option<u64>,
     /// Earliest of the last vacuums of the tables, manual or automatic.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub vacuumed_at: Option<Timestamp>,
     /// Earliest of the last ANALYZE of the tables: how old the statistics of the planner are.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub analyzed_at: Option<Timestamp>,
     /// The same values after the preparation; absent for tables that riops did not prepare.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh: Option<FreshCondition>,
 }
 
 /// The state of a dataset after its preparation.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FreshCondition {
     /// Correlation of the order of the keys and the physical order of their rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order_correlation: Option<f64>,
     /// Share of the sampled keys whose row is in the same block as the row of the next key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbors_share: Option<f64>,
     /// Size of the tables and their indexes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 

@@ -8,70 +8,51 @@ use serde::{Deserialize, Serialize};
 /// CPU, context switches, devices and network are those of the measurement. The counters of the database arrive up to a
 /// second late; they are those from before the first session connected until after the last one ended, divided by all
 /// acknowledged transactions, with those of the warm-up.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostRecord {
     /// Rows per transaction.
     pub rows: f64,
     /// CPU time of all processes of the server, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us: Option<f64>,
     /// Time in which processes of the server waited for a processor, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_run_queue_us: Option<f64>,
     /// CPU time of riops, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cpu_us: Option<f64>,
     /// Context switches of the client's machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<f64>,
     /// Accesses to blocks that were in shared buffers: of the tables of the dataset, otherwise of the database.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks_hit: Option<f64>,
     /// Accesses to blocks that were not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks_read: Option<f64>,
     /// Blocks that the statements of the run changed first, from `pg_stat_statements`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks_dirtied: Option<f64>,
     /// Blocks that sessions and checkpoints wrote, or added to a table.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks_written: Option<f64>,
     /// Bytes of write-ahead log.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_bytes: Option<f64>,
     /// Records of write-ahead log.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_records: Option<f64>,
     /// Full-page images in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_full_page_images: Option<f64>,
     /// Bytes of temporary files.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub temporary_bytes: Option<f64>,
     /// Reads of all disks of the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_reads: Option<f64>,
     /// Bytes read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<f64>,
     /// Writes of all disks of the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_writes: Option<f64>,
     /// Bytes written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_written_bytes: Option<f64>,
     /// Bytes that the client's machine received.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<f64>,
     /// Bytes that it sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<f64>,
     /// Growth of the tables of the dataset, in bytes; negative if they became smaller.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub table_bytes: Option<f64>,
     /// Growth of their indexes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<f64>,
     /// Each disk of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]

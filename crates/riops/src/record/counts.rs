@@ -30,6 +30,7 @@ impl Queries {
 }
 
 /// Errors with the same SQLSTATE.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorEntry {
     /// SQLSTATE, five characters.
@@ -48,15 +49,12 @@ pub struct ErrorEntry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_samples: Vec<String>,
     /// The longest outage around such an error: time without a successful transaction, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_success_s: Option<f64>,
     /// Time around this outage during which the rate of the intervals stayed below 90 % of the earlier rate,
     /// in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
     /// Time from the last success before this outage to the end of the first interval that reached 90 % of
     /// the earlier rate, in seconds; absent if no interval did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }
 

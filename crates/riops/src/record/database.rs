@@ -118,50 +118,37 @@ pub struct Sizes {
 
 /// Database counters over a stage. Values are absent if they were not counted or are not visible to the
 /// role.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseUse {
     /// Block accesses from before the first session connected until after the last one ended. Exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<TableBlocks>,
     /// Block accesses from the start to the end of the measurement. The server may publish both readings up
     /// to a second late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_measured: Option<TableBlocks>,
     /// `pg_stat_database` before the sessions connected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<DatabaseCounters>,
     /// `pg_stat_database` after the sessions disconnected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DatabaseCounters>,
     /// I/O of all client backends of the server; PostgreSQL 16 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_io: Option<ClientIo>,
     /// Write-ahead log; PostgreSQL 14 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal: Option<Wal>,
     /// Write-ahead log in bytes per second of the measurement, from WAL positions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_bytes_per_s: Option<f64>,
     /// Synchronizations of WAL files per second of the measurement; PostgreSQL 14 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_syncs_per_s: Option<f64>,
     /// Checkpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Checkpoints>,
     /// Row versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_versions: Option<RowVersions>,
     /// Sizes of the dataset before the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before: Option<Sizes>,
     /// Sizes of the dataset after the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_after: Option<Sizes>,
     /// The oldest snapshot after the stage, which keeps row versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_snapshot: Option<OldestSnapshot>,
     /// Blocks accessed by one read transaction, measured after the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
     /// Scans of tables by all sessions of the server, the most scanned table first; only of scripts, whose plans are
     /// compared with them.

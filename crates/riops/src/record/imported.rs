@@ -57,25 +57,22 @@ pub struct ReportedPercentile {
 }
 
 /// Latencies as another tool reported them, in microseconds. What it did not report is absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportedLatency {
     /// The start of the latencies.
     pub kind: LatencyKind,
     /// Minimum.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_us: Option<f64>,
     /// Arithmetic mean.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_us: Option<f64>,
     /// Standard deviation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stdev_us: Option<f64>,
     /// Percentiles, in ascending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub percentiles: Vec<ReportedPercentile>,
     /// Maximum.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_us: Option<f64>,
 }
 

@@ -5,32 +5,26 @@ use serde::{Deserialize, Serialize};
 use super::device::{DeviceUse, DiskUse};
 
 /// Logical and physical I/O of a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoRecord {
     /// Logical block reads (hits and reads) per second, in the tables and indexes of the dataset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub liops: Option<f64>,
     /// Physical reads per second from the device, by all processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piops: Option<f64>,
     /// Share of the logical reads that hit shared buffers, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_ratio: Option<f64>,
     /// Logical reads per row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_row: Option<f64>,
     /// What else accessed the tables of the dataset during the stage. LIOPS and blocks per row include it; they
     /// are exact only without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks_include: Vec<String>,
     /// Where the blocks of the rows came from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Sources>,
     /// Write-ahead log, in MB (10^6 bytes) per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_mb_s: Option<f64>,
     /// Storage requests per row, if the server has no blocks (`YugabyteDB`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_requests_per_row: Option<f64>,
     /// The device of the measured tables and indexes. If they are on several, or their file system is: the
     /// sum of the rates, and the busy share of the busiest.
@@ -42,6 +36,7 @@ pub struct IoRecord {
 }
 
 /// Shares of the accesses to the blocks of the rows, 0 to 1. They add up to 1.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
     /// Found in shared buffers.
@@ -50,10 +45,8 @@ pub struct Sources {
     /// This share and that of the device are absent if neither processes nor device can be observed, if the
     /// processes also read other files, and if the server read asynchronously, in processes whose reads cannot be
     /// assigned to the sessions. Records of earlier releases have shares that were counted independently.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_share: Option<f64>,
     /// Read from the device. If the server processes cannot be observed, these are all reads of the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_share: Option<f64>,
 }
 

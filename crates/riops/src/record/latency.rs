@@ -6,6 +6,7 @@ use super::heatmap::HeatmapRecord;
 use crate::stats::percentile_shown;
 
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Number of measured latencies.
@@ -27,17 +28,14 @@ pub struct LatencySummary {
     /// 99.9th percentile.
     pub p999: f64,
     /// 99.99th percentile; absent with fewer than 100,000 latencies, and in records of earlier releases.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
     /// Maximum.
     pub max: f64,
     /// The percentiles from this one on are lower bounds, and so is the mean if p99 is one: transactions that did not
     /// succeed may have taken longer. Absent if all values are exact; 100 is the maximum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower_bound_from: Option<f64>,
     /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
     /// those of a few stalls. Absent if only their number matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_to: Option<f64>,
 }
 

@@ -175,6 +175,7 @@ impl LiveTotals {
 }
 
 /// A stage that has started.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveStage {
     /// Name.
@@ -183,13 +184,10 @@ pub struct LiveStage {
     #[serde(default)]
     pub totals: LiveTotals,
     /// Its last interval, if it repeats transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Point>,
     /// Duration of a single statement so far, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement_s: Option<f64>,
     /// Share of a single statement that is done, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
@@ -206,6 +204,7 @@ pub struct LivePoint {
 }
 
 /// The state of a run in progress.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveRun {
     /// Version of the published data: [`LIVE_VERSION`].
@@ -219,7 +218,6 @@ pub struct LiveRun {
     /// Title as in lists of runs.
     pub title: String,
     /// Label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -237,13 +235,11 @@ pub struct LiveRun {
     /// When the measurement of a stage stops.
     pub stop: Stop,
     /// Intended rate, in transactions per second; absent in a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// What the run is doing.
     #[serde(default)]
     pub phase: LivePhase,
     /// Rows of the preparation: loaded, all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_rows: Option<(u64, u64)>,
     /// The stages that have started.
     #[serde(default)]
@@ -261,7 +257,6 @@ pub struct LiveRun {
     #[serde(default)]
     pub notices: VecDeque<String>,
     /// How the run ended, and whether its result is valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<(Status, bool)>,
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The machine of the client. Unknown values are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// Host name.
@@ -12,30 +13,22 @@ pub struct MachineFacts {
     /// Processors available to riops.
     pub cpus: usize,
     /// Processors of the whole machine, which affinity or a CPU quota can withhold from riops.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_cpus: Option<usize>,
     /// Memory available to riops, in bytes.
     pub memory_bytes: u64,
     /// Model name of the processors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// Frequency governor: `performance`, `powersave`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
     /// Clock of the kernel: a slow one makes every reading of the time expensive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transparent_huge_pages: Option<String>,
     /// CPU limit of the cgroup, in processors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_cpus: Option<f64>,
     /// Memory limit of the cgroup, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_memory_bytes: Option<u64>,
     /// Hypervisor or container runtime.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
 }
 

@@ -6,31 +6,26 @@ use super::probes::OtherSessions;
 
 /// Load of other processes, other sessions and other virtual machines during a stage. Values are absent if they
 /// could not be observed.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Neighbors {
     /// CPU of processes that belong neither to riops nor to the server, as a share of all processors of the
     /// client's machine, 0 to 1. Absent if the stage was too short for a share in percent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,
     /// CPU in user mode that no visible process explains, as a share of all processors, 0 to 1: that of other containers, or
     /// of hidden processes. Absent if the server may be one of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen_cpu_share: Option<f64>,
     /// The busiest of these processes, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<NeighborProcess>,
     /// CPU time that the hypervisor withheld, as a share of all processors, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal_share: Option<f64>,
     /// MB (10^6 bytes) per second that other processes read from the device of the server's data.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_mb_s: Option<f64>,
     /// Requests per second with which other processes read from it, at least: those that the bytes of server and client do
     /// not explain, in blocks of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_reads_per_s: Option<f64>,
     /// MB per second that other processes wrote to this device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_write_mb_s: Option<f64>,
     /// Other active sessions of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

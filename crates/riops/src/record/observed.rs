@@ -3,17 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 /// A command that riops ran and observed, or a time in which it observed a server.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObservedRecord {
     /// Exit code of the command; absent without a command, or if a signal ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Signal that ended the command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// CPU time of the command and its children that ended, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command_cpu_s: Option<f64>,
     /// What the queries counted, in their order; the first one is the transactions of the stage.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -44,6 +44,7 @@ pub struct TableEffects {
 }
 
 /// The transactions of one kind.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
     /// Number of the kind among all of its stage, from 1; 0 in earlier records.
@@ -75,7 +76,6 @@ pub struct OperationRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_tables: Vec<TableEffects>,
     /// Block accesses per transaction, in tables and indexes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_transaction: Option<f64>,
     /// Transactions that failed within the measurement.
     #[serde(default)]
@@ -90,13 +90,10 @@ pub struct OperationRecord {
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub skipped: u64,
     /// Response times in microseconds; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
     /// Service times in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Histogram of the service times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
 }
 

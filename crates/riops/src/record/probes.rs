@@ -7,6 +7,7 @@ use super::session_time::{SessionTime, TimePart};
 use crate::stats::median;
 
 /// All counters over one interval. Values that were not measured are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbePoint {
     /// End of the interval, in seconds since the stage started.
@@ -14,46 +15,32 @@ pub struct ProbePoint {
     /// Length of the interval, in seconds.
     pub seconds: f64,
     /// MB (10^6 bytes) read from the device per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_mb_s: Option<f64>,
     /// MB written to the device per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_mb_s: Option<f64>,
     /// Device reads per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_per_s: Option<f64>,
     /// Device writes per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_per_s: Option<f64>,
     /// Share of the time with at least one request in flight, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
     /// Busy share of all processors of this machine, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
     /// CPU time of a fixed piece of work on this machine at the end of the interval, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_work_us: Option<f64>,
     /// CPU use of the server process and its parallel workers, in processors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpus: Option<f64>,
     /// Dirty memory of this machine at the end of the interval, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
     /// MB of write-ahead log per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_mb_s: Option<f64>,
     /// Checkpoints that were started or requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<u64>,
     /// MB written by checkpoints per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_mb_s: Option<f64>,
     /// Size of the database at the end of the interval, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_bytes: Option<u64>,
     /// Progress of the statement, as reported by the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ServerProgress>,
     /// Wait events since the stage started; only while it is in progress.
     #[serde(skip)]
@@ -166,6 +153,7 @@ impl OtherSessions {
 }
 
 /// The counters of a stage over time, and the wait events of the server process or of the sessions.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// The intervals, in order.
@@ -182,10 +170,8 @@ pub struct Sampled {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_time: Vec<SessionTime>,
     /// Extension of the server whose samples were used instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_time_source: Option<String>,
     /// Mean number of sessions in the samples, if riops only observed them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_sessions: Option<f64>,
     /// Number of samples of the wait events.
     pub looks: u64,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a query returned over a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuerySeries {
     /// Name.
@@ -15,7 +16,6 @@ pub struct QuerySeries {
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub failures: u64,
     /// The first of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -21,6 +21,7 @@ use super::target::TargetRecord;
 use crate::plan::{DatasetPlan, Member, Plan};
 
 /// Everything that is known about one run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of the record format: [`SCHEMA`](super::SCHEMA).
@@ -32,7 +33,6 @@ pub struct Record {
     /// Name of the workload.
     pub workload: String,
     /// Label of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// What people wrote about it, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,6 @@ pub struct Record {
     pub tags: BTreeMap<String, String>,
     /// Origin of the results, if riops did not measure them. Such a run is neither valid nor invalid: riops
     /// verified nothing, and `verdict` states that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportRecord>,
     /// The plan of the run. That of an imported run has the values that the other tool reported, and defaults
     /// otherwise.
@@ -50,7 +49,6 @@ pub struct Record {
     /// How the run ended.
     pub status: Status,
     /// Reason why the run did not end as planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The database.
     pub target: TargetRecord,
@@ -65,7 +63,6 @@ pub struct Record {
     pub accesses: Vec<AccessRecord>,
     /// Outcomes of the transactions that lost their connection, as far as the data show them; absent if there
     /// were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_outcomes: Option<UnknownOutcomes>,
     /// Checks of the data after the run.
     pub checks: Vec<Check>,

@@ -16,6 +16,7 @@ pub struct LateRecord {
 }
 
 /// Intended and actual starts of transactions.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRecord {
     /// Intended starts within the measurement.
@@ -35,9 +36,7 @@ pub struct ScheduleRecord {
     #[serde(default)]
     pub backlog_at_start: u64,
     /// Longest time between the intended and the actual start, in microseconds, including waits for a free session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_max_us: Option<f64>,
     /// Scheduling delay of the client when a session was free, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_lag_us: Option<LatencySummary>,
 }

@@ -8,6 +8,7 @@ use super::latency::LatencySummary;
 use crate::stats::percentile_shown;
 
 /// One interval of a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// End of the interval, in seconds since the measurement started.
@@ -33,10 +34,8 @@ pub struct Point {
     #[serde(default)]
     pub retries: u64,
     /// Intended starts that were due but not sent at the end of the interval; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
     /// Sessions with a transaction in flight at the end of the interval; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<u64>,
     /// Broken connections that were replaced.
     #[serde(default)]
@@ -49,34 +48,24 @@ pub struct Point {
     pub nodes: Vec<u64>,
     /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// Median service time in microseconds; absent if no transaction ended in the interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,
     /// 99th percentile of the service time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
     /// 99.99th percentile of the service time, in microseconds; absent with fewer than 100,000 transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_us: Option<f64>,
     /// Maximum service time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_us: Option<f64>,
     /// Median response time in microseconds; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p50_us: Option<f64>,
     /// 99th percentile of the response time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_us: Option<f64>,
     /// 99.99th percentile of the response time, in microseconds; absent with fewer than 100,000 transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p9999_us: Option<f64>,
     /// Maximum response time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
     /// The latencies of the interval, for merging the series with those of other clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.
     #[serde(skip)]
@@ -88,7 +77,6 @@ pub struct Point {
     #[serde(skip)]
     pub lag_us: Option<f64>,
     /// The intervals since the previous checkpoint, if the interval ends at one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
 }
 
@@ -110,21 +98,21 @@ impl Point {
 }
 
 /// The latencies of an interval, with two significant digits.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointHistograms {
     /// Service times.
     pub service: StoredHistogram,
     /// Response times; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<StoredHistogram>,
 }
 
 /// The counts and latencies between two checkpoints.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// All intervals as one.
     pub point: Point,
     /// Response times with a rate, otherwise service times, in microseconds; absent if no transaction ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencySummary>,
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Results of one session within the measurement.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
     /// Number of the session, from 1.
@@ -10,7 +11,6 @@ pub struct SessionRecord {
     /// Process id of the backend of its last connection, if the server has one process per session.
     pub server_process: i32,
     /// Node of its last connection; only with several nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Results by kind of transaction.
     pub operations: Vec<SessionOperation>,

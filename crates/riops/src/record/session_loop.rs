@@ -21,6 +21,7 @@ use super::steadiness::SteadinessRecord;
 use super::step::StepRecord;
 
 /// A session that an error has ended, with `--on-error end-session`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndedSessionRecord {
@@ -29,55 +30,42 @@ pub struct EndedSessionRecord {
     /// Number of its script in the plan, from 1.
     pub script: usize,
     /// Number of the command in the script, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<usize>,
     /// Message of the error.
     pub message: String,
     /// The message of the server in lines, as libpq prints it; none for an error of the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
 }
 
 /// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoopRecord {
     /// Rows per read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
     /// Rows per update.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub update_batch: Option<u64>,
     /// Load method.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Bytes per row, if they were measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub row_bytes: Option<u64>,
     /// Sampled transactions, if a scatterplot was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleSet>,
     /// Service times in microseconds: from the send to the end of the reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Response times in microseconds: from the intended start; only with a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
     /// Latencies as another tool reported them, without a histogram; only in imported runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reported_latency: Option<ReportedLatency>,
     /// Histogram of the service times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
     /// Histogram of the response times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_histogram: Option<StoredHistogram>,
     /// Lower bounds of the latencies of the transactions that were due in the measurement and did not succeed in it: of
     /// the response times with a rate, otherwise of the service times. See `Latencies`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished_histogram: Option<StoredHistogram>,
     /// Outcomes of the transactions that ended within the measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
     /// Transactions that were retried after an error.
     pub retries: u64,
@@ -85,7 +73,6 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub retried: u64,
     /// Time in which all sessions connected before the first transaction, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connecting_s: Option<f64>,
     /// Sessions that an error has ended; at most 1,000.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -100,49 +87,37 @@ pub struct LoopRecord {
     pub queries: Queries,
     /// Service times of single attempts in microseconds, regardless of the outcome; only if transactions were
     /// retried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_us: Option<LatencySummary>,
     /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// The interval of the p99, or of a lower percentile with fewer transactions, of the same times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_interval: Option<PercentileInterval>,
     /// Longest time without a successful transaction, in seconds; absent below 10 ms and with a loop in the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
     /// Time spent in transactions, per session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_s: Option<Execution>,
     /// Sessions that waited for locks, if they were sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_waits: Option<LockWaits>,
     /// The nodes of the target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeRecord>,
     /// Transactions of the busiest node divided by the mean over the nodes; 1 is even. Only with several
     /// nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imbalance: Option<f64>,
     /// Transactions that exceeded the latency limit; only with a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRecord>,
     /// Intended and actual starts; only with a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRecord>,
     /// The steps of the profile of the rate, if it has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRecord>,
     /// Transactions of the warm-up that were in flight when the measurement started; only for a run by count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_in_flight: Option<WarmupRecord>,
     /// By how much the server's clock was set forward during a server-side loop, in seconds; negative if it was
     /// set back. Absent if no step was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_clock_step_s: Option<f64>,
     /// Time to connect during the measurement in microseconds, including settings and prepared statements.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<LatencySummary>,
     /// Results by kind of transaction.
     pub operations: Vec<OperationRecord>,
@@ -150,10 +125,8 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandRecord>,
     /// The requested and the executed share of an operation; only with a mix.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<MixRecord>,
     /// How the rate changed over the stage; absent with fewer than ten intervals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub steadiness: Option<SteadinessRecord>,
     /// Errors by SQLSTATE.
     pub errors: Vec<ErrorEntry>,
@@ -168,7 +141,6 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_details: Vec<SessionRecord>,
     /// Latency over time, as counts; absent in records of earlier releases.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_heatmap: Option<HeatmapRecord>,
     /// The time series.
     pub series: Vec<Point>,

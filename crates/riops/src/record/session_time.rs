@@ -37,6 +37,7 @@ pub enum TimePart {
 }
 
 /// A part of the time of all sessions, from samples.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SessionTime {
     /// What the sessions did.
@@ -44,7 +45,6 @@ pub struct SessionTime {
     /// Share of their time, 0 to 1.
     pub share: f64,
     /// Half the width of the 95% interval of the share; absent with fewer than four samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<f64>,
 }
 

@@ -38,6 +38,7 @@ pub fn counters_cover(counters_s: f64, seconds: f64) -> bool {
 }
 
 /// The result of a session loop, or of a statement that ran once.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name of the stage.
@@ -46,25 +47,19 @@ pub struct StageRecord {
     /// `statement`: one statement that ran once; `observed`: the load of others.
     pub kind: String,
     /// The statement, if it ran once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementRecord>,
     /// What riops observed without generating it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<ObservedRecord>,
     /// The sum of all service times over all sessions, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_s: Option<f64>,
     /// Preparation of the caches before the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheState>,
     /// Start of the measurement by the client's clock, for comparison with other logs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// Time between the two readings of the counters of CPU, device and database, in seconds. Their rates refer
     /// to this time. It differs from `seconds` if the start or the end of the measurement was noticed late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters_s: Option<f64>,
     /// Number of sessions.
     pub sessions: u32,
@@ -82,53 +77,37 @@ pub struct StageRecord {
     #[serde(flatten)]
     pub session_loop: LoopRecord,
     /// What a transaction cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostRecord>,
     /// Logical and physical I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoRecord>,
     /// Counters of the database.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
     /// Memory of the server's machine at the end, if the server is on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// Pressure on the server's machine, if the server is on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// CPU use of riops itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
     /// CPU seconds of all processes of the server, if it is on the client's machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
     /// Seconds in which they were runnable, but had no processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_run_queue_s: Option<f64>,
     /// Share of the periods of the CPU quota in which the cgroup of the server had to wait, 0 to 1; absent without a quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_throttled_share: Option<f64>,
     /// Load that neither riops nor the server caused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbors: Option<Neighbors>,
     /// Traffic of the client's network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
     /// Busy share of all processors of the client's machine, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
     /// Context switches of the client's machine between the readings of the counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<u64>,
     /// Bytes read and written by the server processes of the sessions, if they can be observed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ReadBytes>,
     /// Bytes read and written by the I/O workers of the server, from PostgreSQL 18 on. They include the work
     /// for other sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_worker_io: Option<ReadBytes>,
     /// Counters over time, and the wait events of the server process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,
     /// Values of the queries of the user over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,7 +116,6 @@ pub struct StageRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activity: Vec<ActivityRecord>,
     /// CPU profile of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileRecord>,
 }
 

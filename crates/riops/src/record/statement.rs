@@ -24,12 +24,12 @@ impl StatementBuffers {
 }
 
 /// Result of EXPLAIN (ANALYZE, BUFFERS).
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatementPlan {
     /// The plan, one node per line.
     pub outline: String,
     /// Execution time as measured by the server, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_ms: Option<f64>,
     /// Block accesses.
     pub buffers: StatementBuffers,
@@ -51,6 +51,7 @@ pub struct VacuumRates {
 }
 
 /// A statement that ran once.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatementRecord {
     /// The statement.
@@ -58,13 +59,10 @@ pub struct StatementRecord {
     /// Command tag, for example `SELECT 1`.
     pub tag: String,
     /// Plan and buffers, if it is a SELECT.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<StatementPlan>,
     /// The rates that the server reports, if it is a VACUUM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vacuum: Option<VacuumRates>,
     /// CPU use of the server process that ran it, as a share of one processor, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_cpu_share: Option<f64>,
 }
 

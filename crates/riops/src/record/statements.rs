@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A statement during a stage, from `pg_stat_statements`. Only executions that ended and did not fail are counted.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatementUse {
@@ -34,9 +35,7 @@ pub struct StatementUse {
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub temporary_blocks: u64,
     /// Bytes of write-ahead log; PostgreSQL 13 or later.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_bytes: Option<u64>,
     /// Full-page images in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_full_page_images: Option<u64>,
 }

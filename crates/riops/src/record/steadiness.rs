@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The rates at both ends of a stage, and whether its mean describes it. Source and thresholds:
 /// `metrics::steadiness`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadinessRecord {
     /// Number of intervals.
@@ -22,7 +23,6 @@ pub struct SteadinessRecord {
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub low_share: f64,
     /// The part of the stage that differs from the rest, if one does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
     /// Whether the mean describes the stage.
     pub steady: bool,

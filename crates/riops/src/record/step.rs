@@ -6,6 +6,7 @@ use super::latency::LatencySummary;
 use crate::plan::RateStep;
 
 /// The transactions that were due in a step of the profile of a rate. `due` is the sum of the counts below it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The requested rate.
@@ -30,7 +31,6 @@ pub struct StepRecord {
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub not_started: u64,
     /// Response times of these transactions, in microseconds; absent if none succeeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
 }
 
