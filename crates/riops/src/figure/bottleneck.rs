@@ -4,6 +4,7 @@ use crate::record::{
     ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, THROTTLED_SHARE,
     WaitShare,
 };
+use crate::units::texts;
 
 /// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
@@ -62,40 +63,22 @@ pub struct DeviceLoad<'a> {
     pub wal_syncs: Option<(f64, Option<f64>)>,
 }
 
-impl Bottleneck {
-    /// All of them, the most specific first.
-    pub const ALL: [Self; 11] = [
-        Self::Client,
-        Self::Locks,
-        Self::ServerCpu,
-        Self::Device,
-        Self::SharedCpu,
-        Self::Rate,
-        Self::Waits,
-        Self::ForeignCpu,
-        Self::BusyDevice,
-        Self::Waiting,
-        Self::ServerOrNetwork,
-    ];
-
-    /// Returns the spelling in exports, which is stable across releases.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Locks => "locks",
-            Self::ServerCpu => "server_cpu",
-            Self::Device => "device",
-            Self::SharedCpu => "cpu",
-            Self::Rate => "requested_rate",
-            Self::Waits => "waits",
-            Self::ForeignCpu => "cpu_used_by_others",
-            Self::BusyDevice => "device_unknown_maximum",
-            Self::Waiting => "none_found",
-            Self::ServerOrNetwork => "server_or_network",
-        }
+texts!(
+    /// Returns the spelling in exports, which is stable across releases. The most specific ones are first.
+    Bottleneck::as_str {
+        Client: "client",
+        Locks: "locks",
+        ServerCpu: "server_cpu",
+        Device: "device",
+        SharedCpu: "cpu",
+        Rate: "requested_rate",
+        Waits: "waits",
+        ForeignCpu: "cpu_used_by_others",
+        BusyDevice: "device_unknown_maximum",
+        Waiting: "none_found",
+        ServerOrNetwork: "server_or_network",
     }
-}
+);
 
 impl DeviceLoad<'_> {
     /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.

@@ -1,4 +1,4 @@
-//! Latency summaries.
+//! Latency summaries, measured or as another tool reported them.
 
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,60 @@ impl LatencySummary {
     #[must_use]
     pub fn is_bound(&self, percent: Option<f64>) -> bool {
         self.lower_bound_from.is_some_and(|from| percent.unwrap_or(99.0) >= from)
+    }
+}
+
+/// The start of the latencies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyKind {
+    /// From the send.
+    #[default]
+    Service,
+    /// From the intended start.
+    Response,
+}
+
+impl LatencyKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Service, Self::Response];
+}
+
+/// A percentile of the latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReportedPercentile {
+    /// Percent: 95 for the 95th percentile.
+    pub percent: f64,
+    /// The latency, in microseconds.
+    pub us: f64,
+}
+
+/// Latencies as another tool reported them, in microseconds. What it did not report is absent.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportedLatency {
+    /// The start of the latencies.
+    pub kind: LatencyKind,
+    /// Minimum.
+    pub min_us: Option<f64>,
+    /// Arithmetic mean.
+    pub mean_us: Option<f64>,
+    /// Standard deviation.
+    pub stdev_us: Option<f64>,
+    /// Percentiles, in ascending order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<ReportedPercentile>,
+    /// Maximum.
+    pub max_us: Option<f64>,
+}
+
+impl ReportedLatency {
+    /// Returns the latency of this percentile, if it was reported.
+    #[must_use]
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        let same = |each: &&ReportedPercentile| (each.percent - percent).abs() < 1e-9;
+        self.percentiles.iter().find(same).map(|each| each.us)
     }
 }
 

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::run::Record;
+use super::run::{Record, Status};
 use super::series::Point;
-use super::status::Status;
 use crate::plan::{Plan, Stop};
+use crate::units::texts;
 
 /// Version of the published data. A reader ignores runs with a newer version.
 pub const LIVE_VERSION: u32 = 1;
@@ -44,23 +44,22 @@ pub enum LivePhase {
     Failed,
 }
 
-impl LivePhase {
+texts!(
     /// Returns the spelling in JSON, which is also a label value of the metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Preparing => "preparing",
-            Self::Connecting => "connecting",
-            Self::WarmingUp => "warming_up",
-            Self::Measuring => "measuring",
-            Self::Draining => "draining",
-            Self::Step => "step",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
+    LivePhase::as_str {
+        Starting: "starting",
+        Preparing: "preparing",
+        Connecting: "connecting",
+        WarmingUp: "warming_up",
+        Measuring: "measuring",
+        Draining: "draining",
+        Step: "step",
+        Completed: "completed",
+        Failed: "failed",
     }
+);
 
+impl LivePhase {
     /// Returns the phase in words.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -70,12 +69,6 @@ impl LivePhase {
             Self::Step => "running a statement",
             other => other.as_str(),
         }
-    }
-
-    /// Returns whether the run has ended.
-    #[must_use]
-    pub fn has_ended(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed)
     }
 }
 

@@ -69,7 +69,7 @@ impl<'a> ActiveRun<'a> {
             id,
             started_at,
             server: &environment.server_text(&server),
-            host: environment.client_host(),
+            host: &environment.client.host,
             pid: std::process::id(),
             plan,
         });
@@ -113,7 +113,7 @@ impl<'a> ActiveRun<'a> {
     pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
         let devices = self.devices(tables)?;
         let probe = Probe::machine(self.environment.local_data())
-            .with_server(self.environment.place())
+            .with_server(self.environment.place)
             .with_network(self.control.is_over_network());
         Ok(probe.with_devices(&devices))
     }

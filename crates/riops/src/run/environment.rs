@@ -1,17 +1,18 @@
-//! The environment of a run: server, pooler, location of the data, and nodes.
+//! The environment of a run: server, pooler, location of the data with its devices, and nodes.
 
 use std::path::Path;
 
-use super::devices::DeviceRecords;
 use super::error::RunError;
-use crate::engine::choose_driver;
-use crate::engine::{History, Observer};
+use crate::engine::{History, Observer, choose_driver};
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
-use crate::probe::locations::Locations;
+use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::perf::Perf;
-use crate::record::{ClientRecord, DatasetRecord, MachineFacts, ServerLimits, TargetRecord};
+use crate::probe::topology::{Topology, Volume};
+use crate::record::{
+    ClientRecord, DatasetRecord, Disk, DiskLimit, MachineFacts, ServerLimits, Storage, TargetRecord,
+};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Pooler, Server, local_server};
@@ -20,13 +21,14 @@ use crate::server::{Connection, ConnectionError, Feature, Nodes, Pooler, Server,
 pub(super) struct Environment {
     pub(super) facts: ServerFacts,
     /// Machine of the load generator.
-    client: MachineFacts,
+    pub(super) client: MachineFacts,
     driver: Driver,
-    pooler: Option<Pooler>,
+    /// The connection pooler between riops and the server, if there is one.
+    pub(super) pooler: Option<Pooler>,
     /// Where the server runs.
-    place: Place,
+    pub(super) place: Place,
     /// Whether its files and the processes of the sessions can be observed.
-    shares_files: bool,
+    pub(super) shares_files: bool,
 }
 
 impl Environment {
@@ -80,25 +82,10 @@ impl Environment {
         self.facts.data_directory.as_deref().filter(|_| self.shares_files)
     }
 
-    /// Returns whether the processes of the sessions can be observed on this machine.
-    pub(super) fn shares_files(&self) -> bool {
-        self.shares_files
-    }
-
-    /// Returns where the server is.
-    pub(super) fn place(&self) -> Place {
-        self.place
-    }
-
     /// Returns a profiler of the server.
     pub(super) fn perf(&self, hz: u32) -> Result<Perf, RunError> {
         Perf::new(self.place, self.facts.compiler_flags.as_deref(), hz)
             .map_err(|error| RunError::Unsuitable(error.to_string()))
-    }
-
-    /// Returns whether a connection pooler is between riops and the server.
-    pub(super) fn is_pooled(&self) -> bool {
-        self.pooler.is_some()
     }
 
     /// Returns the nodes that the sessions may use.
@@ -143,11 +130,6 @@ impl Environment {
         format!("{} {} ({place})", facts.flavor, facts.version)
     }
 
-    /// Returns the name of the client machine.
-    pub(super) fn client_host(&self) -> &str {
-        &self.client.host
-    }
-
     /// Returns the client for the record.
     pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
         ClientRecord {
@@ -171,8 +153,8 @@ impl Environment {
     ) -> TargetRecord {
         let facts = &self.facts;
         let locations = locations.cloned().or_else(|| self.local_data().map(Locations::of_data));
-        let DeviceRecords { storage, disk_limit, disks } = locations
-            .map(|locations| DeviceRecords::read(&locations, &self.client.host, history))
+        let (storage, disk_limit, devices) = locations
+            .map(|locations| devices(&locations, &self.client.host, history))
             .unwrap_or_default();
         TargetRecord {
             flavor: facts.flavor.clone(),
@@ -185,7 +167,7 @@ impl Environment {
             pooler: self.pooler.as_ref().map(ToString::to_string),
             limits: self.place.first_process().and_then(ServerLimits::read),
             disk_limit,
-            devices: disks,
+            devices,
             storage,
             address: server.conninfo.address(),
             database: server.conninfo.database.clone(),
@@ -193,6 +175,37 @@ impl Environment {
             dataset,
         }
     }
+}
+
+/// Returns storage and limits of the measured tables, and the disks of a server on the machine `host`, with the limits that were
+/// measured before.
+fn devices(
+    locations: &Locations,
+    host: &str,
+    history: &dyn History,
+) -> (Option<Storage>, Option<DiskLimit>, Vec<Disk>) {
+    let topology = Topology::of_this_machine();
+    let devices = locations.devices(&topology);
+    let limit = |volume: &Volume| {
+        history.disk_limit(host, &volume.name(), topology.identity(volume).as_deref())
+    };
+    let disk = |each: &RoleDisk| {
+        // The limits of a volume on several disks are not those of one disk.
+        let alone = Volume { members: vec![each.disk.clone()], disks: vec![each.disk.clone()] };
+        let volumes = || devices.volumes_on(&each.disk);
+        let measured = volumes().find_map(|volume| Some((volume, limit(volume)?)));
+        let volume = measured.as_ref().map(|(volume, _)| *volume).or_else(|| volumes().next());
+        Disk {
+            name: each.disk.name.clone(),
+            roles: each.roles.iter().map(ToString::to_string).collect(),
+            model: topology.model(&each.disk),
+            identity: topology.identity(volume.unwrap_or(&alone)),
+            disk_limit: measured.map(|(_, limit)| limit),
+        }
+    };
+    let disk_limit = devices.volume_of_tables().and_then(limit);
+    let disks = devices.disks.iter().map(disk).collect();
+    (locations.of_tables().map(Storage::of_path), disk_limit, disks)
 }
 
 /// Whether the server has no setting `plan_cache_mode`, which is new in PostgreSQL 12. Others may have it earlier.

@@ -6,8 +6,8 @@
 //!
 //! 1. The plan is validated. `active` opens the `ActiveRun`, which all parts of the run share: plan, server,
 //!    control connection, nodes, observer, and the `environment` (facts, pooler, whether the data are on this
-//!    machine). `devices` reads the devices of the server for the record.
-//! 2. `list` selects the `Runner` of the workload:
+//!    machine, its devices).
+//! 2. `runner` selects the `Runner` of the workload:
 //!    - `on_dataset`, `OnDataset`: loops of sessions on a dataset that `find` finds, adopts or prepares, or
 //!      without a dataset. Every workload that implements `Build` gets it.
 //!    - `fill`, `Fill`: `load`. Each stage creates and fills the table again and verifies it.
@@ -33,12 +33,10 @@
 
 mod active;
 mod conductor;
-mod devices;
 mod environment;
 mod error;
 mod fill;
 mod find;
-mod list;
 mod merge;
 mod observe;
 mod on_dataset;
@@ -47,7 +45,6 @@ mod prepare;
 mod resolve;
 mod results;
 mod settle;
-mod share;
 mod stage;
 mod steps;
 mod verdict;
@@ -64,12 +61,17 @@ pub use verify::verify;
 pub use warm::{Warmed, warm};
 
 use crate::host::Interrupt;
-use crate::plan::Plan;
+use crate::plan::work::dispatch_work;
+use crate::plan::{CbcRun, LoadRun, ObserveRun, Plan, Spec, WorkPlan};
 use crate::record::Record;
 use crate::server::Server;
+use crate::workload::Build;
 use active::ActiveRun;
-use conductor::conduct;
-use list::runner;
+use conductor::{Runner, conduct};
+use fill::Fill;
+use observe::Observe;
+use on_dataset::OnDataset;
+use steps::Steps;
 
 /// Runs a plan on a server.
 ///
@@ -85,4 +87,39 @@ pub fn run(
     plan.validate()?;
     let active = ActiveRun::open(plan, server, interrupt, observer)?;
     conduct(active, runner(&plan.work).as_mut())
+}
+
+/// The parameters of a workload, which select its runner.
+trait Conducted {
+    fn runner(&self) -> Box<dyn Runner>;
+}
+
+/// Most workloads are loops of sessions, on a prepared dataset or without one.
+impl<T: Build + Spec + Clone + Into<WorkPlan> + 'static> Conducted for T {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(OnDataset::new(self))
+    }
+}
+
+impl Conducted for LoadRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Fill::new(self))
+    }
+}
+
+impl Conducted for CbcRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Steps::new(self))
+    }
+}
+
+impl Conducted for ObserveRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Observe::new(self))
+    }
+}
+
+/// Returns the runner for the workload of a plan.
+fn runner(work: &WorkPlan) -> Box<dyn Runner> {
+    dispatch_work!(work, run => run.runner())
 }

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
-use super::share;
 use crate::engine::run_stage;
-use crate::plan::{Caches, WorkPlan};
+use crate::plan::{Caches, Plan, WorkPlan};
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::{OnPoint, Sampler};
 use crate::probe::yugabytedb::ClusterProbe;
@@ -70,7 +69,7 @@ impl ActiveRun<'_> {
         one_of_several: bool,
     ) -> Result<Measured, RunError> {
         let workload = &loop_stage.workload;
-        let mut stage = share::stage(workload.as_ref(), &self.plan);
+        let mut stage = stage_of(workload.as_ref(), &self.plan);
         if one_of_several {
             self.observer.notice(&format!("stage: {}", stage.name));
         }
@@ -102,7 +101,7 @@ impl ActiveRun<'_> {
                 }
                 Err(error) => return Err(error),
             }
-            stage = share::stage(workload.as_ref(), &self.plan);
+            stage = stage_of(workload.as_ref(), &self.plan);
         }
     }
 
@@ -242,7 +241,7 @@ impl ActiveRun<'_> {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let is_local = self.environment.shares_files();
+        let is_local = self.environment.shares_files;
         match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
@@ -297,6 +296,16 @@ impl ActiveRun<'_> {
     fn row_bytes(&mut self, sql: &str) -> Option<u64> {
         self.control.query_value(sql).ok().flatten()?.parse().ok()
     }
+}
+
+/// Returns a stage with the sessions of this client. All are created, because their keys depend on the number of all.
+fn stage_of(workload: &dyn Workload, plan: &Plan) -> Stage {
+    let mut stage = workload.stage(plan);
+    if let Some(share) = plan.share {
+        let mut numbers = 0..plan.sessions;
+        stage.sessions.retain(|_| numbers.next().is_some_and(|number| share.has(number)));
+    }
+    stage
 }
 
 /// Returns the callback that counts the notices of the server and shows the first, or all of them as pgbench does.

@@ -4,8 +4,14 @@
 //! of which only the value is known. Counters of the server are those of the first client, because each of them reads the same
 //! ones. Pure: reads records, and returns one.
 
+/// Adds these fields of another value to those of a sum.
+macro_rules! add {
+    ($sum:ident, $each:expr, $($field:ident),+ $(,)?) => {
+        $($sum.$field += $each.$field;)+
+    };
+}
+
 mod fit;
-mod part;
 mod series;
 mod session_loop;
 mod stage;
@@ -14,8 +20,7 @@ mod window;
 
 use uuid::Uuid;
 
-pub use fit::differing_plans;
-pub use part::{MergeError, Part};
+pub use fit::{MergeError, Part, differing_plans};
 pub use series::merged_point;
 
 use crate::plan::{Plan, Stop};
@@ -112,10 +117,9 @@ fn worst(records: &[&Record]) -> Status {
 
 fn unknown_outcomes(records: &[&Record]) -> Option<UnknownOutcomes> {
     let found = records.iter().filter_map(|each| each.unknown_outcomes);
-    found.reduce(|sum, each| UnknownOutcomes {
-        applied: sum.applied + each.applied,
-        not_applied: sum.not_applied + each.not_applied,
-        unresolved: sum.unresolved + each.unresolved,
+    found.reduce(|mut sum, each| {
+        add!(sum, each, applied, not_applied, unresolved);
+        sum
     })
 }
 

@@ -1,6 +1,6 @@
 //! One stage of all clients.
 
-use super::part::MergeError;
+use super::fit::MergeError;
 use super::session_loop;
 use super::window::Window;
 use crate::plan::Plan;

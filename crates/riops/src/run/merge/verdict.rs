@@ -1,6 +1,6 @@
 //! Whether the result of several clients is valid, from what each of them found and from what they found together.
 
-use super::part::{MergeError, Part};
+use super::fit::{MergeError, Part};
 use super::window::{VALID_SHARE, Window};
 use crate::plan::Plan;
 use crate::record::{Record, StageRecord, Warning, WarningKind};

@@ -1,6 +1,6 @@
 //! The time in which the clients of a merged run measured.
 
-use super::part::MergeError;
+use super::fit::MergeError;
 use crate::plan::Plan;
 use crate::record::StageRecord;
 use crate::units::format::duration_us;

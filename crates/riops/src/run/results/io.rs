@@ -19,7 +19,7 @@ const FOREIGN_SHARE_MAX: f64 = 0.1;
 const NOT_INDEX_SCANS: [&str; 4] = ["Seq Scan", "Bitmap Heap Scan", "Tid ", "not valid JSON"];
 
 /// The work of a stage, which its I/O is compared with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Work {
     /// Rows per second of the measurement.
     pub(super) rows_per_s: f64,

@@ -1,17 +1,66 @@
-//! The stage record of what riops observed.
+//! The stage records without a session loop: of a statement that ran once, and of what riops observed.
 
 use std::os::unix::process::ExitStatusExt as _;
 
 use super::client::{ClientUse, client_cpu};
 use super::cost::cost;
-use super::io;
-use super::sessions::fairness;
+use super::io::{Work, io};
+use super::operations::fairness;
 use super::stage::{throughput, with_counters};
 use crate::plan::Plan;
 use crate::record::{
-    ClientRecord, CountRecord, LoopRecord, ObservedRecord, QuerySeries, StageRecord,
+    ClientRecord, CountRecord, IoRecord, LoopRecord, ObservedRecord, QuerySeries, StageRecord,
+    StatementRecord,
 };
-use crate::run::parts::MeasuredObservation;
+use crate::run::parts::{MeasuredObservation, MeasuredStatement};
+
+/// Returns the stage of a statement that ran once: one transaction of one session.
+pub(in crate::run) fn statement(
+    measured: MeasuredStatement,
+    plan: &Plan,
+    client: &ClientRecord,
+) -> StageRecord {
+    let MeasuredStatement { name, sql, result, rows, plan: found, vacuum, usage, caches, .. } =
+        measured;
+    let seconds = result.seconds;
+    let throughput = throughput(seconds, 1, rows, 1);
+    let rows_per_s = throughput.rows_per_s;
+    let work = Work { rows_per_s, rows_acknowledged: rows, seconds, ..Work::default() };
+    let process_cpu_share =
+        usage.processes_cpu_s.map(|cpu_s| cpu_s / usage.seconds.max(f64::MIN_POSITIVE));
+    // The counters of the process do not include reads by parallel workers and I/O workers.
+    let io = io(&usage, work, None).map(|io| IoRecord { sources: None, ..io });
+    let shares_processors = client.shares_processors();
+    let own = ClientUse { seconds, transactions: 1, shares_processors, ..ClientUse::default() };
+    let client_cpu = client_cpu(&usage, &own, plan);
+    let stage = StageRecord {
+        name,
+        kind: "statement".to_owned(),
+        statement: Some(StatementRecord {
+            sql,
+            tag: result.answer.tags.into_iter().next().unwrap_or_default(),
+            plan: found,
+            vacuum,
+            process_cpu_share,
+        }),
+        database_s: Some(seconds),
+        seconds,
+        sessions: 1,
+        transactions: 1,
+        rows,
+        statements: 1,
+        throughput,
+        session_loop: LoopRecord {
+            // Stored for every kind of stage since schema 1.
+            sessions_fairness: fairness(&[1]),
+            ..LoopRecord::default()
+        },
+        io,
+        client_cpu,
+        ..with_counters(usage, caches, client)
+    };
+    StageRecord { cost: cost(&stage, 1), ..stage }
+}
 
 /// Returns the stage. What the first query counted is its transactions, at the times at which the values were read.
 pub(in crate::run) fn observed(
@@ -36,24 +85,8 @@ pub(in crate::run) fn observed(
     let transactions = main.count.max(0.0).round() as u64;
     let mut throughput = throughput(seconds, transactions, 0, 0);
     throughput.transactions_per_s = main.per_s;
-    let work = io::Work {
-        rows_per_s: 0.0,
-        rows_acknowledged: 0,
-        failed: 0,
-        seconds,
-        index_only: false,
-        only_index_scans: false,
-    };
-    let client_use = ClientUse {
-        usage: &usage,
-        workers_s: &[],
-        seconds,
-        transactions,
-        sessions: 0,
-        stalls: None,
-        latency: None,
-        shares_processors: client.shares_processors(),
-    };
+    let shares_processors = client.shares_processors();
+    let own = ClientUse { seconds, transactions, shares_processors, ..ClientUse::default() };
     let stage = StageRecord {
         name: "observe".to_owned(),
         kind: "observed".to_owned(),
@@ -73,8 +106,8 @@ pub(in crate::run) fn observed(
             series,
             ..LoopRecord::default()
         },
-        io: io::io(&usage, work, None),
-        client_cpu: client_cpu(&client_use, plan),
+        io: io(&usage, Work { seconds, ..Work::default() }, None),
+        client_cpu: client_cpu(&usage, &own, plan),
         ..with_counters(usage, None, client)
     };
     StageRecord { cost: cost(&stage, transactions), ..stage }
