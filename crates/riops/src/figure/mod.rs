@@ -3,7 +3,6 @@
 
 mod bottleneck;
 mod count;
-mod percentile;
 mod statistic;
 mod time;
 mod value;
@@ -332,7 +331,7 @@ impl Figure {
     pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         match self.entry().value {
             Of(value) => value(record, stage),
-            Percentile(percent) => Some(percentile::of(percent, stage)?.value),
+            Percentile(percent) => Some(statistic::percentile_of(percent, stage)?.value),
             Command(at) => Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean),
             Cost(value) => value(stage.cost.as_ref()?),
         }
@@ -342,7 +341,9 @@ impl Figure {
     #[must_use]
     pub fn is_bound(self, stage: &StageRecord) -> bool {
         match self.entry().value {
-            Percentile(percent) => percentile::of(percent, stage).is_some_and(|of| of.is_bound),
+            Percentile(percent) => {
+                statistic::percentile_of(percent, stage).is_some_and(|of| of.is_bound)
+            }
             _ => false,
         }
     }
@@ -358,7 +359,7 @@ impl Figure {
     #[must_use]
     pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
-            return percentile::of_all(percent, runs.iter().map(|(_, stage)| *stage));
+            return statistic::percentile_of_all(percent, runs.iter().map(|(_, stage)| *stage));
         }
         Some(AtLeast { value: Estimate::geometric(&self.values(runs)?)?.value, is_bound: false })
     }

@@ -19,7 +19,7 @@ pub struct StorageRequests {
 
 /// The access path of a statement at one check.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessRecord {
     /// Name of the prepared statement.
     pub statement: String,

@@ -253,45 +253,33 @@ pub struct LiveRun {
     pub result: Option<(Status, bool)>,
 }
 
-/// What is known when a run starts.
-#[derive(Debug, Clone, Copy)]
-pub struct LiveStart<'a> {
-    /// Id that the record will have.
-    pub id: Uuid,
-    /// Start of the run.
-    pub started_at: Timestamp,
-    /// Flavor, version and database of the server.
-    pub server: &'a str,
-    /// Name of the client machine.
-    pub host: &'a str,
-    /// Process id on that machine.
-    pub pid: u32,
-    /// The plan.
-    pub plan: &'a Plan,
-}
-
 /// Returns a text of bounded length.
 fn bounded(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
 impl LiveRun {
-    /// Returns the state of a run that starts in this process.
+    /// Returns the state of a run that starts: with the id of its record and its start, with flavor, version and database of the
+    /// server, and with machine and id of the process.
     #[must_use]
-    pub fn new(start: &LiveStart<'_>) -> Self {
-        let plan = start.plan;
+    pub fn new(
+        plan: &Plan,
+        (id, started_at): (Uuid, Timestamp),
+        server: &str,
+        (host, pid): (&str, u32),
+    ) -> Self {
         let tags = plan.tags.iter().map(|(key, value)| (bounded(key), bounded(value)));
         Self {
             version: LIVE_VERSION,
-            id: start.id,
-            started_at: start.started_at,
+            id,
+            started_at,
             workload: plan.work.traits().name.to_owned(),
             title: plan.work.spec().title(),
             label: plan.label.as_deref().map(bounded),
             tags: tags.take(NOTICES_MAX).collect(),
-            server: bounded(start.server),
-            host: bounded(start.host),
-            pid: start.pid,
+            server: bounded(server),
+            host: bounded(host),
+            pid,
             sessions: plan.sessions,
             interval_s: plan.interval_s,
             stop: plan.stop,
@@ -393,8 +381,7 @@ fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usize) {
 pub(crate) fn example_live_run(plan: &Plan) -> LiveRun {
     let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_00aa);
     let started_at = Timestamp::UNIX_EPOCH;
-    let server = "PostgreSQL 18.1 (embedded)";
-    LiveRun::new(&LiveStart { id, started_at, server, host: "bench", pid: 7, plan })
+    LiveRun::new(plan, (id, started_at), "PostgreSQL 18.1 (embedded)", ("bench", 7))
 }
 
 #[cfg(test)]

@@ -53,15 +53,17 @@ impl Sampled {
     #[must_use]
     pub fn processor_speeds(&self) -> Vec<f64> {
         let first = self.first_work_us();
-        let works = self.points.iter().filter_map(|point| point.processor_work_us);
-        works.filter(|work| *work > 0.0).map(|work| first / work).collect()
+        self.works_us().filter(|work| *work > 0.0).map(|work| first / work).collect()
     }
 
     /// Returns the CPU time of the fixed piece of work at the start: the median of the first three intervals, in microseconds.
     #[must_use]
     pub fn first_work_us(&self) -> f64 {
-        let works = self.points.iter().filter_map(|point| point.processor_work_us);
-        median(&works.take(3).collect::<Vec<f64>>())
+        median(&self.works_us().take(3).collect::<Vec<f64>>())
+    }
+
+    fn works_us(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().filter_map(|point| point.processor_work_us)
     }
 
     /// Returns the share of the session time in which sessions waited for anything but their client, 0 to 1.
@@ -73,8 +75,7 @@ impl Sampled {
     /// Returns the mean CPU time of the fixed piece of work, in microseconds.
     #[must_use]
     pub fn processor_work_us(&self) -> Option<f64> {
-        let works: Vec<f64> =
-            self.points.iter().filter_map(|point| point.processor_work_us).collect();
+        let works: Vec<f64> = self.works_us().collect();
         (!works.is_empty()).then(|| works.iter().sum::<f64>() / works.len() as f64)
     }
 }

@@ -23,7 +23,7 @@
 //!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
 //!    objects, so that an error there cannot lose the result.
 //!
-//! `prepare`, `warm` and `verify` do the same for the commands with these names. `error` is `RunError`, whose `kind`
+//! `prepare` does the same for the command with this name, `verify` for `verify` and `warm`. `error` is `RunError`, whose `kind`
 //! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
@@ -49,7 +49,6 @@ mod stage;
 mod steps;
 mod verdict;
 mod verify;
-mod warm;
 
 pub use crate::engine::{Agreement, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use crate::workload::OnMessage;
@@ -57,8 +56,7 @@ pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
 pub use prepare::{Prepare, prepare};
-pub use verify::verify;
-pub use warm::{Warmed, warm};
+pub use verify::{Warmed, verify, warm};
 
 use crate::host::Interrupt;
 use crate::plan::work::dispatch_work;
@@ -115,7 +113,7 @@ impl Conducted for CbcRun {
 
 impl Conducted for ObserveRun {
     fn runner(&self) -> Box<dyn Runner> {
-        Box::new(Observe::new(self))
+        Box::new(Observe(self.clone()))
     }
 }
 

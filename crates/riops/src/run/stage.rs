@@ -164,7 +164,10 @@ impl ActiveRun<'_> {
         drop(probe);
         usage.activity = self.activity(&usage);
         if is_closed {
-            self.reopen_control();
+            match connect_with_retries(&self.server, &self.plan) {
+                Ok(control) => self.control = control,
+                Err(error) => self.observer.notice(&format!("warning: {error}")),
+            }
         }
         let mut result = result?;
         result.notices = notices.load(Ordering::Relaxed);
@@ -172,15 +175,9 @@ impl ActiveRun<'_> {
             let count = crate::units::count(result.notices);
             self.observer.notice(&format!("{count} notices and warnings of the server"));
         }
-        let row_bytes = row_size_sql.and_then(|sql| self.row_bytes(&sql));
+        let row_bytes =
+            row_size_sql.and_then(|sql| self.control.query_value(&sql).ok()??.parse().ok());
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
-    }
-
-    fn reopen_control(&mut self) {
-        match connect_with_retries(&self.server, &self.plan) {
-            Ok(control) => self.control = control,
-            Err(error) => self.observer.notice(&format!("warning: {error}")),
-        }
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
@@ -214,15 +211,12 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Whether the sessions have settings: a pooler would leak them to other sessions, and a server that is not
-    /// PostgreSQL does not have them.
-    fn sets_up_sessions(&self) -> bool {
-        !self.environment.is_transaction_pooled() && self.control.dialect().has(Feature::Catalogs)
-    }
-
-    /// Returns the session settings of a stage, or `None` if it has none.
+    /// Returns the session settings of a stage, or `None` if it has none: a pooler would leak them to other sessions, and a
+    /// server that is not PostgreSQL does not have them.
     fn settings_of(&self, stage: &mut Stage) -> Option<Vec<String>> {
-        if !self.sets_up_sessions() {
+        if self.environment.is_transaction_pooled()
+            || !self.control.dialect().has(Feature::Catalogs)
+        {
             stage.sessions.iter_mut().for_each(|session| session.settings.clear());
             stage.explain_by_name = false;
             return None;
@@ -285,16 +279,12 @@ impl ActiveRun<'_> {
         match active_sessions::read(&nodes, started_at, usage.seconds) {
             Ok(found) => found,
             Err(error) => {
-                let text =
-                    format!("the active session history of the nodes is not available: {error}");
-                self.observer.notice(&text);
+                self.observer.notice(&format!(
+                    "the active session history of the nodes is not available: {error}"
+                ));
                 Vec::new()
             }
         }
-    }
-
-    fn row_bytes(&mut self, sql: &str) -> Option<u64> {
-        self.control.query_value(sql).ok().flatten()?.parse().ok()
     }
 }
 

@@ -48,8 +48,7 @@ pub fn rate(per_second: f64) -> String {
             let whole = rate.round() as u64;
             count(whole)
         }
-        rate if rate >= 9.995 => format!("{rate:.1}"),
-        rate if rate >= 0.995 || rate == 0.0 => format!("{rate:.2}"),
+        rate if rate >= 0.995 || rate == 0.0 => factor(rate),
         rate if rate >= 0.0995 => format!("{rate:.3}"),
         rate if rate >= 0.00995 => format!("{rate:.4}"),
         rate => format!("{rate:.5}"),
@@ -64,11 +63,7 @@ pub fn duration_us(microseconds: f64) -> String {
         us if us < 999_500.0 => (us / 1e3, "ms"),
         us => (us / 1e6, "s"),
     };
-    match value {
-        value if value >= 99.95 => format!("{value:.0} {unit}"),
-        value if value >= 9.995 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
-    }
+    format!("{} {unit}", factor(value))
 }
 
 /// A value that may be only a lower bound: `≥ 459 ms`.

@@ -7,7 +7,7 @@
 /// Adds these fields of another value to those of a sum.
 macro_rules! add {
     ($sum:ident, $each:expr, $($field:ident),+ $(,)?) => {
-        $($sum.$field += $each.$field;)+
+        { $($sum.$field += $each.$field;)+ }
     };
 }
 
@@ -16,7 +16,6 @@ mod series;
 mod session_loop;
 mod stage;
 mod verdict;
-mod window;
 
 use uuid::Uuid;
 
@@ -74,7 +73,7 @@ pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record,
     for number in 0..common {
         let stages: Vec<&StageRecord> =
             records.iter().filter_map(|record| record.stages.get(number)).collect();
-        let window = window::Window::of(&stages, judge.plan())?;
+        let window = fit::Window::of(&stages, judge.plan())?;
         let stage = stage::merged(&stages, &window, judge.plan())?;
         judge.add(stage, &window)?;
     }

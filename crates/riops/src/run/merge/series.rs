@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Add as _;
 
-use super::window::Window;
+use super::fit::Window;
 use crate::plan::Plan;
 use crate::record::{
     HeatmapRecord, HeatmapSlot, Histogram, HistogramError, LoopRecord, Point, Queries, StageRecord,

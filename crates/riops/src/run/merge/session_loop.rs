@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::fit::Window;
 use super::series::{add_queries, heatmap, series};
-use super::window::Window;
 use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
     CommandRecord, DrainedRecord, Effects, EndedSessionRecord, ErrorEntry, Execution, Fairness,
-    Histogram, HistogramError, LateRecord, Latencies, LatencySummary, LockWaits, LoopRecord,
-    NodeRecord, OperationRecord, Outcomes, Queries, ScheduleRecord, SessionRecord, StageRecord,
-    StepRecord, StoredHistogram, TableEffects, WarmupRecord,
+    Histogram, HistogramError, Latencies, LatencySummary, LoopRecord, NodeRecord, OperationRecord,
+    Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord, StoredHistogram, TableEffects,
 };
 use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
 
@@ -45,7 +44,13 @@ pub(super) fn merged(
         update_batch: first.update_batch,
         method: first.method.clone(),
         row_bytes: first.row_bytes,
-        outcomes: outcomes(&loops),
+        outcomes: total(
+            &loops,
+            |each| each.outcomes,
+            |sum, each| {
+                add!(sum, each, attempted, succeeded, failed, unknown);
+            },
+        ),
         retries: sum(|each| each.retries),
         retried: sum(|each| each.retried),
         connecting_s: connecting.max_by(f64::total_cmp),
@@ -54,13 +59,27 @@ pub(super) fn merged(
         reconnects: sum(|each| each.reconnects),
         queries,
         execution_s: execution(stages),
-        lock_waits: lock_waits(&loops),
+        // Each client samples its own sessions.
+        lock_waits: total(
+            &loops,
+            |each| each.lock_waits,
+            |sum, each| {
+                sum.samples = sum.samples.max(each.samples);
+                sum.waiting += each.waiting;
+            },
+        ),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: late(&loops),
+        late: total(&loops, |each| each.late, |sum, each| add!(sum, each, transactions, skipped)),
         schedule: schedule(&loops),
         steps: steps(&loops),
-        warmup_in_flight: warmup_in_flight(&loops),
+        warmup_in_flight: total(
+            &loops,
+            |each| each.warmup_in_flight,
+            |sum, each| {
+                add!(sum, each, transactions, occupied_s);
+            },
+        ),
         server_clock_step_s: steps_s.max_by(|one, two| one.abs().total_cmp(&two.abs())),
         mix: plan.work.traits().mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         operations,
@@ -132,9 +151,14 @@ fn summary(
     Ok((summary, Some(all.stored()?)))
 }
 
-fn outcomes(loops: &[&LoopRecord]) -> Option<Outcomes> {
-    loops.iter().filter_map(|each| each.outcomes).reduce(|mut sum, each| {
-        add!(sum, each, attempted, succeeded, failed, unknown);
+/// Returns the sum of what the clients have.
+fn total<T>(
+    loops: &[&LoopRecord],
+    pick: fn(&LoopRecord) -> Option<T>,
+    add: fn(&mut T, T),
+) -> Option<T> {
+    loops.iter().filter_map(|each| pick(each)).reduce(|mut sum, each| {
+        add(&mut sum, each);
         sum
     })
 }
@@ -174,14 +198,6 @@ fn mean_stdev(groups: &[(f64, f64, f64)]) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / count - mean * mean).max(0.0).sqrt())
 }
 
-/// Each client samples its own sessions.
-fn lock_waits(loops: &[&LoopRecord]) -> Option<LockWaits> {
-    loops.iter().filter_map(|each| each.lock_waits).reduce(|sum, each| LockWaits {
-        samples: sum.samples.max(each.samples),
-        waiting: sum.waiting + each.waiting,
-    })
-}
-
 fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
     let mut nodes: Vec<NodeRecord> = Vec::new();
     for each in loops.iter().flat_map(|each| &each.nodes) {
@@ -201,13 +217,6 @@ fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
     nodes
 }
 
-fn late(loops: &[&LoopRecord]) -> Option<LateRecord> {
-    loops.iter().filter_map(|each| each.late).reduce(|mut sum, each| {
-        add!(sum, each, transactions, skipped);
-        sum
-    })
-}
-
 fn schedule(loops: &[&LoopRecord]) -> Option<ScheduleRecord> {
     let latest = |one: Option<LatencySummary>, two: Option<LatencySummary>| {
         one.into_iter().chain(two).max_by(|one, two| one.p99.total_cmp(&two.p99))
@@ -215,13 +224,11 @@ fn schedule(loops: &[&LoopRecord]) -> Option<ScheduleRecord> {
     let schedules = loops.iter().filter_map(|each| each.schedule.clone());
     schedules.reduce(|mut sum, each| {
         add!(sum, each, intended, sent, skipped, waiting, unanswered, backlog_at_start);
-        ScheduleRecord {
-            oldest_wait_us: sum.oldest_wait_us.max(each.oldest_wait_us),
-            lag_max_us: longest(sum.lag_max_us, each.lag_max_us),
-            // The delay of the client that delayed its starts the most.
-            start_lag_us: latest(sum.start_lag_us, each.start_lag_us),
-            ..sum
-        }
+        sum.oldest_wait_us = sum.oldest_wait_us.max(each.oldest_wait_us);
+        sum.lag_max_us = longest(sum.lag_max_us, each.lag_max_us);
+        // The delay of the client that delayed its starts the most.
+        sum.start_lag_us = latest(sum.start_lag_us, each.start_lag_us);
+        sum
     })
 }
 
@@ -244,13 +251,6 @@ fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
         })
     };
     (0..first.steps.len()).filter_map(of_step).collect()
-}
-
-fn warmup_in_flight(loops: &[&LoopRecord]) -> Option<WarmupRecord> {
-    loops.iter().filter_map(|each| each.warmup_in_flight).reduce(|mut sum, each| {
-        add!(sum, each, transactions, occupied_s);
-        sum
-    })
 }
 
 fn drained(loops: &[&LoopRecord]) -> DrainedRecord {

@@ -5,7 +5,6 @@ mod cost;
 mod io;
 mod latencies;
 mod mix;
-mod neighbors;
 mod nodes;
 mod operations;
 mod session_loop;
