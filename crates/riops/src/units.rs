@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use format::{count, duration_us, percent, rate};
+pub use format::{count, duration_us, percent, rate, whole};
 
 /// Gives each variant of an enumeration a text: lists the variants, and declares the function that returns the text.
 macro_rules! texts {

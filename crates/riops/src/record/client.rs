@@ -9,7 +9,7 @@ use crate::units::texts;
 
 /// The load generator.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
     /// riops version.
     pub riops_version: String,

@@ -19,7 +19,7 @@ use crate::units::texts;
 
 /// Everything that is known about one run.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of the record format: [`SCHEMA`](super::SCHEMA).
     pub schema: u32,
@@ -154,10 +154,11 @@ impl Record {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// As planned.
+    #[default]
     Done,
     /// With an error; the record has the measurements up to it.
     Failed,

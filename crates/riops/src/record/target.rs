@@ -12,7 +12,7 @@ use crate::plan::DatasetPlan;
 
 /// The database under test.
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
     /// Flavor of the database.
     #[serde(rename = "flavour")]

@@ -16,8 +16,7 @@ use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
 use crate::probe::{Place, Probe};
 use crate::record::{
-    ClientRecord, DatasetRecord, LiveRun, Record, SCHEMA, ServerLimits, Status, TargetRecord,
-    Verdict,
+    ClientRecord, DatasetRecord, LiveRun, Record, SCHEMA, ServerLimits, TargetRecord,
 };
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
 
@@ -173,9 +172,6 @@ impl<'a> ActiveRun<'a> {
             workload: plan.work.traits().name.to_owned(),
             label: plan.label.clone(),
             tags: plan.tags.clone(),
-            imported: None,
-            status: Status::Done,
-            failure: None,
             target: self.target_record(dataset),
             client: ClientRecord {
                 riops_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -186,14 +182,7 @@ impl<'a> ActiveRun<'a> {
                 server_may_be_here: environment.place == Place::Unknown,
             },
             plan,
-            agents: Vec::new(),
-            stages: Vec::new(),
-            accesses: Vec::new(),
-            unknown_outcomes: None,
-            checks: Vec::new(),
-            notes: Vec::new(),
-            thresholds: Vec::new(),
-            verdict: Verdict::default(),
+            ..Record::default()
         }
     }
 

@@ -21,6 +21,7 @@ use crate::record::Point;
 use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::Feature;
 use crate::units::format::short_id;
+use crate::units::whole;
 
 /// How often an interruption is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -132,8 +133,7 @@ impl Intervals {
         let value = value.filter(|_| self.has_count)?;
         let before = self.last.replace((t_s, value));
         let (before_s, before) = before?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-        let transactions = (value - before).max(0.0).round() as u64;
+        let transactions = whole(value - before);
         let seconds = t_s - before_s;
         (seconds > 0.0).then(|| Point { t_s, seconds, transactions, ..Point::default() })
     }

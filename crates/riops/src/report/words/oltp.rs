@@ -64,7 +64,7 @@ impl Words for OltpRun {
             ),
             ("transactions".to_owned(), per_s(stage.transactions)),
             ("queries".to_owned(), per_s(queries.total())),
-            ("ignored errors".to_owned(), per_s(summary.errors())),
+            ("ignored errors".to_owned(), per_s(summary.stage.session_loop.error_count())),
             ("retries".to_owned(), per_s(stage.session_loop.retries)),
             ("reconnects".to_owned(), per_s(stage.session_loop.reconnects)),
             ("total time".to_owned(), format!("{seconds:.4} s")),

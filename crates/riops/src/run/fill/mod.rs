@@ -106,6 +106,9 @@ impl Runner for Fill {
             })?;
         let entry =
             if active.plan.is_first() { begin_table(active, &load) } else { join_table(active) }?;
+        Registry::new(&mut active.control, NAME)
+            .begin_run(&active.id.to_string(), &entry.id)
+            .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;
         let stage = LoopStage { workload: Box::new(load.clone()), work: load.run().clone().into() };
         let mut measured = active.run_loop(&stage, several).inspect_err(|error| {
             if error.precedes_any_statement() && active.plan.is_first() {
@@ -157,22 +160,14 @@ fn begin_table(active: &mut ActiveRun<'_>, load: &Load) -> Result<Entry, RunErro
         })
         .with_context(|| "cannot create the table".to_owned())?;
     let entry = registry.entry()?.filter(|entry| entry.id == id);
-    let entry = entry.ok_or(DatasetError::InUse { workload: NAME, holders: Holders::default() })?;
-    registry
-        .begin_run(&active.id.to_string(), &entry.id)
-        .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;
-    Ok(entry)
+    Ok(entry.ok_or(DatasetError::InUse { workload: NAME, holders: Holders::default() })?)
 }
 
 /// Returns the table that the first of several clients has created.
 fn join_table(active: &mut ActiveRun<'_>) -> Result<Entry, RunError> {
-    let mut registry = Registry::new(&mut active.control, NAME);
-    let entry = registry.entry()?.filter(|entry| entry.state == State::Loading);
-    let entry = entry.ok_or(DatasetError::Incomplete(NAME))?;
-    registry
-        .begin_run(&active.id.to_string(), &entry.id)
-        .with_context(|| "cannot insert the load into table \"riops.run\"".to_owned())?;
-    Ok(entry)
+    let entry = Registry::new(&mut active.control, NAME).entry()?;
+    let entry = entry.filter(|entry| entry.state == State::Loading);
+    Ok(entry.ok_or(DatasetError::Incomplete(NAME))?)
 }
 
 /// Drops an empty table and its entry. If the server is not available, they remain, registered as "loading".

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::plan::Plan;
 use crate::record::{AgentRecord, HistogramError, Record, StageRecord};
-use crate::units::format::duration_us;
+use crate::units::{duration_us, whole};
 
 /// Fields of a plan that may differ between the clients.
 const OWN_FIELDS: [&str; 11] = [
@@ -248,13 +248,11 @@ impl Window {
     /// Returns the start of the common window in a series with intervals of this length: the number of intervals that each
     /// client had before.
     pub(super) fn intervals_before(&self, interval_s: f64) -> Vec<usize> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a small number"
-        )]
-        let number = |before: &f64| (before / interval_s.max(f64::MIN_POSITIVE)).round() as usize;
-        self.before_s.iter().map(number).collect()
+        let number = |before: &f64| whole(before / interval_s.max(f64::MIN_POSITIVE));
+        self.before_s
+            .iter()
+            .map(|each| usize::try_from(number(each)).unwrap_or(usize::MAX))
+            .collect()
     }
 }
 

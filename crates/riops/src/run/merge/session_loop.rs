@@ -8,8 +8,9 @@ use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
     CommandRecord, DrainedRecord, Effects, EndedSessionRecord, ErrorEntry, Execution, Fairness,
-    Histogram, HistogramError, Latencies, LatencySummary, LoopRecord, NodeRecord, OperationRecord,
-    Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord, StoredHistogram, TableEffects,
+    Histogram, HistogramError, Latencies, LatencySummary, LockWaits, LoopRecord, NodeRecord,
+    OperationRecord, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
+    StoredHistogram, TableEffects,
 };
 use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
 
@@ -37,6 +38,7 @@ pub(super) fn merged(
         stages.iter().map(|stage| stage.rows).sum::<u64>() as f64 / (transactions as f64).max(1.0);
     let mut queries = Queries::default();
     loops.iter().for_each(|each| add_queries(&mut queries, each.queries));
+    let lock_waits = loops.iter().filter_map(|each| each.lock_waits);
     let connecting = loops.iter().filter_map(|each| each.connecting_s);
     let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
     Ok(LoopRecord {
@@ -44,13 +46,7 @@ pub(super) fn merged(
         update_batch: first.update_batch,
         method: first.method.clone(),
         row_bytes: first.row_bytes,
-        outcomes: total(
-            &loops,
-            |each| each.outcomes,
-            |sum, each| {
-                add!(sum, each, attempted, succeeded, failed, unknown);
-            },
-        ),
+        outcomes: total!(loops, outcomes: attempted, succeeded, failed, unknown),
         retries: sum(|each| each.retries),
         retried: sum(|each| each.retried),
         connecting_s: connecting.max_by(f64::total_cmp),
@@ -60,26 +56,16 @@ pub(super) fn merged(
         queries,
         execution_s: execution(stages),
         // Each client samples its own sessions.
-        lock_waits: total(
-            &loops,
-            |each| each.lock_waits,
-            |sum, each| {
-                sum.samples = sum.samples.max(each.samples);
-                sum.waiting += each.waiting;
-            },
-        ),
+        lock_waits: lock_waits.reduce(|sum, each| LockWaits {
+            samples: sum.samples.max(each.samples),
+            waiting: sum.waiting + each.waiting,
+        }),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: total(&loops, |each| each.late, |sum, each| add!(sum, each, transactions, skipped)),
+        late: total!(loops, late: transactions, skipped),
         schedule: schedule(&loops),
         steps: steps(&loops),
-        warmup_in_flight: total(
-            &loops,
-            |each| each.warmup_in_flight,
-            |sum, each| {
-                add!(sum, each, transactions, occupied_s);
-            },
-        ),
+        warmup_in_flight: total!(loops, warmup_in_flight: transactions, occupied_s),
         server_clock_step_s: steps_s.max_by(|one, two| one.abs().total_cmp(&two.abs())),
         mix: plan.work.traits().mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         operations,
@@ -149,18 +135,6 @@ fn summary(
     let mut summary = all.summary();
     make_exact(summary.as_mut(), parts);
     Ok((summary, Some(all.stored()?)))
-}
-
-/// Returns the sum of what the clients have.
-fn total<T>(
-    loops: &[&LoopRecord],
-    pick: fn(&LoopRecord) -> Option<T>,
-    add: fn(&mut T, T),
-) -> Option<T> {
-    loops.iter().filter_map(|each| pick(each)).reduce(|mut sum, each| {
-        add(&mut sum, each);
-        sum
-    })
 }
 
 /// Returns mean and standard deviation over all sessions, from those of each client.

@@ -1,7 +1,6 @@
 //! Whether the result of several clients is valid, from what each of them found and from what they found together.
 
 use super::fit::{MergeError, Part, VALID_SHARE, Window};
-use crate::plan::Plan;
 use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::verdict::{
     STRICT, shared_dataset, strict_reasons, thresholds_of_record, unlike_planned, warnings,
@@ -14,7 +13,7 @@ const PROCESS: &str = "riops";
 /// Adds the stages to the merged record, and judges them.
 pub(super) struct Judge<'a> {
     parts: &'a [Part],
-    merged: &'a mut Record,
+    pub(super) merged: &'a mut Record,
     /// Whether the runs have several stages. Each is then named.
     several: bool,
     /// Reasons and warnings of clients, with the numbers of those that found them.
@@ -31,10 +30,6 @@ impl<'a> Judge<'a> {
             judge.add_part(part);
         }
         judge
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        &self.merged.plan
     }
 
     /// Adds what a client found.
@@ -106,13 +101,6 @@ impl<'a> Judge<'a> {
 
     fn reason(&mut self, agent: u32, text: &str) {
         add(&mut self.reasons, agent, text.to_owned());
-    }
-
-    /// Adds that some clients ended earlier than others: after this number of stages.
-    pub(super) fn stages_left_out(&mut self, common: usize) {
-        let text =
-            format!("not all agents did all stages: those after the first {common} are left out");
-        self.merged.verdict.reasons.push(text);
     }
 
     /// Adds a merged stage.

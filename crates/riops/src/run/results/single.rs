@@ -13,6 +13,7 @@ use crate::record::{
     StatementRecord,
 };
 use crate::run::parts::{MeasuredObservation, MeasuredStatement};
+use crate::units::whole;
 
 /// Returns the stage of a statement that ran once: one transaction of one session.
 pub(in crate::run) fn statement(
@@ -74,15 +75,9 @@ pub(in crate::run) fn observed(
         usage.queries.iter().take(counts).map(|each| count(each, seconds)).collect();
     usage.queries = usage.queries.split_off(counts.min(usage.queries.len()));
     let sessions = usage.sampled.as_ref().and_then(|sampled| sampled.observed_sessions);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a number of sessions"
-    )]
-    let sessions = sessions.unwrap_or(0.0).round() as u32;
+    let sessions = u32::try_from(whole(sessions.unwrap_or(0.0))).unwrap_or(u32::MAX);
     let main = counted.first().cloned().unwrap_or_default();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    let transactions = main.count.max(0.0).round() as u64;
+    let transactions = whole(main.count);
     let mut throughput = throughput(seconds, transactions, 0, 0);
     throughput.transactions_per_s = main.per_s;
     let shares_processors = client.shares_processors();

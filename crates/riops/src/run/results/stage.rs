@@ -159,14 +159,8 @@ mod tests {
             ProcessesUse { seconds: 10.0, neighbors_cpu_s: 10.0, ..ProcessesUse::default() };
         let usage = MachineUse { processes: Some(processes), ..MachineUse::default() };
         let machine = MachineFacts { cpus: 1, machine_cpus: Some(4), ..MachineFacts::default() };
-        let client = ClientRecord {
-            riops_version: String::new(),
-            machine,
-            workers: 1,
-            driver: None,
-            shares_machine_with_server: true,
-            server_may_be_here: false,
-        };
+        let client =
+            ClientRecord { machine, shares_machine_with_server: true, ..ClientRecord::default() };
         let stage = with_counters(usage, None, &client);
         assert_eq!(stage.neighbors.unwrap().cpu_share, Some(0.25));
     }

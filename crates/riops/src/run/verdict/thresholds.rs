@@ -153,19 +153,13 @@ fn figure_of_recorded_part(
         let decoded = stored.map(StoredHistogram::decode).transpose()?;
         Ok(exact(decoded.and_then(|histogram| histogram.figure(quantity))))
     };
+    let has_rate = of_loop.response_us.is_some();
     match metric {
-        Metric::Time(kind, _)
-            if part.command.is_none()
-                && of_loop.response_us.is_some()
-                && kind != TimeKind::Service =>
-        {
-            Ok(None)
-        }
-        Metric::Time(_, quantity) if part.command.is_none() => {
-            figure(operation.histogram.as_ref(), quantity)
-        }
-        Metric::Time(_, quantity) => {
+        Metric::Time(_, quantity) if part.command.is_some() => {
             figure(commands().next().and_then(|command| command.histogram.as_ref()), quantity)
+        }
+        Metric::Time(kind, quantity) if kind == TimeKind::Service || !has_rate => {
+            figure(operation.histogram.as_ref(), quantity)
         }
         Metric::Errors => Ok(count(|command| command.failures)),
         Metric::Retries => Ok(count(|command| command.retries)),
