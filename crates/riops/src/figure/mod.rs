@@ -7,14 +7,11 @@ mod statistic;
 mod time;
 mod value;
 
-pub use bottleneck::{Bottleneck, DeviceLoad, Summary, device};
-pub use count::{
-    COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, ROWS, SKIPPED, TRANSACTIONS,
-    per_second,
-};
-pub use statistic::{STATISTICS, Statistic};
-pub use time::{PartTime, TransactionTime};
-pub use value::Value;
+pub use bottleneck::*;
+pub use count::*;
+pub use statistic::*;
+pub use time::*;
+pub use value::*;
 
 use serde::Serialize;
 

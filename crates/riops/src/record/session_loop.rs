@@ -6,10 +6,11 @@ use super::counts::{
     DrainedRecord, ErrorEntry, Execution, Fairness, Outcomes, Queries, SessionRecord, WarmupRecord,
 };
 use super::database::LockWaits;
-use super::heatmap::HeatmapRecord;
 use super::histogram::StoredHistogram;
 use super::latencies::Latencies;
-use super::latency::{LatencyKind, LatencySummary, PercentileInterval, ReportedLatency};
+use super::latency::{
+    HeatmapRecord, LatencyKind, LatencySummary, PercentileInterval, ReportedLatency,
+};
 use super::operation::{CommandRecord, MixRecord, OperationRecord};
 use super::samples::SampleSet;
 use super::schedule::{LateRecord, ScheduleRecord, StepRecord};

@@ -84,12 +84,12 @@ impl<'a> ActiveRun<'a> {
         let process = (host.as_str(), std::process::id());
         let started = LiveRun::new(plan, (id, started_at), &active.server_text(), process);
         active.observer.started(&started);
-        active.nodes = active.find_nodes()?;
+        active.find_nodes()?;
         Ok(active)
     }
 
-    /// Returns the nodes that the sessions may use.
-    fn find_nodes(&mut self) -> Result<Nodes, RunError> {
+    /// Finds the nodes that the sessions may use.
+    fn find_nodes(&mut self) -> Result<(), RunError> {
         let (plan, conninfo) = (&self.plan, &self.server.conninfo);
         let traits = plan.work.traits();
         // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
@@ -98,8 +98,7 @@ impl<'a> ActiveRun<'a> {
             || self.environment.is_transaction_pooled()
             || !self.control.dialect().has(Feature::Catalogs);
         if is_one || traits.has_server_loop {
-            Nodes::require_one(plan.nodes)?;
-            return Ok(Nodes::single(conninfo));
+            return Ok(Nodes::require_one(plan.nodes)?);
         }
         let wanted = (&plan.spread, plan.nodes);
         let control = &mut self.control;
@@ -110,7 +109,8 @@ impl<'a> ActiveRun<'a> {
         if found.nodes.list().len() > 1 {
             self.observer.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
         }
-        Ok(found.nodes)
+        self.nodes = found.nodes;
+        Ok(())
     }
 
     /// Returns flavor, version and database of the server in one line.
@@ -129,10 +129,14 @@ impl<'a> ActiveRun<'a> {
         Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
     }
 
-    /// Returns the devices of the server with these tables; none if the server is on another machine.
-    fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
-        let Some(data) = self.environment.local_data() else {
-            return Ok(Devices::default());
+    /// Returns a probe of this machine and of the devices of a local server with these tables.
+    pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
+        let data = self.environment.local_data();
+        let probe = Probe::machine(data)
+            .with_server(self.environment.place)
+            .with_network(self.control.is_over_network());
+        let Some(data) = data else {
+            return Ok(probe.with_devices(&Devices::default()));
         };
         let locations = if self.control.dialect().has(Feature::Heap) {
             Locations::read(&mut self.control, data, tables)?
@@ -141,15 +145,6 @@ impl<'a> ActiveRun<'a> {
         };
         let devices = locations.devices(&Topology::of_this_machine());
         self.locations = Some(locations);
-        Ok(devices)
-    }
-
-    /// Returns a probe of this machine and of the devices of a local server with these tables.
-    pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
-        let devices = self.devices(tables)?;
-        let probe = Probe::machine(self.environment.local_data())
-            .with_server(self.environment.place)
-            .with_network(self.control.is_over_network());
         Ok(probe.with_devices(&devices))
     }
 

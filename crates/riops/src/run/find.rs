@@ -1,15 +1,16 @@
-//! Finds the dataset of a run, or prepares it first if the plan allows it.
+//! Prepares a dataset. Finds that of a run, or prepares it first if the plan allows it.
 
 use super::active::ActiveRun;
 use super::error::{Context as _, RunError};
-use super::prepare::{Prepare, prepare};
 use crate::dataset::pgbench;
-use crate::dataset::prepare::same_parameters;
+use crate::dataset::prepare::{Preparation, Prepared, same_parameters};
 use crate::dataset::sysbench::{adopt_where_needed, hint};
 use crate::dataset::{DatasetError, Entry, OnWait, Registry, State};
-use crate::plan::{DatasetPlan, Plan, PreparePolicy};
+use crate::engine::Observer;
+use crate::host::{Interrupt, machine};
+use crate::plan::{DatasetPlan, Parameters, Plan, PreparePolicy};
 use crate::server::{Connection, Server};
-use crate::workload::Workload;
+use crate::workload::{self, Workload};
 use serde_json::Value;
 
 /// The dataset of a run.
@@ -221,4 +222,49 @@ pub(super) fn query_integers(
         })?);
     }
     Ok(integers)
+}
+
+/// The parameters of a preparation.
+#[derive(Debug, Clone)]
+pub struct Prepare {
+    /// Dataset to prepare.
+    pub dataset: DatasetPlan,
+    /// Parameters that an existing dataset must match.
+    pub compared: Parameters,
+    /// Whether an existing dataset is dropped first.
+    pub recreate: bool,
+    /// Number of parallel connections; absent: one per core.
+    pub connections: Option<u32>,
+    /// Whether the free space of the server is not checked.
+    pub skip_space_check: bool,
+}
+
+/// Prepares a dataset, or keeps an existing one with the same parameters.
+///
+/// # Errors
+/// [`RunError`]. A failed preparation leaves nothing that looks complete.
+pub fn prepare(
+    request: &Prepare,
+    server: &Server,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+) -> Result<Prepared, RunError> {
+    server.require_dedicated_sessions(interrupt)?;
+    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    let workload = workload::on(&request.dataset)?;
+    let progress = observer.preparing();
+    let prepared = Preparation {
+        target: &server.conninfo,
+        workload: workload.as_ref(),
+        name: request.dataset.traits().name,
+        compared: &request.compared,
+        recreate: request.recreate,
+        connections: request.connections.unwrap_or(cores),
+        skip_space_check: request.skip_space_check,
+        interrupt,
+        progress: progress.as_ref(),
+    }
+    .run(&mut |text| observer.notice(text))
+    .with_context(|| "cannot prepare the dataset".to_owned())?;
+    Ok(prepared)
 }

@@ -23,7 +23,7 @@
 //!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
 //!    objects, so that an error there cannot lose the result.
 //!
-//! `prepare` does the same for the command with this name, `verify` for `verify` and `warm`. `error` is `RunError`, whose `kind`
+//! `find` has what the command `prepare` does, `verify` that of `verify` and `warm`. `error` is `RunError`, whose `kind`
 //! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
@@ -41,7 +41,6 @@ mod merge;
 mod observe;
 mod on_dataset;
 mod parts;
-mod prepare;
 mod resolve;
 mod results;
 mod settle;
@@ -54,8 +53,8 @@ pub use crate::engine::{Agreement, History, NoHistory, NoObserver, Observer, OnL
 pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
+pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
-pub use prepare::{Prepare, prepare};
 pub use verify::{Warmed, verify, warm};
 
 use crate::host::Interrupt;

@@ -12,7 +12,10 @@ use crate::record::{
     OperationRecord, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
     StoredHistogram, TableEffects,
 };
-use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
+use crate::run::results::latencies::latencies;
+use crate::run::results::mix::mix_of;
+use crate::run::results::nodes::imbalance_of;
+use crate::run::results::operations::SESSIONS_STORED_MAX;
 
 /// Other error messages that are kept, as in the run of one client.
 const SAMPLES_MAX: usize = 4;
@@ -151,17 +154,12 @@ fn execution(stages: &[&StageRecord]) -> Option<Execution> {
 }
 
 fn fairness(stages: &[&StageRecord]) -> Fairness {
-    let of = |stage: &&StageRecord| (stage.sessions, stage.session_loop.sessions_fairness);
-    let parts: Vec<_> = stages.iter().map(of).collect();
-    let weighted: Vec<_> =
-        parts.iter().map(|(count, each)| (f64::from(*count), each.mean, each.stdev)).collect();
-    let (mean, stdev) = mean_stdev(&weighted);
-    Fairness {
-        min: parts.iter().map(|(_, each)| each.min).min().unwrap_or(0),
-        mean,
-        max: parts.iter().map(|(_, each)| each.max).max().unwrap_or(0),
-        stdev,
-    }
+    let all = || stages.iter().map(|stage| (stage.sessions, stage.session_loop.sessions_fairness));
+    let weighted = all().map(|(count, each)| (f64::from(count), each.mean, each.stdev));
+    let (mean, stdev) = mean_stdev(&weighted.collect::<Vec<_>>());
+    let min = all().map(|(_, each)| each.min).min().unwrap_or(0);
+    let max = all().map(|(_, each)| each.max).max().unwrap_or(0);
+    Fairness { min, mean, max, stdev }
 }
 
 /// Returns mean and standard deviation of groups of which number, mean and standard deviation are known.
@@ -211,9 +209,7 @@ fn longest(one: Option<f64>, two: Option<f64>) -> Option<f64> {
 }
 
 fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
-    let Some(first) = loops.first() else {
-        return Vec::new();
-    };
+    let number = loops.first().map_or(0, |first| first.steps.len());
     let of_step = |number: usize| {
         let same = loops.iter().filter_map(move |each| each.steps.get(number).cloned());
         same.reduce(|mut sum, each| {
@@ -224,7 +220,7 @@ fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
             sum
         })
     };
-    (0..first.steps.len()).filter_map(of_step).collect()
+    (0..number).filter_map(of_step).collect()
 }
 
 fn drained(loops: &[&LoopRecord]) -> DrainedRecord {

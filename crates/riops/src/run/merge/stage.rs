@@ -4,7 +4,8 @@ use super::fit::{MergeError, Window};
 use super::session_loop;
 use crate::plan::Plan;
 use crate::record::{ClientCpu, ClientLimit, IoRecord, StageRecord, Throughput};
-use crate::run::results::{cost, throughput};
+use crate::run::results::cost::cost;
+use crate::run::results::stage::throughput;
 
 /// Returns the stage of all clients.
 pub(super) fn merged(

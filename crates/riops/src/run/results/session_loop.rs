@@ -41,13 +41,13 @@ pub(in crate::run) fn stage(
         || (!result.interrupted
             && result.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
-    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
+    let acknowledged = || result.acknowledged.iter().filter(|_| is_complete);
     // A server-side loop reports only those of the measurement.
     let measured_failed = [Counter::Failed, Counter::Unknown, Counter::Retries];
     let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
-        rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
+        rows_acknowledged: acknowledged().map(|each| each.rows).sum(),
         failed: result.unsuccessful.max(measured_failed),
         seconds,
         index_only: traits.index_only,
@@ -62,8 +62,7 @@ pub(in crate::run) fn stage(
         latency: latencies.latency_us().cloned(),
         shares_processors: client.shares_processors(),
     };
-    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
-    let acknowledged = acknowledged.map(|each| each.transactions).sum();
+    let acknowledged = acknowledged().map(|each| each.transactions).sum();
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     let started_at = Some(result.started_at);
     let stage = StageRecord {

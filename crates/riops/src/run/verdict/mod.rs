@@ -81,7 +81,7 @@ impl Judge<'_> {
         let wrong_replies = each.result.wrong_replies;
         let accesses = accesses_of(&each.result, self.expected, name.as_deref());
         self.record.thresholds.extend(thresholds_of(&each, plan, name.as_deref())?);
-        let stage = results::stage(each, plan, &self.record.client)?;
+        let stage = results::session_loop::stage(each, plan, &self.record.client)?;
         let mut reasons: Vec<String> = stage_failure.clone().into_iter().collect();
         reasons.extend(of_loop(&stage, plan, wrong_replies));
         let mut changed = path_reasons(&accesses);
@@ -96,9 +96,8 @@ impl Judge<'_> {
         }
         self.record.failure = self.record.failure.take().or(stage_failure);
         self.add_reasons(name.as_ref(), reasons);
-        self.add_warnings(&stage, name.as_ref());
+        self.add_stage(stage, name.as_ref());
         self.record.accesses.extend(accesses);
-        self.record.stages.push(stage);
         Ok(())
     }
 
@@ -126,14 +125,16 @@ impl Judge<'_> {
         self.record.verdict.reasons.extend(reasons);
     }
 
-    fn add_warnings(&mut self, stage: &StageRecord, name: Option<&String>) {
+    /// Adds a stage with its warnings.
+    fn add_stage(&mut self, stage: StageRecord, name: Option<&String>) {
         let plan = &self.record.plan;
-        let warnings = warnings(stage, plan);
+        let warnings = warnings(&stage, plan);
         if plan.strict {
-            self.add_reasons(name, strict_reasons(stage, plan, &warnings));
+            self.add_reasons(name, strict_reasons(&stage, plan, &warnings));
         }
         let of_stage = warnings.into_iter().map(|each| Warning { stage: name.cloned(), ..each });
         self.record.verdict.warnings.extend(of_stage);
+        self.record.stages.push(stage);
     }
 
     fn add_observation(&mut self, each: MeasuredObservation) -> Result<(), HistogramError> {
@@ -142,10 +143,9 @@ impl Judge<'_> {
         }
         self.record.verdict.reasons.extend(observation_reasons(&each));
         let plan = &self.record.plan;
-        let stage = results::observed(each, plan, &self.record.client);
+        let stage = results::single::observed(each, plan, &self.record.client);
         self.record.thresholds.extend(thresholds_of_stage(&stage, plan)?);
-        self.add_warnings(&stage, None);
-        self.record.stages.push(stage);
+        self.add_stage(stage, None);
         Ok(())
     }
 
@@ -159,10 +159,9 @@ impl Judge<'_> {
         }
         let name = self.several.then(|| each.name.clone());
         let plan = &self.record.plan;
-        let stage = results::statement(each, plan, &self.record.client);
+        let stage = results::single::statement(each, plan, &self.record.client);
         self.add_reasons(Some(&stage.name), unlike_planned(&stage, &plan.work.traits()));
-        self.add_warnings(&stage, name.as_ref());
-        self.record.stages.push(stage);
+        self.add_stage(stage, name.as_ref());
     }
 }
 

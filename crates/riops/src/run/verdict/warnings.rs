@@ -4,7 +4,7 @@
 
 use crate::plan::Plan;
 use crate::record::{StageRecord, Warning, WarningKind};
-use crate::run::results::loops_are_shared;
+use crate::run::results::client::loops_are_shared;
 use crate::units::format::{count, rate};
 use crate::units::percent;
 
