@@ -8,7 +8,7 @@ use riops::fleet::{Finished, Fleet, Invitation, Role};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
-use riops::record::{LiveStart, Point, Record};
+use riops::record::{LiveRun, Point, Record};
 use riops::run::{self, Agreement, History, Observer, OnLoaded, OnMessage, RunError};
 use riops::server::{ConnInfo, Connection, ConnectionError, Server};
 use riops::store::StoreLocation;
@@ -193,9 +193,9 @@ impl Observer for InFleet<'_> {
         self.observer.history()
     }
 
-    fn started(&mut self, start: &LiveStart<'_>) {
-        self.fleet.started(start.id);
-        self.observer.started(start);
+    fn started(&mut self, run: &LiveRun) {
+        self.fleet.started(run.id);
+        self.observer.started(run);
     }
 
     fn agree_start(&mut self) -> Result<Option<Agreement>, String> {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use riops::dataset::prepare::Progress;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
-use riops::record::{LiveEvent, LiveRun, LiveStart, Point, ProbePoint, Record};
+use riops::record::{LiveEvent, LiveRun, Point, ProbePoint, Record};
 use riops::run::{Observer, OnLoaded};
 use riops::serve::{MetricsPush, MetricsServer};
 use riops::store::live::{OpenSink, Publisher};
@@ -103,10 +103,9 @@ impl Observer for Live {
         self.send(&LiveEvent::Draining);
     }
 
-    fn started(&mut self, start: &LiveStart<'_>) {
-        let run = LiveRun::new(start);
+    fn started(&mut self, run: &LiveRun) {
         for consumer in self.consumers.iter() {
-            consumer.started(&run);
+            consumer.started(run);
         }
     }
 

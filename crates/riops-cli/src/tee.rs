@@ -5,7 +5,7 @@ use std::sync::Arc;
 use riops::dataset::prepare::{Prepared, Progress};
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
-use riops::record::{LiveStart, Point, ProbePoint, Record};
+use riops::record::{LiveRun, Point, ProbePoint, Record};
 use riops::run::{Agreement, History, Observer, OnLoaded, OnMessage};
 
 /// Passes each event to two observers, one after the other. The history comes from the first one.
@@ -27,7 +27,7 @@ impl Observer for Tee<'_> {
         measuring();
         point(point: &Point);
         draining();
-        started(start: &LiveStart<'_>);
+        started(run: &LiveRun);
         notice(text: &str);
         left_behind(text: &str);
         prepared(prepared: &Prepared);

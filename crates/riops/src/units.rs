@@ -14,7 +14,26 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use format::{count, duration_us, percent, rate};
+pub use format::{count, duration_us, percent, rate, whole};
+
+/// Gives each variant of an enumeration a text: lists the variants, and declares the function that returns the text.
+macro_rules! texts {
+    ($(#[$doc:meta])* $type:ident::$text:ident { $($variant:ident: $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// All of them.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            $(#[$doc])*
+            #[must_use]
+            pub fn $text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+        }
+    };
+}
+pub(crate) use texts;
 
 /// Whether a value is the default of its type, for `skip_serializing_if`.
 #[must_use]

@@ -258,15 +258,9 @@ fn the_queries_of_the_dashboard_of_a_store_are_executed_and_its_metrics_exist() 
         let rows = store.connect().query(&sql.replace("$__timeTo()", "now()")).unwrap();
         assert_eq!(rows.is_empty(), !sql.contains("stage_results"), "{sql}");
     }
-    let run = riops::record::LiveRun::new(&riops::record::LiveStart {
-        id: "01938f7a-7c00-7000-8000-0123456789ab".parse().unwrap(),
-        started_at: jiff::Timestamp::UNIX_EPOCH,
-        server: "",
-        host: "",
-        pid: 1,
-        plan: &riops::plan::Plan::default(),
-    });
-    let mut run = run;
+    let id = "01938f7a-7c00-7000-8000-0123456789ab".parse().unwrap();
+    let start = (id, jiff::Timestamp::UNIX_EPOCH);
+    let mut run = riops::record::LiveRun::new(&riops::plan::Plan::default(), start, "", ("", 1));
     let point = riops::record::Point {
         seconds: 1.0,
         transactions: 1,

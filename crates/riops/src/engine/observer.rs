@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::dataset::prepare::{Prepared, Progress};
 use crate::plan::{Plan, Threshold};
 use crate::probe::sampler::OnPoint;
-use crate::record::{DiskLimit, LiveStart, Point, Record};
+use crate::record::{DiskLimit, LiveRun, Point, Record};
 use crate::workload::OnMessage;
 
 /// Callback for the progress of a preparation, called from several threads.
@@ -33,7 +33,7 @@ pub struct Breach {
 /// Receives the events of a run. All methods have defaults that do nothing.
 pub trait Observer {
     /// Called when the server is connected, before anything is prepared or measured.
-    fn started(&mut self, _start: &LiveStart<'_>) {}
+    fn started(&mut self, _run: &LiveRun) {}
 
     /// Receives a notice or warning for the user.
     fn notice(&mut self, _text: &str) {}

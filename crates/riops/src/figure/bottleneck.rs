@@ -4,6 +4,7 @@ use crate::record::{
     ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, THROTTLED_SHARE,
     WaitShare,
 };
+use crate::units::texts;
 
 /// From this share on, a resource counts as fully used.
 const FULL_SHARE: f64 = 0.9;
@@ -62,40 +63,22 @@ pub struct DeviceLoad<'a> {
     pub wal_syncs: Option<(f64, Option<f64>)>,
 }
 
-impl Bottleneck {
-    /// All of them, the most specific first.
-    pub const ALL: [Self; 11] = [
-        Self::Client,
-        Self::Locks,
-        Self::ServerCpu,
-        Self::Device,
-        Self::SharedCpu,
-        Self::Rate,
-        Self::Waits,
-        Self::ForeignCpu,
-        Self::BusyDevice,
-        Self::Waiting,
-        Self::ServerOrNetwork,
-    ];
-
-    /// Returns the spelling in exports, which is stable across releases.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Locks => "locks",
-            Self::ServerCpu => "server_cpu",
-            Self::Device => "device",
-            Self::SharedCpu => "cpu",
-            Self::Rate => "requested_rate",
-            Self::Waits => "waits",
-            Self::ForeignCpu => "cpu_used_by_others",
-            Self::BusyDevice => "device_unknown_maximum",
-            Self::Waiting => "none_found",
-            Self::ServerOrNetwork => "server_or_network",
-        }
+texts!(
+    /// Returns the spelling in exports, which is stable across releases. The most specific ones are first.
+    Bottleneck::as_str {
+        Client: "client",
+        Locks: "locks",
+        ServerCpu: "server_cpu",
+        Device: "device",
+        SharedCpu: "cpu",
+        Rate: "requested_rate",
+        Waits: "waits",
+        ForeignCpu: "cpu_used_by_others",
+        BusyDevice: "device_unknown_maximum",
+        Waiting: "none_found",
+        ServerOrNetwork: "server_or_network",
     }
-}
+);
 
 impl DeviceLoad<'_> {
     /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.
@@ -146,37 +129,30 @@ impl<'a> Summary<'a> {
         let is_client = |cpu: &ClientCpu| {
             cpu.limited && !(is_foreign && cpu.limits.iter().all(|limit| limit.is_of_machine()))
         };
-        if cpu.is_some_and(is_client) {
-            Bottleneck::Client
-        } else if waiting(self.stage.lock_share()) {
-            Bottleneck::Locks
-        } else if self.is_server_throttled() || full(self.server_cpus_share()) {
-            Bottleneck::ServerCpu
-        } else if devices.iter().any(|device| device.highest_load() >= DEVICE_SHARE) {
-            Bottleneck::Device
-        } else if cpu_is_full && (shared || client.server_may_be_here) && !is_foreign {
-            Bottleneck::SharedCpu
-        } else if stage.rate_verdict() == Some(RateVerdict::Reached) {
-            Bottleneck::Rate
-        } else if self.stage.lock_share().is_some_and(|share| share >= DOMINANT_SHARE) {
-            Bottleneck::Locks
-        } else if self.server_waits().is_some_and(|(share, events)| {
+        let waits = self.server_waits().is_some_and(|(share, events)| {
             let most = events.first().map_or(0.0, |event| event.share);
             share >= WAITING_SHARE || most >= DOMINANT_SHARE
-        }) {
-            Bottleneck::Waits
-        } else if cpu_is_full && is_foreign {
-            Bottleneck::ForeignCpu
-        } else if devices
-            .iter()
-            .any(|device| device.load.is_none() && full(Some(device.usage.busy_share)))
-        {
-            Bottleneck::BusyDevice
-        } else if shared {
-            Bottleneck::Waiting
-        } else {
-            Bottleneck::ServerOrNetwork
-        }
+        });
+        let lock_share = stage.lock_share();
+        let is_here = shared || client.server_may_be_here;
+        let is_busy =
+            |device: &DeviceLoad<'_>| device.load.is_none() && full(Some(device.usage.busy_share));
+        // The first one that applies.
+        let found = [
+            (Bottleneck::Client, cpu.is_some_and(is_client)),
+            (Bottleneck::Locks, waiting(lock_share)),
+            (Bottleneck::ServerCpu, self.is_server_throttled() || full(self.server_cpus_share())),
+            (Bottleneck::Device, devices.iter().any(|each| each.highest_load() >= DEVICE_SHARE)),
+            (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
+            (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
+            (Bottleneck::Locks, lock_share.is_some_and(|share| share >= DOMINANT_SHARE)),
+            (Bottleneck::Waits, waits),
+            (Bottleneck::ForeignCpu, cpu_is_full && is_foreign),
+            (Bottleneck::BusyDevice, devices.iter().any(is_busy)),
+            (Bottleneck::Waiting, shared),
+        ];
+        let found = found.into_iter().find(|(_, applies)| *applies);
+        found.map_or(Bottleneck::ServerOrNetwork, |(bottleneck, _)| bottleneck)
     }
 
     /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
@@ -224,15 +200,9 @@ impl<'a> Summary<'a> {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
         // Whether others wait for their client is their business.
-        let is_unknown = || {
-            matches!(
-                self.bottleneck(),
-                Bottleneck::Client | Bottleneck::Waiting | Bottleneck::ServerOrNetwork
-            )
-        };
-        let is_measured =
-            self.record.imported.is_none() && (self.stage.observed.is_none() || !is_unknown());
-        is_measured
+        let of_others = [Bottleneck::Client, Bottleneck::Waiting, Bottleneck::ServerOrNetwork];
+        self.record.imported.is_none()
+            && (self.stage.observed.is_none() || !of_others.contains(&self.bottleneck()))
             && self.stage.transactions > 0
             && !has_failed
             && !self.stage.ended_in_an_outage()
@@ -316,12 +286,6 @@ impl<'a> Summary<'a> {
         let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
         let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
         (available_s > 0.0).then(|| cpu_s / available_s)
-    }
-
-    /// Number of errors of all kinds.
-    #[must_use]
-    pub fn errors(&self) -> u64 {
-        self.stage.session_loop.error_count()
     }
 }
 

@@ -3,19 +3,15 @@
 
 mod bottleneck;
 mod count;
-mod percentile;
 mod statistic;
 mod time;
 mod value;
 
-pub use bottleneck::{Bottleneck, DeviceLoad, Summary, device};
-pub use count::{
-    COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, ROWS, SKIPPED, TRANSACTIONS,
-    per_second,
-};
-pub use statistic::{STATISTICS, Statistic};
-pub use time::{PartTime, TransactionTime};
-pub use value::Value;
+pub use bottleneck::*;
+pub use count::*;
+pub use statistic::*;
+pub use time::*;
+pub use value::*;
 
 use serde::Serialize;
 
@@ -101,14 +97,16 @@ const fn latency(key: &'static str, name: &'static str, percent: f64) -> Entry {
     lower(key, name, Microseconds, Percentile(percent))
 }
 
-/// What a transaction cost.
-const fn cost(
-    key: &'static str,
-    name: &'static str,
-    unit: Unit,
-    value: fn(&CostRecord) -> Option<f64>,
-) -> Entry {
-    lower(key, name, unit, Cost(value))
+/// What a transaction cost: a field of its record.
+macro_rules! cost {
+    ($field:ident, $name:literal, $unit:expr) => {
+        lower(
+            concat!(stringify!($field), "_per_transaction"),
+            $name,
+            $unit,
+            Cost(|cost| cost.$field),
+        )
+    };
 }
 
 /// Declares the figures that every stage may have, in the order of reports, each with its entry.
@@ -185,70 +183,49 @@ figures! {
         of_counters(stage, stage.client_cpu.as_ref()?.seconds)
     }));
     /// Read from the device, in MB (10^6 bytes) per second.
-    ReadMbS = higher("read_mb_s", "read MB/s", MbPerSecond, Of(|_, stage| {
-        Some(stage.io.as_ref()?.device.as_ref()?.read_mb_s)
-    }));
+    ReadMbS = higher("read_mb_s", "read MB/s", MbPerSecond, Of(|_, stage| Some(device(stage)?.read_mb_s)));
     /// Written to the device, in MB (10^6 bytes) per second.
-    WriteMbS = higher("write_mb_s", "write MB/s", MbPerSecond, Of(|_, stage| {
-        Some(stage.io.as_ref()?.device.as_ref()?.write_mb_s)
-    }));
+    WriteMbS = higher("write_mb_s", "write MB/s", MbPerSecond, Of(|_, stage| Some(device(stage)?.write_mb_s)));
     /// CPU time of all processes of the server for a transaction.
-    ServerCpuUsPerTransaction =
-        cost("server_cpu_us_per_transaction", "server CPU", Microseconds, |cost| cost.server_cpu_us);
+    ServerCpuUsPerTransaction = cost!(server_cpu_us, "server CPU", Microseconds);
     /// Time in which processes of the server waited for a processor.
-    ServerRunQueueUsPerTransaction =
-        cost("server_run_queue_us_per_transaction", "server run queue", Microseconds, |cost| cost.server_run_queue_us);
+    ServerRunQueueUsPerTransaction = cost!(server_run_queue_us, "server run queue", Microseconds);
     /// CPU time of riops.
-    ClientCpuUsPerTransaction =
-        cost("client_cpu_us_per_transaction", "client CPU", Microseconds, |cost| cost.client_cpu_us);
+    ClientCpuUsPerTransaction = cost!(client_cpu_us, "client CPU", Microseconds);
     /// Context switches of the machine of the client.
-    ContextSwitchesPerTransaction =
-        cost("context_switches_per_transaction", "context switches", Events, |cost| cost.context_switches);
+    ContextSwitchesPerTransaction = cost!(context_switches, "context switches", Events);
     /// Accesses to blocks in shared buffers.
-    BlocksHitPerTransaction = cost("blocks_hit_per_transaction", "blocks hit", Events, |cost| cost.blocks_hit);
+    BlocksHitPerTransaction = cost!(blocks_hit, "blocks hit", Events);
     /// Accesses to blocks that were not there.
-    BlocksReadPerTransaction =
-        cost("blocks_read_per_transaction", "blocks read", Events, |cost| cost.blocks_read);
+    BlocksReadPerTransaction = cost!(blocks_read, "blocks read", Events);
     /// Blocks that its statements changed first.
-    BlocksDirtiedPerTransaction =
-        cost("blocks_dirtied_per_transaction", "blocks dirtied", Events, |cost| cost.blocks_dirtied);
+    BlocksDirtiedPerTransaction = cost!(blocks_dirtied, "blocks dirtied", Events);
     /// Blocks that sessions and checkpoints wrote.
-    BlocksWrittenPerTransaction =
-        cost("blocks_written_per_transaction", "blocks written", Events, |cost| cost.blocks_written);
+    BlocksWrittenPerTransaction = cost!(blocks_written, "blocks written", Events);
     /// Bytes of write-ahead log.
-    WalBytesPerTransaction = cost("wal_bytes_per_transaction", "WAL", Bytes, |cost| cost.wal_bytes);
+    WalBytesPerTransaction = cost!(wal_bytes, "WAL", Bytes);
     /// Records of write-ahead log.
-    WalRecordsPerTransaction =
-        cost("wal_records_per_transaction", "WAL records", Events, |cost| cost.wal_records);
+    WalRecordsPerTransaction = cost!(wal_records, "WAL records", Events);
     /// Full-page images in it.
-    WalFullPageImagesPerTransaction =
-        cost("wal_full_page_images_per_transaction", "full-page images", Events, |cost| cost.wal_full_page_images);
+    WalFullPageImagesPerTransaction = cost!(wal_full_page_images, "full-page images", Events);
     /// Bytes of temporary files.
-    TemporaryBytesPerTransaction =
-        cost("temporary_bytes_per_transaction", "temporary files", Bytes, |cost| cost.temporary_bytes);
+    TemporaryBytesPerTransaction = cost!(temporary_bytes, "temporary files", Bytes);
     /// Reads of the disks of the server.
-    DeviceReadsPerTransaction =
-        cost("device_reads_per_transaction", "device reads", Events, |cost| cost.device_reads);
+    DeviceReadsPerTransaction = cost!(device_reads, "device reads", Events);
     /// Bytes read from them.
-    DeviceReadBytesPerTransaction =
-        cost("device_read_bytes_per_transaction", "read from devices", Bytes, |cost| cost.device_read_bytes);
+    DeviceReadBytesPerTransaction = cost!(device_read_bytes, "read from devices", Bytes);
     /// Writes of the disks of the server.
-    DeviceWritesPerTransaction =
-        cost("device_writes_per_transaction", "device writes", Events, |cost| cost.device_writes);
+    DeviceWritesPerTransaction = cost!(device_writes, "device writes", Events);
     /// Bytes written to them.
-    DeviceWrittenBytesPerTransaction =
-        cost("device_written_bytes_per_transaction", "written to devices", Bytes, |cost| cost.device_written_bytes);
+    DeviceWrittenBytesPerTransaction = cost!(device_written_bytes, "written to devices", Bytes);
     /// Bytes received by the machine of the client.
-    ReceivedBytesPerTransaction =
-        cost("received_bytes_per_transaction", "network received", Bytes, |cost| cost.received_bytes);
+    ReceivedBytesPerTransaction = cost!(received_bytes, "network received", Bytes);
     /// Bytes sent by it.
-    SentBytesPerTransaction = cost("sent_bytes_per_transaction", "network sent", Bytes, |cost| cost.sent_bytes);
+    SentBytesPerTransaction = cost!(sent_bytes, "network sent", Bytes);
     /// Growth of the tables.
-    TableBytesPerTransaction =
-        cost("table_bytes_per_transaction", "growth of tables", Bytes, |cost| cost.table_bytes);
+    TableBytesPerTransaction = cost!(table_bytes, "growth of tables", Bytes);
     /// Growth of the indexes.
-    IndexBytesPerTransaction =
-        cost("index_bytes_per_transaction", "growth of indexes", Bytes, |cost| cost.index_bytes);
+    IndexBytesPerTransaction = cost!(index_bytes, "growth of indexes", Bytes);
 }
 
 /// The transactions per second of a session loop; `None` without any.
@@ -351,7 +328,7 @@ impl Figure {
     pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         match self.entry().value {
             Of(value) => value(record, stage),
-            Percentile(percent) => Some(percentile::of(percent, stage)?.value),
+            Percentile(percent) => Some(statistic::percentile_of(percent, stage)?.value),
             Command(at) => Some(stage.session_loop.commands.get(at)?.service_us.as_ref()?.mean),
             Cost(value) => value(stage.cost.as_ref()?),
         }
@@ -361,7 +338,9 @@ impl Figure {
     #[must_use]
     pub fn is_bound(self, stage: &StageRecord) -> bool {
         match self.entry().value {
-            Percentile(percent) => percentile::of(percent, stage).is_some_and(|of| of.is_bound),
+            Percentile(percent) => {
+                statistic::percentile_of(percent, stage).is_some_and(|of| of.is_bound)
+            }
             _ => false,
         }
     }
@@ -377,20 +356,20 @@ impl Figure {
     #[must_use]
     pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
-            return percentile::of_all(percent, runs.iter().map(|(_, stage)| *stage));
+            return statistic::percentile_of_all(percent, runs.iter().map(|(_, stage)| *stage));
         }
-        let values: Option<Vec<f64>> =
-            runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
-        Some(AtLeast { value: Estimate::geometric(&values?)?.value, is_bound: false })
+        Some(AtLeast { value: Estimate::geometric(&self.values(runs)?)?.value, is_bound: false })
+    }
+
+    fn values(self, runs: &[(&Record, &StageRecord)]) -> Option<Vec<f64>> {
+        runs.iter().map(|(record, stage)| self.of(record, stage)).collect()
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.
     #[must_use]
     pub fn estimate(self, runs: &[(&Record, &StageRecord)]) -> Option<Estimate> {
-        let values: Option<Vec<f64>> =
-            runs.iter().map(|(record, stage)| self.of(record, stage)).collect();
         let at_least = runs.iter().any(|(_, stage)| self.is_bound(stage));
-        let estimate = Estimate { at_least, ..Estimate::geometric(&values?)? };
+        let estimate = Estimate { at_least, ..Estimate::geometric(&self.values(runs)?)? };
         if self.is_percentile() && runs.len() > 1 {
             return Some(estimate.around(self.of_all(runs)?));
         }
@@ -399,13 +378,13 @@ impl Figure {
 }
 
 /// A figure estimated from several runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
     /// The mean of the runs: of figures the geometric one, as in comparisons. A percentile is that of the merged
     /// histograms.
     pub value: f64,
     /// The 95 % interval of the mean, from the values of the runs; absent with fewer than three.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// The value of each run, oldest first.
     pub runs: Vec<f64>,

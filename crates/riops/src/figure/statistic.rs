@@ -1,6 +1,12 @@
-//! The statistics of a latency, each with one entry: columns, metrics and texts take them from here.
+//! The statistics of a latency, each with one entry: columns, metrics and texts take them from here. Percentiles of several runs
+//! come from merged histograms, and all of them need enough samples.
 
-use crate::record::{LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency};
+use crate::plan::Quantity;
+use crate::record::{
+    AtLeast, Latencies, LatencyKind, LatencySummary, LoopRecord, Point, ReportedLatency,
+    StageRecord,
+};
+use crate::stats::{effective_sample_size, percentile_shown};
 
 /// Reads a value of an interval.
 type OfPoint = fn(&Point) -> Option<f64>;
@@ -120,11 +126,6 @@ impl Statistic {
         self.percent.map(|percent| ((percent * 1e3).round() / 1e5).to_string())
     }
 
-    /// Returns the value in a summary, however few values are beyond it.
-    pub(super) fn of_any(&self, summary: &LatencySummary) -> Option<f64> {
-        (self.summary)(summary)
-    }
-
     /// Returns the value in a summary; `None` for a percentile with fewer than ten effective values beyond it.
     #[must_use]
     pub fn of(&self, summary: &LatencySummary) -> Option<f64> {
@@ -160,4 +161,46 @@ impl Statistic {
         let of = |kind| self.of_point(point, kind);
         of(LatencyKind::Response).or_else(|| of(LatencyKind::Service))
     }
+}
+
+/// Returns a percentile of the latency in one run, in microseconds.
+pub(super) fn percentile_of(percent: f64, stage: &StageRecord) -> Option<AtLeast> {
+    let latency = stage.session_loop.latency_us()?;
+    let statistic = Statistic::percentile(percent)?;
+    percentile_shown(latency.count, percent, effective_share(percent, stage))
+        .then(|| statistic.of(latency))?
+        .map(|value| AtLeast { value, is_bound: statistic.is_bound(latency) })
+}
+
+/// Returns a percentile over several runs, in microseconds, from their merged histograms.
+pub(super) fn percentile_of_all<'a>(
+    percent: f64,
+    mut stages: impl Iterator<Item = &'a StageRecord>,
+) -> Option<AtLeast> {
+    let first = stages.next()?;
+    let (mut all, mut share): (Latencies, f64) =
+        (first.session_loop.latencies()?, effective_share(percent, first));
+    for stage in stages {
+        all.merge(&stage.session_loop.latencies()?).ok()?;
+        share = share.min(effective_share(percent, stage));
+    }
+    let is_shown = percentile_shown(all.observed.count(), percent, share);
+    all.figure(Quantity::Percentile(percent)).ok()?.filter(|_| is_shown)
+}
+
+/// Effective samples per sample, 0 to 1: transactions of one stall are not independent. From the numbers of latencies
+/// beyond the percentile over time; in records of earlier releases, from the medians of the intervals.
+fn effective_share(percent: f64, stage: &StageRecord) -> f64 {
+    let latency = stage.session_loop.latency_us();
+    if let Some((heatmap, latency)) = stage.session_loop.latency_heatmap.as_ref().zip(latency) {
+        let us = Statistic::percentile(percent).and_then(|statistic| (statistic.summary)(latency));
+        return us.map_or(1.0, |us| 1.0 / heatmap.dispersion(percent, us));
+    }
+    let series = stage.session_loop.series.iter();
+    let medians: Vec<f64> =
+        series.filter_map(|point| point.response_p50_us.or(point.p50_us)).collect();
+    if medians.is_empty() {
+        return 1.0;
+    }
+    effective_sample_size(&medians) / medians.len() as f64
 }

@@ -15,47 +15,27 @@ pub enum Value {
     Boolean(bool),
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Boolean(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        // JSON has no other numbers either.
-        if number.is_finite() { Self::Real(number) } else { Self::Null }
-    }
-}
-
-/// Converts whole numbers.
-macro_rules! from_integers {
-    ($($integer:ty),+) => {
-        $(impl From<$integer> for Value {
-            fn from(number: $integer) -> Self {
-                Self::Integer(number.into())
+/// Declares the conversions of the types of columns.
+macro_rules! conversions {
+    ($($type:ty: $value:ident => $converted:expr;)+) => {
+        $(impl From<$type> for Value {
+            fn from($value: $type) -> Self {
+                $converted
             }
         })+
     };
 }
-from_integers!(u8, u32, i32, u64);
-
-impl From<usize> for Value {
-    fn from(number: usize) -> Self {
-        Self::from(number as u64)
-    }
+conversions! {
+    &str: text => Self::Text(text.to_owned());
+    String: text => Self::Text(text);
+    bool: value => Self::Boolean(value);
+    // JSON has no other numbers either.
+    f64: number => if number.is_finite() { Self::Real(number) } else { Self::Null };
+    u8: number => Self::Integer(number.into());
+    u32: number => Self::Integer(number.into());
+    i32: number => Self::Integer(number.into());
+    u64: number => Self::Integer(number.into());
+    usize: number => Self::from(number as u64);
 }
 
 impl<T: Into<Self>> From<Option<T>> for Value {

@@ -22,15 +22,10 @@ macro_rules! text_in_json {
 /// Names the variants of an enumeration as in JSON.
 macro_rules! names {
     ($type:ident { $($variant:ident: $name:literal),* }) => {
-        impl $type {
+        crate::units::texts!(
             /// Returns the name on the command line.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name),*
-                }
-            }
-        }
+            $type::as_str { $($variant: $name),* }
+        );
 
         impl std::fmt::Display for $type {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,8 +1,59 @@
-//! Checks of the data, thresholds and the verdict: whether a result is valid.
+//! Access paths, checks of the data, thresholds and the verdict: whether a result is valid.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Threshold;
+use crate::units::texts;
+
+/// Storage requests (`YugabyteDB`) of one execution of a statement.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageRequests {
+    /// Read requests.
+    pub reads: u64,
+    /// Rows that these requests scanned, if the server reports them.
+    pub rows_scanned: Option<u64>,
+    /// Rows that the statement reads or updates.
+    pub rows: u64,
+}
+
+/// The access path of a statement at one check.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessRecord {
+    /// Name of the prepared statement.
+    pub statement: String,
+    /// Name of the stage; absent if the run has only one.
+    pub stage: Option<String>,
+    /// Time of the check: `before` the run, `first` (after the first transactions), `middle` (during) or `after` the run.
+    pub moment: String,
+    /// The expected access path; if none was expected, the plan that was found first.
+    pub expected: String,
+    /// Whether no access path was expected. The plan must stay the same.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub observed: bool,
+    /// The plan, one node per line; empty if it could not be checked.
+    pub found: String,
+    /// Whether the plan has the expected access path; false if it could not be checked.
+    pub held: bool,
+    /// Number of sessions with this plan, or whose plan could not be checked; if no access path was expected, number of
+    /// executions with different values.
+    pub sessions: u32,
+    /// Why the plan could not be checked.
+    pub error: Option<String>,
+    /// Storage requests of the EXPLAIN itself (`YugabyteDB`).
+    pub storage: Option<StorageRequests>,
+}
+
+/// Returns the text for a moment of a check.
+#[must_use]
+pub fn moment_text(moment: &str) -> &str {
+    match moment {
+        "first" => "at the beginning of",
+        "middle" => "during",
+        other => other,
+    }
+}
 
 /// One check of the data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,15 +75,14 @@ pub struct Check {
 }
 
 /// A threshold and the measured value.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdRecord {
     /// Name of the stage; absent if the run has only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// The threshold of the plan.
     pub threshold: Threshold,
     /// The measured value, in microseconds for latencies; absent if nothing was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<f64>,
     /// Whether the measured value is only a lower bound.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
@@ -97,44 +147,26 @@ pub enum WarningKind {
     Statement,
 }
 
-impl WarningKind {
-    /// All kinds.
-    pub const ALL: [Self; 13] = [
-        Self::Stalls,
-        Self::ForeignCpu,
-        Self::StolenCpu,
-        Self::SlowProcessor,
-        Self::ForeignSessions,
-        Self::ForeignLocks,
-        Self::ForeignIo,
-        Self::OldSnapshot,
-        Self::Network,
-        Self::SharedDataset,
-        Self::Outage,
-        Self::PlanChange,
-        Self::Statement,
-    ];
-
+texts!(
     /// Returns the spelling in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stalls => "stalls",
-            Self::ForeignCpu => "foreign_cpu",
-            Self::StolenCpu => "stolen_cpu",
-            Self::SlowProcessor => "slow_processor",
-            Self::ForeignSessions => "foreign_sessions",
-            Self::ForeignLocks => "foreign_locks",
-            Self::ForeignIo => "foreign_io",
-            Self::OldSnapshot => "old_snapshot",
-            Self::Network => "network",
-            Self::SharedDataset => "shared_dataset",
-            Self::Outage => "outage",
-            Self::PlanChange => "plan_change",
-            Self::Statement => "statement",
-        }
+    WarningKind::as_str {
+        Stalls: "stalls",
+        ForeignCpu: "foreign_cpu",
+        StolenCpu: "stolen_cpu",
+        SlowProcessor: "slow_processor",
+        ForeignSessions: "foreign_sessions",
+        ForeignLocks: "foreign_locks",
+        ForeignIo: "foreign_io",
+        OldSnapshot: "old_snapshot",
+        Network: "network",
+        SharedDataset: "shared_dataset",
+        Outage: "outage",
+        PlanChange: "plan_change",
+        Statement: "statement",
     }
+);
 
+impl WarningKind {
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
     #[must_use]
     pub fn is_disturbance(self) -> bool {
@@ -143,12 +175,12 @@ impl WarningKind {
 }
 
 /// A warning about a result.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The kind.
     pub kind: WarningKind,
     /// Name of the stage; absent if the run has only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// Text with the measured values.
     pub text: String,

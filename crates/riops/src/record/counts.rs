@@ -1,4 +1,4 @@
-//! Statements, errors and transactions of a stage, counted by kind.
+//! Statements, errors and transactions of a stage, counted by kind and by session.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,7 @@ impl Queries {
 }
 
 /// Errors with the same SQLSTATE.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorEntry {
     /// SQLSTATE, five characters.
@@ -48,15 +49,12 @@ pub struct ErrorEntry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_samples: Vec<String>,
     /// The longest outage around such an error: time without a successful transaction, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_success_s: Option<f64>,
     /// Time around this outage during which the rate of the intervals stayed below 90 % of the earlier rate,
     /// in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below_90_percent_s: Option<f64>,
     /// Time from the last success before this outage to the end of the first interval that reached 90 % of
     /// the earlier rate, in seconds; absent if no interval did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_90_percent_s: Option<f64>,
 }
 
@@ -106,4 +104,56 @@ pub struct WarmupRecord {
     pub transactions: u64,
     /// Time that they occupied their sessions within the measurement, in seconds, summed over all of them.
     pub occupied_s: f64,
+}
+
+/// Results of one session within the measurement.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Number of the session, from 1.
+    pub number: u64,
+    /// Process id of the backend of its last connection, if the server has one process per session.
+    pub server_process: i32,
+    /// Node of its last connection; only with several nodes.
+    pub node: Option<String>,
+    /// Results by kind of transaction.
+    pub operations: Vec<SessionOperation>,
+}
+
+/// Transactions of one kind in one session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionOperation {
+    /// Name of the kind.
+    pub name: String,
+    /// Transactions that ended within the measurement.
+    pub transactions: u64,
+    /// Rows of these transactions.
+    pub rows: u64,
+    /// Maximum service time, in microseconds.
+    pub max_us: f64,
+    /// Time spent in these transactions, in seconds.
+    #[serde(default)]
+    pub execution_s: f64,
+}
+
+/// Transactions per session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Minimum.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Maximum.
+    pub max: u64,
+    /// Standard deviation.
+    pub stdev: f64,
+}
+
+/// Time per session spent in transactions, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stdev: f64,
 }

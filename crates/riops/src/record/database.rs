@@ -1,8 +1,6 @@
-//! Database counters over a stage, and the state of the caches before it.
+//! Database counters over a stage, the statements that the server executed, and the state of the caches before it.
 
 use serde::{Deserialize, Serialize};
-
-use super::statements::StatementUse;
 
 /// Preparation of the caches before a stage, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,50 +124,37 @@ pub struct Sizes {
 
 /// Database counters over a stage. Values are absent if they were not counted or are not visible to the
 /// role.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatabaseUse {
     /// Block accesses from before the first session connected until after the last one ended. Exact.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<TableBlocks>,
     /// Block accesses from the start to the end of the measurement. The server may publish both readings up
     /// to a second late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_measured: Option<TableBlocks>,
     /// `pg_stat_database` before the sessions connected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<DatabaseCounters>,
     /// `pg_stat_database` after the sessions disconnected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DatabaseCounters>,
     /// I/O of all client backends of the server; PostgreSQL 16 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_io: Option<ClientIo>,
     /// Write-ahead log; PostgreSQL 14 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal: Option<Wal>,
     /// Write-ahead log in bytes per second of the measurement, from WAL positions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_bytes_per_s: Option<f64>,
     /// Synchronizations of WAL files per second of the measurement; PostgreSQL 14 or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_syncs_per_s: Option<f64>,
     /// Checkpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<Checkpoints>,
     /// Row versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_versions: Option<RowVersions>,
     /// Sizes of the dataset before the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_before: Option<Sizes>,
     /// Sizes of the dataset after the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_after: Option<Sizes>,
     /// The oldest snapshot after the stage, which keeps row versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_snapshot: Option<OldestSnapshot>,
     /// Blocks accessed by one read transaction, measured after the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_read: Option<f64>,
     /// Scans of tables by all sessions of the server, the most scanned table first; only of scripts, whose plans are
     /// compared with them.
@@ -209,4 +194,42 @@ pub struct LockWaits {
     pub samples: u64,
     /// Sessions that waited for a lock, summed over all samples.
     pub waiting: u64,
+}
+
+/// A statement during a stage, from `pg_stat_statements`. Only executions that ended and did not fail are counted.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatementUse {
+    /// Normalized text, with parameters instead of constants.
+    pub query: String,
+    /// Whether it is a statement of the run; otherwise other sessions executed it, or a function.
+    pub is_own: bool,
+    /// Number of executions.
+    pub calls: u64,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Time in the executor, in microseconds.
+    pub exec_us: f64,
+    /// Time in the planner; 0 without `pg_stat_statements.track_planning`.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub plan_us: f64,
+    /// Time in just-in-time compilation.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub jit_us: f64,
+    /// Accesses to blocks in shared buffers.
+    pub blocks_hit: u64,
+    /// Accesses to other blocks.
+    pub blocks_read: u64,
+    /// Blocks that it changed first.
+    pub blocks_dirtied: u64,
+    /// Blocks that it wrote to make room.
+    pub blocks_written: u64,
+    /// Blocks of temporary files, read and written.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub temporary_blocks: u64,
+    /// Bytes of write-ahead log; PostgreSQL 13 or later.
+    pub wal_bytes: Option<u64>,
+    /// Full-page images in it.
+    pub wal_full_page_images: Option<u64>,
 }

@@ -1,9 +1,10 @@
-//! The block devices of the server: file system, rates over a stage, maximum rates.
+//! The block devices of the server: file system, rates over a stage, maximum rates; logical and physical I/O of a stage.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Rates of a block device over a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Name of the device, for example `nvme0n1`.
@@ -19,7 +20,6 @@ pub struct DeviceUse {
     /// Share of the time with at least one request in flight, 0 to 1.
     pub busy_share: f64,
     /// Mean number of requests in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<f64>,
 }
 
@@ -34,6 +34,7 @@ pub struct DiskUse {
 }
 
 /// A disk of the server. Unknown values are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     /// Name of the disk, for example `nvme0n1`.
@@ -41,40 +42,33 @@ pub struct Disk {
     /// What the server stores on it, as in [`DiskUse`].
     pub roles: Vec<String>,
     /// Model name that the disk reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Hash of the ids of machine, disk and volume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// Its maximum rates, if they were measured before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_limit: Option<DiskLimit>,
 }
 
 /// The file system and the device of the server's data. Unknown values are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// File system: `ext4`, `xfs`, `tmpfs`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<String>,
     /// Mount options.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount_options: Option<String>,
     /// Block device of the file system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Model name that the device reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Whether the kernel reports the device as rotational.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotational: Option<bool>,
     /// I/O scheduler: `none`, `mq-deadline`, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
 }
 
 /// One measurement of a device.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiskRate {
     /// MB (10^6 bytes) per second.
@@ -82,20 +76,18 @@ pub struct DiskRate {
     /// Requests per second.
     pub requests_per_s: f64,
     /// 99th percentile of the latency, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
     /// Number of fio jobs, each with its own queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
 }
 
 /// Maximum rates of a device, measured with fio. Also the format of the run store and of `doctor --disk`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskLimit {
     /// Name of the device, for example `nvme0n1`.
     pub device: String,
     /// Identity of the device: a hash of the ids of machine, disk and volume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// Time of the measurement.
     pub measured_at: Timestamp,
@@ -115,6 +107,59 @@ pub struct DiskLimit {
     pub random_write: DiskRate,
     /// Writes of one database block, each of which is synchronized (fdatasync) before the next one; absent in records of
     /// earlier releases.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronized_write: Option<DiskRate>,
+}
+
+/// Logical and physical I/O of a stage.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct IoRecord {
+    /// Logical block reads (hits and reads) per second, in the tables and indexes of the dataset.
+    pub liops: Option<f64>,
+    /// Physical reads per second from the device, by all processes.
+    pub piops: Option<f64>,
+    /// Share of the logical reads that hit shared buffers, 0 to 1.
+    pub hit_ratio: Option<f64>,
+    /// Logical reads per row.
+    pub blocks_per_row: Option<f64>,
+    /// What else accessed the tables of the dataset during the stage. LIOPS and blocks per row include it; they
+    /// are exact only without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks_include: Vec<String>,
+    /// Where the blocks of the rows came from.
+    pub sources: Option<Sources>,
+    /// Write-ahead log, in MB (10^6 bytes) per second.
+    pub wal_mb_s: Option<f64>,
+    /// Storage requests per row, if the server has no blocks (`YugabyteDB`).
+    pub storage_requests_per_row: Option<f64>,
+    /// The device of the measured tables and indexes. If they are on several, or their file system is: the
+    /// sum of the rates, and the busy share of the busiest.
+    #[serde(flatten)]
+    pub device: Option<DeviceUse>,
+    /// The disks of the server, below partitions and logical volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DiskUse>,
+}
+
+/// Shares of the accesses to the blocks of the rows, 0 to 1. They add up to 1.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Found in shared buffers.
+    pub buffers_share: f64,
+    /// Found in the page cache of the operating system: what the server processes read, but not from the device.
+    /// This share and that of the device are absent if neither processes nor device can be observed, if the
+    /// processes also read other files, and if the server read asynchronously, in processes whose reads cannot be
+    /// assigned to the sessions. Records of earlier releases have shares that were counted independently.
+    pub page_cache_share: Option<f64>,
+    /// Read from the device. If the server processes cannot be observed, these are all reads of the device.
+    pub device_share: Option<f64>,
+}
+
+impl Sources {
+    /// Returns the sum of the shares; `None` if one of them is absent.
+    #[must_use]
+    pub fn sum(&self) -> Option<f64> {
+        Some(self.buffers_share + self.page_cache_share? + self.device_share?)
+    }
 }

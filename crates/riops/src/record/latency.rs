@@ -1,11 +1,13 @@
-//! Latency summaries.
+//! Latency summaries, measured or as another tool reported them, and latency over time, as counts.
+
+use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::heatmap::HeatmapRecord;
 use crate::stats::percentile_shown;
 
 /// Count, mean, standard deviation and percentiles of latencies, in microseconds.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Number of measured latencies.
@@ -27,17 +29,14 @@ pub struct LatencySummary {
     /// 99.9th percentile.
     pub p999: f64,
     /// 99.99th percentile; absent with fewer than 100,000 latencies, and in records of earlier releases.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
     /// Maximum.
     pub max: f64,
     /// The percentiles from this one on are lower bounds, and so is the mean if p99 is one: transactions that did not
     /// succeed may have taken longer. Absent if all values are exact; 100 is the maximum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower_bound_from: Option<f64>,
     /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
     /// those of a few stalls. Absent if only their number matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_to: Option<f64>,
 }
 
@@ -111,11 +110,185 @@ impl LatencySummary {
     }
 }
 
+/// The start of the latencies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LatencyKind {
+    /// From the send.
+    #[default]
+    Service,
+    /// From the intended start.
+    Response,
+}
+
+impl LatencyKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Service, Self::Response];
+}
+
+/// A percentile of the latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReportedPercentile {
+    /// Percent: 95 for the 95th percentile.
+    pub percent: f64,
+    /// The latency, in microseconds.
+    pub us: f64,
+}
+
+/// Latencies as another tool reported them, in microseconds. What it did not report is absent.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportedLatency {
+    /// The start of the latencies.
+    pub kind: LatencyKind,
+    /// Minimum.
+    pub min_us: Option<f64>,
+    /// Arithmetic mean.
+    pub mean_us: Option<f64>,
+    /// Standard deviation.
+    pub stdev_us: Option<f64>,
+    /// Percentiles, in ascending order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<ReportedPercentile>,
+    /// Maximum.
+    pub max_us: Option<f64>,
+}
+
+impl ReportedLatency {
+    /// Returns the latency of this percentile, if it was reported.
+    #[must_use]
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        let same = |each: &&ReportedPercentile| (each.percent - percent).abs() < 1e-9;
+        self.percentiles.iter().find(same).map(|each| each.us)
+    }
+}
+
+/// Counts of latencies by time slot and latency class: of the response times with a rate, otherwise of the service
+/// times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeatmapRecord {
+    /// Length of a time slot, in seconds.
+    pub slot_s: f64,
+    /// Classes per decade c: class k starts at 10^(k/c) microseconds.
+    pub classes_per_decade: u32,
+    /// The slots, from the start of the measurement on.
+    pub slots: Vec<HeatmapSlot>,
+}
+
+/// Counts of one time slot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatmapSlot {
+    /// Number of the first class that is not empty.
+    pub first_class: i32,
+    /// Number of latencies in this class and the following ones.
+    pub counts: Vec<u64>,
+}
+
+/// With fewer slots, it is not known how numbers vary over time.
+pub(crate) const SLOTS_MIN: usize = 10;
+/// A factor within this many standard errors of 1 is that of independent latencies.
+const CHANCE_ERRORS: f64 = 3.0;
+
+impl HeatmapRecord {
+    /// Returns by which factor the number of latencies beyond a percentile, which is `us`, varies more from slot to slot than that
+    /// of independent ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not
+    /// 64. The factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
+    /// have a Poisson distribution, whose variance is its mean.
+    #[must_use]
+    pub fn dispersion(&self, percent: f64, us: f64) -> f64 {
+        let per_decade = f64::from(self.classes_per_decade);
+        #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]
+        let class = (us.max(f64::MIN_POSITIVE).log10() * per_decade).floor() as i32;
+        // Of each slot: all latencies, those above the class of the value, and those in it.
+        let counts = |slot: &HeatmapSlot| {
+            let [mut all, mut above, mut within] = [0.0; 3];
+            for (of, count) in (slot.first_class..).zip(&slot.counts) {
+                let count = *count as f64;
+                all += count;
+                match of.cmp(&class) {
+                    Ordering::Less => {}
+                    Ordering::Equal => within += count,
+                    Ordering::Greater => above += count,
+                }
+            }
+            [all, above, within]
+        };
+        let slots: Vec<[f64; 3]> = self.slots.iter().map(counts).collect();
+        let sum = |at: usize| slots.iter().filter_map(|slot| slot.get(at)).sum::<f64>();
+        let (all, above, within) = (sum(0), sum(1), sum(2));
+        // Of the class of the value, this share is beyond it.
+        let beyond = all * (1.0 - percent / 100.0);
+        let share = ((beyond - above) / within.max(1.0)).clamp(0.0, 1.0);
+        let (number, found) = (slots.len() as f64, above + share * within);
+        if slots.len() < SLOTS_MIN || found <= 0.0 {
+            return 1.0;
+        }
+        let factor = |expected: &dyn Fn(f64) -> f64| {
+            let deviation = |[all, above, within]: &[f64; 3]| {
+                let expected = expected(*all);
+                let squared = (above + share * within - expected).powi(2);
+                // Which ones of the class are beyond the value is left to chance.
+                let chance = share * (1.0 - share) * within;
+                if expected > 0.0 { (squared + chance) / expected } else { 0.0 }
+            };
+            slots.iter().map(deviation).sum::<f64>() / (number - 1.0)
+        };
+        // The same number in each second, or the same share of the transactions, whose rate may change.
+        let factor = factor(&|_| found / number).min(factor(&|of| of * found / all));
+        // That of independent ones has a chi-squared distribution.
+        let by_chance = 1.0 + CHANCE_ERRORS * (2.0 / (number - 1.0)).sqrt();
+        if factor > by_chance { factor } else { 1.0 }
+    }
+}
+
 #[cfg(test)]
 impl LatencySummary {
     /// Returns a summary with the minimum, the mean and the median `p50_us`, and `p99_us` above the median.
     pub(crate) fn for_test(p50_us: f64, p99_us: f64) -> Self {
         let percentile = |percent| Some(if percent > 50.0 { p99_us } else { p50_us });
         Self::new(10, (p50_us, p50_us, 0.0), percentile).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minute with 10,000 latencies of 100 µs in each second, of which `slow` take 1 s.
+    fn heatmap(slow: impl Fn(u64) -> u64) -> HeatmapRecord {
+        let of_second = |second: u64| {
+            let mut counts = vec![0; 41];
+            (counts[0], counts[40]) = (10_000 - slow(second), slow(second));
+            HeatmapSlot { first_class: 20, counts }
+        };
+        let slots = (0..60).map(of_second).collect();
+        HeatmapRecord { slot_s: 1.0, classes_per_decade: 10, slots }
+    }
+
+    #[test]
+    fn a_stall_of_many_sessions_is_one_event() {
+        let stalls = heatmap(|second| if second % 15 == 7 { 64 } else { 0 });
+        let effective = 256.0 / stalls.dispersion(99.95, 1e5);
+        assert!((3.5..4.5).contains(&effective), "{effective}");
+        // As many of them, two or six in each second.
+        let spread = heatmap(|second| if second % 2 == 0 { 2 } else { 6 });
+        assert_eq!(spread.dispersion(99.95, 1e5), 1.0);
+    }
+
+    #[test]
+    fn a_rate_that_changes_is_no_event() {
+        // Nothing in half of the time.
+        let mut half = heatmap(|_| 4);
+        half.slots.iter_mut().take(30).for_each(|slot| slot.counts.clear());
+        assert_eq!(half.dispersion(99.95, 1e5), 1.0);
+        assert_eq!(half.dispersion(50.0, 105.0), 1.0);
+    }
+
+    #[test]
+    fn latencies_of_one_class_are_independent_of_the_rate() {
+        let constant = heatmap(|_| 0);
+        assert_eq!(constant.dispersion(99.9, 105.0), 1.0);
+        assert_eq!(HeatmapRecord { slots: Vec::new(), ..constant }.dispersion(99.9, 105.0), 1.0);
     }
 }

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::run::Record;
+use super::run::{Record, Status};
 use super::series::Point;
-use super::status::Status;
 use crate::plan::{Plan, Stop};
+use crate::units::texts;
 
 /// Version of the published data. A reader ignores runs with a newer version.
 pub const LIVE_VERSION: u32 = 1;
@@ -44,23 +44,22 @@ pub enum LivePhase {
     Failed,
 }
 
-impl LivePhase {
+texts!(
     /// Returns the spelling in JSON, which is also a label value of the metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Preparing => "preparing",
-            Self::Connecting => "connecting",
-            Self::WarmingUp => "warming_up",
-            Self::Measuring => "measuring",
-            Self::Draining => "draining",
-            Self::Step => "step",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
+    LivePhase::as_str {
+        Starting: "starting",
+        Preparing: "preparing",
+        Connecting: "connecting",
+        WarmingUp: "warming_up",
+        Measuring: "measuring",
+        Draining: "draining",
+        Step: "step",
+        Completed: "completed",
+        Failed: "failed",
     }
+);
 
+impl LivePhase {
     /// Returns the phase in words.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -70,12 +69,6 @@ impl LivePhase {
             Self::Step => "running a statement",
             other => other.as_str(),
         }
-    }
-
-    /// Returns whether the run has ended.
-    #[must_use]
-    pub fn has_ended(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed)
     }
 }
 
@@ -175,6 +168,7 @@ impl LiveTotals {
 }
 
 /// A stage that has started.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveStage {
     /// Name.
@@ -183,13 +177,10 @@ pub struct LiveStage {
     #[serde(default)]
     pub totals: LiveTotals,
     /// Its last interval, if it repeats transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Point>,
     /// Duration of a single statement so far, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement_s: Option<f64>,
     /// Share of a single statement that is done, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
@@ -206,6 +197,7 @@ pub struct LivePoint {
 }
 
 /// The state of a run in progress.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveRun {
     /// Version of the published data: [`LIVE_VERSION`].
@@ -219,7 +211,6 @@ pub struct LiveRun {
     /// Title as in lists of runs.
     pub title: String,
     /// Label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -237,13 +228,11 @@ pub struct LiveRun {
     /// When the measurement of a stage stops.
     pub stop: Stop,
     /// Intended rate, in transactions per second; absent in a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// What the run is doing.
     #[serde(default)]
     pub phase: LivePhase,
     /// Rows of the preparation: loaded, all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_rows: Option<(u64, u64)>,
     /// The stages that have started.
     #[serde(default)]
@@ -261,25 +250,7 @@ pub struct LiveRun {
     #[serde(default)]
     pub notices: VecDeque<String>,
     /// How the run ended, and whether its result is valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<(Status, bool)>,
-}
-
-/// What is known when a run starts.
-#[derive(Debug, Clone, Copy)]
-pub struct LiveStart<'a> {
-    /// Id that the record will have.
-    pub id: Uuid,
-    /// Start of the run.
-    pub started_at: Timestamp,
-    /// Flavor, version and database of the server.
-    pub server: &'a str,
-    /// Name of the client machine.
-    pub host: &'a str,
-    /// Process id on that machine.
-    pub pid: u32,
-    /// The plan.
-    pub plan: &'a Plan,
 }
 
 /// Returns a text of bounded length.
@@ -288,22 +259,27 @@ fn bounded(text: &str) -> String {
 }
 
 impl LiveRun {
-    /// Returns the state of a run that starts in this process.
+    /// Returns the state of a run that starts: with the id of its record and its start, with flavor, version and database of the
+    /// server, and with machine and id of the process.
     #[must_use]
-    pub fn new(start: &LiveStart<'_>) -> Self {
-        let plan = start.plan;
+    pub fn new(
+        plan: &Plan,
+        (id, started_at): (Uuid, Timestamp),
+        server: &str,
+        (host, pid): (&str, u32),
+    ) -> Self {
         let tags = plan.tags.iter().map(|(key, value)| (bounded(key), bounded(value)));
         Self {
             version: LIVE_VERSION,
-            id: start.id,
-            started_at: start.started_at,
+            id,
+            started_at,
             workload: plan.work.traits().name.to_owned(),
             title: plan.work.spec().title(),
             label: plan.label.as_deref().map(bounded),
             tags: tags.take(NOTICES_MAX).collect(),
-            server: bounded(start.server),
-            host: bounded(start.host),
-            pid: start.pid,
+            server: bounded(server),
+            host: bounded(host),
+            pid,
             sessions: plan.sessions,
             interval_s: plan.interval_s,
             stop: plan.stop,
@@ -405,8 +381,7 @@ fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, length_max: usize) {
 pub(crate) fn example_live_run(plan: &Plan) -> LiveRun {
     let id = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_00aa);
     let started_at = Timestamp::UNIX_EPOCH;
-    let server = "PostgreSQL 18.1 (embedded)";
-    LiveRun::new(&LiveStart { id, started_at, server, host: "bench", pid: 7, plan })
+    LiveRun::new(plan, (id, started_at), "PostgreSQL 18.1 (embedded)", ("bench", 7))
 }
 
 #[cfg(test)]

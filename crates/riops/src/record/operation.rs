@@ -1,4 +1,6 @@
-//! Results of one kind of transaction.
+//! Results of one kind of transaction, of one command of a script, and the share of a kind.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,17 +35,13 @@ impl Effects {
 pub struct TableEffects {
     /// Number of the table, from 1.
     pub table: u32,
-    /// Inserted rows.
-    pub inserted: u64,
-    /// Rows of the initial load that were deleted and inserted again.
-    pub reinserted: u64,
-    /// Deleted rows.
-    pub deleted: u64,
-    /// Growth of the sum of a column, from increments and from inserted rows.
-    pub added: u64,
+    /// The changes.
+    #[serde(flatten)]
+    pub effects: Effects,
 }
 
 /// The transactions of one kind.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
     /// Number of the kind among all of its stage, from 1; 0 in earlier records.
@@ -75,7 +73,6 @@ pub struct OperationRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_tables: Vec<TableEffects>,
     /// Block accesses per transaction, in tables and indexes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_transaction: Option<f64>,
     /// Transactions that failed within the measurement.
     #[serde(default)]
@@ -90,13 +87,10 @@ pub struct OperationRecord {
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub skipped: u64,
     /// Response times in microseconds; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
     /// Service times in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Histogram of the service times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
 }
 
@@ -105,5 +99,70 @@ impl OperationRecord {
     #[must_use]
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())
+    }
+}
+
+/// Results of one command of a script.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommandRecord {
+    /// Number of the script in the plan, from 1.
+    pub script: usize,
+    /// Number in the script, from 1.
+    pub number: usize,
+    /// Its first line.
+    pub title: String,
+    /// Whether it takes time that is measured: a statement, or a wait.
+    pub is_measured: bool,
+    /// Times of successful executions in microseconds, from the send to the end of the reply.
+    pub service_us: Option<LatencySummary>,
+    /// Histogram of these times.
+    pub histogram: Option<StoredHistogram>,
+    /// Number of failed executions.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub failures: u64,
+    /// Number of them after which the transaction was retried.
+    #[serde(skip_serializing_if = "crate::units::is_default")]
+    pub retries: u64,
+    /// Number of failed executions by SQLSTATE.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// Deviations up to this are accepted: the percentage of a plan is an integer.
+const DEVIATION_POINTS: f64 = 1.0;
+
+/// The requested and the executed share of an operation in a stage with several kinds of transactions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MixRecord {
+    /// Name of the operation.
+    pub operation: String,
+    /// Unit of the shares: `rows` or `transactions`.
+    pub unit: String,
+    /// Requested share, in percent.
+    pub asked_percent: f64,
+    /// Share within the measurement, in percent.
+    pub executed_percent: f64,
+    /// Deviation that the number of transactions explains, in percentage points: four binomial standard errors of
+    /// the requested share, or one transaction more or less in each session.
+    pub chance_points: f64,
+}
+
+impl MixRecord {
+    /// Returns whether the executed share is the requested one, to one percentage point.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.deviation_points() <= DEVIATION_POINTS
+    }
+
+    /// Returns whether the executed share differs by more than the number of transactions explains.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        !self.is_kept() && self.deviation_points() > self.chance_points
+    }
+
+    fn deviation_points(&self) -> f64 {
+        (self.executed_percent - self.asked_percent).abs()
     }
 }

@@ -1,4 +1,4 @@
-//! Counters of the machine and the server over time.
+//! Counters of the machine and the server over time, the values of queries of the user, and the active session history.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,7 @@ use super::session_time::{SessionTime, TimePart};
 use crate::stats::median;
 
 /// All counters over one interval. Values that were not measured are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbePoint {
     /// End of the interval, in seconds since the stage started.
@@ -14,46 +15,32 @@ pub struct ProbePoint {
     /// Length of the interval, in seconds.
     pub seconds: f64,
     /// MB (10^6 bytes) read from the device per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_mb_s: Option<f64>,
     /// MB written to the device per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_mb_s: Option<f64>,
     /// Device reads per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_per_s: Option<f64>,
     /// Device writes per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_per_s: Option<f64>,
     /// Share of the time with at least one request in flight, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
     /// Busy share of all processors of this machine, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
     /// CPU time of a fixed piece of work on this machine at the end of the interval, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_work_us: Option<f64>,
     /// CPU use of the server process and its parallel workers, in processors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpus: Option<f64>,
     /// Dirty memory of this machine at the end of the interval, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
     /// MB of write-ahead log per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_mb_s: Option<f64>,
     /// Checkpoints that were started or requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<u64>,
     /// MB written by checkpoints per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_mb_s: Option<f64>,
     /// Size of the database at the end of the interval, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_bytes: Option<u64>,
     /// Progress of the statement, as reported by the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<ServerProgress>,
     /// Wait events since the stage started; only while it is in progress.
     #[serde(skip)]
@@ -66,15 +53,17 @@ impl Sampled {
     #[must_use]
     pub fn processor_speeds(&self) -> Vec<f64> {
         let first = self.first_work_us();
-        let works = self.points.iter().filter_map(|point| point.processor_work_us);
-        works.filter(|work| *work > 0.0).map(|work| first / work).collect()
+        self.works_us().filter(|work| *work > 0.0).map(|work| first / work).collect()
     }
 
     /// Returns the CPU time of the fixed piece of work at the start: the median of the first three intervals, in microseconds.
     #[must_use]
     pub fn first_work_us(&self) -> f64 {
-        let works = self.points.iter().filter_map(|point| point.processor_work_us);
-        median(&works.take(3).collect::<Vec<f64>>())
+        median(&self.works_us().take(3).collect::<Vec<f64>>())
+    }
+
+    fn works_us(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().filter_map(|point| point.processor_work_us)
     }
 
     /// Returns the share of the session time in which sessions waited for anything but their client, 0 to 1.
@@ -86,8 +75,7 @@ impl Sampled {
     /// Returns the mean CPU time of the fixed piece of work, in microseconds.
     #[must_use]
     pub fn processor_work_us(&self) -> Option<f64> {
-        let works: Vec<f64> =
-            self.points.iter().filter_map(|point| point.processor_work_us).collect();
+        let works: Vec<f64> = self.works_us().collect();
         (!works.is_empty()).then(|| works.iter().sum::<f64>() / works.len() as f64)
     }
 }
@@ -166,6 +154,7 @@ impl OtherSessions {
 }
 
 /// The counters of a stage over time, and the wait events of the server process or of the sessions.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// The intervals, in order.
@@ -182,10 +171,8 @@ pub struct Sampled {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session_time: Vec<SessionTime>,
     /// Extension of the server whose samples were used instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_time_source: Option<String>,
     /// Mean number of sessions in the samples, if riops only observed them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_sessions: Option<f64>,
     /// Number of samples of the wait events.
     pub looks: u64,
@@ -194,4 +181,68 @@ pub struct Sampled {
     /// Sessions that waited for locks, which are stored with the loop.
     #[serde(skip)]
     pub lock_waits: LockWaits,
+}
+
+/// What a query returned over a stage.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuerySeries {
+    /// Name.
+    pub name: String,
+    /// The statement.
+    pub sql: String,
+    /// The values that were read.
+    pub points: Vec<QueryPoint>,
+    /// Number of executions that failed, took too long or did not return a number.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub failures: u64,
+    /// The first of these errors.
+    pub error: Option<String>,
+}
+
+/// A value of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct QueryPoint {
+    /// Time of the result, in seconds since the measurement started.
+    pub t_s: f64,
+    /// The value.
+    pub value: f64,
+}
+
+impl QuerySeries {
+    /// Returns the mean of the values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.points.iter().map(|point| point.value).sum();
+        (!self.points.is_empty()).then(|| sum / self.points.len() as f64)
+    }
+
+    /// Returns the largest value.
+    #[must_use]
+    pub fn max(&self) -> Option<f64> {
+        self.points.iter().map(|point| point.value).reduce(f64::max)
+    }
+
+    /// Returns the value that was read last up to a time.
+    #[must_use]
+    pub fn at(&self, t_s: f64) -> Option<f64> {
+        let before = self.points.partition_point(|point| point.t_s <= t_s);
+        Some(self.points.get(before.checked_sub(1)?)?.value)
+    }
+}
+
+/// What the sessions and requests of a node did, from its active session history. Waits of YSQL for the tserver contain the time
+/// of the events of the tserver: components must not be added up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActivityRecord {
+    /// Host and port of the node.
+    pub node: String,
+    /// `YSQL`, `TServer`, …
+    pub component: String,
+    /// Class of the event.
+    pub class: String,
+    /// The event.
+    pub event: String,
+    /// Mean number of sessions or requests with this event.
+    pub active: f64,
 }

@@ -1,10 +1,10 @@
 //! Whether a requested rate was achieved.
 
+use super::schedule::StepRecord;
 use super::stage::StageRecord;
-use super::step::StepRecord;
 use crate::plan::Schedule;
 use crate::units::format::requested_rate;
-use crate::units::percent;
+use crate::units::{percent, texts};
 
 /// From this share of missing transactions on, the rate was not reached.
 const MISSING_SHARE_MAX: f64 = 0.01;
@@ -26,21 +26,15 @@ pub enum RateVerdict {
     NotReached,
 }
 
-impl RateVerdict {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Reached, Self::Growing, Self::Incomplete, Self::NotReached];
-
+texts!(
     /// Returns the name in comparisons.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reached => "reached",
-            Self::Growing => "not sustained",
-            Self::Incomplete => "almost reached",
-            Self::NotReached => "not reached",
-        }
+    RateVerdict::as_str {
+        Reached: "reached",
+        Growing: "not sustained",
+        Incomplete: "almost reached",
+        NotReached: "not reached",
     }
-}
+);
 
 impl StageRecord {
     /// Returns how the rate was achieved; `None` without a rate.

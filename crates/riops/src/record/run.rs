@@ -1,4 +1,4 @@
-//! The record of one run: from its plan to its verdict.
+//! The record of one run: from its plan to its verdict, its clients, its origin, and what people wrote about it.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::access::AccessRecord;
-use super::agent::AgentRecord;
-use super::check::{Check, ThresholdRecord, Verdict, WarningKind};
-use super::client::ClientRecord;
+use super::check::{AccessRecord, Check, ThresholdRecord, Verdict, WarningKind};
+use super::client::{ClientCpu, ClientRecord};
 use super::counts::UnknownOutcomes;
-use super::imported::{ImportRecord, Validity};
-use super::note::Note;
+use super::latency::LatencySummary;
 use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
-use super::status::Status;
 use super::target::TargetRecord;
-use crate::plan::{DatasetPlan, Member, Plan};
+use crate::plan::{DatasetPlan, Member, Plan, PlanError, require_printable};
+use crate::units::texts;
 
 /// Everything that is known about one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of the record format: [`SCHEMA`](super::SCHEMA).
     pub schema: u32,
@@ -32,7 +30,6 @@ pub struct Record {
     /// Name of the workload.
     pub workload: String,
     /// Label of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// What people wrote about it, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +39,6 @@ pub struct Record {
     pub tags: BTreeMap<String, String>,
     /// Origin of the results, if riops did not measure them. Such a run is neither valid nor invalid: riops
     /// verified nothing, and `verdict` states that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportRecord>,
     /// The plan of the run. That of an imported run has the values that the other tool reported, and defaults
     /// otherwise.
@@ -50,7 +46,6 @@ pub struct Record {
     /// How the run ended.
     pub status: Status,
     /// Reason why the run did not end as planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The database.
     pub target: TargetRecord,
@@ -65,7 +60,6 @@ pub struct Record {
     pub accesses: Vec<AccessRecord>,
     /// Outcomes of the transactions that lost their connection, as far as the data show them; absent if there
     /// were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_outcomes: Option<UnknownOutcomes>,
     /// Checks of the data after the run.
     pub checks: Vec<Check>,
@@ -156,5 +150,182 @@ impl Record {
             }
         }
         plan
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As planned.
+    #[default]
+    Done,
+    /// With an error; the record has the measurements up to it.
+    Failed,
+    /// Interrupted by the user; the record has the measurements up to the interrupt.
+    Interrupted,
+}
+
+texts!(
+    /// Returns the spelling in JSON.
+    Status::as_str { Done: "done", Failed: "failed", Interrupted: "interrupted" }
+);
+
+/// One of the clients of a merged run.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentRecord {
+    /// Number of the agent, from 0.
+    pub number: u32,
+    /// Name of its machine.
+    pub host: String,
+    /// Id of its run.
+    pub run: Option<Uuid>,
+    /// Its machine; absent if it was lost.
+    pub client: Option<ClientRecord>,
+    /// How its run ended; absent if it was lost.
+    pub status: Option<Status>,
+    /// Reason why its run did not end as planned, or why its results are missing.
+    pub failure: Option<String>,
+    /// Its clock, compared with that of the store.
+    pub clock: Option<ClockRecord>,
+    /// Longest time for which its process did not run, in seconds.
+    pub stopped_s: Option<f64>,
+    /// Its share of each stage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<AgentStage>,
+}
+
+/// The share of one client in a stage.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentStage {
+    /// Start of its measurement, by the clock of the store if that is known, otherwise by its own.
+    pub started_at: Option<Timestamp>,
+    /// Length of its measurement, in seconds.
+    pub seconds: f64,
+    /// Number of its sessions.
+    pub sessions: u32,
+    /// Its transactions that ended within the measurement.
+    pub transactions: u64,
+    /// These transactions per second.
+    pub transactions_per_s: f64,
+    /// Latency in microseconds: response times with a rate, otherwise service times.
+    pub latency_us: Option<LatencySummary>,
+    /// CPU use of its process, and the limits that it reached.
+    pub client_cpu: Option<ClientCpu>,
+}
+
+/// The clock of a client, compared with that of the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockRecord {
+    /// By how much the clock of the store is ahead, in seconds.
+    pub offset_s: f64,
+    /// The offset is known to this many seconds: half the length of the interval that all exchanges allow.
+    pub uncertainty_s: f64,
+    /// Number of exchanges.
+    pub exchanges: u64,
+}
+
+/// Where the start of an imported run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartSource {
+    /// From the results.
+    Results,
+    /// From the user.
+    User,
+    /// Estimated: the results do not contain it, and the file was last modified at the end of the run.
+    FileTime,
+    /// Unknown: the time of the import.
+    ImportTime,
+}
+
+/// Origin of results that riops did not measure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportRecord {
+    /// Format of the results: `pgbench-log`, `sysbench`, …
+    pub format: String,
+    /// Names of the files, without directories; empty for a database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Time of the import.
+    pub imported_at: Timestamp,
+    /// Origin of the record's `started_at`.
+    pub start: StartSource,
+}
+
+/// Whether a result can be relied on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// riops verified it.
+    Valid,
+    /// riops found a reason against it.
+    Invalid,
+    /// Imported: riops verified nothing.
+    NotVerified,
+}
+
+/// Maximum length of a note, in characters.
+const LENGTH_MAX: usize = 10_000;
+
+/// A note: a hypothesis, what was changed, a conclusion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When it was written.
+    pub at: Timestamp,
+    /// Who wrote it.
+    pub author: String,
+    /// Lines of plain text.
+    pub text: String,
+}
+
+/// Why a text is no note.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// There is nothing to store.
+    #[error("the note is empty")]
+    Empty,
+    /// A note is no document.
+    #[error("the note is longer than {LENGTH_MAX} characters")]
+    Long,
+    /// It cannot be shown.
+    #[error(transparent)]
+    Unprintable(#[from] PlanError),
+}
+
+impl Note {
+    /// Returns a note of now.
+    ///
+    /// # Errors
+    /// [`NoteError`]
+    pub fn new(text: &str, author: String) -> Result<Self, NoteError> {
+        let lines: Vec<String> =
+            text.trim().lines().map(|line| line.trim_end().to_owned()).collect();
+        require_printable(lines.iter().chain([&author]))?;
+        let text = lines.join("\n");
+        match text.chars().count() {
+            0 => Err(NoteError::Empty),
+            1..=LENGTH_MAX => Ok(Self { at: Timestamp::now(), author, text }),
+            _ => Err(NoteError::Long),
+        }
+    }
+
+    /// Returns the first line of the newest one.
+    #[must_use]
+    pub fn newest_line(notes: &[Self]) -> Option<String> {
+        notes.last().and_then(|note| note.text.lines().next()).map(str::to_owned)
+    }
+
+    /// Returns the note with its date and author, in lines.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let head = format!("{} {}: ", self.at.strftime("%F"), self.author);
+        let lines = self.text.lines().enumerate();
+        lines
+            .map(|(at, line)| if at == 0 { head.clone() + line } else { line.to_owned() })
+            .collect()
     }
 }

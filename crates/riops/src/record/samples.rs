@@ -77,7 +77,8 @@ impl TryFrom<Packed> for SampleSet {
     type Error = String;
 
     fn try_from(packed: Packed) -> Result<Self, String> {
-        let bytes = BASE64.decode(&packed.points).map_err(|error| error.to_string())?;
+        let Packed { transactions, every, slot_s, longest, seconds, points } = packed;
+        let bytes = BASE64.decode(&points).map_err(|error| error.to_string())?;
         let (points, rest) = bytes.as_chunks::<POINT_BYTES>();
         if !rest.is_empty() {
             return Err("the last sampled transaction is incomplete".to_owned());
@@ -85,21 +86,14 @@ impl TryFrom<Packed> for SampleSet {
         let unpack = |&[a, b, c, d, e, f, g, h, i, j]: &[u8; POINT_BYTES]| {
             let session = u16::from_le_bytes([i, j]);
             SamplePoint {
-                t_s: f64::from(u32::from_le_bytes([a, b, c, d])) / f64::from(u32::MAX)
-                    * packed.seconds,
+                t_s: f64::from(u32::from_le_bytes([a, b, c, d])) / f64::from(u32::MAX) * seconds,
                 latency_us: f64::from(f32::from_le_bytes([e, f, g, h])),
                 session: u32::from(session & !EXTREME),
                 extreme: session & EXTREME != 0,
             }
         };
-        Ok(Self {
-            points: points.iter().map(unpack).collect(),
-            transactions: packed.transactions,
-            every: packed.every,
-            slot_s: packed.slot_s,
-            longest: packed.longest,
-            seconds: packed.seconds,
-        })
+        let points = points.iter().map(unpack).collect();
+        Ok(Self { transactions, every, slot_s, longest, seconds, points })
     }
 }
 

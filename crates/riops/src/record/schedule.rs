@@ -1,8 +1,9 @@
-//! Compliance with the schedule of a rate and with the latency limit.
+//! Compliance with the schedule of a rate, its steps, and the latency limit.
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::LatencySummary;
+use crate::plan::RateStep;
 
 /// Transactions that exceeded the latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,7 @@ pub struct LateRecord {
 }
 
 /// Intended and actual starts of transactions.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleRecord {
     /// Intended starts within the measurement.
@@ -35,9 +37,44 @@ pub struct ScheduleRecord {
     #[serde(default)]
     pub backlog_at_start: u64,
     /// Longest time between the intended and the actual start, in microseconds, including waits for a free session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_max_us: Option<f64>,
     /// Scheduling delay of the client when a session was free, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_lag_us: Option<LatencySummary>,
+}
+
+/// The transactions that were due in a step of the profile of a rate. `due` is the sum of the counts below it.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The requested rate.
+    #[serde(flatten)]
+    pub step: RateStep,
+    /// Start of the step, in seconds since the start of the measurement.
+    pub start_s: f64,
+    /// Intended starts in the step.
+    pub due: u64,
+    /// Transactions that succeeded within the measurement, also after the end of the step.
+    pub answered: u64,
+    /// Transactions that failed or whose outcome is unknown.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub failed: u64,
+    /// Intended starts that were skipped because the transaction would have been late.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub skipped: u64,
+    /// Transactions in flight at the end of the measurement.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub unanswered: u64,
+    /// Intended starts that waited for a free session at the end of the measurement.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub not_started: u64,
+    /// Response times of these transactions, in microseconds; absent if none succeeded.
+    pub response_us: Option<LatencySummary>,
+}
+
+impl StepRecord {
+    /// Returns the share of the transactions that were due and did not succeed, 0 to 1; `None` if none was due.
+    #[must_use]
+    pub fn missing_share(&self) -> Option<f64> {
+        (self.due > 0).then(|| 1.0 - self.answered as f64 / self.due as f64)
+    }
 }

@@ -1,4 +1,4 @@
-//! The time series of a stage.
+//! The time series of a stage, and how the rate or the response time changed over it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::latency::LatencySummary;
 use crate::stats::percentile_shown;
 
 /// One interval of a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// End of the interval, in seconds since the measurement started.
@@ -33,10 +34,8 @@ pub struct Point {
     #[serde(default)]
     pub retries: u64,
     /// Intended starts that were due but not sent at the end of the interval; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog: Option<u64>,
     /// Sessions with a transaction in flight at the end of the interval; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<u64>,
     /// Broken connections that were replaced.
     #[serde(default)]
@@ -49,34 +48,24 @@ pub struct Point {
     pub nodes: Vec<u64>,
     /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// Median service time in microseconds; absent if no transaction ended in the interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<f64>,
     /// 99th percentile of the service time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
     /// 99.99th percentile of the service time, in microseconds; absent with fewer than 100,000 transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_us: Option<f64>,
     /// Maximum service time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_us: Option<f64>,
     /// Median response time in microseconds; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p50_us: Option<f64>,
     /// 99th percentile of the response time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p99_us: Option<f64>,
     /// 99.99th percentile of the response time, in microseconds; absent with fewer than 100,000 transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_p9999_us: Option<f64>,
     /// Maximum response time, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_max_us: Option<f64>,
     /// The latencies of the interval, for merging the series with those of other clients.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<Box<PointHistograms>>,
     /// Transactions with at least one retry; only while the run is in progress.
     #[serde(skip)]
@@ -88,7 +77,6 @@ pub struct Point {
     #[serde(skip)]
     pub lag_us: Option<f64>,
     /// The intervals since the previous checkpoint, if the interval ends at one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
 }
 
@@ -110,21 +98,74 @@ impl Point {
 }
 
 /// The latencies of an interval, with two significant digits.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointHistograms {
     /// Service times.
     pub service: StoredHistogram,
     /// Response times; only with a rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<StoredHistogram>,
 }
 
 /// The counts and latencies between two checkpoints.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// All intervals as one.
     pub point: Point,
     /// Response times with a rate, otherwise service times, in microseconds; absent if no transaction ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencySummary>,
+}
+
+/// The rates at both ends of a stage, and whether its mean describes it. Source and thresholds:
+/// `metrics::steadiness`.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteadinessRecord {
+    /// Number of intervals.
+    pub intervals: usize,
+    /// Transactions per second in the first fifth of the intervals.
+    pub first_fifth_transactions_per_s: f64,
+    /// Transactions per second in the last fifth.
+    pub last_fifth_transactions_per_s: f64,
+    /// Rows per second in the first fifth of the intervals.
+    pub first_fifth_rows_per_s: f64,
+    /// Rows per second in the last fifth.
+    pub last_fifth_rows_per_s: f64,
+    /// Share of the intervals that MSER-5 truncates at the start or at the end, 0 to 0.5.
+    pub truncated_share: f64,
+    /// Share of the intervals whose rate is far below the median, 0 to 1.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub low_share: f64,
+    /// The part of the stage that differs from the rest, if one does.
+    pub shift: Option<Shift>,
+    /// Whether the mean describes the stage.
+    pub steady: bool,
+}
+
+/// A part of a stage that differs from the rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Shift {
+    /// Start, in seconds since the start of the measurement.
+    pub from_s: f64,
+    /// End, in seconds.
+    pub to_s: f64,
+    /// Whether the part lasts until the end.
+    pub is_at_end: bool,
+    /// Mean in the part: transactions per second, or the response time in microseconds.
+    pub inside: f64,
+    /// Mean in the rest.
+    pub outside: f64,
+    /// Whether it is a response time.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub of_response: bool,
+}
+
+impl Shift {
+    /// Whether the response time grows: it is longer at the end, or shorter at the start.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        let is_longer = self.inside > self.outside;
+        self.of_response && (self.is_at_end && is_longer || self.from_s == 0.0 && !is_longer)
+    }
 }

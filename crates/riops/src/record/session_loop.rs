@@ -1,26 +1,23 @@
-//! The part of a stage record that exists only for a session loop.
+//! The part of a stage record that exists only for a session loop, with the nodes of a cluster.
 
 use serde::{Deserialize, Serialize};
 
-use super::cluster::NodeRecord;
-use super::command::CommandRecord;
-use super::counts::{DrainedRecord, ErrorEntry, Outcomes, Queries, WarmupRecord};
+use super::counts::{
+    DrainedRecord, ErrorEntry, Execution, Fairness, Outcomes, Queries, SessionRecord, WarmupRecord,
+};
 use super::database::LockWaits;
-use super::heatmap::HeatmapRecord;
 use super::histogram::StoredHistogram;
-use super::imported::{LatencyKind, ReportedLatency};
 use super::latencies::Latencies;
-use super::latency::{LatencySummary, PercentileInterval};
-use super::mix::MixRecord;
-use super::operation::OperationRecord;
+use super::latency::{
+    HeatmapRecord, LatencyKind, LatencySummary, PercentileInterval, ReportedLatency,
+};
+use super::operation::{CommandRecord, MixRecord, OperationRecord};
 use super::samples::SampleSet;
-use super::schedule::{LateRecord, ScheduleRecord};
-use super::series::Point;
-use super::session::{Execution, Fairness, SessionRecord};
-use super::steadiness::SteadinessRecord;
-use super::step::StepRecord;
+use super::schedule::{LateRecord, ScheduleRecord, StepRecord};
+use super::series::{Point, SteadinessRecord};
 
 /// A session that an error has ended, with `--on-error end-session`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndedSessionRecord {
@@ -29,55 +26,42 @@ pub struct EndedSessionRecord {
     /// Number of its script in the plan, from 1.
     pub script: usize,
     /// Number of the command in the script, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<usize>,
     /// Message of the error.
     pub message: String,
     /// The message of the server in lines, as libpq prints it; none for an error of the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
 }
 
 /// Results of sessions that repeat transactions. All fields are empty for a statement that ran once.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoopRecord {
     /// Rows per read.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
     /// Rows per update.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub update_batch: Option<u64>,
     /// Load method.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Bytes per row, if they were measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub row_bytes: Option<u64>,
     /// Sampled transactions, if a scatterplot was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleSet>,
     /// Service times in microseconds: from the send to the end of the reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Response times in microseconds: from the intended start; only with a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_us: Option<LatencySummary>,
     /// Latencies as another tool reported them, without a histogram; only in imported runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reported_latency: Option<ReportedLatency>,
     /// Histogram of the service times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<StoredHistogram>,
     /// Histogram of the response times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_histogram: Option<StoredHistogram>,
     /// Lower bounds of the latencies of the transactions that were due in the measurement and did not succeed in it: of
     /// the response times with a rate, otherwise of the service times. See `Latencies`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished_histogram: Option<StoredHistogram>,
     /// Outcomes of the transactions that ended within the measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<Outcomes>,
     /// Transactions that were retried after an error.
     pub retries: u64,
@@ -85,7 +69,6 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub retried: u64,
     /// Time in which all sessions connected before the first transaction, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connecting_s: Option<f64>,
     /// Sessions that an error has ended; at most 1,000.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -100,49 +83,37 @@ pub struct LoopRecord {
     pub queries: Queries,
     /// Service times of single attempts in microseconds, regardless of the outcome; only if transactions were
     /// retried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_us: Option<LatencySummary>,
     /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_us: Option<f64>,
     /// The interval of the p99, or of a lower percentile with fewer transactions, of the same times.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub percentile_interval: Option<PercentileInterval>,
     /// Longest time without a successful transaction, in seconds; absent below 10 ms and with a loop in the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
     /// Time spent in transactions, per session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_s: Option<Execution>,
     /// Sessions that waited for locks, if they were sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_waits: Option<LockWaits>,
     /// The nodes of the target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeRecord>,
     /// Transactions of the busiest node divided by the mean over the nodes; 1 is even. Only with several
     /// nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imbalance: Option<f64>,
     /// Transactions that exceeded the latency limit; only with a limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRecord>,
     /// Intended and actual starts; only with a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleRecord>,
     /// The steps of the profile of the rate, if it has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRecord>,
     /// Transactions of the warm-up that were in flight when the measurement started; only for a run by count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup_in_flight: Option<WarmupRecord>,
     /// By how much the server's clock was set forward during a server-side loop, in seconds; negative if it was
     /// set back. Absent if no step was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_clock_step_s: Option<f64>,
     /// Time to connect during the measurement in microseconds, including settings and prepared statements.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connect_us: Option<LatencySummary>,
     /// Results by kind of transaction.
     pub operations: Vec<OperationRecord>,
@@ -150,10 +121,8 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandRecord>,
     /// The requested and the executed share of an operation; only with a mix.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<MixRecord>,
     /// How the rate changed over the stage; absent with fewer than ten intervals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub steadiness: Option<SteadinessRecord>,
     /// Errors by SQLSTATE.
     pub errors: Vec<ErrorEntry>,
@@ -168,7 +137,6 @@ pub struct LoopRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_details: Vec<SessionRecord>,
     /// Latency over time, as counts; absent in records of earlier releases.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_heatmap: Option<HeatmapRecord>,
     /// The time series.
     pub series: Vec<Point>,
@@ -208,4 +176,93 @@ impl LoopRecord {
     pub fn latencies(&self) -> Option<Latencies> {
         Latencies::stored(self.latency_histogram()?, self.unfinished_histogram.as_ref()).ok()
     }
+}
+
+/// The counters of one node of `YugabyteDB`. Values are absent if the node did not respond.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeUse {
+    /// CPU use of the tserver, in processors, on average.
+    pub cpu_cores: Option<f64>,
+    /// Storage read requests per second.
+    pub storage_reads_per_s: Option<f64>,
+    /// Storage write requests per second.
+    pub storage_writes_per_s: Option<f64>,
+    /// `RocksDB` seeks per second.
+    pub seeks_per_s: Option<f64>,
+    /// Hit ratio of the block cache, 0 to 1.
+    pub block_cache_hit_share: Option<f64>,
+    /// Transaction conflicts per second.
+    pub conflicts_per_s: Option<f64>,
+}
+
+/// Role of a node.
+// Records store the serialized names, so they are independent of the variant names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Accepts writes.
+    #[serde(rename = "primary")]
+    Primary,
+    /// Read-only: a standby or a read replica.
+    #[serde(rename = "replica")]
+    Replica,
+}
+
+/// One node of the target.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Host and port.
+    pub node: String,
+    /// Primary or replica.
+    pub role: Role,
+    /// `cloud.region.zone`, if the cluster reports it.
+    pub placement: Option<String>,
+    /// Whether the node did not respond at the end.
+    #[serde(default)]
+    pub down: bool,
+    /// The longest time without a successful transaction, for any reason, in seconds; only with several
+    /// nodes.
+    pub longest_pause_s: Option<f64>,
+    /// Sessions connected to the node at the end.
+    pub sessions: u64,
+    /// Transactions on the node that ended within the measurement.
+    pub transactions: u64,
+    /// These transactions per second.
+    pub transactions_per_s: f64,
+    /// Share of all transactions, 0 to 1.
+    pub share: f64,
+    /// Service times in microseconds.
+    pub service_us: Option<LatencySummary>,
+    /// Errors within the measurement.
+    pub errors: u64,
+    /// Retried transactions.
+    pub retries: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Transactions whose outcome is unknown, in all phases.
+    pub unknown_commits: u64,
+    /// Broken connections that were replaced by a connection to this node.
+    pub reconnects: u64,
+    /// Outages around errors, by SQLSTATE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageRecord>,
+    /// Counters of the node itself.
+    #[serde(flatten)]
+    pub usage: Option<NodeUse>,
+}
+
+/// A time around errors without a successful transaction on a node.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageRecord {
+    /// SQLSTATE of the errors.
+    pub sqlstate: String,
+    /// Length in seconds.
+    pub without_success_s: f64,
+    /// Time during which the rate of the intervals stayed below 90 % of the earlier rate, in seconds.
+    pub below_90_percent_s: Option<f64>,
+    /// Time from the last success until the rate reached 90 % of the earlier rate again, in seconds; absent
+    /// if it did not.
+    pub until_90_percent_s: Option<f64>,
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::texts;
+
 /// What a session does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +39,7 @@ pub enum TimePart {
 }
 
 /// A part of the time of all sessions, from samples.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SessionTime {
     /// What the sessions did.
@@ -44,51 +47,32 @@ pub struct SessionTime {
     /// Share of their time, 0 to 1.
     pub share: f64,
     /// Half the width of the 95% interval of the share; absent with fewer than four samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<f64>,
 }
 
+texts!(
+    /// Returns its name.
+    TimePart::name {
+        Client: "client",
+        Network: "network and queue",
+        Cpu: "CPU",
+        RunQueue: "run queue",
+        Read: "reads",
+        Write: "writes",
+        Wal: "WAL",
+        Temporary: "temporary files",
+        OtherIo: "other I/O",
+        LwLock: "LWLock",
+        Lock: "lock",
+        Ipc: "IPC",
+        Timeout: "timeout",
+        Other: "other waits",
+    }
+);
+
 impl TimePart {
     /// Number of parts.
-    pub const COUNT: usize = 14;
-    /// All parts.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Client,
-        Self::Network,
-        Self::Cpu,
-        Self::RunQueue,
-        Self::Read,
-        Self::Write,
-        Self::Wal,
-        Self::Temporary,
-        Self::OtherIo,
-        Self::LwLock,
-        Self::Lock,
-        Self::Ipc,
-        Self::Timeout,
-        Self::Other,
-    ];
-
-    /// Returns its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Network => "network and queue",
-            Self::Cpu => "CPU",
-            Self::RunQueue => "run queue",
-            Self::Read => "reads",
-            Self::Write => "writes",
-            Self::Wal => "WAL",
-            Self::Temporary => "temporary files",
-            Self::OtherIo => "other I/O",
-            Self::LwLock => "LWLock",
-            Self::Lock => "lock",
-            Self::Ipc => "IPC",
-            Self::Timeout => "timeout",
-            Self::Other => "other waits",
-        }
-    }
+    pub const COUNT: usize = Self::ALL.len();
 
     /// Returns the part of a sampled event, as in [`WaitShare`](super::WaitShare); `None` if the session has nothing to do.
     /// Names of events differ in case between versions of PostgreSQL.

@@ -1,21 +1,16 @@
-//! One stage: a part of a run with one result.
+//! One stage: a part of a run with one result, what its transactions cost, and whether the server was available.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::activity::ActivityRecord;
-use super::client::ClientCpu;
-use super::cost::CostRecord;
+use super::client::{ClientCpu, Memory, Neighbors, NetworkUse, Pressure, ReadBytes};
+use super::counts::ErrorEntry;
 use super::database::{CacheState, DatabaseUse};
-use super::io::IoRecord;
-use super::machine::{Memory, NetworkUse, Pressure, ReadBytes};
-use super::neighbors::Neighbors;
-use super::observed::ObservedRecord;
-use super::probes::Sampled;
+use super::device::IoRecord;
+use super::probes::{ActivityRecord, QuerySeries, Sampled};
 use super::profile::ProfileRecord;
-use super::query_series::QuerySeries;
 use super::session_loop::LoopRecord;
-use super::statement::StatementRecord;
+use super::statement::{ObservedRecord, StatementRecord};
 
 /// Rates over the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -37,7 +32,21 @@ pub fn counters_cover(counters_s: f64, seconds: f64) -> bool {
     (counters_s - seconds).abs() <= COUNTERS_DIFFER_SHARE * seconds
 }
 
+/// A shorter time without success at the end may be that of one slow transaction, in seconds.
+const OUTAGE_S_MIN: f64 = 1.0;
+/// From this share of the measurement on, a time without success changes the result by as much as other differences that
+/// matter.
+const PAUSE_SHARE: f64 = 0.01;
+/// A shorter time without success may be that of one time slice of another process, in seconds.
+const PAUSE_S_MIN: f64 = 0.1;
+/// A time without success that is this much longer than the usual one, or than the median service time, is none of those
+/// that occur by chance.
+const PAUSE_FACTOR: f64 = 10.0;
+/// Tolerance for a sum of interval lengths, in seconds: far below the shortest interval.
+const ROUNDING_S: f64 = 1e-6;
+
 /// The result of a session loop, or of a statement that ran once.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name of the stage.
@@ -46,25 +55,19 @@ pub struct StageRecord {
     /// `statement`: one statement that ran once; `observed`: the load of others.
     pub kind: String,
     /// The statement, if it ran once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementRecord>,
     /// What riops observed without generating it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<ObservedRecord>,
     /// The sum of all service times over all sessions, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_s: Option<f64>,
     /// Preparation of the caches before the stage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheState>,
     /// Start of the measurement by the client's clock, for comparison with other logs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// Time between the two readings of the counters of CPU, device and database, in seconds. Their rates refer
     /// to this time. It differs from `seconds` if the start or the end of the measurement was noticed late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters_s: Option<f64>,
     /// Number of sessions.
     pub sessions: u32,
@@ -82,53 +85,37 @@ pub struct StageRecord {
     #[serde(flatten)]
     pub session_loop: LoopRecord,
     /// What a transaction cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostRecord>,
     /// Logical and physical I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<IoRecord>,
     /// Counters of the database.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseUse>,
     /// Memory of the server's machine at the end, if the server is on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// Pressure on the server's machine, if the server is on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// CPU use of riops itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<ClientCpu>,
     /// CPU seconds of all processes of the server, if it is on the client's machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
     /// Seconds in which they were runnable, but had no processor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_run_queue_s: Option<f64>,
     /// Share of the periods of the CPU quota in which the cgroup of the server had to wait, 0 to 1; absent without a quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_throttled_share: Option<f64>,
     /// Load that neither riops nor the server caused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbors: Option<Neighbors>,
     /// Traffic of the client's network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
     /// Busy share of all processors of the client's machine, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_share: Option<f64>,
     /// Context switches of the client's machine between the readings of the counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<u64>,
     /// Bytes read and written by the server processes of the sessions, if they can be observed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ReadBytes>,
     /// Bytes read and written by the I/O workers of the server, from PostgreSQL 18 on. They include the work
     /// for other sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_worker_io: Option<ReadBytes>,
     /// Counters over time, and the wait events of the server process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Sampled>,
     /// Values of the queries of the user over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,7 +124,6 @@ pub struct StageRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activity: Vec<ActivityRecord>,
     /// CPU profile of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileRecord>,
 }
 
@@ -156,11 +142,127 @@ impl StageRecord {
         let samples = waits.samples as f64 * f64::from(self.sessions);
         (samples > 0.0).then(|| waits.waiting as f64 / samples)
     }
+
+    /// Returns the longest time without a successful transaction, in seconds, if it is far longer than usual and a
+    /// relevant part of the measurement, whether there was an error or not.
+    #[must_use]
+    pub fn long_pause_s(&self) -> Option<f64> {
+        let longest = self.session_loop.longest_pause_s;
+        let seconds = longest.into_iter().chain(self.longest_outage_s()).max_by(f64::total_cmp)?;
+        let between_s = self.seconds / self.transactions.max(1) as f64;
+        let service_s = self.session_loop.service_us.as_ref().map_or(0.0, |us| us.p50 / 1e6);
+        let is_long = seconds >= PAUSE_S_MIN.max(PAUSE_FACTOR * between_s.max(service_s));
+        // With a rate, a transaction that was due in the first half waits for at least half of it.
+        let waited_us = self.session_loop.response_us.as_ref().map_or(f64::INFINITY, |of| of.max);
+        let is_long = is_long && waited_us >= seconds * 1e6 / 2.0;
+        Some(seconds).filter(|_| is_long && seconds >= PAUSE_SHARE * self.seconds)
+    }
+
+    /// Returns the longest time without a successful transaction after an error, in seconds.
+    #[must_use]
+    pub fn longest_outage_s(&self) -> Option<f64> {
+        let outages = self.session_loop.errors.iter().filter_map(|error| error.without_success_s);
+        outages.max_by(f64::total_cmp)
+    }
+
+    /// Whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
+    /// interval on at least one second of intervals without a successful transaction. An earlier outage from which the server recovered does not
+    /// count, nor does a slow transaction at the end.
+    #[must_use]
+    pub fn ended_in_an_outage(&self) -> bool {
+        let series = &self.session_loop.series;
+        let empty = series.iter().rev().take_while(|point| point.transactions == 0).count();
+        let (before, trailing) = series.split_at(series.len() - empty);
+        // `fold` from 0.0: the sum of an empty iterator is a negative zero.
+        let without_success_s = trailing.iter().fold(0.0, |sum, point| sum + point.seconds);
+        let has_failed = before.last().into_iter().chain(trailing).any(|point| point.errors > 0);
+        let is_lost = |error: &ErrorEntry| {
+            let sqlstate = error.sqlstate.as_str();
+            sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "53300"
+        };
+        let was_lost = self.session_loop.errors.iter().any(is_lost);
+        was_lost && has_failed && without_success_s + ROUNDING_S >= OUTAGE_S_MIN
+    }
+}
+
+/// What a successful transaction of a stage cost on average: all that server and client counted, also for other sessions and
+/// for transactions that failed. A value that was not counted is absent.
+///
+/// CPU, context switches, devices and network are those of the measurement. The counters of the database arrive up to a
+/// second late; they are those from before the first session connected until after the last one ended, divided by all
+/// acknowledged transactions, with those of the warm-up.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CostRecord {
+    /// Rows per transaction.
+    pub rows: f64,
+    /// CPU time of all processes of the server, in microseconds.
+    pub server_cpu_us: Option<f64>,
+    /// Time in which processes of the server waited for a processor, in microseconds.
+    pub server_run_queue_us: Option<f64>,
+    /// CPU time of riops, in microseconds.
+    pub client_cpu_us: Option<f64>,
+    /// Context switches of the client's machine.
+    pub context_switches: Option<f64>,
+    /// Accesses to blocks that were in shared buffers: of the tables of the dataset, otherwise of the database.
+    pub blocks_hit: Option<f64>,
+    /// Accesses to blocks that were not.
+    pub blocks_read: Option<f64>,
+    /// Blocks that the statements of the run changed first, from `pg_stat_statements`.
+    pub blocks_dirtied: Option<f64>,
+    /// Blocks that sessions and checkpoints wrote, or added to a table.
+    pub blocks_written: Option<f64>,
+    /// Bytes of write-ahead log.
+    pub wal_bytes: Option<f64>,
+    /// Records of write-ahead log.
+    pub wal_records: Option<f64>,
+    /// Full-page images in it.
+    pub wal_full_page_images: Option<f64>,
+    /// Bytes of temporary files.
+    pub temporary_bytes: Option<f64>,
+    /// Reads of all disks of the server.
+    pub device_reads: Option<f64>,
+    /// Bytes read.
+    pub device_read_bytes: Option<f64>,
+    /// Writes of all disks of the server.
+    pub device_writes: Option<f64>,
+    /// Bytes written.
+    pub device_written_bytes: Option<f64>,
+    /// Bytes that the client's machine received.
+    pub received_bytes: Option<f64>,
+    /// Bytes that it sent.
+    pub sent_bytes: Option<f64>,
+    /// Growth of the tables of the dataset, in bytes; negative if they became smaller.
+    pub table_bytes: Option<f64>,
+    /// Growth of their indexes.
+    pub index_bytes: Option<f64>,
+    /// Each disk of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskCost>,
+}
+
+/// What a transaction cost one disk.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskCost {
+    /// Name of the disk.
+    pub name: String,
+    /// What the server stores on it.
+    pub roles: Vec<String>,
+    /// Reads.
+    pub reads: f64,
+    /// Bytes read.
+    pub read_bytes: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Bytes written.
+    pub written_bytes: f64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Point;
 
     fn open(loop_fields: &str) -> serde_json::Result<StageRecord> {
         serde_json::from_str(&format!(
@@ -190,5 +292,63 @@ mod tests {
             assert!(json.get(field).is_some(), "{field}: {json}");
         }
         assert_eq!(json.get("session_loop"), None);
+    }
+
+    /// A stage with an outage of 2.5 s somewhere, and points of a length, transactions and errors.
+    fn stage(points: &[(f64, u64, u64)]) -> StageRecord {
+        let mut stage = StageRecord::default();
+        stage.session_loop.errors =
+            vec![ErrorEntry { without_success_s: Some(2.5), ..entry("08006") }];
+        let points = points.iter().map(|&(seconds, transactions, errors)| Point {
+            seconds,
+            transactions,
+            errors,
+            ..Point::default()
+        });
+        stage.session_loop.series = points.collect();
+        stage
+    }
+
+    #[test]
+    fn empty_intervals_of_a_second_after_an_error_at_the_end_are_an_outage() {
+        let ended = |points: &[(f64, u64, u64)]| stage(points).ended_in_an_outage();
+        assert!(ended(&[(1.0, 50, 0), (1.0, 20, 2), (1.0, 0, 0)]));
+        assert!(ended(&[(1.0, 50, 0), (1.0, 0, 2)]));
+        // Ten intervals of 0.1 s add up to less than 1 s in floating-point arithmetic.
+        let mut short = vec![(0.1, 5, 1)];
+        short.extend([(0.1, 0, 0); 10]);
+        assert!(ended(&short));
+        assert!(!ended(&short[..10]));
+    }
+
+    fn entry(sqlstate: &str) -> ErrorEntry {
+        ErrorEntry { sqlstate: sqlstate.to_owned(), ..ErrorEntry::default() }
+    }
+
+    #[test]
+    fn waits_for_locks_after_a_deadlock_are_no_outage() {
+        let mut waiting = stage(&[(1.0, 50, 1), (1.0, 0, 0), (1.0, 0, 0)]);
+        assert!(waiting.ended_in_an_outage());
+        for sqlstate in ["40P01", "22012", "55P03", "57014"] {
+            waiting.session_loop.errors = vec![entry(sqlstate)];
+            assert!(!waiting.ended_in_an_outage(), "{sqlstate}");
+        }
+        for sqlstate in ["57P01", "53300", "08001"] {
+            waiting.session_loop.errors = vec![entry("40P01"), entry(sqlstate)];
+            assert!(waiting.ended_in_an_outage(), "{sqlstate}");
+        }
+    }
+
+    #[test]
+    fn a_recovered_outage_and_a_short_last_interval_are_not_an_outage_at_the_end() {
+        let recovered = [(1.0, 50, 0), (1.0, 20, 2), (1.0, 0, 0), (1.0, 0, 0), (1.0, 40, 0)];
+        let mut points = recovered.to_vec();
+        points.push((0.02, 0, 0));
+        assert!(!stage(&points).ended_in_an_outage());
+        // Without an error since the last success, the transactions are slow.
+        points.push((2.0, 0, 0));
+        assert!(!stage(&points).ended_in_an_outage());
+        assert_eq!(stage(&points).longest_outage_s(), Some(2.5));
+        assert!(!StageRecord::default().ended_in_an_outage());
     }
 }

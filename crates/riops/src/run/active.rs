@@ -10,12 +10,14 @@ use super::error::RunError;
 use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::{NamedQuery, Plan};
-use crate::probe::Probe;
 use crate::probe::locations::{Devices, Locations};
 use crate::probe::perf::Perf;
 use crate::probe::queries::QueryProbe;
 use crate::probe::topology::Topology;
-use crate::record::{DatasetRecord, LiveStart, Record, SCHEMA, Status, Verdict};
+use crate::probe::{Place, Probe};
+use crate::record::{
+    ClientRecord, DatasetRecord, LiveRun, Record, SCHEMA, ServerLimits, TargetRecord,
+};
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
 
 /// Pause between two attempts to connect to a server that is recovering.
@@ -65,28 +67,61 @@ impl<'a> ActiveRun<'a> {
         }
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
         let perf = plan.profile_hz.map(|hz| environment.perf(hz)).transpose()?;
-        observer.started(&LiveStart {
-            id,
-            started_at,
-            server: &environment.server_text(&server),
-            host: environment.client_host(),
-            pid: std::process::id(),
-            plan,
-        });
-        let nodes = environment.nodes(plan, &server, &mut control, interrupt, observer)?;
-        Ok(Self {
+        let mut active = Self {
             plan: plan.clone(),
+            nodes: Nodes::single(&server.conninfo),
             server,
             id,
             started_at,
             interrupt,
             observer,
             environment,
-            nodes,
             perf,
             locations: None,
             control,
-        })
+        };
+        let host = &active.environment.client.host;
+        let process = (host.as_str(), std::process::id());
+        let started = LiveRun::new(plan, (id, started_at), &active.server_text(), process);
+        active.observer.started(&started);
+        active.find_nodes()?;
+        Ok(active)
+    }
+
+    /// Finds the nodes that the sessions may use.
+    fn find_nodes(&mut self) -> Result<(), RunError> {
+        let (plan, conninfo) = (&self.plan, &self.server.conninfo);
+        let traits = plan.work.traits();
+        // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
+        // clock of a single server.
+        let is_one = self.server.embedded
+            || self.environment.is_transaction_pooled()
+            || !self.control.dialect().has(Feature::Catalogs);
+        if is_one || traits.has_server_loop {
+            return Ok(Nodes::require_one(plan.nodes)?);
+        }
+        let wanted = (&plan.spread, plan.nodes);
+        let control = &mut self.control;
+        let found = Nodes::discover(control, conninfo, wanted, traits.writes, self.interrupt)?;
+        for warning in &found.warnings {
+            self.observer.notice(&format!("warning: {warning}"));
+        }
+        if found.nodes.list().len() > 1 {
+            self.observer.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
+        }
+        self.nodes = found.nodes;
+        Ok(())
+    }
+
+    /// Returns flavor, version and database of the server in one line.
+    fn server_text(&self) -> String {
+        let (facts, conninfo) = (&self.environment.facts, &self.server.conninfo);
+        let place = if self.server.embedded {
+            "embedded".to_owned()
+        } else {
+            format!("{} on {}", conninfo.database, conninfo.address())
+        };
+        format!("{} {} ({place})", facts.flavor, facts.version)
     }
 
     /// Opens another connection like the control connection.
@@ -94,10 +129,14 @@ impl<'a> ActiveRun<'a> {
         Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
     }
 
-    /// Returns the devices of the server with these tables; none if the server is on another machine.
-    fn devices(&mut self, tables: &[String]) -> Result<Devices, RunError> {
-        let Some(data) = self.environment.local_data() else {
-            return Ok(Devices::default());
+    /// Returns a probe of this machine and of the devices of a local server with these tables.
+    pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
+        let data = self.environment.local_data();
+        let probe = Probe::machine(data)
+            .with_server(self.environment.place)
+            .with_network(self.control.is_over_network());
+        let Some(data) = data else {
+            return Ok(probe.with_devices(&Devices::default()));
         };
         let locations = if self.control.dialect().has(Feature::Heap) {
             Locations::read(&mut self.control, data, tables)?
@@ -106,15 +145,6 @@ impl<'a> ActiveRun<'a> {
         };
         let devices = locations.devices(&Topology::of_this_machine());
         self.locations = Some(locations);
-        Ok(devices)
-    }
-
-    /// Returns a probe of this machine and of the devices of a local server with these tables.
-    pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
-        let devices = self.devices(tables)?;
-        let probe = Probe::machine(self.environment.local_data())
-            .with_server(self.environment.place())
-            .with_network(self.control.is_over_network());
         Ok(probe.with_devices(&devices))
     }
 
@@ -129,9 +159,7 @@ impl<'a> ActiveRun<'a> {
 
     /// Returns the record without its results.
     pub(super) fn record(&self, dataset: Option<DatasetRecord>) -> Record {
-        let (plan, history) = (self.plan.clone(), self.observer.history());
-        let (locations, environment) = (self.locations.as_ref(), &self.environment);
-        let (server, control) = (&self.server, &self.control);
+        let (plan, environment) = (self.plan.clone(), &self.environment);
         Record {
             schema: SCHEMA,
             id: self.id,
@@ -139,20 +167,48 @@ impl<'a> ActiveRun<'a> {
             workload: plan.work.traits().name.to_owned(),
             label: plan.label.clone(),
             tags: plan.tags.clone(),
-            imported: None,
-            status: Status::Done,
-            failure: None,
-            target: environment.target_record(server, control, dataset, locations, history),
-            client: environment.client_record(&plan),
+            target: self.target_record(dataset),
+            client: ClientRecord {
+                riops_version: env!("CARGO_PKG_VERSION").to_owned(),
+                machine: environment.client.clone(),
+                workers: plan.workers,
+                driver: Some(environment.driver),
+                shares_machine_with_server: matches!(environment.place, Place::Here(_)),
+                server_may_be_here: environment.place == Place::Unknown,
+            },
             plan,
-            agents: Vec::new(),
-            stages: Vec::new(),
-            accesses: Vec::new(),
-            unknown_outcomes: None,
-            checks: Vec::new(),
-            notes: Vec::new(),
-            thresholds: Vec::new(),
-            verdict: Verdict::default(),
+            ..Record::default()
+        }
+    }
+
+    /// Returns the server for the record.
+    fn target_record(&self, dataset: Option<DatasetRecord>) -> TargetRecord {
+        let Self { server, environment, .. } = self;
+        let facts = &environment.facts;
+        let of_data = || environment.local_data().map(Locations::of_data);
+        let (storage, disk_limit, devices) = self
+            .locations
+            .clone()
+            .or_else(of_data)
+            .map(|locations| environment.device_records(&locations, self.observer.history()))
+            .unwrap_or_default();
+        TargetRecord {
+            flavor: facts.flavor.clone(),
+            server_version: facts.version.clone(),
+            version_text: facts.version_text.clone(),
+            compiler_flags: facts.compiler_flags.clone(),
+            setting_defaults: facts.setting_defaults.clone(),
+            embedded: server.embedded,
+            encryption: self.control.encryption(),
+            pooler: environment.pooler.as_ref().map(ToString::to_string),
+            limits: environment.place.first_process().and_then(ServerLimits::read),
+            disk_limit,
+            devices,
+            storage,
+            address: server.conninfo.address(),
+            database: server.conninfo.database.clone(),
+            settings: facts.settings.clone(),
+            dataset,
         }
     }
 }

@@ -32,10 +32,14 @@ pub(super) trait Runner {
     }
 
     /// Returns the dataset for the record.
-    fn dataset(&self) -> Option<DatasetRecord>;
+    fn dataset(&self) -> Option<DatasetRecord> {
+        None
+    }
 
     /// Returns the expected access paths of the statements.
-    fn accesses(&self) -> Vec<Access>;
+    fn accesses(&self) -> Vec<Access> {
+        Vec::new()
+    }
 
     /// Drops temporary objects. Called last, after the record is stored and the control connection with its
     /// locks is closed, and also after an error.

@@ -1,32 +1,32 @@
-//! The environment of a run: server, pooler, location of the data, and nodes.
+//! The environment of a run: server, pooler, and location of the data with its devices.
 
 use std::path::Path;
 
-use super::devices::DeviceRecords;
 use super::error::RunError;
-use crate::engine::choose_driver;
-use crate::engine::{History, Observer};
+use crate::engine::{History, Observer, choose_driver};
 use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
-use crate::probe::locations::Locations;
+use crate::probe::locations::{Locations, RoleDisk};
 use crate::probe::perf::Perf;
-use crate::record::{ClientRecord, DatasetRecord, MachineFacts, ServerLimits, TargetRecord};
+use crate::probe::topology::{Topology, Volume};
+use crate::record::{Disk, DiskLimit, MachineFacts, Storage};
 use crate::server::capabilities::lacks;
 use crate::server::facts::ServerFacts;
-use crate::server::{Connection, ConnectionError, Feature, Nodes, Pooler, Server, local_server};
+use crate::server::{Connection, ConnectionError, Feature, Pooler, Server, local_server};
 
 /// The facts about the server and the client that are read before the measurement.
 pub(super) struct Environment {
     pub(super) facts: ServerFacts,
     /// Machine of the load generator.
-    client: MachineFacts,
-    driver: Driver,
-    pooler: Option<Pooler>,
+    pub(super) client: MachineFacts,
+    pub(super) driver: Driver,
+    /// The connection pooler between riops and the server, if there is one.
+    pub(super) pooler: Option<Pooler>,
     /// Where the server runs.
-    place: Place,
+    pub(super) place: Place,
     /// Whether its files and the processes of the sessions can be observed.
-    shares_files: bool,
+    pub(super) shares_files: bool,
 }
 
 impl Environment {
@@ -80,118 +80,41 @@ impl Environment {
         self.facts.data_directory.as_deref().filter(|_| self.shares_files)
     }
 
-    /// Returns whether the processes of the sessions can be observed on this machine.
-    pub(super) fn shares_files(&self) -> bool {
-        self.shares_files
-    }
-
-    /// Returns where the server is.
-    pub(super) fn place(&self) -> Place {
-        self.place
-    }
-
     /// Returns a profiler of the server.
     pub(super) fn perf(&self, hz: u32) -> Result<Perf, RunError> {
         Perf::new(self.place, self.facts.compiler_flags.as_deref(), hz)
             .map_err(|error| RunError::Unsuitable(error.to_string()))
     }
 
-    /// Returns whether a connection pooler is between riops and the server.
-    pub(super) fn is_pooled(&self) -> bool {
-        self.pooler.is_some()
-    }
-
-    /// Returns the nodes that the sessions may use.
-    pub(super) fn nodes(
+    /// Returns storage and limits of the measured tables, and the disks of a local server, with the limits that were measured before.
+    pub(super) fn device_records(
         &self,
-        plan: &Plan,
-        server: &Server,
-        control: &mut Connection,
-        interrupt: &Interrupt,
-        observer: &mut dyn Observer,
-    ) -> Result<Nodes, RunError> {
-        let conninfo = &server.conninfo;
-        let traits = plan.work.traits();
-        // Through a transaction-mode pool the node of a session is unknown. Server-side loops rely on the
-        // clock of a single server.
-        let is_one = server.embedded
-            || self.is_transaction_pooled()
-            || !control.dialect().has(Feature::Catalogs);
-        if is_one || traits.has_server_loop {
-            Nodes::require_one(plan.nodes)?;
-            return Ok(Nodes::single(conninfo));
-        }
-        let wanted = (&plan.spread, plan.nodes);
-        let found = Nodes::discover(control, conninfo, wanted, traits.writes, interrupt)?;
-        for warning in &found.warnings {
-            observer.notice(&format!("warning: {warning}"));
-        }
-        if found.nodes.list().len() > 1 {
-            observer.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
-        }
-        Ok(found.nodes)
-    }
-
-    /// Returns flavor, version and database of the server in one line.
-    pub(super) fn server_text(&self, server: &Server) -> String {
-        let (facts, conninfo) = (&self.facts, &server.conninfo);
-        let place = if server.embedded {
-            "embedded".to_owned()
-        } else {
-            format!("{} on {}", conninfo.database, conninfo.address())
-        };
-        format!("{} {} ({place})", facts.flavor, facts.version)
-    }
-
-    /// Returns the name of the client machine.
-    pub(super) fn client_host(&self) -> &str {
-        &self.client.host
-    }
-
-    /// Returns the client for the record.
-    pub(super) fn client_record(&self, plan: &Plan) -> ClientRecord {
-        ClientRecord {
-            riops_version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: self.client.clone(),
-            workers: plan.workers,
-            driver: Some(self.driver),
-            shares_machine_with_server: matches!(self.place, Place::Here(_)),
-            server_may_be_here: self.place == Place::Unknown,
-        }
-    }
-
-    /// Returns the server for the record. `locations` are those of the measured tables, if there were any.
-    pub(super) fn target_record(
-        &self,
-        server: &Server,
-        control: &Connection,
-        dataset: Option<DatasetRecord>,
-        locations: Option<&Locations>,
+        locations: &Locations,
         history: &dyn History,
-    ) -> TargetRecord {
-        let facts = &self.facts;
-        let locations = locations.cloned().or_else(|| self.local_data().map(Locations::of_data));
-        let DeviceRecords { storage, disk_limit, disks } = locations
-            .map(|locations| DeviceRecords::read(&locations, &self.client.host, history))
-            .unwrap_or_default();
-        TargetRecord {
-            flavor: facts.flavor.clone(),
-            server_version: facts.version.clone(),
-            version_text: facts.version_text.clone(),
-            compiler_flags: facts.compiler_flags.clone(),
-            setting_defaults: facts.setting_defaults.clone(),
-            embedded: server.embedded,
-            encryption: control.encryption(),
-            pooler: self.pooler.as_ref().map(ToString::to_string),
-            limits: self.place.first_process().and_then(ServerLimits::read),
-            disk_limit,
-            devices: disks,
-            storage,
-            address: server.conninfo.address(),
-            database: server.conninfo.database.clone(),
-            settings: facts.settings.clone(),
-            dataset,
-        }
+    ) -> (Option<Storage>, Option<DiskLimit>, Vec<Disk>) {
+        let topology = Topology::of_this_machine();
+        let devices = locations.devices(&topology);
+        let limit = |volume: &Volume| {
+            let identity = topology.identity(volume);
+            history.disk_limit(&self.client.host, &volume.name(), identity.as_deref())
+        };
+        let disk = |each: &RoleDisk| {
+            // The limits of a volume on several disks are not those of one disk.
+            let alone = Volume { members: vec![each.disk.clone()], disks: vec![each.disk.clone()] };
+            let volumes = || devices.volumes_on(&each.disk);
+            let measured = volumes().find_map(|volume| Some((volume, limit(volume)?)));
+            let volume = measured.as_ref().map(|(volume, _)| *volume).or_else(|| volumes().next());
+            Disk {
+                name: each.disk.name.clone(),
+                roles: each.roles.clone(),
+                model: topology.model(&each.disk),
+                identity: topology.identity(volume.unwrap_or(&alone)),
+                disk_limit: measured.map(|(_, limit)| limit),
+            }
+        };
+        let disk_limit = devices.volume_of_tables().and_then(limit);
+        let disks = devices.disks.iter().map(disk).collect();
+        (locations.of_tables().map(Storage::of_path), disk_limit, disks)
     }
 }
 

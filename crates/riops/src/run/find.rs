@@ -1,15 +1,16 @@
-//! Finds the dataset of a run, or prepares it first if the plan allows it.
+//! Prepares a dataset. Finds that of a run, or prepares it first if the plan allows it.
 
 use super::active::ActiveRun;
 use super::error::{Context as _, RunError};
-use super::prepare::{Prepare, prepare};
 use crate::dataset::pgbench;
-use crate::dataset::prepare::same_parameters;
+use crate::dataset::prepare::{Preparation, Prepared, same_parameters};
 use crate::dataset::sysbench::{adopt_where_needed, hint};
 use crate::dataset::{DatasetError, Entry, OnWait, Registry, State};
-use crate::plan::{DatasetPlan, Plan, PreparePolicy};
-use crate::server::Connection;
-use crate::workload::Workload;
+use crate::engine::Observer;
+use crate::host::{Interrupt, machine};
+use crate::plan::{DatasetPlan, Parameters, Plan, PreparePolicy};
+use crate::server::{Connection, Server};
+use crate::workload::{self, Workload};
 use serde_json::Value;
 
 /// The dataset of a run.
@@ -20,6 +21,19 @@ pub(super) struct Found {
     pub(super) dataset: DatasetPlan,
     /// The part of it that the run uses, which may be the whole.
     pub(super) used: DatasetPlan,
+}
+
+impl Found {
+    fn of(
+        name: &str,
+        entry: Entry,
+        is_registered: bool,
+        plan: &mut Plan,
+    ) -> Result<Self, RunError> {
+        let dataset = plan_of(name, &entry)?;
+        let used = use_part(plan, &entry, &dataset)?;
+        Ok(Self { entry, is_registered, dataset, used })
+    }
 }
 
 /// Returns the dataset to measure. It is locked against changes until the control connection is closed, or
@@ -52,9 +66,7 @@ pub(super) fn find(
         .entry()?
         .filter(|entry| entry.state == State::Complete)
         .ok_or(DatasetError::Incomplete(name))?;
-    let dataset = plan_of(name, &entry)?;
-    let used = use_part(&mut active.plan, &entry, &dataset)?;
-    Ok(Found { entry, is_registered: true, dataset, used })
+    Found::of(name, entry, true, &mut active.plan)
 }
 
 /// Returns tables that other programs share, without registering them, if the run will not verify them.
@@ -76,9 +88,7 @@ fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Fou
             "the data are not verified: scripts from files may change the tables of the built-in ones",
         );
     }
-    let dataset = plan_of(name, &entry)?;
-    let used = use_part(&mut active.plan, &entry, &dataset)?;
-    Ok(Some(Found { entry, is_registered: false, dataset, used }))
+    Found::of(name, entry, false, &mut active.plan).map(Some)
 }
 
 /// Returns the part of a dataset that a plan uses. The dataset must match the plan.
@@ -129,9 +139,7 @@ fn prepare_missing(
     if !may_prepare || incomplete.as_ref().is_some_and(stays) {
         let error = match incomplete {
             Some(_) => DatasetError::Incomplete(name),
-            None => {
-                DatasetError::Missing { workload: name, target: active.server.conninfo.to_string() }
-            }
+            None => missing(name, &active.server),
         };
         return match hint(&mut Registry::new(&mut active.control, name), &error) {
             Some(hint) => Err(error).with_context(|| hint.to_owned()),
@@ -154,6 +162,11 @@ fn prepare_missing(
     let prepared = prepare(&request, &active.server, active.interrupt, active.observer)?;
     active.observer.prepared(&prepared);
     Ok(())
+}
+
+/// Returns that a server has no dataset with this name.
+pub(super) fn missing(name: &'static str, server: &Server) -> DatasetError {
+    DatasetError::Missing { workload: name, target: server.conninfo.to_string() }
 }
 
 /// Returns the dataset of a registry entry.
@@ -209,4 +222,49 @@ pub(super) fn query_integers(
         })?);
     }
     Ok(integers)
+}
+
+/// The parameters of a preparation.
+#[derive(Debug, Clone)]
+pub struct Prepare {
+    /// Dataset to prepare.
+    pub dataset: DatasetPlan,
+    /// Parameters that an existing dataset must match.
+    pub compared: Parameters,
+    /// Whether an existing dataset is dropped first.
+    pub recreate: bool,
+    /// Number of parallel connections; absent: one per core.
+    pub connections: Option<u32>,
+    /// Whether the free space of the server is not checked.
+    pub skip_space_check: bool,
+}
+
+/// Prepares a dataset, or keeps an existing one with the same parameters.
+///
+/// # Errors
+/// [`RunError`]. A failed preparation leaves nothing that looks complete.
+pub fn prepare(
+    request: &Prepare,
+    server: &Server,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+) -> Result<Prepared, RunError> {
+    server.require_dedicated_sessions(interrupt)?;
+    let cores = u32::try_from(machine::cpus()).unwrap_or(1);
+    let workload = workload::on(&request.dataset)?;
+    let progress = observer.preparing();
+    let prepared = Preparation {
+        target: &server.conninfo,
+        workload: workload.as_ref(),
+        name: request.dataset.traits().name,
+        compared: &request.compared,
+        recreate: request.recreate,
+        connections: request.connections.unwrap_or(cores),
+        skip_space_check: request.skip_space_check,
+        interrupt,
+        progress: progress.as_ref(),
+    }
+    .run(&mut |text| observer.notice(text))
+    .with_context(|| "cannot prepare the dataset".to_owned())?;
+    Ok(prepared)
 }

@@ -6,8 +6,8 @@
 //!
 //! 1. The plan is validated. `active` opens the `ActiveRun`, which all parts of the run share: plan, server,
 //!    control connection, nodes, observer, and the `environment` (facts, pooler, whether the data are on this
-//!    machine). `devices` reads the devices of the server for the record.
-//! 2. `list` selects the `Runner` of the workload:
+//!    machine, its devices).
+//! 2. `runner` selects the `Runner` of the workload:
 //!    - `on_dataset`, `OnDataset`: loops of sessions on a dataset that `find` finds, adopts or prepares, or
 //!      without a dataset. Every workload that implements `Build` gets it.
 //!    - `fill`, `Fill`: `load`. Each stage creates and fills the table again and verifies it.
@@ -23,7 +23,7 @@
 //!    passed to `Observer::complete`, which stores and prints it. Only after that, `clean_up` drops temporary
 //!    objects, so that an error there cannot lose the result.
 //!
-//! `prepare`, `warm` and `verify` do the same for the commands with these names. `error` is `RunError`, whose `kind`
+//! `find` has what the command `prepare` does, `verify` that of `verify` and `warm`. `error` is `RunError`, whose `kind`
 //! determines the exit code. If the first stage fails, the run returns an error and there is no record. If a
 //! later stage fails, the run ends, and its record contains the earlier stages and the reason.
 //!
@@ -33,43 +33,42 @@
 
 mod active;
 mod conductor;
-mod devices;
 mod environment;
 mod error;
 mod fill;
 mod find;
-mod list;
 mod merge;
 mod observe;
 mod on_dataset;
 mod parts;
-mod prepare;
 mod resolve;
 mod results;
 mod settle;
-mod share;
 mod stage;
 mod steps;
 mod verdict;
 mod verify;
-mod warm;
 
 pub use crate::engine::{Agreement, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use crate::workload::OnMessage;
 pub use active::allow_sessions;
 pub use error::{ErrorKind, RunError};
+pub use find::{Prepare, prepare};
 pub use merge::{MergeError, Part as MergedPart, differing_plans, merge, merged_point};
-pub use prepare::{Prepare, prepare};
-pub use verify::verify;
-pub use warm::{Warmed, warm};
+pub use verify::{Warmed, verify, warm};
 
 use crate::host::Interrupt;
-use crate::plan::Plan;
+use crate::plan::work::dispatch_work;
+use crate::plan::{CbcRun, LoadRun, ObserveRun, Plan, Spec, WorkPlan};
 use crate::record::Record;
 use crate::server::Server;
+use crate::workload::Build;
 use active::ActiveRun;
-use conductor::conduct;
-use list::runner;
+use conductor::{Runner, conduct};
+use fill::Fill;
+use observe::Observe;
+use on_dataset::OnDataset;
+use steps::Steps;
 
 /// Runs a plan on a server.
 ///
@@ -85,4 +84,39 @@ pub fn run(
     plan.validate()?;
     let active = ActiveRun::open(plan, server, interrupt, observer)?;
     conduct(active, runner(&plan.work).as_mut())
+}
+
+/// The parameters of a workload, which select its runner.
+trait Conducted {
+    fn runner(&self) -> Box<dyn Runner>;
+}
+
+/// Most workloads are loops of sessions, on a prepared dataset or without one.
+impl<T: Build + Spec + Clone + Into<WorkPlan> + 'static> Conducted for T {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(OnDataset::new(self))
+    }
+}
+
+impl Conducted for LoadRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Fill::new(self))
+    }
+}
+
+impl Conducted for CbcRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Steps::new(self))
+    }
+}
+
+impl Conducted for ObserveRun {
+    fn runner(&self) -> Box<dyn Runner> {
+        Box::new(Observe(self.clone()))
+    }
+}
+
+/// Returns the runner for the workload of a plan.
+fn runner(work: &WorkPlan) -> Box<dyn Runner> {
+    dispatch_work!(work, run => run.runner())
 }

@@ -17,23 +17,19 @@ use crate::plan::{ObserveRun, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::queries::OnValues;
-use crate::record::{DatasetRecord, Point};
+use crate::record::Point;
 use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::Feature;
 use crate::units::format::short_id;
-use crate::workload::access::Access;
+use crate::units::whole;
 
 /// How often an interruption is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A run of `observe`.
-pub(super) struct Observe(ObserveRun);
+pub(super) struct Observe(pub(super) ObserveRun);
 
 impl Observe {
-    pub(super) fn new(run: &ObserveRun) -> Self {
-        Self(run.clone())
-    }
-
     fn observe(&self, active: &mut ActiveRun<'_>) -> Result<MeasuredObservation, RunError> {
         let run = &self.0;
         let (points, received) = sync_channel(64);
@@ -67,7 +63,8 @@ impl Observe {
         probe.start();
         let cpu_before_s = reaped_cpu_s();
         let start = Instant::now();
-        let mut shown = Intervals::new(&received, !run.counts.is_empty());
+        let has_count = !run.counts.is_empty();
+        let mut shown = Intervals { received, has_count, last: None, series: Vec::new() };
         let ended = match active.plan.stop {
             Stop::DurationS(seconds) => {
                 let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -114,18 +111,14 @@ fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
 }
 
 /// The values of the main count over time.
-struct Intervals<'a> {
-    received: &'a Receiver<(f64, Option<f64>)>,
+struct Intervals {
+    received: Receiver<(f64, Option<f64>)>,
     has_count: bool,
     last: Option<(f64, f64)>,
     series: Vec<Point>,
 }
 
-impl<'a> Intervals<'a> {
-    fn new(received: &'a Receiver<(f64, Option<f64>)>, has_count: bool) -> Self {
-        Self { received, has_count, last: None, series: Vec::new() }
-    }
-
+impl Intervals {
     /// Shows the intervals that have ended.
     fn show(&mut self, observer: &mut dyn Observer) {
         while let Ok(values) = self.received.try_recv() {
@@ -140,8 +133,7 @@ impl<'a> Intervals<'a> {
         let value = value.filter(|_| self.has_count)?;
         let before = self.last.replace((t_s, value));
         let (before_s, before) = before?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-        let transactions = (value - before).max(0.0).round() as u64;
+        let transactions = whole(value - before);
         let seconds = t_s - before_s;
         (seconds > 0.0).then(|| Point { t_s, seconds, transactions, ..Point::default() })
     }
@@ -192,10 +184,7 @@ impl<'a> Intervals<'a> {
 
     /// Takes the values that were read at the end.
     fn finish(mut self) -> Vec<Point> {
-        while let Ok(values) = self.received.try_recv() {
-            let point = self.point(values);
-            self.series.extend(point);
-        }
+        self.show(&mut NoObserver);
         self.series
     }
 }
@@ -216,13 +205,5 @@ impl Runner for Observe {
     fn stage(&mut self, _: usize, active: &mut ActiveRun<'_>) -> Result<FinishedStage, RunError> {
         let measured = self.observe(active)?;
         Ok(FinishedStage::new(Part::Observed(Box::new(measured))))
-    }
-
-    fn dataset(&self) -> Option<DatasetRecord> {
-        None
-    }
-
-    fn accesses(&self) -> Vec<Access> {
-        Vec::new()
     }
 }

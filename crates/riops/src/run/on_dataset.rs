@@ -218,16 +218,15 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
         // Adopted tables have just been examined, and so have those of a run that did not report its changes.
         let is_examined = entry.is_adopted() && !self.is_maintained
             || matches!(unreported, Some(Unreported::Reset | Unreported::InUse));
-        if traits.shares_its_tables && verifies && !is_examined {
-            let mut registry = Registry::new(&mut active.control, name);
-            if let Some(stage) = self.stages.first()
-                && rebase(&mut registry, stage, entry)?
-                && !self.is_maintained
-            {
-                active.observer.notice("the tables have changed since the last verified run: the current contents become the new baseline");
-            }
+        if let Some(stage) = self.stages.first()
+            && traits.shares_its_tables
+            && verifies
+            && !is_examined
+            && rebase(&mut registry, stage, entry)?
+            && !self.is_maintained
+        {
+            active.observer.notice("the tables have changed since the last verified run: the current contents become the new baseline");
         }
-        let mut registry = Registry::new(&mut active.control, name);
         registry
             .begin_run(&active.id.to_string(), &entry.id)
             .with_context(|| "cannot insert the run into table \"riops.run\"".to_owned())?;

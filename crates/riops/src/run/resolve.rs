@@ -92,7 +92,7 @@ fn transactions(loops: &[FinishedLoop<'_>]) -> Vec<Unknown> {
 fn is_possible(active: &ActiveRun<'_>, loops: &[FinishedLoop<'_>]) -> bool {
     let started = loops.iter().flat_map(|(_, measured)| &measured.result.sessions);
     active.nodes.allowed().len() == 1
-        && !active.environment.is_pooled()
+        && active.environment.pooler.is_none()
         && !active.plan.work.traits().has_server_loop
         && started.map(|session| session.started).sum::<u64>() <= TRANSACTIONS_MAX
 }

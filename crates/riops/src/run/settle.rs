@@ -6,12 +6,11 @@ use super::error::RunError;
 use super::resolve::{FinishedLoop, resolve};
 use super::stage::LoopStage;
 use crate::dataset::{Changes, DatasetError, Entry, Registry, verify};
-use crate::engine::History;
-use crate::engine::StageResult;
+use crate::engine::{History, StageResult};
 use crate::host::Interrupt;
 use crate::plan::Traits;
 use crate::record::{Check, Effects, OperationRecord, Record, UnknownOutcomes};
-use crate::run::parts::{Ending, Measured, Part};
+use crate::run::parts::{Ending, Part};
 use crate::server::Connection;
 use crate::workload::effects::{EffectsByTable, UNATTRIBUTED};
 use crate::workload::unknown::Resolution;
@@ -39,8 +38,11 @@ pub(super) fn settle(
 ) -> Vec<Check> {
     let Settlement { dataset, entry, stages, parts, .. } = *settlement;
     let traits = active.plan.work.traits();
-    let loops: Vec<FinishedLoop<'_>> =
-        stages.iter().zip(parts.iter().filter_map(measured_of)).collect();
+    let measured = parts.iter().filter_map(|part| match part {
+        Part::Loop(measured) => Some(measured.as_ref()),
+        Part::Statement(_) | Part::Observed(_) => None,
+    });
+    let loops: Vec<FinishedLoop<'_>> = stages.iter().zip(measured).collect();
     let Some((stage, last)) = loops.last().filter(|_| traits.writes) else {
         return Vec::new();
     };
@@ -101,13 +103,6 @@ fn resolve_unknown(
     }
     outcomes.unresolved = all.saturating_sub(outcomes.applied + outcomes.not_applied);
     Some(outcomes)
-}
-
-fn measured_of(part: &Part) -> Option<&Measured> {
-    match part {
-        Part::Loop(measured) => Some(measured),
-        Part::Statement(_) | Part::Observed(_) => None,
-    }
 }
 
 /// Returns the interrupt for ledger and verification. It ignores an interrupt that has already stopped the

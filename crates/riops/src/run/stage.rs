@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
-use super::share;
 use crate::engine::run_stage;
-use crate::plan::{Caches, WorkPlan};
+use crate::plan::{Caches, Plan, WorkPlan};
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
 use crate::probe::sampler::{OnPoint, Sampler};
 use crate::probe::yugabytedb::ClusterProbe;
@@ -70,7 +69,7 @@ impl ActiveRun<'_> {
         one_of_several: bool,
     ) -> Result<Measured, RunError> {
         let workload = &loop_stage.workload;
-        let mut stage = share::stage(workload.as_ref(), &self.plan);
+        let mut stage = stage_of(workload.as_ref(), &self.plan);
         if one_of_several {
             self.observer.notice(&format!("stage: {}", stage.name));
         }
@@ -102,7 +101,7 @@ impl ActiveRun<'_> {
                 }
                 Err(error) => return Err(error),
             }
-            stage = share::stage(workload.as_ref(), &self.plan);
+            stage = stage_of(workload.as_ref(), &self.plan);
         }
     }
 
@@ -165,7 +164,10 @@ impl ActiveRun<'_> {
         drop(probe);
         usage.activity = self.activity(&usage);
         if is_closed {
-            self.reopen_control();
+            match connect_with_retries(&self.server, &self.plan) {
+                Ok(control) => self.control = control,
+                Err(error) => self.observer.notice(&format!("warning: {error}")),
+            }
         }
         let mut result = result?;
         result.notices = notices.load(Ordering::Relaxed);
@@ -173,15 +175,9 @@ impl ActiveRun<'_> {
             let count = crate::units::count(result.notices);
             self.observer.notice(&format!("{count} notices and warnings of the server"));
         }
-        let row_bytes = row_size_sql.and_then(|sql| self.row_bytes(&sql));
+        let row_bytes =
+            row_size_sql.and_then(|sql| self.control.query_value(&sql).ok()??.parse().ok());
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
-    }
-
-    fn reopen_control(&mut self) {
-        match connect_with_retries(&self.server, &self.plan) {
-            Ok(control) => self.control = control,
-            Err(error) => self.observer.notice(&format!("warning: {error}")),
-        }
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
@@ -215,15 +211,12 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Whether the sessions have settings: a pooler would leak them to other sessions, and a server that is not
-    /// PostgreSQL does not have them.
-    fn sets_up_sessions(&self) -> bool {
-        !self.environment.is_transaction_pooled() && self.control.dialect().has(Feature::Catalogs)
-    }
-
-    /// Returns the session settings of a stage, or `None` if it has none.
+    /// Returns the session settings of a stage, or `None` if it has none: a pooler would leak them to other sessions, and a
+    /// server that is not PostgreSQL does not have them.
     fn settings_of(&self, stage: &mut Stage) -> Option<Vec<String>> {
-        if !self.sets_up_sessions() {
+        if self.environment.is_transaction_pooled()
+            || !self.control.dialect().has(Feature::Catalogs)
+        {
             stage.sessions.iter_mut().for_each(|session| session.settings.clear());
             stage.explain_by_name = false;
             return None;
@@ -242,7 +235,7 @@ impl ActiveRun<'_> {
             return Ok(sampler);
         }
         let checkpoints = checkpoints_sql(&mut self.control)?;
-        let is_local = self.environment.shares_files();
+        let is_local = self.environment.shares_files;
         match sampler.with_server(&self.server.conninfo, checkpoints, is_local, self.interrupt) {
             Ok(sampler) => Ok(sampler),
             Err(ConnectionError::Interrupted) => Err(ConnectionError::Interrupted.into()),
@@ -286,17 +279,23 @@ impl ActiveRun<'_> {
         match active_sessions::read(&nodes, started_at, usage.seconds) {
             Ok(found) => found,
             Err(error) => {
-                let text =
-                    format!("the active session history of the nodes is not available: {error}");
-                self.observer.notice(&text);
+                self.observer.notice(&format!(
+                    "the active session history of the nodes is not available: {error}"
+                ));
                 Vec::new()
             }
         }
     }
+}
 
-    fn row_bytes(&mut self, sql: &str) -> Option<u64> {
-        self.control.query_value(sql).ok().flatten()?.parse().ok()
+/// Returns a stage with the sessions of this client. All are created, because their keys depend on the number of all.
+fn stage_of(workload: &dyn Workload, plan: &Plan) -> Stage {
+    let mut stage = workload.stage(plan);
+    if let Some(share) = plan.share {
+        let mut numbers = 0..plan.sessions;
+        stage.sessions.retain(|_| numbers.next().is_some_and(|number| share.has(number)));
     }
+    stage
 }
 
 /// Returns the callback that counts the notices of the server and shows the first, or all of them as pgbench does.

@@ -1,5 +1,12 @@
 //! Numbers for people: digits in groups of three, a suitable unit, three significant digits.
 
+/// Rounds to a whole number; 0 for a negative one.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
 /// Formats a share, 0 to 1, as percentage; with one decimal below 10%.
 #[must_use]
 pub fn percent(share: f64) -> String {
@@ -13,8 +20,7 @@ pub fn percent(share: f64) -> String {
 #[must_use]
 pub fn requested_rate(per_s: f64) -> String {
     if per_s >= 100.0 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
-        return count(per_s.round() as u64);
+        return count(whole(per_s));
     }
     let text = format!("{per_s:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -39,17 +45,8 @@ pub fn count(number: u64) -> String {
 pub fn rate(per_second: f64) -> String {
     let per_second = per_second.max(0.0);
     match per_second {
-        rate if rate >= 99.95 => {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "rounded, positive"
-            )]
-            let whole = rate.round() as u64;
-            count(whole)
-        }
-        rate if rate >= 9.995 => format!("{rate:.1}"),
-        rate if rate >= 0.995 || rate == 0.0 => format!("{rate:.2}"),
+        rate if rate >= 99.95 => count(whole(rate)),
+        rate if rate >= 0.995 || rate == 0.0 => factor(rate),
         rate if rate >= 0.0995 => format!("{rate:.3}"),
         rate if rate >= 0.00995 => format!("{rate:.4}"),
         rate => format!("{rate:.5}"),
@@ -64,11 +61,7 @@ pub fn duration_us(microseconds: f64) -> String {
         us if us < 999_500.0 => (us / 1e3, "ms"),
         us => (us / 1e6, "s"),
     };
-    match value {
-        value if value >= 99.95 => format!("{value:.0} {unit}"),
-        value if value >= 9.995 => format!("{value:.1} {unit}"),
-        value => format!("{value:.2} {unit}"),
-    }
+    format!("{} {unit}", factor(value))
 }
 
 /// A value that may be only a lower bound: `≥ 459 ms`.

@@ -197,14 +197,7 @@ impl EffectsByTable {
     /// Returns the effects of each table for the record.
     #[must_use]
     pub fn recorded(&self) -> Vec<TableEffects> {
-        let entry = |(table, Effects { inserted, reinserted, deleted, added })| TableEffects {
-            table,
-            inserted,
-            reinserted,
-            deleted,
-            added,
-        };
-        self.iter().map(entry).collect()
+        self.iter().map(|(table, effects)| TableEffects { table, effects }).collect()
     }
 
     /// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then not
@@ -215,8 +208,8 @@ impl EffectsByTable {
         if recorded.is_empty() {
             all.add_to(UNATTRIBUTED, total);
         }
-        for &TableEffects { table, inserted, reinserted, deleted, added } in recorded {
-            all.add_to(table, Effects { inserted, reinserted, deleted, added });
+        for each in recorded {
+            all.add_to(each.table, each.effects);
         }
         all
     }

@@ -132,7 +132,7 @@ impl Stream for Sysbench {
         let counts = Statistics {
             queries: stage.session_loop.queries,
             events: stage.transactions * events_per_transaction(plan),
-            errors: summary.errors(),
+            errors: summary.stage.session_loop.error_count(),
             reconnects: stage.session_loop.reconnects,
             seconds: stage.seconds,
             total_s: stage.seconds,

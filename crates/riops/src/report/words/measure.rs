@@ -75,7 +75,7 @@ impl Measure {
         if self.has_rows {
             counts.push(number_of(stage.rows, "row"));
         }
-        match summary.errors() {
+        match summary.stage.session_loop.error_count() {
             // Another tool may not count them.
             0 if summary.record.imported.is_some() => {}
             0 => counts.push("no errors".to_owned()),

@@ -58,7 +58,7 @@ impl Words for OltpRun {
             ("queries performed", performed),
             ("transactions", per_s(stage.transactions)),
             ("queries", per_s(total)),
-            ("ignored errors", per_s(summary.errors())),
+            ("ignored errors", per_s(each.error_count())),
             ("retries", per_s(each.retries)),
             ("reconnects", per_s(each.reconnects)),
             ("total time", format!("{seconds:.4} s")),

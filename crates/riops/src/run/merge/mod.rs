@@ -4,22 +4,36 @@
 //! of which only the value is known. Counters of the server are those of the first client, because each of them reads the same
 //! ones. Pure: reads records, and returns one.
 
+/// Adds these fields of another value to those of a sum.
+macro_rules! add {
+    ($sum:ident, $each:expr, $($field:ident),+ $(,)?) => {
+        { $($sum.$field += $each.$field;)+ }
+    };
+}
+
+/// Returns the sum of the parts that some of several values have, with the sums of these fields.
+macro_rules! total {
+    ($values:ident, $part:ident: $($field:ident),+) => {
+        $values.iter().filter_map(|each| each.$part).reduce(|mut sum, each| {
+            add!(sum, each, $($field),+);
+            sum
+        })
+    };
+}
+
 mod fit;
-mod part;
 mod series;
 mod session_loop;
 mod stage;
 mod verdict;
-mod window;
 
 use uuid::Uuid;
 
-pub use fit::differing_plans;
-pub use part::{MergeError, Part};
+pub use fit::{MergeError, Part, differing_plans};
 pub use series::merged_point;
 
 use crate::plan::{Plan, Stop};
-use crate::record::{AgentRecord, AgentStage, Check, Record, StageRecord, Status, UnknownOutcomes};
+use crate::record::{AgentRecord, AgentStage, Check, Record, StageRecord, Status, Verdict};
 
 /// Merges runs that took place at the same time. `whole` is the plan that they share, with its thresholds; without it, the
 /// sessions and rates of their plans are added.
@@ -47,30 +61,31 @@ pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record,
         tags: plan.tags.clone(),
         status: worst(&records),
         failure: records.iter().find_map(|each| each.failure.clone()),
-        target: first.target.clone(),
-        client: first.client.clone(),
         agents: Vec::new(),
         stages: Vec::new(),
         accesses: Vec::new(),
-        unknown_outcomes: unknown_outcomes(&records),
+        unknown_outcomes: total!(records, unknown_outcomes: applied, not_applied, unresolved),
         checks: checks(&parts),
         thresholds: Vec::new(),
-        verdict: crate::record::Verdict::default(),
+        verdict: Verdict::default(),
         plan,
         ..(*first).clone()
     };
     merged.client.workers = records.iter().map(|each| each.client.workers).sum();
-    let mut judge = verdict::Judge::new(&parts, &mut merged);
     let lengths = || records.iter().map(|record| record.stages.len());
     let common = lengths().min().unwrap_or(0);
     if lengths().any(|length| length > common) {
-        judge.stages_left_out(common);
+        merged.verdict.reasons.push(format!(
+            "not all agents did all stages: those after the first {common} are left out"
+        ));
     }
+    let mut judge = verdict::Judge::new(&parts, &mut merged);
     for number in 0..common {
         let stages: Vec<&StageRecord> =
             records.iter().filter_map(|record| record.stages.get(number)).collect();
-        let window = window::Window::of(&stages, judge.plan())?;
-        let stage = stage::merged(&stages, &window, judge.plan())?;
+        let plan = &judge.merged.plan;
+        let window = fit::Window::of(&stages, plan)?;
+        let stage = stage::merged(&stages, &window, plan)?;
         judge.add(stage, &window)?;
     }
     judge.finish();
@@ -108,15 +123,6 @@ fn plan_of_all(records: &[&Record]) -> Plan {
 fn worst(records: &[&Record]) -> Status {
     let has = |status| records.iter().any(|each| each.status == status);
     [Status::Failed, Status::Interrupted].into_iter().find(|&of| has(of)).unwrap_or(Status::Done)
-}
-
-fn unknown_outcomes(records: &[&Record]) -> Option<UnknownOutcomes> {
-    let found = records.iter().filter_map(|each| each.unknown_outcomes);
-    found.reduce(|sum, each| UnknownOutcomes {
-        applied: sum.applied + each.applied,
-        not_applied: sum.not_applied + each.not_applied,
-        unresolved: sum.unresolved + each.unresolved,
-    })
 }
 
 /// Returns the checks of all clients. If only one of them checked the data, it checked those of all.

@@ -1,8 +1,9 @@
 //! The series and the latency over time of all clients.
 
 use std::collections::BTreeMap;
+use std::ops::Add as _;
 
-use super::window::Window;
+use super::fit::Window;
 use crate::plan::Plan;
 use crate::record::{
     HeatmapRecord, HeatmapSlot, Histogram, HistogramError, LoopRecord, Point, Queries, StageRecord,
@@ -60,17 +61,10 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
     let mut sum = Point::default();
     for point in points {
         sum.seconds = sum.seconds.max(point.seconds);
-        sum.transactions += point.transactions;
-        sum.rows += point.rows;
-        sum.errors += point.errors;
-        sum.failed += point.failed;
-        sum.late += point.late;
-        sum.skipped += point.skipped;
-        sum.retries += point.retries;
-        sum.reconnects += point.reconnects;
-        sum.backlog = add(sum.backlog, point.backlog);
-        sum.busy = add(sum.busy, point.busy);
-        sum.queries = queries(sum.queries, point.queries);
+        add!(sum, point, transactions, rows, errors, failed, late, skipped, retries, reconnects);
+        sum.backlog = sum.backlog.into_iter().chain(point.backlog).reduce(u64::add);
+        sum.busy = sum.busy.into_iter().chain(point.busy).reduce(u64::add);
+        add_queries(&mut sum.queries, point.queries);
         if same_nodes {
             sum.nodes.resize(point.nodes.len().max(sum.nodes.len()), 0);
             sum.nodes.iter_mut().zip(&point.nodes).for_each(|(sum, each)| *sum += each);
@@ -84,17 +78,9 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
     sum
 }
 
-fn add(sum: Option<u64>, each: Option<u64>) -> Option<u64> {
-    sum.into_iter().chain(each).reduce(|sum, each| sum + each)
-}
-
-/// Returns the sum of two numbers of statements.
-pub(super) fn queries(sum: Queries, each: Queries) -> Queries {
-    Queries {
-        read: sum.read + each.read,
-        write: sum.write + each.write,
-        other: sum.other + each.other,
-    }
+/// Adds numbers of statements.
+pub(super) fn add_queries(sum: &mut Queries, each: Queries) {
+    add!(sum, each, read, write, other);
 }
 
 /// Sets the percentiles of an interval from the histograms of all clients.

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::series::{heatmap, queries, series};
-use super::window::Window;
+use super::fit::Window;
+use super::series::{add_queries, heatmap, series};
 use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
     CommandRecord, DrainedRecord, Effects, EndedSessionRecord, ErrorEntry, Execution, Fairness,
-    Histogram, HistogramError, LateRecord, Latencies, LatencySummary, LockWaits, LoopRecord,
-    NodeRecord, OperationRecord, Outcomes, Queries, ScheduleRecord, SessionRecord, StageRecord,
-    StepRecord, StoredHistogram, TableEffects, WarmupRecord,
+    Histogram, HistogramError, Latencies, LatencySummary, LockWaits, LoopRecord, NodeRecord,
+    OperationRecord, Queries, ScheduleRecord, SessionRecord, StageRecord, StepRecord,
+    StoredHistogram, TableEffects,
 };
-use crate::run::results::{SESSIONS_STORED_MAX, imbalance_of, latencies, mix_of};
+use crate::run::results::latencies::latencies;
+use crate::run::results::mix::mix_of;
+use crate::run::results::nodes::imbalance_of;
+use crate::run::results::operations::SESSIONS_STORED_MAX;
 
 /// Other error messages that are kept, as in the run of one client.
 const SAMPLES_MAX: usize = 4;
@@ -36,7 +39,9 @@ pub(super) fn merged(
     let nodes = nodes(&loops, transactions);
     let rows_each =
         stages.iter().map(|stage| stage.rows).sum::<u64>() as f64 / (transactions as f64).max(1.0);
-    let numbers = |sums: Queries, each: &&LoopRecord| queries(sums, each.queries);
+    let mut queries = Queries::default();
+    loops.iter().for_each(|each| add_queries(&mut queries, each.queries));
+    let lock_waits = loops.iter().filter_map(|each| each.lock_waits);
     let connecting = loops.iter().filter_map(|each| each.connecting_s);
     let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
     Ok(LoopRecord {
@@ -44,22 +49,26 @@ pub(super) fn merged(
         update_batch: first.update_batch,
         method: first.method.clone(),
         row_bytes: first.row_bytes,
-        outcomes: outcomes(&loops),
+        outcomes: total!(loops, outcomes: attempted, succeeded, failed, unknown),
         retries: sum(|each| each.retries),
         retried: sum(|each| each.retried),
         connecting_s: connecting.max_by(f64::total_cmp),
         ended_sessions: ended_sessions(&loops),
         notices: sum(|each| each.notices),
         reconnects: sum(|each| each.reconnects),
-        queries: loops.iter().fold(Queries::default(), numbers),
+        queries,
         execution_s: execution(stages),
-        lock_waits: lock_waits(&loops),
+        // Each client samples its own sessions.
+        lock_waits: lock_waits.reduce(|sum, each| LockWaits {
+            samples: sum.samples.max(each.samples),
+            waiting: sum.waiting + each.waiting,
+        }),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: late(&loops),
+        late: total!(loops, late: transactions, skipped),
         schedule: schedule(&loops),
         steps: steps(&loops),
-        warmup_in_flight: warmup_in_flight(&loops),
+        warmup_in_flight: total!(loops, warmup_in_flight: transactions, occupied_s),
         server_clock_step_s: steps_s.max_by(|one, two| one.abs().total_cmp(&two.abs())),
         mix: plan.work.traits().mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         operations,
@@ -131,15 +140,6 @@ fn summary(
     Ok((summary, Some(all.stored()?)))
 }
 
-fn outcomes(loops: &[&LoopRecord]) -> Option<Outcomes> {
-    loops.iter().filter_map(|each| each.outcomes).reduce(|sum, each| Outcomes {
-        attempted: sum.attempted + each.attempted,
-        succeeded: sum.succeeded + each.succeeded,
-        failed: sum.failed + each.failed,
-        unknown: sum.unknown + each.unknown,
-    })
-}
-
 /// Returns mean and standard deviation over all sessions, from those of each client.
 fn execution(stages: &[&StageRecord]) -> Option<Execution> {
     let parts: Option<Vec<_>> = stages
@@ -154,17 +154,12 @@ fn execution(stages: &[&StageRecord]) -> Option<Execution> {
 }
 
 fn fairness(stages: &[&StageRecord]) -> Fairness {
-    let of = |stage: &&StageRecord| (stage.sessions, stage.session_loop.sessions_fairness);
-    let parts: Vec<_> = stages.iter().map(of).collect();
-    let weighted: Vec<_> =
-        parts.iter().map(|(count, each)| (f64::from(*count), each.mean, each.stdev)).collect();
-    let (mean, stdev) = mean_stdev(&weighted);
-    Fairness {
-        min: parts.iter().map(|(_, each)| each.min).min().unwrap_or(0),
-        mean,
-        max: parts.iter().map(|(_, each)| each.max).max().unwrap_or(0),
-        stdev,
-    }
+    let all = || stages.iter().map(|stage| (stage.sessions, stage.session_loop.sessions_fairness));
+    let weighted = all().map(|(count, each)| (f64::from(count), each.mean, each.stdev));
+    let (mean, stdev) = mean_stdev(&weighted.collect::<Vec<_>>());
+    let min = all().map(|(_, each)| each.min).min().unwrap_or(0);
+    let max = all().map(|(_, each)| each.max).max().unwrap_or(0);
+    Fairness { min, mean, max, stdev }
 }
 
 /// Returns mean and standard deviation of groups of which number, mean and standard deviation are known.
@@ -175,14 +170,6 @@ fn mean_stdev(groups: &[(f64, f64, f64)]) -> (f64, f64) {
     (mean, (squares.sum::<f64>() / count - mean * mean).max(0.0).sqrt())
 }
 
-/// Each client samples its own sessions.
-fn lock_waits(loops: &[&LoopRecord]) -> Option<LockWaits> {
-    loops.iter().filter_map(|each| each.lock_waits).reduce(|sum, each| LockWaits {
-        samples: sum.samples.max(each.samples),
-        waiting: sum.waiting + each.waiting,
-    })
-}
-
 fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
     let mut nodes: Vec<NodeRecord> = Vec::new();
     for each in loops.iter().flat_map(|each| &each.nodes) {
@@ -191,14 +178,8 @@ fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
             continue;
         };
         node.down |= each.down;
-        node.sessions += each.sessions;
-        node.transactions += each.transactions;
-        node.transactions_per_s += each.transactions_per_s;
-        node.errors += each.errors;
-        node.retries += each.retries;
-        node.failed += each.failed;
-        node.unknown_commits += each.unknown_commits;
-        node.reconnects += each.reconnects;
+        add!(node, each, sessions, transactions, transactions_per_s, errors, retries, failed);
+        add!(node, each, unknown_commits, reconnects);
         node.outages.extend(each.outages.iter().cloned());
         node.usage = node.usage.or(each.usage);
     }
@@ -208,62 +189,38 @@ fn nodes(loops: &[&LoopRecord], transactions: u64) -> Vec<NodeRecord> {
     nodes
 }
 
-fn late(loops: &[&LoopRecord]) -> Option<LateRecord> {
-    loops.iter().filter_map(|each| each.late).reduce(|sum, each| LateRecord {
-        limit_us: sum.limit_us,
-        transactions: sum.transactions + each.transactions,
-        skipped: sum.skipped + each.skipped,
-    })
-}
-
 fn schedule(loops: &[&LoopRecord]) -> Option<ScheduleRecord> {
-    let longest =
-        |one: Option<f64>, two: Option<f64>| one.into_iter().chain(two).max_by(f64::total_cmp);
     let latest = |one: Option<LatencySummary>, two: Option<LatencySummary>| {
         one.into_iter().chain(two).max_by(|one, two| one.p99.total_cmp(&two.p99))
     };
     let schedules = loops.iter().filter_map(|each| each.schedule.clone());
-    schedules.reduce(|sum, each| ScheduleRecord {
-        intended: sum.intended + each.intended,
-        sent: sum.sent + each.sent,
-        skipped: sum.skipped + each.skipped,
-        waiting: sum.waiting + each.waiting,
-        unanswered: sum.unanswered + each.unanswered,
-        oldest_wait_us: sum.oldest_wait_us.max(each.oldest_wait_us),
-        backlog_at_start: sum.backlog_at_start + each.backlog_at_start,
-        lag_max_us: longest(sum.lag_max_us, each.lag_max_us),
+    schedules.reduce(|mut sum, each| {
+        add!(sum, each, intended, sent, skipped, waiting, unanswered, backlog_at_start);
+        sum.oldest_wait_us = sum.oldest_wait_us.max(each.oldest_wait_us);
+        sum.lag_max_us = longest(sum.lag_max_us, each.lag_max_us);
         // The delay of the client that delayed its starts the most.
-        start_lag_us: latest(sum.start_lag_us, each.start_lag_us),
+        sum.start_lag_us = latest(sum.start_lag_us, each.start_lag_us);
+        sum
     })
 }
 
+fn longest(one: Option<f64>, two: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(two).max_by(f64::total_cmp)
+}
+
 fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
-    let Some(first) = loops.first() else {
-        return Vec::new();
-    };
+    let number = loops.first().map_or(0, |first| first.steps.len());
     let of_step = |number: usize| {
         let same = loops.iter().filter_map(move |each| each.steps.get(number).cloned());
         same.reduce(|mut sum, each| {
             sum.step.from_per_s += each.step.from_per_s;
             sum.step.to_per_s += each.step.to_per_s;
-            sum.due += each.due;
-            sum.answered += each.answered;
-            sum.failed += each.failed;
-            sum.skipped += each.skipped;
-            sum.unanswered += each.unanswered;
-            sum.not_started += each.not_started;
+            add!(sum, each, due, answered, failed, skipped, unanswered, not_started);
             sum.response_us = None;
             sum
         })
     };
-    (0..first.steps.len()).filter_map(of_step).collect()
-}
-
-fn warmup_in_flight(loops: &[&LoopRecord]) -> Option<WarmupRecord> {
-    loops.iter().filter_map(|each| each.warmup_in_flight).reduce(|sum, each| WarmupRecord {
-        transactions: sum.transactions + each.transactions,
-        occupied_s: sum.occupied_s + each.occupied_s,
-    })
+    (0..number).filter_map(of_step).collect()
 }
 
 fn drained(loops: &[&LoopRecord]) -> DrainedRecord {
@@ -274,27 +231,13 @@ fn drained(loops: &[&LoopRecord]) -> DrainedRecord {
     })
 }
 
-fn effects(sum: Effects, each: Effects) -> Effects {
-    Effects {
-        inserted: sum.inserted + each.inserted,
-        reinserted: sum.reinserted + each.reinserted,
-        deleted: sum.deleted + each.deleted,
-        added: sum.added + each.added,
-    }
-}
-
 fn tables<'a>(all: impl Iterator<Item = &'a TableEffects>) -> Vec<TableEffects> {
-    let mut tables: BTreeMap<u32, TableEffects> = BTreeMap::new();
+    let mut tables: BTreeMap<u32, Effects> = BTreeMap::new();
     for each in all {
-        let sum = tables
-            .entry(each.table)
-            .or_insert(TableEffects { table: each.table, ..TableEffects::default() });
-        sum.inserted += each.inserted;
-        sum.reinserted += each.reinserted;
-        sum.deleted += each.deleted;
-        sum.added += each.added;
+        let sum = tables.entry(each.table).or_default();
+        *sum = sum.and(each.effects);
     }
-    tables.into_values().collect()
+    tables.into_iter().map(|(table, effects)| TableEffects { table, effects }).collect()
 }
 
 /// Returns the kinds of transactions. With a rate, the response times of one of several kinds are not known.
@@ -310,7 +253,7 @@ fn operations(
     let merged = groups.into_iter().map(|((number, name), parts)| {
         let sum = |pick: fn(&OperationRecord) -> u64| parts.iter().map(|each| pick(each)).sum();
         let all = |pick: fn(&OperationRecord) -> Effects| {
-            parts.iter().map(|each| pick(each)).fold(Effects::default(), effects)
+            parts.iter().map(|each| pick(each)).fold(Effects::default(), Effects::and)
         };
         let histograms: Vec<_> = parts.iter().filter_map(|each| each.histogram.as_ref()).collect();
         let summaries: Vec<_> = parts.iter().filter_map(|each| each.service_us.as_ref()).collect();
@@ -366,17 +309,13 @@ fn commands(loops: &[&LoopRecord]) -> Result<Vec<CommandRecord>, HistogramError>
 }
 
 fn errors(loops: &[&LoopRecord]) -> Vec<ErrorEntry> {
-    let longest =
-        |one: Option<f64>, two: Option<f64>| one.into_iter().chain(two).max_by(f64::total_cmp);
     let mut errors: Vec<ErrorEntry> = Vec::new();
     for each in loops.iter().flat_map(|each| &each.errors) {
         let Some(sum) = errors.iter_mut().find(|sum| sum.sqlstate == each.sqlstate) else {
             errors.push(each.clone());
             continue;
         };
-        sum.count += each.count;
-        sum.retried += each.retried;
-        sum.attempts_s += each.attempts_s;
+        add!(sum, each, count, retried, attempts_s);
         for sample in std::iter::once(&each.sample).chain(&each.more_samples) {
             let is_new = sum.sample != *sample && !sum.more_samples.contains(sample);
             if is_new && sum.more_samples.len() < SAMPLES_MAX {

@@ -1,11 +1,11 @@
 //! One stage of all clients.
 
-use super::part::MergeError;
+use super::fit::{MergeError, Window};
 use super::session_loop;
-use super::window::Window;
 use crate::plan::Plan;
-use crate::record::{ClientCpu, ClientLimit, IoRecord, NetworkUse, StageRecord, Throughput};
-use crate::run::results::{cost, throughput};
+use crate::record::{ClientCpu, ClientLimit, IoRecord, StageRecord, Throughput};
+use crate::run::results::cost::cost;
+use crate::run::results::stage::throughput;
 
 /// Returns the stage of all clients.
 pub(super) fn merged(
@@ -47,8 +47,8 @@ pub(super) fn merged(
         machine_busy_share: None,
         context_switches: None,
         pressure: stages.iter().find_map(|each| each.pressure),
-        network: network(stages),
-        // Of the sessions of one client.
+        // Of one client.
+        network: first.network.filter(|_| stages.len() == 1),
         process_io: first.process_io.filter(|_| stages.len() == 1),
         profile: stages.iter().find_map(|each| each.profile.clone()),
         session_loop,
@@ -107,12 +107,4 @@ fn client_cpu(stages: &[&StageRecord], transactions: u64) -> Option<ClientCpu> {
         limits: ClientLimit::ALL.into_iter().filter(has).collect(),
         limited: parts.iter().any(|part| part.limited),
     })
-}
-
-/// Returns the traffic of all clients, if there is only one.
-fn network(stages: &[&StageRecord]) -> Option<NetworkUse> {
-    match stages {
-        [only] => only.network,
-        _ => None,
-    }
 }

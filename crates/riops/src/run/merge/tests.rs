@@ -85,7 +85,7 @@ fn counts_and_histograms_of_every_workload_are_sums() {
                 assert_eq!(whole.acknowledged_rows, 3 * part.acknowledged_rows, "{name}");
                 assert_eq!(whole.effects.added, 3 * part.effects.added, "{name}");
                 let sums = |tables: &[crate::record::TableEffects]| {
-                    tables.iter().map(|each| (each.table, each.added)).collect::<Vec<_>>()
+                    tables.iter().map(|each| (each.table, each.effects.added)).collect::<Vec<_>>()
                 };
                 let triple: Vec<_> = sums(&part.tables)
                     .into_iter()

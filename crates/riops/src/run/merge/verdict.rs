@@ -1,10 +1,10 @@
 //! Whether the result of several clients is valid, from what each of them found and from what they found together.
 
-use super::part::{MergeError, Part};
-use super::window::{VALID_SHARE, Window};
-use crate::plan::Plan;
+use super::fit::{MergeError, Part, VALID_SHARE, Window};
 use crate::record::{Record, StageRecord, Warning, WarningKind};
-use crate::run::verdict::{STRICT, strict_reasons, thresholds_of_record, unlike_planned, warnings};
+use crate::run::verdict::{
+    STRICT, shared_dataset, strict_reasons, thresholds_of_record, unlike_planned, warnings,
+};
 use crate::units::percent;
 
 /// Name of the processes of riops, as the kernel shows it.
@@ -13,7 +13,7 @@ const PROCESS: &str = "riops";
 /// Adds the stages to the merged record, and judges them.
 pub(super) struct Judge<'a> {
     parts: &'a [Part],
-    merged: &'a mut Record,
+    pub(super) merged: &'a mut Record,
     /// Whether the runs have several stages. Each is then named.
     several: bool,
     /// Reasons and warnings of clients, with the numbers of those that found them.
@@ -32,10 +32,6 @@ impl<'a> Judge<'a> {
         judge
     }
 
-    pub(super) fn plan(&self) -> &Plan {
-        &self.merged.plan
-    }
-
     /// Adds what a client found.
     fn add_part(&mut self, part: &Part) {
         let number = part.agent.number;
@@ -43,11 +39,9 @@ impl<'a> Judge<'a> {
             let failure = part.agent.failure.as_deref().unwrap_or("its results are missing");
             return self.reason(number, failure);
         };
-        for reason in record.verdict.reasons.iter().filter(|reason| !reason.ends_with(STRICT)) {
+        let reasons = record.verdict.reasons.iter().filter(|reason| !reason.ends_with(STRICT));
+        for reason in reasons.chain(&part.agent.failure) {
             self.reason(number, reason);
-        }
-        if let Some(failure) = &part.agent.failure {
-            self.reason(number, failure);
         }
         let own = self.ids();
         for stage in &record.stages {
@@ -60,7 +54,7 @@ impl<'a> Judge<'a> {
                 }
             }
             for warning in found {
-                self.warning(number, warning);
+                add(&mut self.warnings, number, warning);
             }
         }
         // These do not follow from a stage.
@@ -68,7 +62,7 @@ impl<'a> Judge<'a> {
             matches!(warning.kind, WarningKind::Statement | WarningKind::PlanChange)
         };
         for warning in record.verdict.warnings.iter().filter(other) {
-            self.warning(number, warning.clone());
+            add(&mut self.warnings, number, warning.clone());
         }
         self.merged.accesses.extend(record.accesses.iter().cloned());
         self.add_users(part, record, &own);
@@ -85,13 +79,11 @@ impl<'a> Judge<'a> {
         if let Some(merged) = &mut self.merged.target.dataset {
             merged.other_users.retain(|user| !is_own(user));
         }
-        if !others.is_empty() {
-            let text = format!("others used the dataset: {}", others.join("; "));
+        if let Some(warning) = shared_dataset(&others) {
             if self.merged.plan.strict {
-                self.reason(part.agent.number, &format!("disturbed: {text}{STRICT}"));
+                self.reason(part.agent.number, &format!("disturbed: {}{STRICT}", warning.text));
             }
-            let kind = WarningKind::SharedDataset;
-            self.warning(part.agent.number, Warning { kind, stage: None, text });
+            add(&mut self.warnings, part.agent.number, warning);
         }
     }
 
@@ -108,26 +100,7 @@ impl<'a> Judge<'a> {
     }
 
     fn reason(&mut self, agent: u32, text: &str) {
-        match self.reasons.iter_mut().find(|(known, _)| known == text) {
-            Some((_, agents)) if agents.contains(&agent) => {}
-            Some((_, agents)) => agents.push(agent),
-            None => self.reasons.push((text.to_owned(), vec![agent])),
-        }
-    }
-
-    fn warning(&mut self, agent: u32, warning: Warning) {
-        match self.warnings.iter_mut().find(|(known, _)| *known == warning) {
-            Some((_, agents)) if agents.contains(&agent) => {}
-            Some((_, agents)) => agents.push(agent),
-            None => self.warnings.push((warning, vec![agent])),
-        }
-    }
-
-    /// Adds that some clients ended earlier than others: after this number of stages.
-    pub(super) fn stages_left_out(&mut self, common: usize) {
-        let text =
-            format!("not all agents did all stages: those after the first {common} are left out");
-        self.merged.verdict.reasons.push(text);
+        add(&mut self.reasons, agent, text.to_owned());
     }
 
     /// Adds a merged stage.
@@ -181,6 +154,15 @@ impl<'a> Judge<'a> {
             })
             .collect();
         self.merged.verdict.valid = self.merged.verdict.reasons.is_empty();
+    }
+}
+
+/// Adds what an agent found to what is known with the numbers of the agents that found it.
+fn add<T: PartialEq>(found: &mut Vec<(T, Vec<u32>)>, agent: u32, what: T) {
+    match found.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, agents)) if agents.contains(&agent) => {}
+        Some((_, agents)) => agents.push(agent),
+        None => found.push((what, vec![agent])),
     }
 }
 

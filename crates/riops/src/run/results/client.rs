@@ -13,9 +13,9 @@ const WAITING_SHARE: f64 = 0.5;
 /// From this share of the median latency on, replies mostly wait for the poll loop.
 const STALL_SHARE: f64 = 0.5;
 
-/// What is known about the client in a stage.
+/// What is known about the client in a stage, besides the counters of the probes.
+#[derive(Default)]
 pub(super) struct ClientUse<'a> {
-    pub(super) usage: &'a MachineUse,
     /// CPU seconds of each worker.
     pub(super) workers_s: &'a [f64],
     pub(super) seconds: f64,
@@ -29,40 +29,49 @@ pub(super) struct ClientUse<'a> {
     pub(super) shares_processors: bool,
 }
 
-pub(super) fn client_cpu(client: &ClientUse<'_>, plan: &Plan) -> Option<ClientCpu> {
-    let process_s = client.usage.client_cpu_s?;
+pub(super) fn client_cpu(
+    usage: &MachineUse,
+    client: &ClientUse<'_>,
+    plan: &Plan,
+) -> Option<ClientCpu> {
+    let process_s = usage.client_cpu_s?;
     if client.seconds <= 0.0 {
         return None;
     }
     let busiest_s = client.workers_s.iter().copied().fold(0.0, f64::max);
-    let threads = client.usage.threads.unwrap_or_default();
+    let threads = usage.threads.unwrap_or_default();
     let mut cpu = ClientCpu {
         seconds: process_s,
         us_per_transaction: (client.transactions > 0
-            && counters_cover(client.usage.seconds, client.seconds))
+            && counters_cover(usage.seconds, client.seconds))
         .then(|| process_s * 1e6 / client.transactions as f64),
         share_of_client: busiest_s / client.seconds,
         worker_shares: client.workers_s.iter().map(|worker| worker / client.seconds).collect(),
         run_queue_share: threads.run_queue_share,
         connector_share: threads.connector_share.filter(|_| plan.reconnect_every.is_some()),
-        throttled_share: client.usage.throttled_share,
+        throttled_share: usage.throttled_share,
         away_us: client.stalls.clone(),
         limits: Vec::new(),
         limited: false,
     };
-    cpu.limits = limits(&cpu, client, plan);
+    cpu.limits = limits(&cpu, usage, client, plan);
     cpu.limited = !cpu.limits.is_empty();
     Some(cpu)
 }
 
-fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLimit> {
+fn limits(
+    cpu: &ClientCpu,
+    usage: &MachineUse,
+    client: &ClientUse<'_>,
+    plan: &Plan,
+) -> Vec<ClientLimit> {
     let at_least = |share: Option<f64>, least: f64| share.is_some_and(|share| share >= least);
-    let machine_is_full = at_least(client.usage.machine_busy_share, BUSY_SHARE);
+    let machine_is_full = at_least(usage.machine_busy_share, BUSY_SHARE);
     let waits_for_processor = client.seconds >= RUN_QUEUE_S_MIN && cpu.is_contended();
     // The server waits for the processors as well.
     let shares_wait = client.shares_processors && (machine_is_full || waits_for_processor);
     // The same quota, which the server exhausts as well.
-    let of_server = client.usage.server_throttled_share;
+    let of_server = usage.server_throttled_share;
     let shares_quota = of_server.is_some() && of_server >= cpu.throttled_share;
     let found = [
         (ClientLimit::Worker, cpu.share_of_client >= BUSY_SHARE),
@@ -70,22 +79,19 @@ fn limits(cpu: &ClientCpu, client: &ClientUse<'_>, plan: &Plan) -> Vec<ClientLim
         (ClientLimit::Quota, at_least(cpu.throttled_share, THROTTLED_SHARE) && !shares_quota),
         (ClientLimit::Connectors, at_least(cpu.connector_share, BUSY_SHARE)),
         (ClientLimit::RunQueue, !shares_wait && waits_for_processor),
-        (ClientLimit::PollLoop, !shares_wait && replies_wait(client, plan)),
+        (ClientLimit::PollLoop, !shares_wait && replies_wait(usage, client, plan)),
     ];
     found.into_iter().filter_map(|(limit, applies)| applies.then_some(limit)).collect()
 }
 
 /// Whether the stalls of the poll loop are most of the median latency. It says nothing if the sessions waited for the server
 /// most of the time, as in a few transactions that took long.
-fn replies_wait(client: &ClientUse<'_>, plan: &Plan) -> bool {
+fn replies_wait(usage: &MachineUse, client: &ClientUse<'_>, plan: &Plan) -> bool {
     let sessions = u32::try_from(client.sessions).unwrap_or(u32::MAX);
     let latencies = client.stalls.as_ref().zip(client.latency.as_ref());
+    let sampled = usage.sampled.as_ref();
     loops_are_shared(sessions, plan, client.workers_s.len())
-        && !client
-            .usage
-            .sampled
-            .as_ref()
-            .is_some_and(|sampled| sampled.server_wait_share() >= WAITING_SHARE)
+        && sampled.is_none_or(|sampled| sampled.server_wait_share() < WAITING_SHARE)
         && latencies.is_some_and(|(stalls, latency)| stalls.p50 >= STALL_SHARE * latency.p50)
 }
 
@@ -117,10 +123,8 @@ mod tests {
             threads: Some(ThreadsUse { run_queue_share: Some(0.02), connector_share: Some(0.95) }),
             ..MachineUse::default()
         };
-        let empty = MachineUse::default();
         let mut plan = Plan::default();
         let mut client = ClientUse {
-            usage: &empty,
             workers_s: &[2.0, 3.0],
             seconds: 10.0,
             transactions: 1_000,
@@ -130,7 +134,7 @@ mod tests {
             shares_processors: false,
         };
         change(&mut usage, &mut client, &mut plan);
-        client_cpu(&ClientUse { usage: &usage, ..client }, &plan).unwrap().limits
+        client_cpu(&usage, &client, &plan).unwrap().limits
     }
 
     #[test]

@@ -20,7 +20,6 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         (!disks.is_empty()).then(|| disks.iter().map(pick).sum::<f64>())
     };
     let network = stage.network;
-    let whole = Whole { stage, acknowledged: acknowledged as f64 };
     Some(CostRecord {
         rows: stage.rows as f64 / stage.transactions as f64,
         server_cpu_us: measured(stage.server_cpu_s).map(|cpu_s| cpu_s * 1e6),
@@ -34,7 +33,7 @@ pub(in crate::run) fn cost(stage: &StageRecord, acknowledged: u64) -> Option<Cos
         received_bytes: network.and_then(|network| per_s(network.received_mb_s * 1e6)),
         sent_bytes: network.and_then(|network| per_s(network.sent_mb_s * 1e6)),
         disks,
-        ..whole.costs()
+        ..of_database(stage, acknowledged as f64)
     })
 }
 
@@ -59,56 +58,48 @@ fn disks(stage: &StageRecord, per_s: &dyn Fn(f64) -> Option<f64>) -> Vec<DiskCos
     }
 }
 
-/// The counters of the database over the whole stage, and its transactions.
-struct Whole<'a> {
-    stage: &'a StageRecord,
-    acknowledged: f64,
-}
-
-impl Whole<'_> {
-    fn costs(&self) -> CostRecord {
-        let Some(database) = self.stage.database.as_ref().filter(|_| self.acknowledged > 0.0)
-        else {
-            return CostRecord::default();
-        };
-        let each = |total: u64| total as f64 / self.acknowledged;
-        let since = |pick: fn(&DatabaseCounters) -> u64| {
-            let (before, after) = (database.before.as_ref()?, database.after.as_ref()?);
-            Some(each(pick(after).checked_sub(pick(before))?))
-        };
-        let of_tables = database.blocks.filter(|blocks| blocks.accesses() > 0);
-        let of_tables = of_tables
-            .map(|blocks| (each(blocks.accesses() - blocks.reads()), each(blocks.reads())));
-        // YugabyteDB counts no blocks of its tables, and PostgreSQL those of its catalogs at least.
-        let counts_blocks = database.after.is_some_and(|counted| counted.blks_hit > 0);
-        let of_database =
-            || Some((since(|counted| counted.blks_hit)?, since(|counted| counted.blks_read)?));
-        let blocks = of_tables.or_else(|| of_database().filter(|_| counts_blocks));
-        let dirtied = || {
-            let own = database.statements.iter().filter(|statement| statement.is_own);
-            let blocks = own.map(|statement| statement.blocks_dirtied);
-            blocks.reduce(|sum, blocks| sum + blocks).map(each)
-        };
-        let written = || {
-            let (io, checkpoints) = (database.client_io?, database.checkpoints?);
-            let blocks = (io.write_bytes + io.extend_bytes) / BLOCK_BYTES;
-            Some(each(blocks + checkpoints.buffers_written))
-        };
-        let sizes = database.sizes_before.zip(database.sizes_after);
-        let growth = |before: u64, after: u64| (after as f64 - before as f64) / self.acknowledged;
-        CostRecord {
-            blocks_hit: blocks.map(|(hit, _)| hit),
-            blocks_read: blocks.map(|(_, read)| read),
-            blocks_dirtied: dirtied(),
-            blocks_written: written(),
-            wal_bytes: database.wal.map(|wal| each(wal.bytes)),
-            wal_records: database.wal.map(|wal| each(wal.records)),
-            wal_full_page_images: database.wal.map(|wal| each(wal.full_page_images)),
-            temporary_bytes: since(|counted| counted.temp_bytes),
-            table_bytes: sizes.map(|(before, after)| growth(before.table_bytes, after.table_bytes)),
-            index_bytes: sizes.map(|(before, after)| growth(before.index_bytes, after.index_bytes)),
-            ..CostRecord::default()
-        }
+/// The costs from the counters of the database over the whole stage, and its transactions.
+fn of_database(stage: &StageRecord, acknowledged: f64) -> CostRecord {
+    let Some(database) = stage.database.as_ref().filter(|_| acknowledged > 0.0) else {
+        return CostRecord::default();
+    };
+    let each = |total: u64| total as f64 / acknowledged;
+    let since = |pick: fn(&DatabaseCounters) -> u64| {
+        let (before, after) = (database.before.as_ref()?, database.after.as_ref()?);
+        Some(each(pick(after).checked_sub(pick(before))?))
+    };
+    let of_tables = database.blocks.filter(|blocks| blocks.accesses() > 0);
+    let of_tables =
+        of_tables.map(|blocks| (each(blocks.accesses() - blocks.reads()), each(blocks.reads())));
+    // YugabyteDB counts no blocks of its tables, and PostgreSQL those of its catalogs at least.
+    let counts_blocks = database.after.is_some_and(|counted| counted.blks_hit > 0);
+    let of_database =
+        || Some((since(|counted| counted.blks_hit)?, since(|counted| counted.blks_read)?));
+    let blocks = of_tables.or_else(|| of_database().filter(|_| counts_blocks));
+    let dirtied = || {
+        let own = database.statements.iter().filter(|statement| statement.is_own);
+        let blocks = own.map(|statement| statement.blocks_dirtied);
+        blocks.reduce(|sum, blocks| sum + blocks).map(each)
+    };
+    let written = || {
+        let (io, checkpoints) = (database.client_io?, database.checkpoints?);
+        let blocks = (io.write_bytes + io.extend_bytes) / BLOCK_BYTES;
+        Some(each(blocks + checkpoints.buffers_written))
+    };
+    let sizes = database.sizes_before.zip(database.sizes_after);
+    let growth = |before: u64, after: u64| (after as f64 - before as f64) / acknowledged;
+    CostRecord {
+        blocks_hit: blocks.map(|(hit, _)| hit),
+        blocks_read: blocks.map(|(_, read)| read),
+        blocks_dirtied: dirtied(),
+        blocks_written: written(),
+        wal_bytes: database.wal.map(|wal| each(wal.bytes)),
+        wal_records: database.wal.map(|wal| each(wal.records)),
+        wal_full_page_images: database.wal.map(|wal| each(wal.full_page_images)),
+        temporary_bytes: since(|counted| counted.temp_bytes),
+        table_bytes: sizes.map(|(before, after)| growth(before.table_bytes, after.table_bytes)),
+        index_bytes: sizes.map(|(before, after)| growth(before.index_bytes, after.index_bytes)),
+        ..CostRecord::default()
     }
 }
 

@@ -19,7 +19,7 @@ const FOREIGN_SHARE_MAX: f64 = 0.1;
 const NOT_INDEX_SCANS: [&str; 4] = ["Seq Scan", "Bitmap Heap Scan", "Tid ", "not valid JSON"];
 
 /// The work of a stage, which its I/O is compared with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Work {
     /// Rows per second of the measurement.
     pub(super) rows_per_s: f64,
@@ -122,36 +122,6 @@ fn logical(database: &DatabaseUse, work: Work) -> Option<Logical> {
     Some(Logical { liops, per_row, hit_ratio, counted })
 }
 
-/// Who read the blocks that were not in shared buffers.
-#[derive(Debug, Clone, Copy)]
-enum Reads {
-    /// Processes whose reads were counted.
-    Counted(ReadBytes),
-    /// Processes that cannot be observed.
-    NotObserved,
-    /// The server asynchronously, without a counter.
-    Unknown,
-}
-
-impl Reads {
-    fn of(usage: &MachineUse, only_index_scans: bool) -> Self {
-        let asynchronous =
-            usage.async_io.filter(|method| !only_index_scans || method.in_index_scans);
-        match (asynchronous, usage.session_reads, usage.io_worker_reads) {
-            (None, Some(sessions), _) => Self::Counted(sessions),
-            (None, None, _) => Self::NotObserved,
-            (Some(method), Some(sessions), Some(workers)) if method.by_workers => {
-                Self::Counted(ReadBytes {
-                    all: sessions.all + workers.all,
-                    device: sessions.device + workers.device,
-                    written: sessions.written + workers.written,
-                })
-            }
-            (Some(_), ..) => Self::Unknown,
-        }
-    }
-}
-
 /// The database counts hits and reads; the same reading of the processes' counters splits the reads between page
 /// cache and device. So the shares add up to 1, whenever the counters of database and processes were read.
 /// If the processes cannot be observed, all reads of the device are those of the tables.
@@ -167,23 +137,32 @@ fn sources(blocks: Logical, usage: &MachineUse, work: Work) -> Sources {
     let share_of_reads = |bytes: f64, requested: f64| {
         if requested > 0.0 { read_share * bytes / BLOCK_BYTES as f64 / requested } else { 0.0 }
     };
-    let device_share = match Reads::of(usage, work.only_index_scans) {
-        Reads::Counted(read) => {
-            // The processes were watched for a little longer than the measurement, with or without load.
-            let differs = |seconds: f64| {
-                let found = share_of_reads(read.all as f64, requested_per_s * seconds);
-                (found - read_share).abs() > FOREIGN_SHARE_MAX
-            };
-            let is_foreign = differs(usage.seconds) && differs(work.seconds);
-            // Read-ahead: the device also reads blocks that no session requests.
-            let of_device = read.device.min(read.all) as f64 / read.all.max(1) as f64;
-            (!is_foreign).then_some(read_share * of_device)
-        }
-        Reads::NotObserved => usage
+    let split = |read: ReadBytes| {
+        // The processes were watched for a little longer than the measurement, with or without load.
+        let differs = |seconds: f64| {
+            let found = share_of_reads(read.all as f64, requested_per_s * seconds);
+            (found - read_share).abs() > FOREIGN_SHARE_MAX
+        };
+        let is_foreign = differs(usage.seconds) && differs(work.seconds);
+        // Read-ahead: the device also reads blocks that no session requests.
+        let of_device = read.device.min(read.all) as f64 / read.all.max(1) as f64;
+        (!is_foreign).then_some(read_share * of_device)
+    };
+    let asynchronous =
+        usage.async_io.filter(|method| !work.only_index_scans || method.in_index_scans);
+    let device_share = match (asynchronous, usage.session_reads, usage.io_worker_reads) {
+        (None, Some(sessions), _) => split(sessions),
+        (None, None, _) => usage
             .device
             .as_ref()
             .map(|device| share_of_reads(device.read_mb_s * 1e6, requested_per_s).min(read_share)),
-        Reads::Unknown => None,
+        (Some(method), Some(sessions), Some(workers)) if method.by_workers => split(ReadBytes {
+            all: sessions.all + workers.all,
+            device: sessions.device + workers.device,
+            written: sessions.written + workers.written,
+        }),
+        // The server reads without a counter.
+        (Some(_), ..) => None,
     };
     Sources {
         buffers_share: 1.0 - read_share,

@@ -1,8 +1,11 @@
-//! Results by kind of transaction, and by command of scripts.
+//! Results by kind of transaction, by command of scripts, and by session.
 
-use crate::engine::StageResult;
+use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{CommandTotals, Counter, Counters};
-use crate::record::{CommandRecord, DatabaseUse, HistogramError, OperationRecord, Outcomes};
+use crate::record::{
+    CommandRecord, DatabaseUse, Execution, Fairness, HistogramError, Latencies, OperationRecord,
+    Outcomes, SessionOperation, SessionRecord,
+};
 use crate::workload::ScriptCommand;
 
 pub(super) fn outcomes(counters: &Counters) -> Outcomes {
@@ -47,12 +50,9 @@ pub(super) fn operations(
         .zip(result.acknowledged.iter().zip(blocks))
         .zip(1..)
         .filter(|(((_, totals), (acknowledged, _)), _)| {
-            totals.counters.get(Counter::Transactions)
-                + totals.counters.get(Counter::Failed)
-                + totals.counters.get(Counter::Skipped)
-                + acknowledged.transactions
-                + acknowledged.transactions_unknown
-                > 0
+            let ended = [Counter::Transactions, Counter::Failed, Counter::Skipped];
+            let ended = ended.map(|counter| totals.counters.get(counter)).iter().sum::<u64>();
+            ended + acknowledged.transactions + acknowledged.transactions_unknown > 0
         })
         .map(|(((name, totals), (acknowledged, &blocks_per_transaction)), number)| {
             Ok(OperationRecord {
@@ -72,10 +72,12 @@ pub(super) fn operations(
                 retried: totals.counters.get(Counter::Retried),
                 unknown: totals.counters.get(Counter::Unknown),
                 skipped: totals.counters.get(Counter::Skipped),
-                response_us: match &totals.response {
-                    Some(response) => response.summary()?,
-                    None => None,
-                },
+                response_us: totals
+                    .response
+                    .as_ref()
+                    .map(Latencies::summary)
+                    .transpose()?
+                    .flatten(),
                 service_us: totals.service.summary()?,
                 histogram: Some(totals.service.observed.stored()?),
             })
@@ -85,22 +87,83 @@ pub(super) fn operations(
 
 /// Returns the results of each command.
 pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, HistogramError> {
+    let command = |(command, totals): (&ScriptCommand, &CommandTotals)| {
+        let errors = totals.errors.iter();
+        Ok(CommandRecord {
+            script: command.operation + 1,
+            number: command.number,
+            title: command.title.clone(),
+            is_measured: command.is_measured,
+            service_us: totals.service.as_ref().and_then(|service| service.summary()),
+            histogram: totals.service.as_ref().map(|service| service.stored()).transpose()?,
+            failures: totals.failures,
+            retries: totals.retries,
+            errors: errors.map(|(state, count)| (state.as_str().to_owned(), *count)).collect(),
+        })
+    };
     result.commands.iter().zip(result.recorder.commands.all()).map(command).collect()
 }
 
-fn command(
-    (command, totals): (&ScriptCommand, &CommandTotals),
-) -> Result<CommandRecord, HistogramError> {
-    let errors = totals.errors.iter();
-    Ok(CommandRecord {
-        script: command.operation + 1,
-        number: command.number,
-        title: command.title.clone(),
-        is_measured: command.is_measured,
-        service_us: totals.service.as_ref().and_then(|service| service.summary()),
-        histogram: totals.service.as_ref().map(|service| service.stored()).transpose()?,
-        failures: totals.failures,
-        retries: totals.retries,
-        errors: errors.map(|(sqlstate, count)| (sqlstate.as_str().to_owned(), *count)).collect(),
-    })
+/// Maximum number of sessions for which per-session results are stored.
+pub(in crate::run) const SESSIONS_STORED_MAX: usize = 1_000;
+
+pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
+    if result.sessions.len() > SESSIONS_STORED_MAX {
+        return Vec::new();
+    }
+    let record = |session: &SessionTally| SessionRecord {
+        number: session.number + 1,
+        server_process: session.process,
+        node: (result.nodes.len() > 1)
+            .then(|| result.nodes.get(session.node).map(|node| node.name.clone()))
+            .flatten(),
+        operations: result
+            .operations
+            .iter()
+            .zip(&session.operations)
+            .map(|(name, tally)| SessionOperation {
+                name: name.clone().into_owned(),
+                transactions: tally.transactions,
+                rows: tally.rows,
+                max_us: tally.longest.as_micros(),
+                execution_s: tally.busy.as_seconds(),
+            })
+            .collect(),
+    };
+    result.sessions.iter().map(record).collect()
+}
+
+pub(super) fn fairness(transactions: &[u64]) -> Fairness {
+    let count = transactions.len().max(1) as f64;
+    let mean = transactions.iter().sum::<u64>() as f64 / count;
+    let variance =
+        transactions.iter().map(|&each| (each as f64 - mean).powi(2)).sum::<f64>() / count;
+    Fairness {
+        min: transactions.iter().copied().min().unwrap_or(0),
+        mean,
+        max: transactions.iter().copied().max().unwrap_or(0),
+        stdev: variance.sqrt(),
+    }
+}
+
+pub(super) fn execution(sessions: &[SessionTally]) -> Execution {
+    let busy = |session: &SessionTally| {
+        session.operations.iter().map(|tally| tally.busy.as_seconds()).sum::<f64>()
+    };
+    let count = sessions.len().max(1) as f64;
+    let mean = sessions.iter().map(busy).sum::<f64>() / count;
+    let variance = sessions.iter().map(|each| (busy(each) - mean).powi(2)).sum::<f64>() / count;
+    Execution { mean, stdev: variance.sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_min_mean_max_and_stdev_over_the_sessions() {
+        let found = fairness(&[10, 20, 30]);
+        assert_eq!((found.min, found.max), (10, 30));
+        assert!((found.mean - 20.0).abs() < 1e-9 && (found.stdev - 8.165).abs() < 1e-3);
+    }
 }

@@ -6,16 +6,17 @@ use super::io;
 use super::latencies::{latencies, steadiness_of};
 use super::mix::mix_of;
 use super::nodes::{imbalance_of, nodes};
-use super::operations::{blocks_per_transaction, commands, operations, outcomes};
-use super::sessions::{execution, fairness, session_details};
+use super::operations::{
+    blocks_per_transaction, commands, execution, fairness, operations, outcomes, session_details,
+};
 use super::stage::{throughput, with_counters};
 use crate::engine::{SessionTally, StageResult};
-use crate::metrics::{Counter, Counters, Fate};
+use crate::metrics::{Counter, Fate};
 use crate::plan::{Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
-    ClientRecord, DrainedRecord, Histogram, HistogramError, LateRecord, LockWaits, LoopRecord,
-    Queries, ScheduleRecord, StageRecord, StepRecord, WarmupRecord,
+    ClientRecord, DrainedRecord, Histogram, HistogramError, LateRecord, LoopRecord, Queries,
+    ScheduleRecord, StageRecord, StepRecord, WarmupRecord,
 };
 use crate::run::parts::Measured;
 
@@ -40,20 +41,19 @@ pub(in crate::run) fn stage(
         || (!result.interrupted
             && result.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
-    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
+    let acknowledged = || result.acknowledged.iter().filter(|_| is_complete);
     // A server-side loop reports only those of the measurement.
     let measured_failed = [Counter::Failed, Counter::Unknown, Counter::Retries];
     let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
-        rows_acknowledged: acknowledged.map(|each| each.rows).sum(),
+        rows_acknowledged: acknowledged().map(|each| each.rows).sum(),
         failed: result.unsuccessful.max(measured_failed),
         seconds,
         index_only: traits.index_only,
         only_index_scans: io::only_index_scans(&result.findings),
     };
     let client_use = ClientUse {
-        usage: &usage,
         workers_s: &result.worker_cpu_s,
         seconds,
         transactions,
@@ -62,9 +62,7 @@ pub(in crate::run) fn stage(
         latency: latencies.latency_us().cloned(),
         shares_processors: client.shares_processors(),
     };
-    let client_cpu = client_cpu(&client_use, plan);
-    let acknowledged = result.acknowledged.iter().filter(|_| is_complete);
-    let acknowledged = acknowledged.map(|each| each.transactions).sum();
+    let acknowledged = acknowledged().map(|each| each.transactions).sum();
     let storage = result.findings.iter().find_map(|found| found.finding.storage);
     let started_at = Some(result.started_at);
     let stage = StageRecord {
@@ -79,7 +77,7 @@ pub(in crate::run) fn stage(
         statements,
         throughput,
         io: io::io(&usage, work, storage),
-        client_cpu,
+        client_cpu: client_cpu(&usage, &client_use, plan),
         session_loop: session_loop(result, &usage, plan, (&traits, row_bytes), latencies)?,
         started_at,
         ..with_counters(usage, caches, client)
@@ -98,6 +96,7 @@ fn session_loop(
     let counters = recorder.counters();
     let outcomes = outcomes(&counters);
     let retries = counters.get(Counter::Retries);
+    let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0);
     let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, traits.has_server_loop));
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
     let transactions_each: Vec<u64> =
@@ -119,10 +118,15 @@ fn session_loop(
         attempt_us: (retries > 0).then(|| recorder.attempts.summary()).flatten(),
         longest_pause_s: recorder.gaps.longest_s().filter(|_| !traits.has_server_loop),
         execution_s: (!traits.has_server_loop).then(|| execution(&result.sessions)),
-        lock_waits: lock_waits(usage),
+        // If the wait events of the sessions were sampled.
+        lock_waits: sampled.map(|sampled| sampled.lock_waits),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: late(plan, &counters),
+        late: plan.latency_limit.map(|limit| LateRecord {
+            limit_us: limit.limit_s * 1e6,
+            transactions: counters.get(Counter::Late),
+            skipped: counters.get(Counter::Skipped),
+        }),
         schedule: schedule(&result),
         steps: steps(&result, plan)?,
         warmup_in_flight: (result.warmup_in_flight.transactions > 0).then(|| WarmupRecord {
@@ -137,7 +141,11 @@ fn session_loop(
         commands: commands(&result)?,
         errors: recorder.errors().entries().to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
-        drained: drained(&result),
+        drained: DrainedRecord {
+            transactions: result.drained,
+            max_us: result.drained_max.as_micros(),
+            lost: result.drained_lost,
+        },
         sessions_fairness: fairness(&transactions_each),
         session_details: session_details(&result),
         ended_sessions: result.ended_sessions,
@@ -145,28 +153,6 @@ fn session_loop(
         series: result.series,
         ..latencies
     })
-}
-
-fn late(plan: &Plan, counters: &Counters) -> Option<LateRecord> {
-    plan.latency_limit.map(|limit| LateRecord {
-        limit_us: limit.limit_s * 1e6,
-        transactions: counters.get(Counter::Late),
-        skipped: counters.get(Counter::Skipped),
-    })
-}
-
-/// Lock waits, if the wait events of the sessions were sampled.
-fn lock_waits(usage: &MachineUse) -> Option<LockWaits> {
-    let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0)?;
-    Some(sampled.lock_waits)
-}
-
-fn drained(result: &StageResult) -> DrainedRecord {
-    DrainedRecord {
-        transactions: result.drained,
-        max_us: result.drained_max.as_micros(),
-        lost: result.drained_lost,
-    }
 }
 
 /// The steps of the profile of the rate, if it has one.

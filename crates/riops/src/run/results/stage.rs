@@ -1,9 +1,12 @@
-//! The fields that all kinds of stages have.
+//! The fields that all kinds of stages have, with the load that neither riops nor the server caused.
 
-use super::neighbors::neighbors;
 use crate::plan::{PROMQL, SERVER_THROTTLED};
 use crate::probe::MachineUse;
-use crate::record::{CacheState, ClientRecord, QuerySeries, Sampled, StageRecord, Throughput};
+use crate::record::{
+    CacheState, ClientRecord, NeighborProcess, Neighbors, QuerySeries, Sampled, StageRecord,
+    Throughput,
+};
+use crate::units::BLOCK_BYTES;
 
 /// Returns the rates over `seconds`.
 pub(in crate::run) fn throughput(
@@ -97,11 +100,58 @@ fn probes(sampled: Option<Sampled>, is_local: bool) -> Option<Sampled> {
     Some(sampled)
 }
 
+/// The kernel counts CPU time of processes in ticks of 10 ms. From this CPU time on, one tick is at most 1%.
+const CPU_S_MIN: f64 = 1.0;
+
+/// Returns the load of the neighbors; `None` if no process could be observed. `cpus` are those of the whole
+/// machine, because its processes can run on all of them. If the server may be here, it may be what is not visible.
+fn neighbors(usage: &MachineUse, cpus: usize, server_may_be_here: bool) -> Option<Neighbors> {
+    let processes = usage.processes.as_ref()?;
+    let available_s = processes.seconds * cpus.max(1) as f64;
+    let is_long = available_s >= CPU_S_MIN;
+    let mb_s = |bytes: u64| bytes as f64 / 1e6 / processes.seconds;
+    let device = usage.device.as_ref();
+    let of_reads = device.zip(processes.own_read_bytes).map(|(device, own)| {
+        // What the device did beyond the requests of server and client, and at most what the other processes
+        // requested from all devices.
+        let beyond = (device.read_mb_s - mb_s(own)).max(0.0);
+        let read = processes.neighbors_read_bytes.map_or(beyond, |others| beyond.min(mb_s(others)));
+        // The server reads whole blocks.
+        let own_per_s = own as f64 / BLOCK_BYTES as f64 / processes.seconds;
+        (read, (device.reads_per_s - own_per_s).max(0.0))
+    });
+    let (read, reads) = of_reads.unzip();
+    // A device writes more than the processes requested (journal), so their requests must be known.
+    let write = device
+        .zip(processes.own_written_bytes)
+        .zip(processes.neighbors_written_bytes)
+        .map(|((device, own), others)| (device.write_mb_s - mb_s(own)).max(0.0).min(mb_s(others)));
+    let sessions = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
+    Some(Neighbors {
+        cpu_share: is_long.then(|| (processes.neighbors_cpu_s / available_s).min(1.0)),
+        unseen_cpu_share: processes
+            .unseen_cpu_s
+            .filter(|_| is_long && !server_may_be_here)
+            .map(|cpu_s| (cpu_s / available_s).min(1.0)),
+        processes: processes
+            .neighbors
+            .iter()
+            .filter(|_| is_long)
+            .map(|(name, cpus)| NeighborProcess { name: name.clone(), cpus: *cpus })
+            .collect(),
+        steal_share: usage.steal_share,
+        device_read_mb_s: read,
+        device_reads_per_s: reads.filter(|_| read.is_some_and(|mb_s| mb_s > 0.0)),
+        device_write_mb_s: write,
+        sessions: sessions.to_vec(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::probe::processes::ProcessesUse;
-    use crate::record::MachineFacts;
+    use crate::record::{DeviceUse, MachineFacts};
 
     #[test]
     fn the_cpu_share_of_neighbors_is_that_of_the_whole_machine() {
@@ -109,15 +159,52 @@ mod tests {
             ProcessesUse { seconds: 10.0, neighbors_cpu_s: 10.0, ..ProcessesUse::default() };
         let usage = MachineUse { processes: Some(processes), ..MachineUse::default() };
         let machine = MachineFacts { cpus: 1, machine_cpus: Some(4), ..MachineFacts::default() };
-        let client = ClientRecord {
-            riops_version: String::new(),
-            machine,
-            workers: 1,
-            driver: None,
-            shares_machine_with_server: true,
-            server_may_be_here: false,
-        };
+        let client =
+            ClientRecord { machine, shares_machine_with_server: true, ..ClientRecord::default() };
         let stage = with_counters(usage, None, &client);
         assert_eq!(stage.neighbors.unwrap().cpu_share, Some(0.25));
+    }
+
+    #[test]
+    fn device_traffic_of_the_neighbors_is_what_server_and_client_did_not_request() {
+        let processes = ProcessesUse {
+            seconds: 10.0,
+            neighbors_cpu_s: 5.0,
+            own_read_bytes: Some(200_000_000),
+            own_written_bytes: Some(100_000_000),
+            neighbors_read_bytes: Some(900_000_000),
+            neighbors_written_bytes: Some(30_000_000),
+            unseen_cpu_s: Some(4.0),
+            ..ProcessesUse::default()
+        };
+        let device = DeviceUse {
+            read_mb_s: 100.0,
+            reads_per_s: 10_000.0,
+            write_mb_s: 20.0,
+            ..DeviceUse::default()
+        };
+        let mut usage = MachineUse {
+            processes: Some(processes),
+            device: Some(device),
+            ..MachineUse::default()
+        };
+        let found = neighbors(&usage, 4, false).unwrap();
+        assert!((found.cpu_share.unwrap() - 0.125).abs() < 1e-9);
+        assert!((found.device_read_mb_s.unwrap() - 80.0).abs() < 1e-9);
+        // 20 MB/s of server and client are at most 2,441 blocks per second.
+        assert_eq!(found.device_reads_per_s.map(f64::round), Some(7_559.0));
+        // The device wrote 10 MB/s beyond the server's requests; others requested only 3 MB/s.
+        assert!((found.device_write_mb_s.unwrap() - 3.0).abs() < 1e-9);
+        assert!((found.all_cpu_share().unwrap() - 0.225).abs() < 1e-9);
+        assert_eq!(neighbors(&usage, 4, true).unwrap().unseen_cpu_share, None);
+        let processes = usage.processes.as_mut().unwrap();
+        (processes.neighbors_read_bytes, processes.neighbors_written_bytes) = (None, None);
+        let found = neighbors(&usage, 4, false).unwrap();
+        assert_eq!(found.device_read_mb_s.map(f64::round), Some(80.0));
+        assert_eq!(found.device_write_mb_s, None);
+        // One tick of a stage of 20 ms is an eighth of the CPU of four processors.
+        usage.processes.as_mut().unwrap().seconds = 0.02;
+        assert_eq!(neighbors(&usage, 4, false).unwrap().cpu_share, None);
+        assert_eq!(neighbors(&MachineUse::default(), 4, false), None);
     }
 }

@@ -29,11 +29,8 @@ pub(super) fn accesses_of(
         expected: expected_by(statement)
             .map_or_else(|| first_plan(statement), |access| access.expected.to_string()),
         observed: expected_by(statement).is_none(),
-        found: String::new(),
-        held: false,
         sessions,
-        error: None,
-        storage: None,
+        ..AccessRecord::default()
     };
     let checked = result.findings.iter().map(|found: &AccessFinding| {
         let known = record(&found.statement, found.moment, found.sessions);
@@ -69,22 +66,19 @@ pub(super) fn contradictions(accesses: &[AccessRecord], scans: &[TableScans]) ->
             lines().any(|line| line.ends_with(&other) && !is_sequential(line)),
         )
     };
-    let mut found = Vec::new();
-    for TableScans { table, sequential, index } in scans {
-        let planned = on(table);
+    let contradiction = |TableScans { table, sequential, index }: &TableScans| {
         let least = (sequential + index).div_ceil(SCANS_PER_OTHER).max(OTHER_SCANS_MIN);
-        let is_many = |count: u64| count >= least;
-        let (kind, count) = match planned {
-            (false, true) if is_many(*sequential) => ("sequential", *sequential),
-            (true, false) if is_many(*index) => ("index", *index),
-            _ => continue,
+        let (kind, count) = match on(table) {
+            (false, true) if *sequential >= least => ("sequential", *sequential),
+            (true, false) if *index >= least => ("index", *index),
+            _ => return None,
         };
-        found.push(format!(
-            "the server counted {} {kind} scans of {table}, but the checked plans have none: other values may have other plans",
-            units::count(count)
-        ));
-    }
-    found
+        let count = units::count(count);
+        Some(format!(
+            "the server counted {count} {kind} scans of {table}, but the checked plans have none: other values may have other plans"
+        ))
+    };
+    scans.iter().filter_map(contradiction).collect()
 }
 
 /// Returns the access path of a statement that ran once, from its own EXPLAIN.
@@ -94,12 +88,10 @@ pub(super) fn access_of_statement(stage: &str, access: &Access, finding: &Findin
         stage: Some(stage.to_owned()),
         moment: "after".to_owned(),
         expected: access.expected.to_string(),
-        observed: false,
         found: finding.outline.clone(),
         held: finding.is_expected,
         sessions: 1,
-        error: None,
-        storage: None,
+        ..AccessRecord::default()
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn judge(
         match part {
             Part::Loop(measured) => judge.add_loop(*measured)?,
             Part::Statement(measured) => judge.add_statement(*measured),
-            Part::Observed(measured) => judge.add_observation(*measured),
+            Part::Observed(measured) => judge.add_observation(*measured)?,
         }
     }
     let mut record = judge.record;
@@ -74,7 +74,6 @@ impl Judge<'_> {
     fn add_loop(&mut self, each: Measured) -> Result<(), HistogramError> {
         let plan = &self.record.plan;
         let name = self.several.then(|| each.result.name.clone());
-        let of_stage = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
         let (stage_status, stage_failure) = ending(&each.result);
         if self.record.status == Status::Done {
             self.record.status = stage_status;
@@ -82,45 +81,33 @@ impl Judge<'_> {
         let wrong_replies = each.result.wrong_replies;
         let accesses = accesses_of(&each.result, self.expected, name.as_deref());
         self.record.thresholds.extend(thresholds_of(&each, plan, name.as_deref())?);
-        let stage = results::stage(each, plan, &self.record.client)?;
-        let mut add =
-            |reason: String| self.record.verdict.reasons.push(format!("{of_stage}{reason}"));
-        if let Some(stage_failure) = stage_failure {
-            add(stage_failure.clone());
-            self.record.failure.get_or_insert(stage_failure);
-        }
-        let traits = plan.work.traits();
-        of_loop(&stage, plan, wrong_replies).into_iter().for_each(&mut add);
+        let stage = results::session_loop::stage(each, plan, &self.record.client)?;
+        let mut reasons: Vec<String> = stage_failure.clone().into_iter().collect();
+        reasons.extend(of_loop(&stage, plan, wrong_replies));
         let mut changed = path_reasons(&accesses);
         let scans = stage.database.as_ref().map_or(&[][..], |database| &database.scans);
         changed.extend(contradictions(&accesses, scans));
-        if traits.tolerates_changed_plans {
+        if plan.work.traits().tolerates_changed_plans {
             let warning =
                 |text| Warning { kind: WarningKind::PlanChange, stage: name.clone(), text };
             self.record.verdict.warnings.extend(changed.into_iter().map(warning));
         } else {
-            changed.into_iter().for_each(&mut add);
+            reasons.extend(changed);
         }
-        self.add_warnings(&stage, name.as_ref());
+        self.record.failure = self.record.failure.take().or(stage_failure);
+        self.add_reasons(name.as_ref(), reasons);
+        self.add_stage(stage, name.as_ref());
         self.record.accesses.extend(accesses);
-        self.record.stages.push(stage);
         Ok(())
     }
 
     fn add_shared_dataset(&mut self) {
         let users = self.record.target.dataset.as_ref().map_or(&[][..], |each| &each.other_users);
-        if users.is_empty() {
-            return;
+        let found = shared_dataset(users);
+        if let Some(warning) = found.as_ref().filter(|_| self.record.plan.strict) {
+            self.record.verdict.reasons.push(format!("disturbed: {}{STRICT}", warning.text));
         }
-        let text = format!("others used the dataset: {}", users.join("; "));
-        if self.record.plan.strict {
-            self.record.verdict.reasons.push(format!("disturbed: {text}{STRICT}"));
-        }
-        self.record.verdict.warnings.push(Warning {
-            kind: WarningKind::SharedDataset,
-            stage: None,
-            text,
-        });
+        self.record.verdict.warnings.extend(found);
     }
 
     /// Adds what is probably a mistake in the statements of the plan.
@@ -131,54 +118,58 @@ impl Judge<'_> {
         self.record.verdict.warnings.extend(texts.into_iter().map(warning));
     }
 
-    fn add_warnings(&mut self, stage: &StageRecord, name: Option<&String>) {
+    /// Adds reasons of a stage, with its name if it is one of several.
+    fn add_reasons(&mut self, name: Option<&String>, reasons: Vec<String>) {
+        let of_stage = name.map_or_else(String::new, |name| format!("{name}: "));
+        let reasons = reasons.into_iter().map(|reason| format!("{of_stage}{reason}"));
+        self.record.verdict.reasons.extend(reasons);
+    }
+
+    /// Adds a stage with its warnings.
+    fn add_stage(&mut self, stage: StageRecord, name: Option<&String>) {
         let plan = &self.record.plan;
-        let warnings = warnings(stage, plan);
+        let warnings = warnings(&stage, plan);
         if plan.strict {
-            let of_stage = name.map_or_else(String::new, |name| format!("{name}: "));
-            let reasons = strict_reasons(stage, plan, &warnings);
-            self.record
-                .verdict
-                .reasons
-                .extend(reasons.into_iter().map(|reason| format!("{of_stage}{reason}")));
+            self.add_reasons(name, strict_reasons(&stage, plan, &warnings));
         }
         let of_stage = warnings.into_iter().map(|each| Warning { stage: name.cloned(), ..each });
         self.record.verdict.warnings.extend(of_stage);
+        self.record.stages.push(stage);
     }
 
-    fn add_observation(&mut self, each: MeasuredObservation) {
+    fn add_observation(&mut self, each: MeasuredObservation) -> Result<(), HistogramError> {
         if each.interrupted {
             self.record.status = Status::Interrupted;
         }
         self.record.verdict.reasons.extend(observation_reasons(&each));
         let plan = &self.record.plan;
-        let stage = results::observed(each, plan, &self.record.client);
-        self.record.thresholds.extend(thresholds_of_stage(&stage, plan));
-        self.add_warnings(&stage, None);
-        self.record.stages.push(stage);
+        let stage = results::single::observed(each, plan, &self.record.client);
+        self.record.thresholds.extend(thresholds_of_stage(&stage, plan)?);
+        self.add_stage(stage, None);
+        Ok(())
     }
 
     fn add_statement(&mut self, each: MeasuredStatement) {
         if let Some((access, finding)) = &each.finding {
             let record = access_of_statement(&each.name, access, finding);
             if !record.held {
-                self.record.verdict.reasons.push(format!(
-                    "{}: {}",
-                    each.name,
-                    unexpected_path(&record)
-                ));
+                self.add_reasons(Some(&each.name), vec![unexpected_path(&record)]);
             }
             self.record.accesses.push(record);
         }
         let name = self.several.then(|| each.name.clone());
         let plan = &self.record.plan;
-        let stage = results::statement(each, plan, &self.record.client);
-        for reason in unlike_planned(&stage, &plan.work.traits()) {
-            self.record.verdict.reasons.push(format!("{}: {reason}", stage.name));
-        }
-        self.add_warnings(&stage, name.as_ref());
-        self.record.stages.push(stage);
+        let stage = results::single::statement(each, plan, &self.record.client);
+        self.add_reasons(Some(&stage.name), unlike_planned(&stage, &plan.work.traits()));
+        self.add_stage(stage, name.as_ref());
     }
+}
+
+/// Returns the warning about other users of a dataset; `None` without any.
+pub(super) fn shared_dataset(users: &[String]) -> Option<Warning> {
+    let text = format!("others used the dataset: {}", users.join("; "));
+    let kind = WarningKind::SharedDataset;
+    (!users.is_empty()).then_some(Warning { kind, stage: None, text })
 }
 
 /// Returns why an observation is not what was asked for.

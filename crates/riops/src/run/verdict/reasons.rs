@@ -80,12 +80,9 @@ pub(in crate::run) fn strict_reasons(
 fn clock_step(stage: &StageRecord) -> Option<String> {
     let step_s = stage.session_loop.server_clock_step_s?;
     let direction = if step_s > 0.0 { "forward" } else { "back" };
-    (step_s.abs() > CLOCK_STEP_SHARE * stage.seconds).then(|| {
-        format!(
-            "the clock of the server was set {direction} by {:.3} s during the measurement: the loop in the server did not measure {:.3} s",
-            step_s.abs(),
-            stage.seconds
-        )
+    let (step_s, seconds) = (step_s.abs(), stage.seconds);
+    (step_s > CLOCK_STEP_SHARE * seconds).then(|| {
+        format!("the clock of the server was set {direction} by {step_s:.3} s during the measurement: the loop in the server did not measure {seconds:.3} s")
     })
 }
 

@@ -21,31 +21,36 @@ pub(super) fn thresholds_of(
         waiting: result.starts.map(|starts| starts.waiting),
         ..Figures::of_stage(&result.recorder, result.seconds, &service.observed)
     };
-    let judge = |threshold: &Threshold| {
-        let found = match (&threshold.part, threshold.metric) {
-            (None, Metric::Time(kind, quantity)) => {
-                let of_kind = of_kind(kind, &service, response.as_ref());
-                of_kind.map(|of| of.figure(quantity)).transpose()?.flatten()
-            }
-            (None, metric) => exact(figures.get(metric)),
-            (Some(Part { probe: Some(name), .. }), metric) => {
-                exact(of_probe(&measured.usage.queries, name, metric))
-            }
-            (Some(part), metric) => figure_of_part(result, metric, part)?,
-        };
-        let ended_run = result.breached.as_ref() == Some(threshold);
-        Ok(judged(threshold, found, ended_run, stage))
+    let found = |part: Option<&Part>, metric| match (part, metric) {
+        (None, Metric::Time(kind, quantity)) => {
+            let of_kind = of_kind(kind, &service, response.as_ref());
+            Ok(of_kind.map(|of| of.figure(quantity)).transpose()?.flatten())
+        }
+        (None, metric) => Ok(exact(figures.get(metric))),
+        (Some(part), metric) => figure_of_part(result, metric, part),
     };
-    with_ended(plan, result.breached.as_ref()).map(judge).collect()
+    judge(plan, stage, result.breached.as_ref(), &measured.usage.queries, found)
 }
 
-/// Returns the thresholds, with the one that has ended the run: that of all clients of a fleet is not in the plan of one.
-fn with_ended<'a>(
-    plan: &'a Plan,
-    ended_run: Option<&'a Threshold>,
-) -> impl Iterator<Item = &'a Threshold> {
+/// Returns each threshold with the value that is `found` for it, or that of a query of the user. `ended_run` is the one that has
+/// ended the run: that of all clients of a fleet is not in the plan of one.
+fn judge(
+    plan: &Plan,
+    stage: Option<&str>,
+    ended_run: Option<&Threshold>,
+    queries: &[QuerySeries],
+    found: impl Fn(Option<&Part>, Metric) -> Result<Option<AtLeast>, HistogramError>,
+) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let of_all = ended_run.filter(|each| !plan.thresholds.contains(each));
-    plan.thresholds.iter().chain(of_all)
+    let judged = |threshold: &Threshold| {
+        let (part, metric) = (threshold.part.as_ref(), threshold.metric);
+        let found = match part.and_then(|part| part.probe.as_ref()) {
+            Some(name) => exact(of_probe(queries, name, metric)),
+            None => found(part, metric)?,
+        };
+        Ok(judged(threshold, found, ended_run == Some(threshold), stage))
+    };
+    plan.thresholds.iter().chain(of_all).map(judged).collect()
 }
 
 /// Returns a threshold with its measured value.
@@ -94,23 +99,17 @@ pub(in crate::run) fn thresholds_of_record(
         service: &service.observed,
         response: None,
     };
-    let judge = |threshold: &Threshold| {
-        let found = match (&threshold.part, threshold.metric) {
-            (None, Metric::Time(kind, quantity)) => {
-                let of_kind = of_kind(kind, &service, response.as_ref());
-                of_kind.map(|of| of.figure(quantity)).transpose()?.flatten()
-            }
-            (None, Metric::TransactionsPerS) => exact(Some(stage.throughput.transactions_per_s)),
-            (None, Metric::RowsPerS) => exact(Some(stage.throughput.rows_per_s)),
-            (None, metric) => exact(figures.get(metric)),
-            (Some(Part { probe: Some(name), .. }), metric) => {
-                exact(of_probe(&stage.query_series, name, metric))
-            }
-            (Some(part), metric) => figure_of_recorded_part(of_loop, metric, part)?,
-        };
-        Ok(judged(threshold, found, ended_run == Some(threshold), name))
+    let found = |part: Option<&Part>, metric| match (part, metric) {
+        (None, Metric::Time(kind, quantity)) => {
+            let of_kind = of_kind(kind, &service, response.as_ref());
+            Ok(of_kind.map(|of| of.figure(quantity)).transpose()?.flatten())
+        }
+        (None, Metric::TransactionsPerS) => Ok(exact(Some(stage.throughput.transactions_per_s))),
+        (None, Metric::RowsPerS) => Ok(exact(Some(stage.throughput.rows_per_s))),
+        (None, metric) => Ok(exact(figures.get(metric))),
+        (Some(part), metric) => figure_of_recorded_part(of_loop, metric, part),
     };
-    with_ended(plan, ended_run).map(judge).collect()
+    judge(plan, name, ended_run, &stage.query_series, found)
 }
 
 /// Returns the counts of a record.
@@ -154,19 +153,13 @@ fn figure_of_recorded_part(
         let decoded = stored.map(StoredHistogram::decode).transpose()?;
         Ok(exact(decoded.and_then(|histogram| histogram.figure(quantity))))
     };
+    let has_rate = of_loop.response_us.is_some();
     match metric {
-        Metric::Time(kind, _)
-            if part.command.is_none()
-                && of_loop.response_us.is_some()
-                && kind != TimeKind::Service =>
-        {
-            Ok(None)
-        }
-        Metric::Time(_, quantity) if part.command.is_none() => {
-            figure(operation.histogram.as_ref(), quantity)
-        }
-        Metric::Time(_, quantity) => {
+        Metric::Time(_, quantity) if part.command.is_some() => {
             figure(commands().next().and_then(|command| command.histogram.as_ref()), quantity)
+        }
+        Metric::Time(kind, quantity) if kind == TimeKind::Service || !has_rate => {
+            figure(operation.histogram.as_ref(), quantity)
         }
         Metric::Errors => Ok(count(|command| command.failures)),
         Metric::Retries => Ok(count(|command| command.retries)),
@@ -175,18 +168,15 @@ fn figure_of_recorded_part(
 }
 
 /// Returns each threshold with its value in a stage whose transactions riops did not send.
-pub(super) fn thresholds_of_stage(stage: &StageRecord, plan: &Plan) -> Vec<ThresholdRecord> {
-    let judge = |threshold: &Threshold| {
-        let found = match (&threshold.part, threshold.metric) {
-            (Some(Part { probe: Some(name), .. }), metric) => {
-                of_probe(&stage.query_series, name, metric)
-            }
-            (None, Metric::TransactionsPerS) => Some(stage.throughput.transactions_per_s),
-            _ => None,
-        };
-        judged(threshold, exact(found), false, None)
+pub(super) fn thresholds_of_stage(
+    stage: &StageRecord,
+    plan: &Plan,
+) -> Result<Vec<ThresholdRecord>, HistogramError> {
+    let found = |part: Option<&Part>, metric| match (part, metric) {
+        (None, Metric::TransactionsPerS) => Ok(exact(Some(stage.throughput.transactions_per_s))),
+        _ => Ok(None),
     };
-    plan.thresholds.iter().map(judge).collect()
+    judge(plan, None, None, &stage.query_series, found)
 }
 
 /// Returns the value of a metric for a query of the user.

@@ -4,7 +4,7 @@
 
 use crate::plan::Plan;
 use crate::record::{StageRecord, Warning, WarningKind};
-use crate::run::results::loops_are_shared;
+use crate::run::results::client::loops_are_shared;
 use crate::units::format::{count, rate};
 use crate::units::percent;
 
@@ -85,33 +85,22 @@ fn stalls(stage: &StageRecord, plan: &Plan) -> Option<String> {
 
 fn foreign_cpu(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
-    let share = neighbors.all_cpu_share()?;
-    (share >= FOREIGN_SHARE).then(|| {
-        let unseen = neighbors.unseen_cpu_share.filter(|&share| share >= FOREIGN_SHARE);
-        let names = neighbors.processes.iter().take(3);
-        let names = names.map(|process| format!("{} {:.2} CPUs", process.name, process.cpus));
-        let names: Vec<_> =
-            names
-                .chain(unseen.map(|share| {
-                    format!("{} by processes that are not visible here", percent(share))
-                }))
-                .collect();
-        format!(
-            "other processes used {} of the CPU of this machine: {}",
-            percent(share),
-            if names.is_empty() { "short-lived ones".to_owned() } else { names.join(", ") }
-        )
-    })
+    let is_relevant = |share: &f64| *share >= FOREIGN_SHARE;
+    let share = neighbors.all_cpu_share().filter(is_relevant)?;
+    let unseen = neighbors.unseen_cpu_share.filter(is_relevant).map(percent);
+    let unseen = unseen.map(|share| format!("{share} by processes that are not visible here"));
+    let names = neighbors.processes.iter().take(3);
+    let names = names.map(|process| format!("{} {:.2} CPUs", process.name, process.cpus));
+    let names = names.chain(unseen).collect::<Vec<_>>().join(", ");
+    let names = if names.is_empty() { "short-lived ones" } else { &names };
+    let share = percent(share);
+    Some(format!("other processes used {share} of the CPU of this machine: {names}"))
 }
 
 fn stolen_cpu(stage: &StageRecord) -> Option<String> {
-    let share = stage.neighbors.as_ref()?.steal_share?;
-    (share >= FOREIGN_SHARE).then(|| {
-        format!(
-            "the hypervisor withheld {} of the CPU of this machine (steal time)",
-            percent(share)
-        )
-    })
+    let share = stage.neighbors.as_ref()?.steal_share.filter(|share| *share >= FOREIGN_SHARE)?;
+    let share = percent(share);
+    Some(format!("the hypervisor withheld {share} of the CPU of this machine (steal time)"))
 }
 
 /// The speed of the processor, compared with that of the first interval, which has the same load.
@@ -120,12 +109,9 @@ fn slow_processor(stage: &StageRecord) -> Option<String> {
     let slow: Vec<f64> = speeds.iter().copied().filter(|speed| *speed < SLOW_SPEED).collect();
     let share = slow.len() as f64 / speeds.len().max(1) as f64;
     let mean = slow.iter().sum::<f64>() / slow.len().max(1) as f64;
+    let (speed, part) = (percent(mean), percent(share));
     (slow.len() >= SLOW_INTERVALS_MIN && share >= SLOW_SHARE).then(|| {
-        format!(
-            "the processor was at {} of its initial speed in {} of the intervals: its frequency, heat, or a neighbor on the same core",
-            percent(mean),
-            percent(share)
-        )
+        format!("the processor was at {speed} of its initial speed in {part} of the intervals: its frequency, heat, or a neighbor on the same core")
     })
 }
 
@@ -137,13 +123,10 @@ fn foreign_sessions(stage: &StageRecord) -> Option<String> {
     let waits = stage.probes.as_ref().map_or(&[][..], |probes| &probes.waits);
     let idle = waits.iter().filter(|wait| wait.event == "idle").map(|wait| wait.share).sum::<f64>();
     let own_active = (1.0 - idle) * f64::from(stage.sessions.max(1));
+    let names = others().take(3).map(|each| format!("{} {:.2}", each.name, each.active));
+    let names = names.collect::<Vec<_>>().join(", ");
     (active >= FOREIGN_SESSIONS_MIN.max(FOREIGN_SHARE * own_active)).then(|| {
-        let names: Vec<_> =
-            others().take(3).map(|each| format!("{} {:.2}", each.name, each.active)).collect();
-        format!(
-            "{active:.2} other sessions of the server were active on average: {}",
-            names.join(", ")
-        )
+        format!("{active:.2} other sessions of the server were active on average: {names}")
     })
 }
 
@@ -153,12 +136,9 @@ fn old_snapshot(stage: &StageRecord) -> Option<String> {
     let oldest = database.oldest_snapshot.as_ref()?;
     let is_old = oldest.transactions as f64 >= OLD_SNAPSHOT_SHARE * oldest.of_stage as f64;
     let has_updates = database.row_versions.is_some_and(|versions| versions.updated > 0);
+    let (transactions, holder) = (count(oldest.transactions), &oldest.holder);
     (is_old && has_updates && oldest.of_stage >= OLD_SNAPSHOT_TRANSACTIONS_MIN).then(|| {
-        format!(
-            "VACUUM can remove no row version of the last {} transactions: {} has a snapshot of that age",
-            count(oldest.transactions),
-            oldest.holder
-        )
+        format!("VACUUM can remove no row version of the last {transactions} transactions: {holder} has a snapshot of that age")
     })
 }
 
@@ -166,11 +146,9 @@ fn old_snapshot(stage: &StageRecord) -> Option<String> {
 fn network(stage: &StageRecord) -> Option<String> {
     let used = stage.network?;
     let share = used.retransmitted as f64 / used.segments.max(1) as f64;
+    let part = percent(share);
     (used.retransmitted >= RETRANSMITTED_MIN && share >= RETRANSMITTED_SHARE).then(|| {
-        format!(
-            "{} of the TCP segments of this machine were sent again: each delays a transaction by 200 ms or more",
-            percent(share)
-        )
+        format!("{part} of the TCP segments of this machine were sent again: each delays a transaction by 200 ms or more")
     })
 }
 
@@ -180,14 +158,11 @@ fn foreign_locks(stage: &StageRecord) -> Option<String> {
     let blockers = &stage.probes.as_ref()?.blockers;
     let others = || blockers.iter().filter(|blocker| !blocker.is_own);
     let share = waiting * others().map(|blocker| blocker.share).sum::<f64>();
+    let names = others().take(3).map(|each| format!("{} ({})", each.name, each.state));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let part = percent(share);
     (share >= FOREIGN_SHARE).then(|| {
-        let names: Vec<_> =
-            others().take(3).map(|each| format!("{} ({})", each.name, each.state)).collect();
-        format!(
-            "the sessions waited {} of their time for locks of other sessions: {}",
-            percent(share),
-            names.join(", ")
-        )
+        format!("the sessions waited {part} of their time for locks of other sessions: {names}")
     })
 }
 
@@ -195,29 +170,20 @@ fn foreign_locks(stage: &StageRecord) -> Option<String> {
 fn foreign_io(stage: &StageRecord) -> Option<String> {
     let neighbors = stage.neighbors.as_ref()?;
     let device = stage.io.as_ref()?.device.as_ref()?;
-    let (read, write) = (neighbors.device_read_mb_s, neighbors.device_write_mb_s);
-    let foreign = read.unwrap_or(0.0) + write.unwrap_or(0.0);
-    let all = device.read_mb_s + device.write_mb_s;
+    let name = &device.name;
+    let read = neighbors.device_read_mb_s.unwrap_or(0.0);
+    let write = neighbors.device_write_mb_s.unwrap_or(0.0);
+    let (foreign, all) = (read + write, device.read_mb_s + device.write_mb_s);
     let bytes = (foreign >= FOREIGN_MB_S && foreign >= FOREIGN_SHARE * all).then(|| {
-        format!(
-            "{} of the traffic of {}: {:.1} MB/s read, {:.1} MB/s written",
-            percent(foreign / all),
-            device.name,
-            read.unwrap_or(0.0),
-            write.unwrap_or(0.0)
-        )
+        let share = percent(foreign / all);
+        format!("{share} of the traffic of {name}: {read:.1} MB/s read, {write:.1} MB/s written")
     });
     let requests = || {
         let foreign = neighbors.device_reads_per_s?;
         let share = foreign / device.reads_per_s.max(f64::MIN_POSITIVE);
         let is_busy = device.busy_share >= FOREIGN_SHARE;
         (is_busy && foreign >= FOREIGN_REQUESTS_PER_S && share >= FOREIGN_SHARE).then(|| {
-            format!(
-                "{} of the reads of {}: {} per second",
-                percent(share),
-                device.name,
-                rate(foreign)
-            )
+            format!("{} of the reads of {name}: {} per second", percent(share), rate(foreign))
         })
     };
     Some(format!("other processes caused {}", bytes.or_else(requests)?))

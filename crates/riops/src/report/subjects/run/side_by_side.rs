@@ -139,8 +139,8 @@ type Figure = (&'static str, fn(&Record) -> Option<String>);
 
 const FIGURES: [Figure; 5] = [
     ("errors", |record| {
-        let summaries = Summary::of_each(record);
-        Some(crate::units::count(summaries.iter().map(Summary::errors).sum()))
+        let errors = record.stages.iter().map(|stage| stage.session_loop.error_count());
+        Some(crate::units::count(errors.sum()))
     }),
     ("hits in shared buffers", |record| {
         Some(percent(record.stages.first()?.io.as_ref()?.hit_ratio?))
