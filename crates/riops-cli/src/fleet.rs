@@ -16,8 +16,8 @@ use riops::store::StoreLocation;
 use crate::args::StoreOptions;
 use crate::args::fleet::{AGENTS_WITHIN, FleetOptions};
 use crate::failure::{exit_code, refuse};
+use crate::stored;
 use crate::ui::Ui;
-use crate::{stored, unstored};
 
 /// Variables with which schedulers number the processes that they start, and with the number of processes.
 const RANKS: [(&str, Option<&str>); 6] = [
@@ -252,7 +252,7 @@ impl Observer for InFleet<'_> {
                 self.ui.notice(&format!("the run of the fleet is {run}: riops runs show {run}"));
                 Ok(Ended { merged: None, run, code })
             }
-            Err(error) => Err(unstored::keep(record, &error)),
+            Err(error) => Err(stored::keep(record, &error)),
         };
         self.result = Some(result);
     }

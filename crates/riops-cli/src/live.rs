@@ -14,7 +14,7 @@ use riops::store::live::{OpenSink, Publisher};
 use serde::Serialize;
 
 use crate::args::LiveOptions;
-use crate::token::token;
+use crate::file::token;
 use crate::ui::Ui;
 
 /// Time between two events about the progress of a preparation or a statement.
@@ -231,7 +231,7 @@ struct Line<'a> {
     run: &'a str,
     stage: &'a str,
     #[serde(flatten)]
-    point: &'a riops::record::Point,
+    point: &'a Point,
 }
 
 impl Consumer for IntervalJson {

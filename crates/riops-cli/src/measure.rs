@@ -18,10 +18,9 @@ use crate::args::GraphOptions;
 use crate::failure::{FAILED, NOT_VALID, exit_code};
 use crate::fleet;
 use crate::live::Live;
-use crate::screen::Screen;
+use crate::screen::{Screen, Tee};
 use crate::stored_runs::StoredRuns;
 use crate::target::Target;
-use crate::tee::Tee;
 use crate::ui::Ui;
 
 /// Returns the text for a record.

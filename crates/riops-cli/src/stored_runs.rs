@@ -12,9 +12,8 @@ use riops::store::{self, Store, StoreLocation};
 use crate::args::ResultOptions;
 use crate::fleet::Membership;
 use crate::live::OpenFeed;
-use crate::note::note_of;
+use crate::stored::{self, note_of};
 use crate::ui::Ui;
-use crate::{stored, unstored};
 
 /// The store of a run, which also provides the history of earlier runs.
 pub(crate) struct StoredRuns<'a> {
@@ -84,7 +83,7 @@ impl<'a> StoredRuns<'a> {
             Ok(location) => (format!("{} in {location}", record.id), Ok(())),
             // A failed save must not prevent the result from being printed.
             Err(error) => {
-                let error = unstored::keep(record, &error);
+                let error = stored::keep(record, &error);
                 (self.ui.given().complete(&format!("NO: {error}")), Err(error))
             }
         }

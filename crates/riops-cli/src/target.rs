@@ -13,7 +13,7 @@ use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::failure::Hint;
-use crate::password::ask_if_missing;
+use crate::terminal::ask_if_missing;
 use crate::ui::Ui;
 
 /// The selected server. The embedded server runs at least until this value is dropped.

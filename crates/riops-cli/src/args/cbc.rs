@@ -7,33 +7,30 @@ use riops::units::{Count, Span};
 
 use super::parsers::{choice, name_of, or_default};
 use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores};
-use super::shared::Cold;
-use super::target::TargetOptions;
+use super::shared::{Cold, TargetOptions};
 
 /// Measure whole-table block I/O with bulk commands (Complete Block Check)
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunCbc {
     #[arg(
         long,
         value_name = "SIZE",
-        help_heading = "Workload",
         help = or_default("Nominal size of the table: 20GB, 0.5, 500MB, or auto (three times the memory of the server's machine)", CbcRun::default().size_gb.to_string() + "GB")
     )]
     size: Option<CbcSize>,
     /// Then measure the three SELECTs with N concurrent sessions, one stage each
-    #[arg(long, value_name = "N,…", value_delimiter = ',', help_heading = "Workload")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     query_sessions: Vec<Count>,
     #[arg(
         long,
         value_name = "TIME",
-        help_heading = "Workload",
         requires = "query_sessions",
         help = or_default("Duration of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
     )]
     query_duration: Option<Span>,
     /// Pause between two stages, not measured
-    #[arg(long, value_name = "TIME", help_heading = "Workload")]
+    #[arg(long, value_name = "TIME")]
     cooldown: Option<Span>,
     #[arg(
         long,
@@ -41,7 +38,6 @@ pub(crate) struct RunCbc {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "on",
-        help_heading = "Workload",
         help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before SELECT_u1 and SELECT_u2, or with =try as far as permitted"
     )]
     cold: Option<Cold>,

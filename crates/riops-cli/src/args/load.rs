@@ -12,9 +12,9 @@ use serde::Serialize;
 use super::parsers::or_default;
 use super::run::{CommandOptions, RunOptions, RunWorkload};
 use super::shared::{
-    PrepareOptions, PrepareWorkload, RowSizeOptions, TextOptions, TransactionOptions, given,
+    PrepareOptions, PrepareWorkload, RowSizeOptions, TargetOptions, TextOptions,
+    TransactionOptions, given,
 };
-use super::target::TargetOptions;
 use crate::failure::refuse;
 
 /// The table of the workloads load and point
@@ -70,13 +70,12 @@ impl PrepareWorkload for PrepareLoad {
 
 /// Load a table in parallel, by one or several methods
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunLoad {
     #[arg(
         long,
         value_name = "METHOD,…",
         value_delimiter = ',',
-        help_heading = "Workload",
         help = or_default("Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each", LoadRun::default().method.as_str())
     )]
     method: Vec<Method>,
@@ -85,14 +84,12 @@ pub(crate) struct RunLoad {
         long,
         visible_alias = "batch",
         value_name = "N",
-        help_heading = "Workload",
         help = format!("Rows per statement and commit [default: {}; up to {} with copy or copy-binary]", LoadRun::default().batch_size, LoadRun::COPY_BATCH)
     )]
     batch_size: Option<Count>,
     #[arg(
         long,
         value_name = "DIR",
-        help_heading = "Workload",
         help = or_default("With --method copy-file: directory on the server with the files of riops generate csv", LoadRun::default().dir)
     )]
     dir: Option<String>,
@@ -131,7 +128,7 @@ impl RunWorkload for RunLoad {
             return refuse("--dir requires --method copy-file");
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
-        let plan = self.run.common(work.clone().into(), Stop::Rows(rows))?;
+        let plan = self.run.plan(work.clone().into(), Stop::Rows(rows))?;
         let default = LoadRun::default_batch(&chosen, rows, plan.sessions);
         let batch_size = self.batch_size.map_or(default, |count| count.0);
         Ok(Plan {

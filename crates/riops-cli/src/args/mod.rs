@@ -2,35 +2,28 @@
 
 mod cbc;
 mod compare;
-pub(crate) mod experiments;
 pub(crate) mod fleet;
-pub(crate) mod gallery;
 pub(crate) mod gate;
-mod live;
 mod load;
 mod observe;
 mod oltp;
-mod output;
 mod parsers;
 mod ping;
 mod point;
-mod portable;
 mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod script;
-mod serve;
 mod shared;
 pub(crate) mod sweep;
-mod target;
-mod warm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use riops::plan::WorkPlan;
+use riops::plan::{DatasetPlan, LoadDataset, OltpDataset, Parameters, RowsDataset, WorkPlan};
 use riops::report::glossary_text;
 use riops::units::{Size, Span};
 
@@ -39,21 +32,18 @@ use crate::hints::Given;
 
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use fleet::ManifestOptions;
-pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
-pub(crate) use output::{Output, OutputOptions};
 pub(crate) use parsers::TYPED_ONLY;
-pub(crate) use portable::{Export, Import};
-pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
+pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
-    FilterOptions, ListOptions, ListOutput, MergeOptions, RemoveOptions, TagOptions,
+    Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, OutputOptions,
+    RemoveOptions, Report, Runs, Serve, TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
-pub(crate) use serve::Serve;
-pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};
+pub(crate) use shared::{
+    EmbeddedOptions, PrepareOptions, PrepareWorkload, StoreOptions, TargetOptions, TrustOption,
+};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep};
-pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
-pub(crate) use warm::Warm;
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -159,7 +149,7 @@ pub(crate) enum Command {
     Gate(Box<gate::Gate>),
     Bisect(Box<gate::Bisect>),
     /// Write a static site of stored runs: pages, records, experiments, comparisons, histories
-    Gallery(gallery::GalleryOptions),
+    Gallery(runs::GalleryOptions),
     /// Verify that all acknowledged writes are present
     Verify {
         #[command(subcommand)]
@@ -188,7 +178,7 @@ pub(crate) enum Command {
     /// List, show or remove experiments: sweeps, A/B tests, gates
     Experiments {
         #[command(subcommand)]
-        action: experiments::Experiments,
+        action: sweep::Experiments,
     },
     /// Compare two groups of runs: what changed, and by how much the results differ
     Compare(Compare),
@@ -332,21 +322,6 @@ pub(crate) struct Run {
     pub(crate) again: PlanOptions,
 }
 
-/// How a stored plan is run
-#[derive(Debug, Args)]
-pub(crate) struct PlanOptions {
-    #[command(flatten)]
-    pub(crate) trust: TrustOption,
-    #[command(flatten)]
-    pub(crate) prepare: PrepareFirst,
-    #[command(flatten)]
-    pub(crate) keep: ResultOptions,
-    #[command(flatten)]
-    pub(crate) graph_options: GraphOptions,
-    #[command(flatten)]
-    pub(crate) target: TargetOptions,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
     /// Write CSV files for riops run load --method copy-file, one per session
@@ -387,6 +362,45 @@ pub(crate) struct VerifyOptions {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Warm {
+    /// Read the tables of the workload rows, or the first ones
+    Rows(WarmOf<rows::DatasetOptions>),
+    /// Read the table of the workloads load and point
+    #[command(visible_alias = "point")]
+    Load(WarmOf<load::LoadTableOptions>),
+    /// Read the tables of the workload oltp, or the first ones
+    Oltp(WarmOf<oltp::OltpOptions>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WarmOf<D: Args> {
+    #[command(flatten)]
+    dataset: D,
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+impl Warm {
+    /// The dataset with all its parameters, and those that were given.
+    pub(crate) fn dataset(&self) -> Result<(DatasetPlan, Parameters)> {
+        let (defaults, given): (DatasetPlan, Parameters) = match self {
+            Self::Rows(options) => (RowsDataset::default().into(), options.dataset.given()?),
+            Self::Load(options) => (LoadDataset::default().into(), shared::given(&options.dataset)),
+            Self::Oltp(options) => (OltpDataset::default().into(), options.dataset.given()),
+        };
+        Ok((defaults.with(&given)?, given))
+    }
+
+    pub(crate) fn target(&self) -> &TargetOptions {
+        match self {
+            Self::Rows(options) => &options.target,
+            Self::Load(options) => &options.target,
+            Self::Oltp(options) => &options.target,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Cleanup {
     /// Drop the tables of the workload rows
     Rows(TargetOptions),
@@ -424,25 +438,6 @@ pub(crate) struct CleanupOltp {
     target: TargetOptions,
 }
 
-/// Which runs, and the file to write
-#[derive(Debug, Args)]
-pub(crate) struct Report {
-    /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
-    #[arg(default_value = "last", value_name = "RUN")]
-    pub(crate) runs: Vec<String>,
-    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
-    #[arg(long)]
-    pub(crate) markdown: bool,
-    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
-    pub(crate) png: Option<PathBuf>,
-    /// Output file; - for standard output [default: riops-ID.html in the current directory]
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) store: StoreOptions,
-}
-
 /// What to check
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -474,51 +469,6 @@ pub(crate) struct Doctor {
     pub(crate) output: OutputOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Runs {
-    /// List stored runs, newest first
-    List(Box<ListOptions>),
-    /// Show the results of a stored run
-    Show {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        #[command(flatten)]
-        store: StoreOptions,
-        #[command(flatten)]
-        output: RunOutputOptions,
-        #[command(flatten)]
-        graph_options: GraphOptions,
-    },
-    /// Show a figure over the stored runs, and where it changed
-    History(History),
-    /// Set or remove tags and the label of a stored run
-    Tag(TagOptions),
-    /// Add a note to a stored run
-    Note(runs::NoteOptions),
-    /// Accept that the level of the history changes with a run
-    Ack(runs::AckOptions),
-    /// Remove stored runs
-    Rm(RemoveOptions),
-    /// Repeat a stored run with the same plan and seed
-    Rerun {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        /// Random seed [default: that of the stored run]
-        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
-        seed: Option<u64>,
-        #[command(flatten)]
-        again: Box<PlanOptions>,
-    },
-    /// Make one run of runs that several clients did at the same time
-    Merge(Box<MergeOptions>),
-    /// Write stored runs as JSON, CSV or OpenMetrics
-    Export(Box<Export>),
-    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
-    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -555,7 +505,7 @@ pub(crate) enum Server {
         server: EmbeddedOptions,
         /// Arguments for psql, after --
         #[arg(last = true)]
-        arguments: Vec<std::ffi::OsString>,
+        arguments: Vec<OsString>,
     },
     /// Stop the server and delete all its data
     Reset {

@@ -6,7 +6,7 @@ use riops::plan::{NamedQuery, ObserveRun, Plan, Stop, Threshold};
 use riops::units::Span;
 
 use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload};
-use super::target::TargetOptions;
+use super::shared::TargetOptions;
 
 /// Measure a server around any command, or for a time, without generating load
 #[derive(Debug, Args)]

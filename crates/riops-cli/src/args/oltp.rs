@@ -9,9 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, from_value, to_value};
 
 use super::parsers::{Switch, or_default};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
-use super::shared::{CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given};
-use super::target::TargetOptions;
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
+use super::shared::{
+    CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given,
+};
 
 /// Parses a distribution. sysbench's `zipfian` without an exponent means 0.8.
 fn distribution(text: &str) -> Result<Distribution, PlanError> {
@@ -131,9 +132,7 @@ pub(crate) struct RunOltp {
     #[command(flatten)]
     caches: CacheOptions,
     #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     prepare: PrepareFirst,
     #[command(flatten)]
@@ -158,7 +157,7 @@ impl RunWorkload for RunOltp {
     fn plan(&self) -> Result<Plan> {
         let work = self.work()?;
         let test = work.test;
-        let plan = self.run.looped(&self.drive, work.into())?;
+        let plan = self.run.plan(work.into())?;
         Ok(Plan {
             dataset: self.dataset.given_for(test, plan.sessions),
             prepare: self.prepare.policy(),
@@ -168,7 +167,7 @@ impl RunWorkload for RunOltp {
     }
 
     fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
+        self.run.common.with(&self.target)
     }
 }
 

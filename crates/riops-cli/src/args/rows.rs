@@ -11,11 +11,11 @@ use riops::units::{Count, Size, Span};
 use serde::Serialize;
 
 use super::parsers::{choice, name_of, or_default, or_named};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
-    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given,
+    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload,
+    TargetOptions, given,
 };
-use super::target::TargetOptions;
 use crate::failure::refuse;
 
 /// The dataset
@@ -139,13 +139,12 @@ impl FromStr for WorkingSet {
 
 /// Random row reads and writes per second (RIOPS)
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunRows {
     #[arg(
         long,
         value_name = "N,…",
         value_delimiter = ',',
-        help_heading = "Workload",
         help = or_default("Rows per read; a list (1,10,100) measures one stage each", RowsRun::default().batch)
     )]
     pub(crate) batch: Vec<Count>,
@@ -153,28 +152,27 @@ pub(crate) struct RunRows {
         long = "loop",
         value_name = "SIDE,…",
         value_delimiter = ',',
-        help_heading = "Workload",
         value_parser = choice::<LoopSide>(&["client", "server"]),
         help = or_named("Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each", RowsRun::default().loop_side)
     )]
     loop_sides: Vec<LoopSide>,
     /// Percentage of rows that are updated, 0 to 100
-    #[arg(long, value_name = "PERCENT", help_heading = "Workload", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
     update_percent: u8,
     /// Unit of --update-percent
-    #[arg(long, value_name = "OF", help_heading = "Workload", default_value = name_of(UpdateShare::default()), value_parser = choice::<UpdateShare>(&["rows", "transactions"]))]
+    #[arg(long, value_name = "OF", default_value = name_of(UpdateShare::default()), value_parser = choice::<UpdateShare>(&["rows", "transactions"]))]
     update_share: UpdateShare,
     /// Rows per update [default: as --batch]
-    #[arg(long, value_name = "N", help_heading = "Workload")]
+    #[arg(long, value_name = "N")]
     update_batch: Option<Count>,
     /// Index-only range scans instead of row reads
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     index_only: bool,
     /// Use one table per session
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     table_per_session: bool,
     /// Use only the first N rows of each table; with --layout block also a size such as 256MB [default: all rows]
-    #[arg(long, value_name = "ROWS|SIZE", help_heading = "Workload")]
+    #[arg(long, value_name = "ROWS|SIZE")]
     working_set: Option<WorkingSet>,
     #[command(flatten)]
     keys: KeyOptions,
@@ -190,9 +188,7 @@ pub(crate) struct RunRows {
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "repeat")]
     session_detail: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
-    #[command(flatten)]
-    pub(crate) drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     pipeline: PipelineOptions,
     #[command(flatten)]
@@ -246,9 +242,9 @@ impl RunWorkload for RunRows {
             let text = "--working-set with a size requires --layout block; use a number of rows";
             return refuse(text);
         }
-        let plan = self.run.looped(&self.drive, self.work().into())?;
+        let plan = self.run.plan(self.work().into())?;
         let in_server = self.in_server_only();
-        if in_server && self.run.workers.is_some() {
+        if in_server && self.run.common.workers.is_some() {
             return refuse("--workers requires --loop client");
         }
         Ok(Plan {
@@ -263,7 +259,7 @@ impl RunWorkload for RunRows {
     fn options(&self) -> CommandOptions<'_> {
         CommandOptions {
             session_detail: self.session_detail.as_deref(),
-            ..self.run.with(&self.target)
+            ..self.run.common.with(&self.target)
         }
     }
 }

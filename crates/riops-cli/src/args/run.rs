@@ -13,15 +13,14 @@ use riops::plan::{
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
+use riops::serve::ListenAddress;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
-use super::live::LiveOptions;
 use super::parsers::{
     Switch, choice, name_of, or_default, parse_pair, parse_png, parse_time_with_unit,
 };
-use super::shared::SeedOptions;
-use super::target::{StoreOptions, TargetOptions};
+use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
 
 /// The options of one workload of `riops run`.
 pub(crate) trait RunWorkload {
@@ -113,7 +112,7 @@ impl RunOptions {
     }
 
     /// Returns a plan with the options that all workloads share.
-    pub(crate) fn common(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
+    pub(crate) fn plan(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
         let sessions = self.sessions.unwrap_or_else(cores);
         Ok(Plan {
             sessions,
@@ -134,35 +133,6 @@ impl RunOptions {
             verify: !self.no_verify,
             keep_samples: self.graph_options.graph.is_some(),
             ..self.record.named(work)
-        })
-    }
-
-    /// The same with the options of session loops.
-    pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
-        let poisson = drive.poisson.is_some_and(|on| on.0);
-        let schedule = match drive.rate.clone() {
-            None => Schedule::Closed,
-            Some(GivenRate::Constant(per_s)) if poisson => Schedule::Poisson { per_s },
-            Some(GivenRate::Constant(per_s)) => Schedule::Constant { per_s },
-            Some(GivenRate::Profile(steps)) => Schedule::Profile { steps, poisson },
-        };
-        let plan = self.common(work, drive.stop(&schedule))?;
-        Ok(Plan {
-            schedule,
-            // 0 means never, as in sysbench.
-            reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
-            errors: ErrorPolicy {
-                on_error: drive.on_error,
-                reconnect_timeout_s: seconds(drive.reconnect_timeout),
-                ..plan.errors
-            },
-            latency_limit: drive
-                .latency_limit
-                .map(|limit| LatencyLimit { limit_s: seconds(limit), skip: drive.skip_late }),
-            abort_on_threshold: drive.abort_on_threshold,
-            max_duration_s: drive.max_duration.map(seconds),
-            warmup_s: seconds(drive.warmup),
-            ..plan
         })
     }
 }
@@ -232,6 +202,21 @@ impl RecordOptions {
     }
 }
 
+/// How a stored plan is run
+#[derive(Debug, Args)]
+pub(crate) struct PlanOptions {
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) prepare: PrepareFirst,
+    #[command(flatten)]
+    pub(crate) keep: ResultOptions,
+    #[command(flatten)]
+    pub(crate) graph_options: GraphOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
 /// Store and output
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
@@ -258,6 +243,30 @@ pub(crate) struct ResultOptions {
     pub(crate) live: LiveOptions,
     #[command(flatten)]
     pub(crate) fleet: FleetOptions,
+}
+
+/// Live figures of a run
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Live figures")]
+pub(crate) struct LiveOptions {
+    /// Serve the figures of the run as Prometheus metrics at this address; port 0 selects a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_listen: Option<ListenAddress>,
+    /// With --metrics-listen: token that clients must send, required if other machines can connect
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) metrics_token: Option<String>,
+    /// Read the token of --metrics-token from a file, which takes precedence
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_token_file: Option<PathBuf>,
+    /// Send the figures of each interval to this address with Prometheus's remote write
+    #[arg(long, value_name = "URL")]
+    pub(crate) metrics_push: Option<String>,
+    /// Read the bearer token for --metrics-push from a file
+    #[arg(long, value_name = "FILE", requires = "metrics_push")]
+    pub(crate) metrics_push_token_file: Option<PathBuf>,
+    /// Print each interval as a line of JSON on standard error, instead of the progress
+    #[arg(long)]
+    pub(crate) interval_json: bool,
 }
 
 /// Repeated runs
@@ -300,13 +309,15 @@ struct NodeOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct LoopOptions {
+    #[command(flatten)]
+    pub(crate) common: RunOptions,
     #[arg(
         short = 't',
         long,
         visible_alias = "time",
         value_name = "TIME",
         group = "stop",
-        help = or_default("Duration of the measurement", Span::of_seconds(default_duration_s()))
+        help = or_default("Duration of the measurement", Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))
     )]
     duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
@@ -364,6 +375,34 @@ impl FromStr for GivenSpan {
 }
 
 impl LoopOptions {
+    /// Returns a plan with these options.
+    pub(crate) fn plan(&self, work: WorkPlan) -> Result<Plan> {
+        let poisson = self.poisson.is_some_and(|on| on.0);
+        let schedule = match self.rate.clone() {
+            None => Schedule::Closed,
+            Some(GivenRate::Constant(per_s)) if poisson => Schedule::Poisson { per_s },
+            Some(GivenRate::Constant(per_s)) => Schedule::Constant { per_s },
+            Some(GivenRate::Profile(steps)) => Schedule::Profile { steps, poisson },
+        };
+        let plan = self.common.plan(work, self.stop(&schedule))?;
+        let limit = |limit| LatencyLimit { limit_s: seconds(limit), skip: self.skip_late };
+        Ok(Plan {
+            schedule,
+            // 0 means never, as in sysbench.
+            reconnect_every: self.reconnect.map(|count| count.0).filter(|&every| every > 0),
+            errors: ErrorPolicy {
+                on_error: self.on_error,
+                reconnect_timeout_s: seconds(self.reconnect_timeout),
+                ..plan.errors
+            },
+            latency_limit: self.latency_limit.map(limit),
+            abort_on_threshold: self.abort_on_threshold,
+            max_duration_s: self.max_duration.map(seconds),
+            warmup_s: seconds(self.warmup),
+            ..plan
+        })
+    }
+
     /// The duration, if it was given as a number without a unit.
     pub(crate) fn bare_duration(&self) -> Option<Span> {
         self.duration.filter(|duration| !duration.has_unit).map(|duration| duration.span)
@@ -371,21 +410,12 @@ impl LoopOptions {
 
     /// When the measurement stops. The profile of a rate is as long as the measurement.
     fn stop(&self, schedule: &Schedule) -> Stop {
-        let default_s = schedule.profile_s().unwrap_or_else(default_duration_s);
-        match (self.duration, self.transactions, self.total_rows) {
-            (_, Some(count), _) => Stop::Transactions(count.0),
-            (_, _, Some(count)) => Stop::Rows(count.0),
-            (duration, _, _) => {
-                Stop::DurationS(duration.map_or(default_s, |given| seconds(given.span)))
-            }
+        let given = self.duration.map(|given| seconds(given.span)).or(schedule.profile_s());
+        match (self.transactions, self.total_rows) {
+            (Some(count), _) => Stop::Transactions(count.0),
+            (_, Some(count)) => Stop::Rows(count.0),
+            _ => given.map_or(Plan::default().stop, Stop::DurationS),
         }
-    }
-}
-
-fn default_duration_s() -> f64 {
-    match Plan::default().stop {
-        Stop::DurationS(seconds) => seconds,
-        Stop::Transactions(_) | Stop::Rows(_) => 0.0,
     }
 }
 

@@ -14,9 +14,8 @@ use riops::workload::script::InitStep;
 use serde::Serialize;
 
 use super::parsers::{choice, name_of, or_default, or_named};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
-use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, given};
-use super::target::TargetOptions;
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
+use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given};
 use crate::failure::refuse;
 use crate::file::read_script;
 
@@ -146,24 +145,23 @@ impl ScriptList {
 
 /// Run pgbench scripts
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunScript {
     #[command(flatten)]
     scripts: ScriptList,
     /// Define a variable (repeatable)
-    #[arg(short = 'D', long, value_name = "NAME=VALUE", help_heading = "Workload", value_parser = definition)]
+    #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
     /// Allow \shell and \setshell, which execute commands on this machine
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     allow_shell: bool,
     /// Mark the run invalid if the plan of a statement changes during the run
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     strict_plans: bool,
     /// Stop each session after N transactions; with --warmup 0
     #[arg(
         long,
         value_name = "N",
-        help_heading = "Workload",
         conflicts_with = "stop",
         value_parser = clap::value_parser!(u64).range(1..)
     )]
@@ -177,9 +175,7 @@ pub(crate) struct RunScript {
     #[command(flatten)]
     report: ReportOptions,
     #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     prepare: PrepareFirst,
     #[command(flatten)]
@@ -206,9 +202,9 @@ impl RunWorkload for RunScript {
             transactions_per_session: self.transactions_per_session,
             vacuum: self.vacuum_first.unwrap_or_default(),
             log: self.log.log(),
-            report: self.report.report(&self.run.keep.output.output)?,
+            report: self.report.report(&self.run.common.keep.output.output)?,
         };
-        let plan = self.run.looped(&self.drive, work.into())?;
+        let plan = self.run.plan(work.into())?;
         let stop = match self.transactions_per_session {
             Some(each) => Stop::Transactions(each.saturating_mul(plan.sessions.into())),
             None => plan.stop,
@@ -217,11 +213,11 @@ impl RunWorkload for RunScript {
     }
 
     fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
+        self.run.common.with(&self.target)
     }
 
     fn notice(&self) -> Option<String> {
-        let number = self.drive.bare_duration()?.0.as_secs_f64();
+        let number = self.run.bare_duration()?.0.as_secs_f64();
         Some(format!(
             "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
         ))

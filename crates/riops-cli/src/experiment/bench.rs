@@ -21,11 +21,10 @@ use riops::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::fleet::{self, Ended, Membership};
 use crate::live::{Live, OpenFeed};
-use crate::screen::Screen;
+use crate::screen::{Screen, Tee};
+use crate::stored;
 use crate::target::Target;
-use crate::tee::Tee;
 use crate::ui::Ui;
-use crate::{stored, unstored};
 
 /// The machine or a server differs from that of the finished runs.
 #[derive(Debug)]
@@ -337,7 +336,7 @@ impl Servers {
         let feed: OpenFeed = Box::new(move || sink_of(&location));
         let mut live = Live::feed(Some(feed).filter(|_| plan.is_first()), ui);
         let save = |record: &Record| {
-            stored::save(&*self.store, record).map_err(|error| unstored::keep(record, &error))
+            stored::save(&*self.store, record).map_err(|error| stored::keep(record, &error))
         };
         let (mut saved, is_alone) = (Ok(()), fleet.is_none());
         let mut publish = |record: &Record| {

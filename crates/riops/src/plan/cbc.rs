@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, refuse, require};
 use super::names::names;
 use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
@@ -126,28 +126,6 @@ impl Default for CbcRun {
 }
 
 impl CbcRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        if !(SIZE_MIN_GB..=SIZE_MAX_GB).contains(&self.size_gb) {
-            return refuse(format!(
-                "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {}",
-                self.size_gb
-            ));
-        }
-        if self.query_sessions.iter().any(|sessions| !(1..=SESSIONS_MAX).contains(sessions)) {
-            return refuse(format!("--query-sessions must be between 1 and {SESSIONS_MAX}"));
-        }
-        if !(self.query_duration_s > 0.0 && self.query_duration_s <= QUERY_DURATION_S_MAX) {
-            return refuse(format!(
-                "--query-duration must be greater than 0 and at most 1 day, not {} s",
-                self.query_duration_s
-            ));
-        }
-        if !(0.0..=COOLDOWN_S_MAX).contains(&self.cooldown_s) {
-            return refuse(format!("--cooldown must be at most 1 day, not {} s", self.cooldown_s));
-        }
-        Ok(())
-    }
-
     /// Returns the number of copies of the settings in the table.
     #[must_use]
     pub fn copies(&self) -> u64 {
@@ -217,15 +195,29 @@ impl Spec for CbcRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        let Self { size_gb, query_duration_s: duration_s, cooldown_s, .. } = *self;
+        require!(
+            (SIZE_MIN_GB..=SIZE_MAX_GB).contains(&size_gb),
+            "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {size_gb}"
+        );
+        require!(
+            self.query_sessions.iter().all(|sessions| (1..=SESSIONS_MAX).contains(sessions)),
+            "--query-sessions must be between 1 and {SESSIONS_MAX}"
+        );
+        require!(
+            duration_s > 0.0 && duration_s <= QUERY_DURATION_S_MAX,
+            "--query-duration must be greater than 0 and at most 1 day, not {duration_s} s"
+        );
+        require!(
+            (0.0..=COOLDOWN_S_MAX).contains(&cooldown_s),
+            "--cooldown must be at most 1 day, not {cooldown_s} s"
+        );
         common.refuse_repetition_options(NAME)?;
-        match common.stop {
-            Stop::DurationS(seconds) if seconds == self.query_duration_s => Ok(()),
-            _ => refuse(format!(
-                "the query stages of {NAME} stop after --query-duration ({} s): no other limit is supported",
-                self.query_duration_s
-            )),
-        }
+        require!(
+            common.stop == Stop::DurationS(duration_s),
+            "the query stages of {NAME} stop after --query-duration ({duration_s} s): no other limit is supported"
+        );
+        Ok(())
     }
 
     fn repeated(&self) -> Self {

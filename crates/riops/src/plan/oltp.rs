@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, at_most, refuse};
+use super::error::{PlanError, at_least_one, at_most, require, validate_schema};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use super::sysbench::OltpTest;
-use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "oltp";
@@ -175,8 +174,8 @@ impl OltpRun {
             ("--delete-inserts", self.delete_inserts),
             ("--num-rows-in-insert", self.num_rows_in_insert),
         ];
-        if let Some((option, count)) = counts.iter().find(|(_, count)| *count > STATEMENTS_MAX) {
-            return refuse(format!("{option} {count} exceeds the maximum of {STATEMENTS_MAX}"));
+        for (option, count) in counts {
+            at_most(option, count, STATEMENTS_MAX, "")?;
         }
         at_least_one("--range-size", self.range_size)?;
         at_least_one("--random-points", self.random_points)?;
@@ -187,15 +186,16 @@ impl OltpRun {
             ("--random-points", self.random_points),
             ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
         ] {
-            if values > PARAMETERS_MAX {
-                return refuse(format!(
-                    "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
-                ));
-            }
+            require!(
+                values <= PARAMETERS_MAX,
+                "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
+            );
         }
-        if self.reads() == 0 && self.writes() == 0 {
-            return refuse(format!("the test {} has no statements: every count is 0", self.test));
-        }
+        require!(
+            self.reads() > 0 || self.writes() > 0,
+            "the test {} has no statements: every count is 0",
+            self.test
+        );
         Ok(())
     }
 
@@ -204,51 +204,44 @@ impl OltpRun {
     /// # Errors
     /// [`PlanError`] if the dataset or the protocol does not support the statements of the test.
     pub fn validate_for(&self, dataset: &OltpDataset, protocol: Protocol) -> Result<(), PlanError> {
-        let wanted = self.test == OltpTest::BulkInsert;
-        if wanted != dataset.bulk_insert {
-            return refuse(format!(
-                "the test {} requires tables that are prepared with --bulk-insert {wanted}",
-                self.test
-            ));
-        }
+        let (test, wanted) = (self.test, self.test == OltpTest::BulkInsert);
+        require!(
+            wanted == dataset.bulk_insert,
+            "the test {test} requires tables that are prepared with --bulk-insert {wanted}"
+        );
         let ranges = self.range_statements() > 0
             || matches!(
-                self.test,
+                test,
                 OltpTest::SequentialScan
                     | OltpTest::PrimarykeyScan
                     | OltpTest::SimpleRanges
                     | OltpTest::SumScan
                     | OltpTest::Join
             );
-        if ranges && u64::from(self.range_size) > dataset.table_size {
-            return refuse(format!(
-                "--range-size {} exceeds the {} rows of each table",
-                self.range_size, dataset.table_size
-            ));
-        }
-        let on_k = matches!(
-            self.test,
-            OltpTest::RandomPoints | OltpTest::RandomRanges | OltpTest::IndexScan
+        require!(
+            !ranges || u64::from(self.range_size) <= dataset.table_size,
+            "--range-size {} exceeds the {} rows of each table",
+            self.range_size,
+            dataset.table_size
         );
-        if on_k && !dataset.create_secondary {
-            return refuse(format!(
-                "the test {} requires the index on k: prepare the tables with --create-secondary true",
-                self.test
-            ));
-        }
-        let columns = match (self.test, dataset.auto_inc) {
+        let on_k =
+            matches!(test, OltpTest::RandomPoints | OltpTest::RandomRanges | OltpTest::IndexScan);
+        require!(
+            !on_k || dataset.create_secondary,
+            "the test {test} requires the index on k: prepare the tables with --create-secondary true"
+        );
+        let columns = match (test, dataset.auto_inc) {
             (OltpTest::BulkInsert, _) => 2,
             (OltpTest::MultiValueInsert, true) => 3,
             (OltpTest::MultiValueInsert, false) => 4,
             _ => 0,
         };
         let parameters = self.batch_insert_count.saturating_mul(columns);
-        if protocol != Protocol::Simple && parameters > PARAMETERS_MAX {
-            return refuse(format!(
-                "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
-                self.batch_insert_count
-            ));
-        }
+        require!(
+            protocol == Protocol::Simple || parameters <= PARAMETERS_MAX,
+            "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
+            self.batch_insert_count
+        );
         Ok(())
     }
 
@@ -342,33 +335,25 @@ impl DatasetSpec for OltpDataset {
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
+        validate_schema(&self.schema)?;
         at_least_one("--tables", self.tables)?;
-        if !self.bulk_insert {
-            at_least_one("--table-size", self.table_size)?;
-        } else if self.table_size > 0 {
-            return refuse(
+        if self.bulk_insert {
+            require!(
+                self.table_size == 0,
                 "--table-size has no meaning for the test bulk-insert: its tables are empty at first"
-                    .to_owned(),
             );
+        } else {
+            at_least_one("--table-size", self.table_size)?;
         }
         at_most("--tables", self.tables, TABLES_MAX, "")?;
         at_most("--table-size", self.table_size, TABLE_SIZE_MAX, ": the type of id is integer")?;
         if self.range_key_partitioning && self.manual_range_splitting {
-            at_least_one("--num-table-splits", self.num_table_splits)?;
-            if self.num_table_splits > SPLITS_MAX
-                || u64::from(self.num_table_splits) > self.table_size
-            {
-                return refuse(format!(
-                    "--num-table-splits {} exceeds the maximum of {SPLITS_MAX} or --table-size {}",
-                    self.num_table_splits, self.table_size
-                ));
-            }
+            let (splits, rows) = (self.num_table_splits, self.table_size);
+            at_least_one("--num-table-splits", splits)?;
+            require!(
+                splits <= SPLITS_MAX && u64::from(splits) <= rows,
+                "--num-table-splits {splits} exceeds the maximum of {SPLITS_MAX} or --table-size {rows}"
+            );
         }
         Ok(())
     }
@@ -393,19 +378,15 @@ impl Spec for OltpRun {
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         self.validate_alone()?;
-        if common.pipeline > 1 {
-            return refuse(
-                "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
-                    .to_owned(),
-            );
-        }
-        if self.pipeline && (self.skip_trx || self.commits_each_statement()) {
-            let option =
-                if self.skip_trx { "--skip-trx" } else { "statements that commit separately" };
-            return refuse(format!(
-                "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
-            ));
-        }
+        require!(
+            common.pipeline <= 1,
+            "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
+        );
+        let option = if self.skip_trx { "--skip-trx" } else { "statements that commit separately" };
+        require!(
+            !self.pipeline || !(self.skip_trx || self.commits_each_statement()),
+            "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
+        );
         Ok(())
     }
 }

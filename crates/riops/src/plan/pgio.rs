@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, refuse, require};
 use crate::units::{Size, conninfo};
 
 /// Variables with a number, and the value that PGIO uses if a file does not set them.
@@ -91,14 +91,10 @@ impl PgioConf {
             }
         }
         if let Some(scale) = found.values.get("SCALE") {
-            match scale.parse::<Size>() {
-                Ok(size) if size.blocks() >= BLOCKS_MIN => {}
-                _ => {
-                    return refuse(format!(
-                        "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
-                    ));
-                }
-            }
+            require!(
+                scale.parse::<Size>().is_ok_and(|size| size.blocks() >= BLOCKS_MIN),
+                "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
+            );
         }
         found.database()?;
         Ok(found)

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, require};
 use crate::units::{Span, format::requested_rate};
 
 /// Maximum rate, in transactions per second: more than any client can start.
@@ -71,22 +71,15 @@ pub(super) fn mean_per_s(steps: &[RateStep]) -> f64 {
 
 /// Checks the steps of a profile.
 pub(super) fn validate(steps: &[RateStep]) -> Result<(), PlanError> {
-    if steps.len() > STEPS_MAX {
-        return refuse(format!(
-            "--rate has {} steps; at most {STEPS_MAX} are possible",
-            steps.len()
-        ));
-    }
+    let number = steps.len();
+    require!(number <= STEPS_MAX, "--rate has {number} steps; at most {STEPS_MAX} are possible");
     let rates = 0.0..=RATE_MAX;
     for step in steps {
-        if !(rates.contains(&step.from_per_s) && rates.contains(&step.to_per_s)) {
-            return refuse(format!(
-                "the rates of --rate must be between 0 and {RATE_MAX}, not {step}"
-            ));
-        }
-        if step.seconds.is_nan() || step.seconds <= 0.0 {
-            return refuse(format!("each step of --rate must have a length, not {step}"));
-        }
+        require!(
+            rates.contains(&step.from_per_s) && rates.contains(&step.to_per_s),
+            "the rates of --rate must be between 0 and {RATE_MAX}, not {step}"
+        );
+        require!(step.seconds > 0.0, "each step of --rate must have a length, not {step}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, require};
 use super::query::NamedQuery;
 use crate::units::url::address_of;
 
@@ -58,24 +58,25 @@ pub(super) fn validate(
     prometheus: Option<&Prometheus>,
     probes: &[NamedQuery],
 ) -> Result<(), PlanError> {
-    match prometheus {
-        Some(Prometheus { url }) if address_of(url).is_none() => refuse(format!(
+    if let Some(Prometheus { url }) = prometheus {
+        require!(
+            address_of(url).is_some(),
             "--prometheus \"{url}\" is not the address of a Prometheus: give http://HOST:PORT"
-        )),
+        );
         // Plans are stored, and shared with others.
-        Some(Prometheus { url }) if url.contains('@') => refuse(
+        require!(
+            !url.contains('@'),
             "--prometheus: an address with a user or a password would be stored with the run"
-                .to_owned(),
-        ),
-        None => match probes.iter().find(|probe| probe.sql.starts_with(PROMQL)) {
-            Some(probe) => refuse(format!(
-                "--probe {}: a query for Prometheus needs its address: --prometheus http://HOST:PORT",
-                probe.name
-            )),
-            None => Ok(()),
-        },
-        Some(_) => Ok(()),
+        );
+        return Ok(());
     }
+    for NamedQuery { name, sql } in probes {
+        require!(
+            !sql.starts_with(PROMQL),
+            "--probe {name}: a query for Prometheus needs its address: --prometheus http://HOST:PORT"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! A query of the user whose value is measured.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, require};
+use super::names::text_in_json;
+use crate::units::sql::is_plain;
 
 /// Maximum length of a name.
 const NAME_MAX: usize = 40;
@@ -28,33 +31,16 @@ impl FromStr for NamedQuery {
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let (name, sql) = text.split_once('=').unwrap_or((text, ""));
         let (name, sql) = (name.trim(), sql.trim().trim_end_matches(';').trim_end());
-        let is_name =
-            |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
-        let is_valid = name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name.len() <= NAME_MAX
-            && name.chars().all(is_name);
-        if !is_valid || sql.is_empty() {
-            return refuse(format!(
-                "invalid query \"{text}\": expected NAME=SELECT …, with a name of lowercase letters, digits and underscores (example: lag='select 1')"
-            ));
-        }
+        let is_valid = is_plain(name) && !name.starts_with('_') && name.len() <= NAME_MAX;
+        require!(
+            is_valid && !sql.is_empty(),
+            "invalid query \"{text}\": expected NAME=SELECT …, with a name of lowercase letters, digits and underscores (example: lag='select 1')"
+        );
         Ok(Self { name: name.to_owned(), sql: sql.to_owned() })
     }
 }
 
-impl TryFrom<String> for NamedQuery {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
-
-impl From<NamedQuery> for String {
-    fn from(query: NamedQuery) -> Self {
-        query.to_string()
-    }
-}
+text_in_json!(NamedQuery);
 
 impl fmt::Display for NamedQuery {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,16 +53,12 @@ pub(super) fn validate<'a>(
     option: &str,
     queries: impl Iterator<Item = &'a NamedQuery>,
 ) -> Result<(), PlanError> {
-    let mut names: Vec<&str> = Vec::new();
-    for query in queries {
-        if names.contains(&query.name.as_str()) {
-            return refuse(format!("{option}: two queries have the name \"{}\"", query.name));
-        }
-        names.push(&query.name);
+    let mut names = BTreeSet::new();
+    for NamedQuery { name, .. } in queries {
+        require!(names.insert(name), "{option}: two queries have the name \"{name}\"");
     }
-    if names.len() > QUERIES_MAX {
-        return refuse(format!("{option}: at most {QUERIES_MAX} queries, not {}", names.len()));
-    }
+    let number = names.len();
+    require!(number <= QUERIES_MAX, "{option}: at most {QUERIES_MAX} queries, not {number}");
     Ok(())
 }
 

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
+use super::error::{PlanError, at_least_one, at_most, refuse, require, require_first};
 use super::keys::Distribution;
 use super::names::{names, text_in_json};
 use super::policy::{Caches, Protocol, Schedule};
-use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits, each_stage};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
@@ -39,7 +39,9 @@ impl FromStr for Order {
             "scattered" => Ok(Self::Scattered),
             "key" => Ok(Self::Key),
             "hash" => Ok(Self::Hash),
-            "" => refuse("--order must not be empty: scattered, key, hash, or an SQL expression over mykey and scratch".to_owned()),
+            "" => refuse(
+                "--order must not be empty: scattered, key, hash, or an SQL expression over mykey and scratch",
+            ),
             expression => Ok(Self::Sql(expression.to_owned())),
         }
     }
@@ -227,38 +229,35 @@ impl RowsRun {
     fn validate_alone(&self) -> Result<(), PlanError> {
         require_first("batch", &self.batch, &self.batches)?;
         require_first("loop", &self.loop_side, &self.loop_sides)?;
-        for stage in self.stages() {
+        let stages = self.stages();
+        for stage in &stages {
             at_least_one("--batch", stage.batch)?;
         }
         at_least_one("--update-batch", self.update_batch())?;
         at_least_one("--working-set", self.working_set.unwrap_or(1))?;
         at_most("--update-percent", self.update_percent, 100u8, "")?;
-        if self.stages().len() > STAGES_MAX {
-            return refuse(format!(
-                "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
-                self.stages().len()
-            ));
-        }
-        if self.has_server_loop() && self.distribution != Distribution::Uniform {
-            return refuse(format!(
-                "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
-                self.distribution
-            ));
-        }
-        if self.follower_reads_ms.is_some_and(|staleness| staleness < FOLLOWER_READS_MS_MIN) {
-            return refuse(
-                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)".to_owned(),
+        require!(
+            stages.len() <= STAGES_MAX,
+            "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
+            stages.len()
+        );
+        require!(
+            !self.has_server_loop() || self.distribution == Distribution::Uniform,
+            "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
+            self.distribution
+        );
+        if let Some(staleness) = self.follower_reads_ms {
+            require!(
+                staleness >= FOLLOWER_READS_MS_MIN,
+                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)"
             );
-        }
-        if self.follower_reads_ms.is_some() && self.has_server_loop() {
-            return refuse(
-                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do".to_owned(),
+            require!(
+                !self.has_server_loop(),
+                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do"
             );
-        }
-        if self.follower_reads_ms.is_some() && self.updates() {
-            return refuse(
+            require!(
+                !self.updates(),
                 "--follower-reads requires --update-percent 0: followers do not accept updates"
-                    .to_owned(),
             );
         }
         Ok(())
@@ -270,12 +269,11 @@ impl RowsRun {
     /// [`PlanError`] if the working set is larger than a table, or a batch larger than the working set.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
         let rows = self.part_of(dataset).rows;
-        if rows > dataset.rows {
-            return refuse(format!(
-                "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
-                dataset.rows
-            ));
-        }
+        require!(
+            rows <= dataset.rows,
+            "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
+            dataset.rows
+        );
         for stage in self.stages() {
             let batches = [
                 ("--batch", stage.batch, stage.reads()),
@@ -344,20 +342,18 @@ impl DatasetSpec for RowsDataset {
         at_most("--tables", self.tables, TABLES_MAX, "")?;
         at_most("--rows", self.rows, ROWS_MAX, "")?;
         at_most("--filler", self.filler, FILLER_MAX, ": a row must fit into one page")?;
-        if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
-            return refuse(format!(
-                "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
-                self.filler
-            ));
-        }
+        require!(
+            self.layout == Layout::Packed || self.filler >= BLOCK_FILLER_MIN,
+            "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
+            self.filler
+        );
         for (option, tablets) in
             [("--tablets", self.tablets), ("--index-tablets", self.index_tablets)]
         {
-            if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
-                return refuse(format!(
-                    "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
-                ));
-            }
+            require!(
+                tablets <= TABLETS_MAX && u64::from(tablets) <= self.rows,
+                "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
+            );
         }
         Ok(())
     }
@@ -420,30 +416,27 @@ impl Spec for RowsRun {
             ("--reconnect", common.reconnect_every.is_some()),
             ("--protocol extended", common.protocol == Protocol::Extended),
         ];
-        match client_only.iter().find(|(_, used)| *used) {
-            Some((option, _)) => refuse(format!(
+        for (option, is_used) in client_only {
+            require!(
+                !is_used,
                 "{option} requires --loop client: the server-side loop is a single call per session"
-            )),
-            None => Ok(()),
+            );
         }
+        Ok(())
     }
 
     fn stages(&self) -> Vec<Self> {
-        let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
-        let sides =
-            if self.loop_sides.is_empty() { vec![self.loop_side] } else { self.loop_sides.clone() };
-        let stage = |batch: u64, loop_side: LoopSide| Self {
-            batch,
-            batches: Vec::new(),
-            loop_side,
-            loop_sides: Vec::new(),
-            ..self.clone()
+        let sides = each_stage(self.loop_side, &self.loop_sides);
+        let stages_of = |&batch: &u64| {
+            sides.iter().map(move |&loop_side| Self {
+                batch,
+                batches: Vec::new(),
+                loop_side,
+                loop_sides: Vec::new(),
+                ..self.clone()
+            })
         };
-        batches
-            .iter()
-            .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
-            .map(|(batch, side)| stage(batch, side))
-            .collect()
+        each_stage(self.batch, &self.batches).iter().flat_map(stages_of).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
+use super::error::{PlanError, at_least_one, at_most, refuse, require, require_printable};
 use super::facts::{self, Facts};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
@@ -266,12 +266,11 @@ impl Plan {
         }
         self.validate_latency_limit()?;
         self.validate_thresholds()?;
-        if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
-            return refuse(format!(
-                "--rebalance cannot be combined with --spread {}: sessions have no assigned node to return to",
-                self.spread
-            ));
-        }
+        require!(
+            !self.rebalance || !matches!(self.spread, Spread::Off | Spread::LeastConnections),
+            "--rebalance cannot be combined with --spread {}: sessions have no assigned node to return to",
+            self.spread
+        );
         self.validate_nodes()?;
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         require_printable(names)?;
@@ -288,16 +287,14 @@ impl Plan {
             return Ok(());
         };
         at_least_one("--nodes", nodes)?;
-        if self.spread == Spread::Off {
-            return refuse(format!(
-                "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
-            ));
-        }
-        if nodes > 1 && self.work.traits().has_server_loop {
-            return refuse(format!(
-                "--nodes {nodes} requires --loop client: loops in the server use one node"
-            ));
-        }
+        require!(
+            self.spread != Spread::Off,
+            "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
+        );
+        require!(
+            nodes == 1 || !self.work.traits().has_server_loop,
+            "--nodes {nodes} requires --loop client: loops in the server use one node"
+        );
         Ok(())
     }
 
@@ -347,24 +344,20 @@ impl Plan {
         at_least_one("--workers", self.workers)?;
         at_most("--sessions", self.sessions, SESSIONS_MAX, "")?;
         let own = self.own_sessions();
-        if self.workers > own {
-            return refuse(format!(
-                "--workers {} exceeds --sessions {own}: each session is driven by one worker",
-                self.workers
-            ));
-        }
-        if self.pipeline == 0 || self.pipeline as usize > PIPELINE_MAX {
-            return refuse(format!(
-                "--pipeline must be between 1 and {PIPELINE_MAX}, not {}",
-                self.pipeline
-            ));
-        }
-        if let Some(per_s) = self.schedule.per_s()
-            && !(per_s > 0.0 && per_s <= RATE_MAX)
-        {
-            return refuse(format!(
+        let (workers, pipeline) = (self.workers, self.pipeline);
+        require!(
+            workers <= own,
+            "--workers {workers} exceeds --sessions {own}: each session is driven by one worker"
+        );
+        require!(
+            (1..=PIPELINE_MAX).contains(&(pipeline as usize)),
+            "--pipeline must be between 1 and {PIPELINE_MAX}, not {pipeline}"
+        );
+        if let Some(per_s) = self.schedule.per_s() {
+            require!(
+                per_s > 0.0 && per_s <= RATE_MAX,
                 "--rate must be greater than 0 and at most {RATE_MAX}, not {per_s}"
-            ));
+            );
         }
         self.validate_profile()?;
         self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
@@ -373,61 +366,50 @@ impl Plan {
     /// The profile of a rate is as long as the measurement.
     fn validate_profile(&self) -> Result<(), PlanError> {
         profile::validate(self.schedule.steps())?;
-        let Some(length_s) = self.schedule.profile_s() else {
-            return Ok(());
-        };
-        if self.stop == Stop::DurationS(length_s) {
-            return Ok(());
+        if let Some(length_s) = self.schedule.profile_s() {
+            require!(
+                self.stop == Stop::DurationS(length_s),
+                "the steps of --rate take {}, which is the duration of the measurement: omit any other",
+                Span::of_seconds(length_s)
+            );
         }
-        let length = Span::of_seconds(length_s);
-        refuse(format!(
-            "the steps of --rate take {length}, which is the duration of the measurement: omit any other"
-        ))
+        Ok(())
     }
 
     fn validate_times(&self) -> Result<(), PlanError> {
-        let duration_s = match self.stop {
-            Stop::DurationS(seconds) => Some(seconds),
-            Stop::Transactions(_) | Stop::Rows(_) => None,
-        };
         let limit_s = self.latency_limit.map(|limit| limit.limit_s);
         let (any, positive) = (0.0..=DURATION_S_MAX, f64::MIN_POSITIVE..=DURATION_S_MAX);
+        let up_to_hour = f64::MIN_POSITIVE..=HOUR_S;
         let (up_to_days, above_0) = ("between 0 and 30 days", "greater than 0 and at most 30 days");
         let times = [
             ("interval", Some(self.interval_s), &(INTERVAL_S_MIN..=HOUR_S), "between 100ms and 1h"),
             ("warmup", Some(self.warmup_s), &any, up_to_days),
             ("thread-init-timeout", self.connect_within_s, &positive, above_0),
             ("reconnect-timeout", Some(self.errors.reconnect_timeout_s), &any, up_to_days),
-            ("duration", duration_s, &positive, above_0),
+            ("duration", self.stop.seconds(), &positive, above_0),
             ("max-duration", self.max_duration_s, &positive, above_0),
-            (
-                "latency-limit",
-                limit_s,
-                &(f64::MIN_POSITIVE..=HOUR_S),
-                "greater than 0 and at most 1h",
-            ),
+            ("latency-limit", limit_s, &up_to_hour, "greater than 0 and at most 1h"),
         ];
         for (option, seconds, range, text) in times {
-            if let Some(seconds) = seconds.filter(|seconds| !range.contains(seconds)) {
-                return refuse(format!("--{option} must be {text}, not {seconds} s"));
+            if let Some(seconds) = seconds {
+                require!(range.contains(&seconds), "--{option} must be {text}, not {seconds} s");
             }
         }
-        if self.percentile != 0.0 && !(1.0..=100.0).contains(&self.percentile) {
-            return refuse(format!(
-                "--percentile must be between 1 and 100, or 0 for none, not {}",
-                self.percentile
-            ));
-        }
+        require!(
+            self.percentile == 0.0 || (1.0..=100.0).contains(&self.percentile),
+            "--percentile must be between 1 and 100, or 0 for none, not {}",
+            self.percentile
+        );
         Ok(())
     }
 
     fn validate_stop(&self) -> Result<(), PlanError> {
         match self.stop {
             Stop::DurationS(_) if self.max_duration_s.is_some() => {
-                refuse("--max-duration requires --transactions or --total-rows".to_owned())
+                refuse("--max-duration requires --transactions or --total-rows")
             }
             _ if self.max_duration_s.is_some() && self.work.traits().has_server_loop => {
-                refuse("--max-duration requires --loop client".to_owned())
+                refuse("--max-duration requires --loop client")
             }
             Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
                 refuse(format!(
@@ -446,69 +428,59 @@ impl Plan {
         let mut before = 0.0;
         for &checkpoint in &self.checkpoints_s {
             let intervals = checkpoint / self.interval_s;
-            if !(checkpoint > before && (intervals - intervals.round()).abs() < 1e-6) {
-                return refuse(format!(
-                    "--report-checkpoints must be multiples of --interval ({} s) in ascending order, not {checkpoint}",
-                    self.interval_s
-                ));
-            }
+            require!(
+                checkpoint > before && (intervals - intervals.round()).abs() < 1e-6,
+                "--report-checkpoints must be multiples of --interval ({} s) in ascending order, not {checkpoint}",
+                self.interval_s
+            );
             before = checkpoint;
         }
         Ok(())
     }
 
     fn validate_latency_limit(&self) -> Result<(), PlanError> {
-        let skip = self.latency_limit.is_some_and(|limit| limit.skip);
-        let each_session = self.work.traits().limits_each_session;
-        if skip && !matches!(self.stop, Stop::DurationS(_)) && !each_session {
-            return refuse(
-                "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
-                    .to_owned(),
+        if !self.latency_limit.is_some_and(|limit| limit.skip) {
+            return Ok(());
+        }
+        require!(
+            self.stop.seconds().is_some() || self.work.traits().limits_each_session,
+            "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
+        );
+        require!(
+            self.schedule != Schedule::Closed,
+            "--skip-late requires --rate: in a closed loop no transaction is late before it is sent"
+        );
+        Ok(())
+    }
+
+    fn validate_thresholds(&self) -> Result<(), PlanError> {
+        for threshold in &self.thresholds {
+            require!(
+                threshold.metric != Metric::Late || self.latency_limit.is_some(),
+                "--threshold '{threshold}' requires --latency-limit: without it no transaction is late"
             );
         }
-        if skip && self.schedule == Schedule::Closed {
-            return refuse(
-                "--skip-late requires --rate: in a closed loop no transaction is late before it is sent"
-                    .to_owned(),
+        for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
+            match &part.probe {
+                None => self.work.spec().validate_part(part)?,
+                Some(name) => require!(
+                    self.probes.iter().any(|probe| probe.name == *name),
+                    "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"
+                ),
+            }
+        }
+        for threshold in &self.thresholds {
+            require!(
+                self.schedule != Schedule::Closed || !threshold.requires_rate(),
+                "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
             );
         }
         Ok(())
     }
 
-    fn validate_thresholds(&self) -> Result<(), PlanError> {
-        if self.latency_limit.is_none()
-            && let Some(late) =
-                self.thresholds.iter().find(|threshold| threshold.metric == Metric::Late)
-        {
-            return refuse(format!(
-                "--threshold '{late}' requires --latency-limit: without it no transaction is late"
-            ));
-        }
-        for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
-            match &part.probe {
-                None => self.work.spec().validate_part(part)?,
-                Some(name) if self.probes.iter().any(|probe| probe.name == *name) => {}
-                Some(name) => {
-                    return refuse(format!(
-                        "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"
-                    ));
-                }
-            }
-        }
-        match self.thresholds.iter().find(|threshold| threshold.requires_rate()) {
-            Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
-                "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the checkpoints before the end of the measurement, which is the last one, in seconds.
     pub fn checkpoints_s(&self) -> impl Iterator<Item = f64> {
-        let end_s = match self.stop {
-            Stop::DurationS(seconds) => seconds,
-            Stop::Transactions(_) | Stop::Rows(_) => self.max_duration_s.unwrap_or(f64::INFINITY),
-        };
+        let end_s = self.stop.seconds().or(self.max_duration_s).unwrap_or(f64::INFINITY);
         self.checkpoints_s.iter().copied().filter(move |&t_s| t_s < end_s)
     }
 
@@ -531,14 +503,13 @@ fn require_one_workload(given: &Value) -> Result<(), PlanError> {
     let all = WorkPlan::names();
     let found: Vec<_> =
         all.iter().filter(|name| given.get(name).is_some()).map(String::as_str).collect();
-    if found.len() == 1 {
-        return Ok(());
-    }
-    refuse(format!(
+    require!(
+        found.len() == 1,
         "invalid plan: it must have the parameters of exactly one workload ({}), but has those of {}",
         names.join(", "),
         if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
-    ))
+    );
+    Ok(())
 }
 
 /// Returns the first key of `given` that is missing in `known`. Keys with an empty value are accepted,

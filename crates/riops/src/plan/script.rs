@@ -7,7 +7,7 @@ use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, refuse, require};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
 use super::policy::{Protocol, Stop};
 pub use super::script_dataset::{PartitionMethod, ScriptDataset};
@@ -286,17 +286,21 @@ impl ScriptRun {
     }
 
     fn validate_alone(&self, protocol: Protocol) -> Result<(), PlanError> {
-        if self.scripts.is_empty() || self.scripts.len() > SCRIPTS_MAX {
-            return refuse(format!("a run has 1 to {SCRIPTS_MAX} scripts"));
+        require!(
+            (1..=SCRIPTS_MAX).contains(&self.scripts.len()),
+            "a run has 1 to {SCRIPTS_MAX} scripts"
+        );
+        require!(
+            self.scripts.iter().any(|script| script.weight > 0),
+            "the weights of all scripts are 0"
+        );
+        for name in self.define.keys() {
+            require!(
+                riops_script::is_name(name),
+                "--define: \"{name}\" is not a name of a variable"
+            );
         }
-        let weights: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
-        if weights == 0 {
-            return refuse("the weights of all scripts are 0".to_owned());
-        }
-        if let Some(name) = self.define.keys().find(|name| !riops_script::is_name(name)) {
-            return refuse(format!("--define: \"{name}\" is not a name of a variable"));
-        }
-        self.parsed(protocol).map(|_| ())
+        self.parsed(protocol).map(drop)
     }
 }
 
@@ -336,31 +340,24 @@ impl Spec for ScriptRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        if common.pipeline != 1 {
-            return refuse(
-                "--pipeline is not supported by script: use \\startpipeline in the script"
-                    .to_owned(),
+        require!(
+            common.pipeline == 1,
+            "--pipeline is not supported by script: use \\startpipeline in the script"
+        );
+        require!(
+            !matches!(common.stop, Stop::Rows(_)),
+            "--total-rows is not supported by script: the rows of a transaction are not known before"
+        );
+        require!(
+            !(self.transactions_per_session.is_some() && common.warmup_s > 0.0),
+            "--transactions-per-session requires --warmup 0"
+        );
+        if let Some(TransactionLog { sampling_rate, prefix, .. }) = &self.log {
+            require!(
+                *sampling_rate > 0.0 && *sampling_rate <= 1.0,
+                "--sampling-rate must be above 0 and at most 1, not {sampling_rate}"
             );
-        }
-        if matches!(common.stop, Stop::Rows(_)) {
-            return refuse(
-                "--total-rows is not supported by script: the rows of a transaction are not known before"
-                    .to_owned(),
-            );
-        }
-        if self.transactions_per_session.is_some() && common.warmup_s > 0.0 {
-            return refuse("--transactions-per-session requires --warmup 0".to_owned());
-        }
-        if let Some(log) = &self.log {
-            if !(log.sampling_rate > 0.0 && log.sampling_rate <= 1.0) {
-                return refuse(format!(
-                    "--sampling-rate must be above 0 and at most 1, not {}",
-                    log.sampling_rate
-                ));
-            }
-            if log.prefix.is_empty() {
-                return refuse("--log requires a beginning of names".to_owned());
-            }
+            require!(!prefix.is_empty(), "--log requires a beginning of names");
         }
         self.validate_alone(common.protocol)
     }
@@ -376,12 +373,13 @@ impl Spec for ScriptRun {
         // Statements have the same numbers with every protocol.
         let parsed = self.parsed(Protocol::Prepared).or_else(|_| self.parsed(Protocol::Simple))?;
         let count = parsed.scripts.get(script).map_or(0, |script| script.commands.len());
-        match part.command {
-            Some(command) if command == 0 || command > count => refuse(format!(
+        if let Some(command) = part.command {
+            require!(
+                (1..=count).contains(&command),
                 "a threshold is for command {command}, but the script has {count} commands"
-            )),
-            _ => Ok(()),
+            );
         }
+        Ok(())
     }
 
     fn title(&self) -> String {

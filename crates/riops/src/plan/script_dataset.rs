@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, at_least_one, at_most, refuse};
+use super::error::{PlanError, at_least_one, at_most, require, validate_schema};
 use super::names::names;
 use super::spec::{DatasetSpec, DatasetTraits};
-use crate::units::sql::is_plain;
 
 /// Name of the dataset.
 const NAME: &str = "script";
@@ -76,24 +75,19 @@ impl DatasetSpec for ScriptDataset {
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
+        validate_schema(&self.schema)?;
         at_least_one("--scale", self.scale)?;
         at_most("--scale", self.scale, SCALE_MAX, "")?;
-        if !(10..=100).contains(&self.fillfactor) {
-            return refuse(format!(
-                "--fillfactor must be between 10 and 100, not {}",
-                self.fillfactor
-            ));
-        }
+        require!(
+            (10..=100).contains(&self.fillfactor),
+            "--fillfactor must be between 10 and 100, not {}",
+            self.fillfactor
+        );
         at_most("--partitions", self.partitions, PARTITIONS_MAX, "")?;
-        if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
-            return refuse("--partition-method requires --partitions".to_owned());
-        }
+        require!(
+            self.partitions > 0 || self.partition_method == PartitionMethod::default(),
+            "--partition-method requires --partitions"
+        );
         Ok(())
     }
 }

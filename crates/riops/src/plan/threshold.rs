@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::PlanError;
+use super::names::text_in_json;
+
 /// A statistic of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
@@ -104,18 +107,10 @@ pub struct Threshold {
     value: f64,
 }
 
-/// The error of an invalid threshold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ThresholdError {
-    /// The syntax is invalid.
-    #[error(
-        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{{script=NAME}}, p99{{command=N}}; of --probe: probe{{name=NAME}}, probe_max{{name=NAME}}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
-    )]
-    Syntax(String),
-    /// A latency without a unit.
-    #[error("invalid threshold \"{0}\": a latency needs a unit: write {0}ms or {0}s")]
-    NoUnit(String),
-}
+const SYNTAX: &str = "expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{script=NAME}, p99{command=N}; of --probe: probe{name=NAME}, probe_max{name=NAME}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency";
+
+/// Relative error of the histograms that are evaluated during a run.
+const TOLERANCE: f64 = 0.01;
 
 impl Threshold {
     /// Whether the metric is measured only with a rate.
@@ -135,9 +130,7 @@ impl Threshold {
             Comparison::Equal => found == self.value,
         }
     }
-}
 
-impl Threshold {
     /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
     #[must_use]
     pub fn is_met_from(&self, bound: f64) -> Option<bool> {
@@ -148,12 +141,7 @@ impl Threshold {
             Comparison::Equal => (bound > self.value).then_some(false),
         }
     }
-}
 
-/// Relative error of the histograms that are evaluated during a run.
-const TOLERANCE: f64 = 0.01;
-
-impl Threshold {
     /// Whether `found` breaches the threshold by more than the error of a preliminary value.
     #[must_use]
     pub fn is_clearly_breached(&self, found: f64) -> bool {
@@ -166,15 +154,17 @@ impl Threshold {
 }
 
 impl FromStr for Threshold {
-    type Err = ThresholdError;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+    fn from_str(text: &str) -> Result<Self, PlanError> {
         parse(text).ok_or_else(|| {
-            let text = text.trim().to_owned();
+            let text = text.trim();
             // With a unit it would be valid.
             let lacks_unit = text.ends_with(|last: char| last.is_ascii_digit())
                 && parse(&format!("{text}s")).is_some();
-            if lacks_unit { ThresholdError::NoUnit(text) } else { ThresholdError::Syntax(text) }
+            let unit = format!("a latency needs a unit: write {text}ms or {text}s");
+            let reason = if lacks_unit { &unit } else { SYNTAX };
+            PlanError(format!("invalid threshold \"{text}\": {reason}"))
         })
     }
 }
@@ -289,19 +279,7 @@ impl fmt::Display for Threshold {
     }
 }
 
-impl TryFrom<String> for Threshold {
-    type Error = ThresholdError;
-
-    fn try_from(text: String) -> Result<Self, ThresholdError> {
-        text.parse()
-    }
-}
-
-impl From<Threshold> for String {
-    fn from(threshold: Threshold) -> Self {
-        threshold.text
-    }
-}
+text_in_json!(Threshold);
 
 #[cfg(test)]
 mod tests {

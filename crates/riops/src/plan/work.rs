@@ -4,10 +4,10 @@
 //! and calls it through [`dispatch_work`] and [`dispatch_dataset`]: no layer matches on workloads.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::cbc::{CbcDataset, CbcRun};
-use super::error::PlanError;
+use super::error::{PlanError, require};
 use super::load::{LoadDataset, LoadRun};
 use super::oltp::{OltpDataset, OltpRun};
 use super::point::PointRun;
@@ -77,10 +77,6 @@ macro_rules! dispatch_dataset {
     };
 }
 
-macro_rules! defaults {
-    ([$($variant:ident($part:ty))*]) => { [$(Self::$variant(<$part>::default())),*] };
-}
-
 macro_rules! list {
     ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident as $method:ident) => {
         $(#[$meta])*
@@ -94,6 +90,17 @@ macro_rules! list {
             #[must_use]
             pub fn names() -> Vec<String> {
                 [$(stringify!($variant)),*].map(str::to_lowercase).into()
+            }
+
+            /// Returns each variant, with default parameters.
+            fn defaults() -> [Self; [$(stringify!($variant)),*].len()] {
+                [$(Self::$variant(<$part>::default())),*]
+            }
+
+            /// Returns the variant with this name, with default parameters.
+            #[must_use]
+            pub fn default_of(name: &str) -> Option<Self> {
+                Self::defaults().into_iter().find(|each| each.$method().traits().name == name)
             }
 
             /// Returns the parameters as a trait object.
@@ -145,16 +152,8 @@ impl WorkPlan {
     /// Returns the names of the workloads that can be executed.
     #[must_use]
     pub fn executable_names() -> Vec<String> {
-        let all = with_works! { [defaults] };
-        let traits = all.iter().map(Self::traits).filter(|traits| !traits.is_imported);
-        traits.map(|traits| traits.name.to_owned()).collect()
-    }
-
-    /// Returns the workload with this name, with default parameters.
-    #[must_use]
-    pub fn default_of(name: &str) -> Option<Self> {
-        let all = with_works! { [defaults] };
-        all.into_iter().find(|work| work.traits().name == name)
+        let traits = Self::defaults().map(|work| work.traits()).into_iter();
+        traits.filter(|traits| !traits.is_imported).map(|traits| traits.name.to_owned()).collect()
     }
 
     /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
@@ -183,25 +182,14 @@ impl DatasetPlan {
         self.spec().traits()
     }
 
-    /// Returns the dataset with this name in the registry, with default parameters.
-    #[must_use]
-    pub fn default_of(name: &str) -> Option<Self> {
-        let all = with_datasets! { [defaults] };
-        all.into_iter().find(|dataset| dataset.traits().name == name)
-    }
-
     /// Returns the dataset with this name in the registry, with the parameters of its entry.
     ///
     /// # Errors
     /// [`PlanError`] if the dataset is unknown or the parameters do not belong to it.
     pub fn of_parameters(name: &str, parameters: Value) -> Result<Self, PlanError> {
-        let unknown = || PlanError(format!("unknown dataset \"{name}\""));
-        let dataset = Self::default_of(name).ok_or_else(unknown)?;
-        let read = |error: serde_json::Error| {
+        require!(Self::default_of(name).is_some(), "unknown dataset \"{name}\"");
+        serde_json::from_value(json!({ name: parameters })).map_err(|error| {
             PlanError(format!("invalid parameters of dataset \"{name}\": {error}"))
-        };
-        dispatch_dataset!(&dataset, known => {
-            same_type(known, serde_json::from_value(parameters)).map(Self::from).map_err(read)
         })
     }
 
@@ -218,11 +206,6 @@ impl DatasetPlan {
     pub fn parameters(&self) -> Value {
         dispatch_dataset!(self, dataset => serde_json::to_value(dataset).unwrap_or_default())
     }
-}
-
-/// Lets the compiler infer the type of `value`.
-fn same_type<T, E>(_: &T, value: Result<T, E>) -> Result<T, E> {
-    value
 }
 
 /// The parameters of one workload or dataset, as a member of the list of all.
