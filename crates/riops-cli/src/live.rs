@@ -64,12 +64,6 @@ impl Live {
         Ok(Self { consumers: Arc::new(consumers) })
     }
 
-    /// Publishes the run only beside its store, if at all.
-    pub(crate) fn feed(open: Option<OpenFeed>, ui: Ui) -> Self {
-        let feed = |open| Box::new(Feed { open, ui, publisher: Mutex::new(None) }) as _;
-        Self { consumers: Arc::new(open.into_iter().map(feed).collect()) }
-    }
-
     /// The run has ended without a record.
     pub(crate) fn failed(&self, error: &dyn std::error::Error) {
         self.send(&LiveEvent::Failed { error: error.to_string() });

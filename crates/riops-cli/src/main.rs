@@ -24,7 +24,6 @@ mod short_help;
 mod site;
 mod standard_output;
 mod stored;
-mod stored_runs;
 mod sysbench_env;
 mod target;
 mod terminal;

@@ -6,7 +6,9 @@ use riops::plan::{CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
 use super::parsers::{choice, name_of, or_default};
-use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores};
+use super::run::{
+    CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores, seconds,
+};
 use super::shared::{Cold, TargetOptions};
 
 /// Measure whole-table block I/O with bulk commands (Complete Block Check)
@@ -60,25 +62,22 @@ pub(crate) struct RunCbc {
 impl RunWorkload for RunCbc {
     fn plan(&self) -> Result<Plan> {
         let defaults = CbcRun::default();
-        let (size_gb, auto_size) = match self.size {
-            None => (defaults.size_gb, false),
-            Some(CbcSize::Gigabytes(size_gb)) => (size_gb, false),
-            Some(CbcSize::Auto) => (defaults.size_gb, true),
+        let size_gb = match self.size {
+            Some(CbcSize::Gigabytes(size_gb)) => size_gb,
+            Some(CbcSize::Auto) | None => defaults.size_gb,
         };
         let number = |count: &Count| u32::try_from(count.0).unwrap_or(u32::MAX);
         let work = CbcRun {
             size_gb,
-            auto_size,
+            auto_size: self.size == Some(CbcSize::Auto),
             place: self.place,
             cold: self.cold.is_some_and(|cold| cold != Cold::Off),
             cold_try: self.cold == Some(Cold::Try),
             query_sessions: self.query_sessions.iter().map(number).collect(),
-            query_duration_s: self
-                .query_duration
-                .map_or(defaults.query_duration_s, |span| span.0.as_secs_f64()),
+            query_duration_s: self.query_duration.map_or(defaults.query_duration_s, seconds),
             keep: self.keep,
             skip_space_check: self.skip_space_check,
-            cooldown_s: self.cooldown.map_or(defaults.cooldown_s, |span| span.0.as_secs_f64()),
+            cooldown_s: self.cooldown.map_or(defaults.cooldown_s, seconds),
         };
         let sessions = work.query_sessions.iter().copied().max().unwrap_or(1).max(1);
         Ok(Plan {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Spec as _, Stop};
+use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Stop};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::parsers::or_default;
 use super::run::{CommandOptions, RunOptions, RunWorkload};
 use super::shared::{
     PrepareOptions, PrepareWorkload, RowSizeOptions, TargetOptions, TextOptions,
-    TransactionOptions, given,
+    TransactionOptions, given, several,
 };
 use crate::failure::refuse;
 
@@ -36,7 +36,7 @@ fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters
     parameters
 }
 
-/// Create the table of the workloads load and point
+/// The dataset of `riops prepare load`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareLoad {
@@ -46,25 +46,19 @@ pub(crate) struct PrepareLoad {
     texts: TextOptions,
     #[command(flatten)]
     transactions: TransactionOptions,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareLoad {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = given_with_texts(&self.table, &self.texts);
         let non_transactional = self.transactions.non_transactional;
         requested.insert("non_transactional".to_owned(), non_transactional.into());
         // A table loaded by other means is accepted.
         let optional = [
-            ("contents", self.prepare.seed.given().is_some()),
+            ("contents", options.seed.given().is_some()),
             ("non_transactional", non_transactional),
         ];
-        self.prepare.order(&LoadDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&LoadDataset::default().into(), requested, &optional)
     }
 }
 
@@ -112,29 +106,24 @@ pub(crate) struct RunLoad {
 
 impl RunWorkload for RunLoad {
     fn plan(&self) -> Result<Plan> {
-        let defaults = LoadRun::default();
-        let methods = self.method.clone();
-        let work = LoadRun {
-            method: methods.first().copied().unwrap_or_default(),
-            methods: if methods.len() > 1 { methods } else { Vec::new() },
-            batch_size: self.batch_size.map_or(defaults.batch_size, |count| count.0),
-            dir: self.dir.clone().unwrap_or(defaults.dir),
-            non_transactional: self.transactions.non_transactional,
-            drop: self.drop,
-        };
-        let chosen: Vec<Method> = work.stages().iter().map(|stage| stage.method).collect();
-        let reads_files = chosen.contains(&Method::CopyFile);
-        if self.dir.is_some() && !reads_files {
+        if self.dir.is_some() && !self.method.contains(&Method::CopyFile) {
             return refuse("--dir requires --method copy-file");
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
-        let plan = self.run.plan(work.clone().into(), Stop::Rows(rows))?;
-        let default = LoadRun::default_batch(&chosen, rows, plan.sessions);
-        let batch_size = self.batch_size.map_or(default, |count| count.0);
+        let plan = self.run.plan(LoadRun::default().into(), Stop::Rows(rows))?;
+        let default_batch = LoadRun::default_batch(&self.method, rows, plan.sessions);
+        let work = LoadRun {
+            method: self.method.first().copied().unwrap_or_default(),
+            methods: several(&self.method),
+            batch_size: self.batch_size.map_or(default_batch, |count| count.0),
+            dir: self.dir.clone().unwrap_or_else(|| LoadRun::default().dir),
+            non_transactional: self.transactions.non_transactional,
+            drop: self.drop,
+        };
         Ok(Plan {
             dataset: given_with_texts(&self.table, &self.texts),
             row_size: self.row_size.show_rowsize,
-            work: LoadRun { batch_size, ..work }.into(),
+            work: work.into(),
             ..plan
         })
     }

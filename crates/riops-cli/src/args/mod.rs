@@ -41,7 +41,8 @@ pub(crate) use runs::{
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
-    EmbeddedOptions, PrepareOptions, PrepareWorkload, StoreOptions, TargetOptions, TrustOption,
+    EmbeddedOptions, PrepareOf, PrepareOptions, PrepareWorkload, StoreOptions, TargetOptions,
+    TrustOption,
 };
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep};
 
@@ -291,21 +292,25 @@ workloads! {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Prepare {
-    Rows(Box<rows::PrepareRows>),
+    /// Create tables with rows scattered relative to their index
+    Rows(Box<PrepareOf<rows::PrepareRows>>),
+    /// Create the table of the workloads load and point
     #[command(visible_alias = "point")]
-    Load(Box<load::PrepareLoad>),
-    Oltp(Box<oltp::PrepareOltp>),
-    Script(Box<script::PrepareScript>),
+    Load(Box<PrepareOf<load::PrepareLoad>>),
+    /// Create sysbench's tables
+    Oltp(Box<PrepareOf<oltp::PrepareOltp>>),
+    /// Create pgbench's tables
+    Script(Box<PrepareOf<script::PrepareScript>>),
 }
 
 impl Prepare {
-    /// The options of the dataset.
-    pub(crate) fn options(&self) -> &dyn PrepareWorkload {
+    /// The options of the dataset, and those that all share.
+    pub(crate) fn options(&self) -> (&dyn PrepareWorkload, &PrepareOptions) {
         match self {
-            Self::Rows(options) => options.as_ref(),
-            Self::Load(options) => options.as_ref(),
-            Self::Oltp(options) => options.as_ref(),
-            Self::Script(options) => options.as_ref(),
+            Self::Rows(prepare) => (&prepare.workload, &prepare.options),
+            Self::Load(prepare) => (&prepare.workload, &prepare.options),
+            Self::Oltp(prepare) => (&prepare.workload, &prepare.options),
+            Self::Script(prepare) => (&prepare.workload, &prepare.options),
         }
     }
 }

@@ -75,7 +75,7 @@ impl OltpOptions {
     }
 }
 
-/// Create sysbench's tables
+/// The dataset of `riops prepare oltp`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareOltp {
@@ -83,12 +83,10 @@ pub(crate) struct PrepareOltp {
     dataset: OltpOptions,
     #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, help = or_default("Distribution of the values of k", OltpDataset::default().rand_type))]
     rand_type: Option<Distribution>,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareOltp {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let optional = [
             // The default depends on the server.
             ("serial_cache_size", self.dataset.serial_cache_size.is_some()),
@@ -98,11 +96,7 @@ impl PrepareWorkload for PrepareOltp {
         let mut requested = self.dataset.given();
         let rand_type = self.rand_type.map(|kind| Value::from(kind.to_string()));
         requested.extend(rand_type.map(|kind| ("rand_type".to_owned(), kind)));
-        self.prepare.order(&OltpDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&OltpDataset::default().into(), requested, &optional)
     }
 }
 

@@ -14,7 +14,7 @@ use super::parsers::{choice, name_of, or_default, or_named};
 use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload,
-    TargetOptions, given,
+    TargetOptions, given, several,
 };
 use crate::failure::refuse;
 
@@ -78,7 +78,7 @@ impl DatasetOptions {
     }
 }
 
-/// Create tables with rows scattered relative to their index
+/// The dataset of `riops prepare rows`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareRows {
@@ -94,12 +94,10 @@ pub(crate) struct PrepareRows {
     /// Load without distributed transactions
     #[arg(long, help_heading = "YugabyteDB")]
     non_transactional_writes: bool,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareRows {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = self.dataset.given()?;
         let writes = self.non_transactional_writes;
         requested.insert("non_transactional".to_owned(), writes.into());
@@ -107,11 +105,7 @@ impl PrepareWorkload for PrepareRows {
             requested.insert("batch".to_owned(), batch.0.into());
         }
         let optional = [("batch", self.batch.is_some())];
-        self.prepare.order(&RowsDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&RowsDataset::default().into(), requested, &optional)
     }
 }
 
@@ -201,13 +195,10 @@ pub(crate) struct RunRows {
 
 impl RunRows {
     fn work(&self) -> RowsRun {
-        let defaults = RowsRun::default();
         let batches: Vec<u64> = self.batch.iter().map(|count| count.0).collect();
-        // A list is stored only if it has several values.
-        let several = |batches: &Vec<u64>| batches.len() > 1;
         RowsRun {
-            batch: batches.first().copied().unwrap_or(defaults.batch),
-            batches: Some(batches).filter(several).unwrap_or_default(),
+            batch: batches.first().copied().unwrap_or(RowsRun::default().batch),
+            batches: several(&batches),
             update_percent: self.update_percent,
             update_share: self.update_share,
             update_batch: self.update_batch.map(|count| count.0),
@@ -217,9 +208,7 @@ impl RunRows {
                 || self.loop_sides.contains(&LoopSide::Server),
             distribution: self.keys.distribution,
             loop_side: self.loop_sides.first().copied().unwrap_or_default(),
-            loop_sides: Some(self.loop_sides.clone())
-                .filter(|sides| sides.len() > 1)
-                .unwrap_or_default(),
+            loop_sides: several(&self.loop_sides),
             caches: self.caches.caches(),
             follower_reads_ms: self
                 .follower_reads

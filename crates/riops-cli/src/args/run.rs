@@ -9,7 +9,7 @@ use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
     Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus, Protocol,
-    RateStep, Schedule, Spread, Stop, Threshold, WorkPlan,
+    Schedule, Spread, Stop, Threshold, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
@@ -137,7 +137,7 @@ impl RunOptions {
     }
 }
 
-fn seconds(span: Span) -> f64 {
+pub(super) fn seconds(span: Span) -> f64 {
     span.0.as_secs_f64()
 }
 
@@ -331,7 +331,7 @@ pub(crate) struct LoopOptions {
     max_duration: Option<Span>,
     /// Start N transactions per second, over all sessions (open loop), or as in a profile: 500:30s,100..5000:2m
     #[arg(long, value_name = "N|PROFILE", value_parser = parse_rate)]
-    rate: Option<GivenRate>,
+    rate: Option<Schedule>,
     /// With --rate: exponentially distributed intervals between starts [default: off]
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
     poisson: Option<Switch>,
@@ -378,11 +378,10 @@ impl LoopOptions {
     /// Returns a plan with these options.
     pub(crate) fn plan(&self, work: WorkPlan) -> Result<Plan> {
         let poisson = self.poisson.is_some_and(|on| on.0);
-        let schedule = match self.rate.clone() {
-            None => Schedule::Closed,
-            Some(GivenRate::Constant(per_s)) if poisson => Schedule::Poisson { per_s },
-            Some(GivenRate::Constant(per_s)) => Schedule::Constant { per_s },
-            Some(GivenRate::Profile(steps)) => Schedule::Profile { steps, poisson },
+        let schedule = match self.rate.clone().unwrap_or_default() {
+            Schedule::Constant { per_s } if poisson => Schedule::Poisson { per_s },
+            Schedule::Profile { steps, .. } => Schedule::Profile { steps, poisson },
+            schedule => schedule,
         };
         let plan = self.common.plan(work, self.stop(&schedule))?;
         let limit = |limit| LatencyLimit { limit_s: seconds(limit), skip: self.skip_late };
@@ -479,24 +478,15 @@ impl GraphOptions {
     }
 }
 
-/// The value of --rate.
-#[derive(Debug, Clone)]
-enum GivenRate {
-    Constant(f64),
-    Profile(Vec<RateStep>),
-}
-
-fn parse_rate(text: &str) -> Result<GivenRate, String> {
+/// Parses a rate, for starts at equal intervals.
+fn parse_rate(text: &str) -> Result<Schedule, String> {
     if text.contains(':') {
         let steps = text.split(',').map(str::parse).collect::<Result<_, PlanError>>();
-        return steps.map(GivenRate::Profile).map_err(|error| error.to_string());
+        let steps = steps.map_err(|error| error.to_string())?;
+        return Ok(Schedule::Profile { steps, poisson: false });
     }
-    text.replace('_', "")
-        .parse()
-        .ok()
-        .filter(|rate: &f64| *rate > 0.0 && rate.is_finite())
-        .map(GivenRate::Constant)
-        .ok_or_else(|| {
-            "not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()
-        })
+    match text.replace('_', "").parse() {
+        Ok(per_s) if per_s > 0.0 && per_s < f64::INFINITY => Ok(Schedule::Constant { per_s }),
+        _ => Err("not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()),
+    }
 }

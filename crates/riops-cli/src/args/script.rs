@@ -3,10 +3,10 @@
 use anyhow::Result;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use riops::plan::script::{
-    Builtin, PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource,
-    TransactionLog, VacuumFirst,
+    PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource, TransactionLog,
+    VacuumFirst,
 };
-use riops::plan::{DatasetPlan, Plan, Protocol, Stop};
+use riops::plan::{DatasetPlan, Plan, PlanError, Protocol, Stop};
 use riops::run::Prepare;
 use riops::script::is_name;
 use riops::units::Count;
@@ -55,16 +55,9 @@ pub(crate) struct CheckScript {
     pub(crate) target: TargetOptions,
 }
 
-/// The scripts of a run, in the order of the command line.
+/// The scripts of a run, in the order of the command line. Those from files have an empty text.
 #[derive(Debug, Clone)]
-struct ScriptList(Vec<Chosen>);
-
-/// A script as named on the command line.
-#[derive(Debug, Clone)]
-enum Chosen {
-    File(String, u32),
-    Builtin(Builtin, u32),
-}
+struct ScriptList(Vec<ScriptSource>);
 
 /// Splits the weight from a name: an integer after the last `@`.
 fn weighted(text: &str) -> Result<(String, u32), String> {
@@ -79,9 +72,15 @@ fn weighted(text: &str) -> Result<(String, u32), String> {
     }
 }
 
-fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
+fn weighted_file(text: &str) -> Result<ScriptSource, String> {
     let (name, weight) = weighted(text)?;
-    Ok((name.parse().map_err(|error: riops::plan::PlanError| error.to_string())?, weight))
+    Ok(ScriptSource { name, weight, text: Some(String::new()) })
+}
+
+fn weighted_builtin(text: &str) -> Result<ScriptSource, String> {
+    let (name, weight) = weighted(text)?;
+    let builtin = name.parse().map_err(|error: PlanError| error.to_string())?;
+    Ok(ScriptSource::of_builtin(builtin, weight))
 }
 
 /// The scripts by their kinds.
@@ -89,24 +88,21 @@ fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
 #[command(next_help_heading = "Workload")]
 struct ScriptNames {
     /// Script; - for standard input (repeatable)
-    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted)]
-    file: Vec<(String, u32)>,
+    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted_file)]
+    file: Vec<ScriptSource>,
     /// Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]
     #[arg(short, long, value_name = "NAME[@WEIGHT]", value_parser = weighted_builtin)]
-    builtin: Vec<(Builtin, u32)>,
+    builtin: Vec<ScriptSource>,
 }
 
 impl FromArgMatches for ScriptList {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let ScriptNames { file, builtin } = ScriptNames::from_arg_matches(matches)?;
         let indices = |id| matches.indices_of(id).into_iter().flatten();
-        let files = file.into_iter().map(|(name, weight)| Chosen::File(name, weight));
-        let builtins =
-            builtin.into_iter().map(|(builtin, weight)| Chosen::Builtin(builtin, weight));
-        let mut all: Vec<(usize, Chosen)> = indices("file").zip(files).collect();
-        all.extend(indices("builtin").zip(builtins));
+        let mut all: Vec<_> = indices("file").zip(file).collect();
+        all.extend(indices("builtin").zip(builtin));
         all.sort_by_key(|(index, _)| *index);
-        Ok(Self(all.into_iter().map(|(_, chosen)| chosen).collect()))
+        Ok(Self(all.into_iter().map(|(_, source)| source).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -131,15 +127,13 @@ impl ScriptList {
         if self.0.is_empty() {
             return Ok(ScriptRun::default().scripts);
         }
-        let source = |chosen: &Chosen| match chosen {
-            Chosen::Builtin(builtin, weight) => Ok(ScriptSource::of_builtin(*builtin, *weight)),
-            Chosen::File(name, weight) => Ok(ScriptSource {
-                name: name.clone(),
-                weight: *weight,
-                text: Some(read_script(name)?),
-            }),
-        };
-        self.0.iter().map(source).collect()
+        let mut sources = self.0.clone();
+        for ScriptSource { name, text, .. } in &mut sources {
+            if let Some(text) = text {
+                *text = read_script(name)?;
+            }
+        }
+        Ok(sources)
     }
 }
 
@@ -194,6 +188,12 @@ impl RunWorkload for RunScript {
                 "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
             ));
         }
+        let LogOptions { log, sampling_rate, aggregate_interval } = &self.log;
+        let log = log.clone().map(|prefix| TransactionLog {
+            prefix,
+            sampling_rate: sampling_rate.unwrap_or(1.0),
+            aggregate_s: *aggregate_interval,
+        });
         let work = ScriptRun {
             scripts,
             define: self.define.iter().cloned().collect(),
@@ -201,7 +201,7 @@ impl RunWorkload for RunScript {
             strict_plans: self.strict_plans,
             transactions_per_session: self.transactions_per_session,
             vacuum: self.vacuum_first.unwrap_or_default(),
-            log: self.log.log(),
+            log,
             report: self.report.report(&self.run.common.keep.output.output)?,
         };
         let plan = self.run.plan(work.into())?;
@@ -237,16 +237,6 @@ struct LogOptions {
     /// With --log: write the sums of intervals of this many seconds instead of transactions
     #[arg(long, value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
     aggregate_interval: Option<u32>,
-}
-
-impl LogOptions {
-    fn log(&self) -> Option<TransactionLog> {
-        self.log.clone().map(|prefix| TransactionLog {
-            prefix,
-            sampling_rate: self.sampling_rate.unwrap_or(1.0),
-            aggregate_s: self.aggregate_interval,
-        })
-    }
 }
 
 /// pgbench's report
@@ -286,8 +276,8 @@ impl ReportOptions {
             (self.verbose_errors, "--verbose-errors"),
             (self.debug, "--debug"),
         ];
-        if let (true, Some((_, option))) =
-            (output != "pgbench", only_there.iter().find(|(given, _)| *given))
+        if output != "pgbench"
+            && let Some((_, option)) = only_there.iter().find(|(given, _)| *given)
         {
             return refuse(format!("{option} requires --output pgbench"));
         }
@@ -339,7 +329,7 @@ struct CreateOptions {
     index_tablespace: Option<String>,
 }
 
-/// Create pgbench's tables
+/// The dataset of `riops prepare script`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
 pub(crate) struct PrepareScript {
@@ -350,8 +340,6 @@ pub(crate) struct PrepareScript {
     /// Create foreign keys
     #[arg(long)]
     foreign_keys: bool,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 /// Execute the steps of pgbench -i: they drop and create pgbench's tables, also those that riops did not create
@@ -395,14 +383,10 @@ impl InitializeScript {
 }
 
 impl PrepareWorkload for PrepareScript {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = given(&self.tables);
         requested.extend(given(&self.create));
         requested.insert("foreign_keys".to_owned(), self.foreign_keys.into());
-        self.prepare.order(&ScriptDataset::default().into(), requested, &[])
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&ScriptDataset::default().into(), requested, &[])
     }
 }

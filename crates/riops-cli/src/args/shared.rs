@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
+use riops::host::random_seed;
 use riops::plan::{
     Caches, DatasetPlan, Distribution, LoadDataset, Parameters, Plan, PreparePolicy,
 };
@@ -104,6 +105,11 @@ pub(crate) struct TrustOption {
     pub(crate) trust: bool,
 }
 
+/// Returns the values of a parameter in the stages of a run: a list is stored only if it has several.
+pub(super) fn several<T: Clone>(values: &[T]) -> Vec<T> {
+    if values.len() > 1 { values.to_vec() } else { Vec::new() }
+}
+
 /// Returns the parameters that were given: the options of a dataset have the names of its parameters.
 pub(crate) fn given(options: &impl Serialize) -> Parameters {
     let Ok(Value::Object(mut parameters)) = serde_json::to_value(options) else {
@@ -111,12 +117,6 @@ pub(crate) fn given(options: &impl Serialize) -> Parameters {
     };
     parameters.retain(|_, value| !value.is_null());
     parameters
-}
-
-/// Returns a seed from the operating system that every JSON reader can represent.
-fn random_seed() -> Result<u64> {
-    use anyhow::Context as _;
-    riops::host::random_seed().context("cannot read random numbers from the operating system")
 }
 
 /// The random seed
@@ -136,8 +136,11 @@ impl SeedOptions {
         self.seed.or(self.rand_seed.filter(|&seed| seed != 0))
     }
 
+    /// Returns it, or one from the operating system that every JSON reader can represent.
     pub(crate) fn or_random(self) -> Result<u64> {
-        self.given().map_or_else(random_seed, Ok)
+        let random =
+            || random_seed().context("cannot read random numbers from the operating system");
+        self.given().map_or_else(random, Ok)
     }
 }
 
@@ -320,8 +323,14 @@ pub(crate) struct RowSizeOptions {
 /// The options of one workload of `riops prepare`.
 pub(crate) trait PrepareWorkload {
     /// What to prepare.
-    fn order(&self) -> Result<Prepare>;
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare>;
+}
 
-    /// The options that all workloads share.
-    fn options(&self) -> &PrepareOptions;
+// The options of a workload, and those that all share. The commands have the descriptions.
+#[derive(Debug, Args)]
+pub(crate) struct PrepareOf<W: Args> {
+    #[command(flatten)]
+    pub(crate) workload: W,
+    #[command(flatten)]
+    pub(crate) options: PrepareOptions,
 }

@@ -17,8 +17,6 @@ pub mod pgio;
 pub mod ping;
 pub mod point;
 mod policy;
-mod profile;
-mod prometheus;
 mod query;
 pub mod rows;
 mod run;
@@ -41,12 +39,10 @@ pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
-    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
-    Schedule, Stop, Trust,
+    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
+    SESSIONS_MAX, Schedule, Stop, Trust,
 };
-pub use profile::RateStep;
-pub use prometheus::{PROMQL, Prometheus, SERVER_THROTTLED};
-pub use query::NamedQuery;
+pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};

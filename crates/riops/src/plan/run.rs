@@ -9,11 +9,10 @@ use serde_json::Value;
 use super::error::{PlanError, at_least_one, at_most, refuse, require, require_printable};
 use super::facts::{self, Facts};
 use super::policy::{
-    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
+    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX, Schedule,
+    Stop, Trust, validate_steps,
 };
-use super::profile::{self, RATE_MAX};
-use super::prometheus::{self, Prometheus};
-use super::query::{self, NamedQuery};
+use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
 use super::share::Share;
 use super::spec::Common;
@@ -259,7 +258,7 @@ impl Plan {
         self.validate_checkpoints()?;
         facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
-        prometheus::validate(self.prometheus.as_ref(), &self.probes)?;
+        query::validate_prometheus(self.prometheus.as_ref(), &self.probes)?;
         if let Some(hz) = self.profile_hz {
             at_least_one("--profile", hz)?;
             at_most("--profile", hz, PROFILE_HZ_MAX, " Hz")?;
@@ -365,7 +364,7 @@ impl Plan {
 
     /// The profile of a rate is as long as the measurement.
     fn validate_profile(&self) -> Result<(), PlanError> {
-        profile::validate(self.schedule.steps())?;
+        validate_steps(self.schedule.steps())?;
         if let Some(length_s) = self.schedule.profile_s() {
             require!(
                 self.stop == Stop::DurationS(length_s),

@@ -7,8 +7,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::Schedule;
-use super::profile::RateStep;
+use super::policy::{RateStep, Schedule};
 
 /// Which of several clients runs a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

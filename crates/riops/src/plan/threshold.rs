@@ -1,5 +1,6 @@
 //! Thresholds for results: `p99<10ms`, `riops>50000`, `errors=0`.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -57,15 +58,6 @@ pub enum Metric {
     ProbeMax,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-    Equal,
-}
-
 /// The part of a result that a threshold judges: a script, or one of its commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
@@ -102,7 +94,8 @@ pub struct Threshold {
     pub metric: Metric,
     /// The part that is judged; absent for the whole result.
     pub part: Option<Part>,
-    comparison: Comparison,
+    /// How a value that meets it compares with the limit.
+    orderings: &'static [Ordering],
     /// Limit: in microseconds for latencies, otherwise in the unit of the metric.
     value: f64,
 }
@@ -122,23 +115,17 @@ impl Threshold {
     /// Whether `found`, in the metric's unit, meets the threshold.
     #[must_use]
     pub fn is_met_by(&self, found: f64) -> bool {
-        match self.comparison {
-            Comparison::Below => found < self.value,
-            Comparison::AtMost => found <= self.value,
-            Comparison::Above => found > self.value,
-            Comparison::AtLeast => found >= self.value,
-            Comparison::Equal => found == self.value,
-        }
+        found.partial_cmp(&self.value).is_some_and(|found| self.orderings.contains(&found))
     }
 
     /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
     #[must_use]
     pub fn is_met_from(&self, bound: f64) -> Option<bool> {
         let is_met = self.is_met_by(bound);
-        match self.comparison {
-            Comparison::Above | Comparison::AtLeast => is_met.then_some(true),
-            Comparison::Below | Comparison::AtMost => (!is_met).then_some(false),
-            Comparison::Equal => (bound > self.value).then_some(false),
+        match self.orderings {
+            [.., Ordering::Greater] => is_met.then_some(true),
+            [Ordering::Less, ..] => (!is_met).then_some(false),
+            _ => (bound > self.value).then_some(false),
         }
     }
 
@@ -179,12 +166,12 @@ fn parse(text: &str) -> Option<Threshold> {
     };
     let end = rest.find(|c: char| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
     let (comparison, value) = rest.split_at(end);
-    let comparison = match comparison {
-        "<" => Comparison::Below,
-        "<=" => Comparison::AtMost,
-        ">" => Comparison::Above,
-        ">=" => Comparison::AtLeast,
-        "=" | "==" => Comparison::Equal,
+    let orderings: &[_] = match comparison {
+        "<" => &[Ordering::Less],
+        "<=" => &[Ordering::Less, Ordering::Equal],
+        ">" => &[Ordering::Greater],
+        ">=" => &[Ordering::Equal, Ordering::Greater],
+        "=" | "==" => &[Ordering::Equal],
         _ => return None,
     };
     let metric = metric(name.trim())?;
@@ -198,7 +185,7 @@ fn parse(text: &str) -> Option<Threshold> {
         Metric::Time(..) => microseconds(value.trim())?,
         _ => number(value.trim())?,
     };
-    Some(Threshold { text: text.trim().to_owned(), metric, part, comparison, value })
+    Some(Threshold { text: text.trim().to_owned(), metric, part, orderings, value })
 }
 
 /// Parses `script=NAME,command=N`.
