@@ -103,17 +103,8 @@ pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> E
 pub(crate) const HINT: &str = "\nriops: hint: ";
 
 impl ErrorForm {
-    /// Prints a usage error and returns its exit code.
-    pub(crate) fn usage(self, message: &str) -> ExitCode {
-        self.print(message, USAGE)
-    }
-
-    /// Prints an error that is not one of usage, and returns its exit code.
-    pub(crate) fn failed(self, message: &str) -> ExitCode {
-        self.print(message, FAILED)
-    }
-
-    fn print(self, text: &str, code: u8) -> ExitCode {
+    /// Prints an error and returns its exit code.
+    pub(crate) fn print(self, text: &str, code: u8) -> ExitCode {
         crate::ui::error(text);
         self.print_json(text, code)
     }

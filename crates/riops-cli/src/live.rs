@@ -30,6 +30,7 @@ trait Consumer: Send + Sync {
 pub(crate) type OpenFeed = Box<dyn Fn() -> OpenSink + Send + Sync>;
 
 /// Observes a run for the consumers.
+#[derive(Clone)]
 pub(crate) struct Live {
     consumers: Arc<Vec<Box<dyn Consumer>>>,
 }
@@ -70,13 +71,9 @@ impl Live {
     }
 
     fn send(&self, event: &LiveEvent) {
-        send(&self.consumers, event);
-    }
-}
-
-fn send(consumers: &[Box<dyn Consumer>], event: &LiveEvent) {
-    for consumer in consumers {
-        consumer.event(event);
+        for consumer in self.consumers.iter() {
+            consumer.event(event);
+        }
     }
 }
 
@@ -110,12 +107,12 @@ impl Observer for Live {
 
     fn preparing(&mut self) -> OnLoaded {
         self.send(&LiveEvent::Preparing { rows: 0, total: 0 });
-        let (consumers, pace) = (Arc::clone(&self.consumers), Pace::default());
+        let (live, pace) = (self.clone(), Pace::default());
         Arc::new(move |progress| {
             if let Progress::Loaded { rows, total } = progress
                 && (rows == total || pace.is_due())
             {
-                send(&consumers, &LiveEvent::Preparing { rows, total });
+                live.send(&LiveEvent::Preparing { rows, total });
             }
         })
     }
@@ -127,11 +124,11 @@ impl Observer for Live {
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
         self.send(&LiveEvent::Step { name: name.to_owned() });
-        let (consumers, pace) = (Arc::clone(&self.consumers), Pace::default());
+        let (live, pace) = (self.clone(), Pace::default());
         Arc::new(move |point: &ProbePoint| {
             if pace.is_due() {
                 let share = point.share_done(growth);
-                send(&consumers, &LiveEvent::StepProgress { t_s: point.t_s, share });
+                live.send(&LiveEvent::StepProgress { t_s: point.t_s, share });
             }
         })
     }

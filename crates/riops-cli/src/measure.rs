@@ -275,26 +275,19 @@ impl<'a> StoredRuns<'a> {
         let Some(location) = &self.location else {
             return ("no (--no-store)".to_owned(), Ok(()));
         };
-        let opened = match &self.store {
-            Some(_) => Ok(None),
-            // An interrupt has ended the run, which is stored.
-            None => store::open(location, &Interrupt::new()).map(Some),
-        };
         let mut record = record.clone();
         record.notes.extend(self.note.clone());
-        let record = &record;
-        let save = |opened: Option<Box<dyn Store>>| {
-            let Some(store) = self.store.as_ref().or(opened.as_ref()) else {
-                return Ok(location.to_string());
-            };
-            stored::save(store.as_ref(), record)?;
-            Ok(store.location())
+        let save = |store: &dyn Store| stored::save(store, &record).map(|()| store.location());
+        let saved = match &self.store {
+            Some(store) => save(&**store),
+            // An interrupt has ended the run, which is stored.
+            None => store::open(location, &Interrupt::new()).and_then(|store| save(&*store)),
         };
-        match opened.and_then(save) {
+        match saved {
             Ok(location) => (format!("{} in {location}", record.id), Ok(())),
             // A failed save must not prevent the result from being printed.
             Err(error) => {
-                let error = stored::keep(record, &error);
+                let error = stored::keep(&record, &error);
                 (self.ui.given().complete(&format!("NO: {error}")), Err(error))
             }
         }

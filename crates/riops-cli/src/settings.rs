@@ -20,7 +20,7 @@ use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
-use crate::failure::{ErrorForm, USAGE};
+use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
 use crate::options::{OptionNames, settable, variable, with_options_along, with_suggestion};
 use crate::scan::CommandLine;
@@ -43,12 +43,12 @@ pub(crate) enum Origin {
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, ExitCode> {
     let form = error_form(line, &Values::new());
-    let (values, notices) = read_values(line, origin).map_err(|error| form.usage(&error))?;
+    let (values, notices) = read_values(line, origin).map_err(|error| form.print(&error, USAGE))?;
     let form = error_form(line, &values);
     match matched(line, &values, origin) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
-        Err(Unparsed::Variable(error)) => Err(form.usage(&error)),
+        Err(Unparsed::Variable(error)) => Err(form.print(&error, USAGE)),
     }
 }
 
@@ -162,7 +162,7 @@ fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
     if !error.use_stderr() {
         return match crate::ui::help_of_clap(&plain, &colored) {
             Ok(()) => ExitCode::from(code),
-            Err(error) => form.failed(&format!("{error:#}")),
+            Err(error) => form.print(&format!("{error:#}"), FAILED),
         };
     }
     let named = |text: &str| text.replacen(PREFIX, "riops:", 1);

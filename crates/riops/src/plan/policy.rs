@@ -26,16 +26,6 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Returns the name of the variant in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DurationS(_) => "duration_s",
-            Self::Transactions(_) => "transactions",
-            Self::Rows(_) => "rows",
-        }
-    }
-
     /// Returns the duration in seconds; `None` if the measurement stops by count.
     #[must_use]
     pub fn seconds(self) -> Option<f64> {

@@ -274,20 +274,19 @@ impl RowsRun {
             "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
             dataset.rows
         );
+        let limit = match self.working_set {
+            Some(_) => format!("--working-set {rows}"),
+            None => {
+                format!("the {rows} rows of each table: use a smaller batch or prepare more rows")
+            }
+        };
         for stage in self.stages() {
             let batches = [
                 ("--batch", stage.batch, stage.reads()),
                 ("--update-batch", stage.update_batch(), stage.updates()),
             ];
-            for (option, batch, used) in batches {
-                if used && batch > rows {
-                    return refuse(match self.working_set {
-                        Some(_) => format!("{option} {batch} exceeds --working-set {rows}"),
-                        None => format!(
-                            "{option} {batch} exceeds the {rows} rows of each table: use a smaller batch or prepare more rows"
-                        ),
-                    });
-                }
+            for (option, batch, is_used) in batches {
+                require!(!is_used || batch <= rows, "{option} {batch} exceeds {limit}");
             }
         }
         Ok(())

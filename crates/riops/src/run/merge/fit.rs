@@ -1,5 +1,7 @@
 //! Whether runs are parts of one load: the same plan, server and dataset.
 
+use std::mem::discriminant;
+
 use serde_json::Value;
 
 use super::part::MergeError;
@@ -90,7 +92,7 @@ fn differing_plan(first: &Record, other: &Record) -> Result<Option<String>, Merg
     let names = ids.each_ref().map(String::as_str);
     let of_kind = [
         ("schedule", one.schedule.as_str() != two.schedule.as_str()),
-        ("stop", one.stop.as_str() != two.stop.as_str()),
+        ("stop", discriminant(&one.stop) != discriminant(&two.stop)),
         ("stop", one.stop.seconds() != two.stop.seconds()),
     ];
     let kept = of_kind.into_iter().find_map(|(name, differs)| differs.then_some(name));
