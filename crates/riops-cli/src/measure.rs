@@ -86,8 +86,10 @@ impl Runner<'_> {
                 crate::ui::print_error(&rest(form, record, extras)?);
                 Ok(String::new())
             };
-            let is_apart = self.form.name() == "text" && runs_a_command(record);
-            let print: Print<'_> = if is_apart { &of_command } else { &rest };
+            let observed = record.plan.work.get::<ObserveRun>();
+            let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
+            let print: Print<'_> =
+                if self.form.name() == "text" && runs_a_command { &of_command } else { &rest };
             printed = print_with(record, &text, self.form, graph_options, print);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
@@ -211,11 +213,6 @@ fn print_with(
         }
     }
     Ok(())
-}
-
-/// Whether riops ran a command whose standard output is its own.
-fn runs_a_command(record: &Record) -> bool {
-    record.plan.work.get::<ObserveRun>().is_some_and(|run| !run.command.is_empty())
 }
 
 /// The exit code of a run that is printed in a form.

@@ -36,8 +36,8 @@ pub(crate) use load::GenerateCsv;
 pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
-    Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, OutputOptions,
-    RemoveOptions, Report, Runs, Serve, TagOptions,
+    Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, RemoveOptions,
+    Report, Runs, Serve, TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
@@ -470,8 +470,9 @@ pub(crate) struct Doctor {
     /// With --disk: where the result is stored
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    #[command(flatten)]
-    pub(crate) output: OutputOptions,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

@@ -40,11 +40,8 @@ pub(crate) struct OltpOptions {
     create_table_options: Option<String>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Empty tables of two columns, for the test bulk-insert", Switch(OltpDataset::default().bulk_insert)))]
     bulk_insert: Option<Switch>,
-    #[arg(
-        long,
-        value_name = "N",
-        help = "Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]"
-    )]
+    /// Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]
+    #[arg(long, value_name = "N")]
     serial_cache_size: Option<u32>,
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("Shard by ranges of id instead of its hash", Switch(OltpDataset::default().range_key_partitioning)))]
     range_key_partitioning: Option<Switch>,

@@ -217,11 +217,6 @@ impl RunRows {
             working_set: self.working_set.map(|set| set.rows),
         }
     }
-
-    /// Whether all stages run in the server.
-    fn in_server_only(&self) -> bool {
-        !self.loop_sides.is_empty() && !self.loop_sides.contains(&LoopSide::Client)
-    }
 }
 
 impl RunWorkload for RunRows {
@@ -232,7 +227,8 @@ impl RunWorkload for RunRows {
             return refuse(text);
         }
         let plan = self.run.plan(self.work().into())?;
-        let in_server = self.in_server_only();
+        // All stages.
+        let in_server = !self.loop_sides.is_empty() && !self.loop_sides.contains(&LoopSide::Client);
         if in_server && self.run.common.workers.is_some() {
             return refuse("--workers requires --loop client");
         }

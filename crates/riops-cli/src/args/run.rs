@@ -100,8 +100,23 @@ pub(crate) struct RunOptions {
     record: RecordOptions,
     #[command(flatten)]
     pub(crate) keep: ResultOptions,
-    #[command(flatten)]
-    nodes: NodeOptions,
+    #[arg(
+        long,
+        value_name = "HOW",
+        help_heading = "Nodes",
+        default_value_t = Spread::default(),
+        help = "How sessions are spread over several hosts or the nodes of yb_servers(): round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (* for any zone), or off (the order of the connection string)"
+    )]
+    spread: Spread,
+    /// Use only the first N nodes that --spread allows [default: all nodes]
+    #[arg(long, value_name = "N", help_heading = "Nodes", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+    /// Move sessions to nodes that recovered or joined
+    #[arg(long, help_heading = "Nodes")]
+    rebalance: bool,
+    /// Metrics port of the nodes
+    #[arg(long, help_heading = "YugabyteDB", value_name = "PORT", default_value_t = Plan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
+    metrics_port: u16,
     #[command(flatten)]
     pub(crate) graph_options: GraphOptions,
 }
@@ -124,10 +139,10 @@ impl RunOptions {
             strict: self.strict,
             warmup_s: 0.0,
             stop,
-            spread: self.nodes.spread.clone(),
-            nodes: self.nodes.nodes,
-            rebalance: self.nodes.rebalance,
-            metrics_port: self.nodes.metrics_port,
+            spread: self.spread.clone(),
+            nodes: self.nodes,
+            rebalance: self.rebalance,
+            metrics_port: self.metrics_port,
             percentile: self.percentile,
             seed: self.seed.or_random()?,
             verify: !self.no_verify,
@@ -282,28 +297,6 @@ pub(crate) struct RepeatOptions {
 
 /// Time for writes in progress and for background work of the server after a run.
 pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
-
-/// The nodes of a cluster
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Nodes")]
-struct NodeOptions {
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value_t = Spread::default(),
-        help = "How sessions are spread over several hosts or the nodes of yb_servers(): round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (* for any zone), or off (the order of the connection string)"
-    )]
-    spread: Spread,
-    /// Use only the first N nodes that --spread allows [default: all nodes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    nodes: Option<u32>,
-    /// Move sessions to nodes that recovered or joined
-    #[arg(long)]
-    rebalance: bool,
-    /// Metrics port of the nodes
-    #[arg(long, help_heading = "YugabyteDB", value_name = "PORT", default_value_t = Plan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
-    metrics_port: u16,
-}
 
 /// Duration, rate and errors of session loops
 #[derive(Debug, Args)]

@@ -110,13 +110,6 @@ pub(crate) struct ListOptions {
     pub(crate) output: ListOutput,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct OutputOptions {
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output: Output,
-}
-
 // An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {

@@ -138,6 +138,7 @@ impl ScriptList {
 }
 
 /// Run pgbench scripts
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunScript {
@@ -153,21 +154,42 @@ pub(crate) struct RunScript {
     #[arg(long)]
     strict_plans: bool,
     /// Stop each session after N transactions; with --warmup 0
-    #[arg(
-        long,
-        value_name = "N",
-        conflicts_with = "stop",
-        value_parser = clap::value_parser!(u64).range(1..)
-    )]
+    #[arg(long, value_name = "N", conflicts_with = "stop", value_parser = clap::value_parser!(u64).range(1..))]
     transactions_per_session: Option<u64>,
     /// Before the run, vacuum branches and tellers and empty the history, as pgbench does; with =all also vacuum the
     /// accounts
     #[arg(long, value_name = "WHAT", help_heading = "Dataset", num_args = 0..=1, require_equals = true, default_missing_value = "short", value_parser = choice::<VacuumFirst>(&["short", "all"]))]
     vacuum_first: Option<VacuumFirst>,
-    #[command(flatten)]
-    log: LogOptions,
-    #[command(flatten)]
-    report: ReportOptions,
+    /// Write a line for each transaction to files PREFIX.PID…, as pgbench does
+    #[arg(long, help_heading = "Output", value_name = "PREFIX")]
+    log: Option<String>,
+    /// With --log: share of the transactions that are logged [default: 1]
+    #[arg(long, help_heading = "Output", value_name = "SHARE", requires = "log")]
+    sampling_rate: Option<f64>,
+    /// With --log: write the sums of intervals of this many seconds instead of transactions
+    #[arg(long, help_heading = "Output", value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
+    aggregate_interval: Option<u32>,
+    /// With --output pgbench: print the latency of each command
+    #[arg(short, long, help_heading = "Output")]
+    report_per_command: bool,
+    /// With --output pgbench or --log: count failures by their type
+    #[arg(long, help_heading = "Output")]
+    failures_detailed: bool,
+    /// With --output pgbench: print a line for each --interval to standard error
+    #[arg(short = 'P', long, help_heading = "Output")]
+    progress: bool,
+    /// With --progress: print the time since 1970
+    #[arg(long, help_heading = "Output", requires = "progress")]
+    progress_timestamp: bool,
+    /// With --output pgbench: accept a run without a successful transaction, and find errors of scripts when they are executed
+    #[arg(long, help_heading = "Output")]
+    allow_no_success: bool,
+    /// With --output pgbench: print errors that repeat a transaction or end it after the last try
+    #[arg(long, help_heading = "Output")]
+    verbose_errors: bool,
+    /// With --output pgbench: print each command of each client
+    #[arg(long, help_heading = "Output")]
+    debug: bool,
     #[command(flatten)]
     run: LoopOptions,
     #[command(flatten)]
@@ -176,6 +198,33 @@ pub(crate) struct RunScript {
     tables: ScriptTableOptions,
     #[command(flatten)]
     target: TargetOptions,
+}
+
+impl RunScript {
+    /// What pgbench's report contains.
+    fn report(&self) -> Result<PgbenchReport> {
+        let only_there = [
+            (self.report_per_command, "--report-per-command"),
+            (self.progress, "--progress"),
+            (self.allow_no_success, "--allow-no-success"),
+            (self.verbose_errors, "--verbose-errors"),
+            (self.debug, "--debug"),
+        ];
+        if self.run.common.keep.output.output != "pgbench"
+            && let Some((_, option)) = only_there.iter().find(|(given, _)| *given)
+        {
+            return refuse(format!("{option} requires --output pgbench"));
+        }
+        Ok(PgbenchReport {
+            per_command: self.report_per_command,
+            failures_detailed: self.failures_detailed,
+            progress: self.progress,
+            progress_timestamp: self.progress_timestamp,
+            allows_no_success: self.allow_no_success,
+            verbose_errors: self.verbose_errors,
+            debug: self.debug,
+        })
+    }
 }
 
 impl RunWorkload for RunScript {
@@ -188,11 +237,10 @@ impl RunWorkload for RunScript {
                 "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
             ));
         }
-        let LogOptions { log, sampling_rate, aggregate_interval } = &self.log;
-        let log = log.clone().map(|prefix| TransactionLog {
+        let log = self.log.clone().map(|prefix| TransactionLog {
             prefix,
-            sampling_rate: sampling_rate.unwrap_or(1.0),
-            aggregate_s: *aggregate_interval,
+            sampling_rate: self.sampling_rate.unwrap_or(1.0),
+            aggregate_s: self.aggregate_interval,
         });
         let work = ScriptRun {
             scripts,
@@ -202,7 +250,7 @@ impl RunWorkload for RunScript {
             transactions_per_session: self.transactions_per_session,
             vacuum: self.vacuum_first.unwrap_or_default(),
             log,
-            report: self.report.report(&self.run.common.keep.output.output)?,
+            report: self.report()?,
         };
         let plan = self.run.plan(work.into())?;
         let stop = match self.transactions_per_session {
@@ -221,75 +269,6 @@ impl RunWorkload for RunScript {
         Some(format!(
             "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
         ))
-    }
-}
-
-/// The log of single transactions
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-struct LogOptions {
-    /// Write a line for each transaction to files PREFIX.PID…, as pgbench does
-    #[arg(long, value_name = "PREFIX")]
-    log: Option<String>,
-    /// With --log: share of the transactions that are logged [default: 1]
-    #[arg(long, value_name = "SHARE", requires = "log")]
-    sampling_rate: Option<f64>,
-    /// With --log: write the sums of intervals of this many seconds instead of transactions
-    #[arg(long, value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
-    aggregate_interval: Option<u32>,
-}
-
-/// pgbench's report
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-struct ReportOptions {
-    /// With --output pgbench: print the latency of each command
-    #[arg(short, long)]
-    report_per_command: bool,
-    /// With --output pgbench or --log: count failures by their type
-    #[arg(long)]
-    failures_detailed: bool,
-    /// With --output pgbench: print a line for each --interval to standard error
-    #[arg(short = 'P', long)]
-    progress: bool,
-    /// With --progress: print the time since 1970
-    #[arg(long, requires = "progress")]
-    progress_timestamp: bool,
-    /// With --output pgbench: accept a run without a successful transaction, and find errors of scripts when they are executed
-    #[arg(long)]
-    allow_no_success: bool,
-    /// With --output pgbench: print errors that repeat a transaction or end it after the last try
-    #[arg(long)]
-    verbose_errors: bool,
-    /// With --output pgbench: print each command of each client
-    #[arg(long)]
-    debug: bool,
-}
-
-impl ReportOptions {
-    fn report(&self, output: &str) -> Result<PgbenchReport> {
-        let only_there = [
-            (self.report_per_command, "--report-per-command"),
-            (self.progress, "--progress"),
-            (self.allow_no_success, "--allow-no-success"),
-            (self.verbose_errors, "--verbose-errors"),
-            (self.debug, "--debug"),
-        ];
-        if output != "pgbench"
-            && let Some((_, option)) = only_there.iter().find(|(given, _)| *given)
-        {
-            return refuse(format!("{option} requires --output pgbench"));
-        }
-        Ok(PgbenchReport {
-            per_command: self.report_per_command,
-            failures_detailed: self.failures_detailed,
-            progress: self.progress,
-            progress_timestamp: self.progress_timestamp,
-            allows_no_success: self.allow_no_success,
-            verbose_errors: self.verbose_errors,
-            debug: self.debug,
-        })
     }
 }
 

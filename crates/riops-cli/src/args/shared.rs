@@ -156,15 +156,9 @@ pub(crate) struct KeyOptions {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct CacheOptions {
-    #[arg(
-        long,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "on",
-        conflicts_with = "warm",
-        help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as permitted"
-    )]
+    /// Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as
+    /// permitted
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "warm")]
     cold: Option<Cold>,
     /// Load the dataset into the caches before each stage
     #[arg(long)]

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse, require};
-use super::names::names;
 use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::split_size;

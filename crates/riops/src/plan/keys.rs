@@ -3,14 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::error::PlanError;
-use super::names::text_in_json;
 
 /// The distribution of the accessed keys.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Distribution {
     /// All ranges with the same frequency.
     #[default]

@@ -5,7 +5,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require, require_first};
-use super::names::names;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, each_stage, overlaid};
 use crate::units::sql::is_plain;
@@ -130,11 +129,6 @@ impl Method {
             Self::CopyFile | Self::Procedure => Contents::Unknown,
         }
     }
-
-    /// Whether a batch is sent as a single message.
-    fn buffers_whole_batches(self) -> bool {
-        matches!(self, Self::Insert | Self::Unnest)
-    }
 }
 
 impl FromStr for Method {
@@ -198,17 +192,6 @@ impl LoadRun {
     /// Maximum number of rows of a batch that is not given, if a method is COPY.
     pub const COPY_BATCH: u64 = 10_000;
 
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        require_first("method", &self.method, &self.methods)?;
-        at_least_one("--batch-size", self.batch_size)?;
-        let dir = &self.dir;
-        require!(
-            dir.starts_with('/') && !dir.chars().any(char::is_control),
-            "--dir must be an absolute path on the server, not \"{dir}\""
-        );
-        Ok(())
-    }
-
     /// Checks the run against its table and the protocol.
     ///
     /// # Errors
@@ -224,8 +207,9 @@ impl LoadRun {
                 batch.saturating_mul(COLUMNS),
                 PARAMETERS_MAX / COLUMNS
             );
+            let is_one_message = matches!(stage.method, Method::Insert | Method::Unnest);
             require!(
-                !stage.method.buffers_whole_batches() || bytes <= BATCH_BYTES_MAX,
+                !is_one_message || bytes <= BATCH_BYTES_MAX,
                 "--batch-size {batch} gives a statement of about {} MB: use a smaller batch size, or --method copy, which streams a batch",
                 bytes / 1_000_000
             );
@@ -284,7 +268,13 @@ impl Spec for LoadRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        require_first("method", &self.method, &self.methods)?;
+        at_least_one("--batch-size", self.batch_size)?;
+        let dir = &self.dir;
+        require!(
+            dir.starts_with('/') && !dir.chars().any(char::is_control),
+            "--dir must be an absolute path on the server, not \"{dir}\""
+        );
         common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
         let own = common.share.map_or(0..table.rows, |of| of.rows_of(table.rows, self.batch_size));

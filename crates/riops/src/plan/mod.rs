@@ -2,13 +2,15 @@
 //!
 //! Reads no command line, file or clock.
 
+#[macro_use]
+mod names;
+
 pub mod cbc;
 mod error;
 pub mod facts;
 mod imported;
 mod keys;
 pub mod load;
-mod names;
 pub mod observe;
 pub mod oltp;
 mod part;

@@ -3,17 +3,15 @@
 /// Makes the text of `FromStr` and `Display` the form of a type in JSON.
 macro_rules! text_in_json {
     ($type:ident) => {
-        impl TryFrom<String> for $type {
-            type Error = <Self as std::str::FromStr>::Err;
-
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                text.parse()
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
             }
         }
 
-        impl From<$type> for String {
-            fn from(value: $type) -> Self {
-                value.to_string()
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
             }
         }
     };
@@ -39,5 +37,3 @@ macro_rules! names {
         }
     };
 }
-
-pub(super) use {names, text_in_json};

@@ -162,43 +162,6 @@ impl Default for OltpRun {
 }
 
 impl OltpRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        let counts = [
-            ("--point-selects", self.point_selects),
-            ("--simple-ranges", self.simple_ranges),
-            ("--sum-ranges", self.sum_ranges),
-            ("--order-ranges", self.order_ranges),
-            ("--distinct-ranges", self.distinct_ranges),
-            ("--index-updates", self.index_updates),
-            ("--non-index-updates", self.non_index_updates),
-            ("--delete-inserts", self.delete_inserts),
-            ("--num-rows-in-insert", self.num_rows_in_insert),
-        ];
-        for (option, count) in counts {
-            at_most(option, count, STATEMENTS_MAX, "")?;
-        }
-        at_least_one("--range-size", self.range_size)?;
-        at_least_one("--random-points", self.random_points)?;
-        at_least_one("--number-of-ranges", self.number_of_ranges)?;
-        at_least_one("--num-rows-in-insert", self.num_rows_in_insert)?;
-        at_least_one("--batch-insert-count", self.batch_insert_count)?;
-        for (option, values) in [
-            ("--random-points", self.random_points),
-            ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
-        ] {
-            require!(
-                values <= PARAMETERS_MAX,
-                "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
-            );
-        }
-        require!(
-            self.reads() > 0 || self.writes() > 0,
-            "the test {} has no statements: every count is 0",
-            self.test
-        );
-        Ok(())
-    }
-
     /// Checks the run against a dataset and the protocol.
     ///
     /// # Errors
@@ -377,7 +340,39 @@ impl Spec for OltpRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        let counts = [
+            ("--point-selects", self.point_selects),
+            ("--simple-ranges", self.simple_ranges),
+            ("--sum-ranges", self.sum_ranges),
+            ("--order-ranges", self.order_ranges),
+            ("--distinct-ranges", self.distinct_ranges),
+            ("--index-updates", self.index_updates),
+            ("--non-index-updates", self.non_index_updates),
+            ("--delete-inserts", self.delete_inserts),
+            ("--num-rows-in-insert", self.num_rows_in_insert),
+        ];
+        for (option, count) in counts {
+            at_most(option, count, STATEMENTS_MAX, "")?;
+        }
+        at_least_one("--range-size", self.range_size)?;
+        at_least_one("--random-points", self.random_points)?;
+        at_least_one("--number-of-ranges", self.number_of_ranges)?;
+        at_least_one("--num-rows-in-insert", self.num_rows_in_insert)?;
+        at_least_one("--batch-insert-count", self.batch_insert_count)?;
+        for (option, values) in [
+            ("--random-points", self.random_points),
+            ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
+        ] {
+            require!(
+                values <= PARAMETERS_MAX,
+                "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
+            );
+        }
+        require!(
+            self.reads() > 0 || self.writes() > 0,
+            "the test {} has no statements: every count is 0",
+            self.test
+        );
         require!(
             common.pipeline <= 1,
             "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
@@ -431,7 +426,8 @@ mod tests {
             test: OltpTest::WriteOnly,
             ..run.clone()
         };
-        assert!(none.validate_alone().is_err());
+        let none = crate::plan::Plan { work: none.into(), ..crate::plan::Plan::default() };
+        assert!(none.validate().unwrap_err().to_string().contains("has no statements"));
         let wide = OltpRun { range_size: 10_001, ..run.clone() };
         assert!(wide.validate_for(&dataset, Protocol::Prepared).is_err());
         let no_ranges = OltpRun { range_selects: false, ..wide };

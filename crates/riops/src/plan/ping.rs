@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, require};
-use super::names::names;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, Spec, Traits};
 

@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::error::{PlanError, require};
 use super::keys::Distribution;
 use super::load::validate_field_length;
-use super::names::text_in_json;
 use super::policy::Caches;
 use super::spec::{Common, Mix, Spec, Traits};
 
 /// The mix of statements of `run point`; the default is selects only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PointOperations {
     /// Percentage of updates; the other statements are selects.
     pub update_percent: u8,

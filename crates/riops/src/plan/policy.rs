@@ -7,7 +7,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, require};
-use super::names::names;
 use crate::units::{Span, format::requested_rate};
 
 /// Maximum number of sessions: far more than a server accepts without a pooler.

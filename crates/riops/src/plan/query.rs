@@ -7,7 +7,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, require};
-use super::names::text_in_json;
 use crate::units::sql::is_plain;
 use crate::units::url::address_of;
 
@@ -17,8 +16,7 @@ const NAME_MAX: usize = 40;
 pub(super) const QUERIES_MAX: usize = 20;
 
 /// A query that returns a number, with the name of the number: `NAME=SELECT …`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedQuery {
     /// Name: lowercase letters, digits and underscores.
     pub name: String,

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require, require_first};
 use super::keys::Distribution;
-use super::names::{names, text_in_json};
 use super::policy::{Caches, Protocol, Schedule};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits, each_stage};
 
@@ -18,8 +17,7 @@ const NAME: &str = "rows";
 const FOLLOWER_READS_MS_MIN: u64 = 1_000;
 
 /// The insert order of rows, which is their physical order in a heap table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// A pseudo-random permutation of all keys: neighbors in the index are far apart in the table.
     Scattered,
@@ -226,43 +224,6 @@ impl Default for RowsRun {
 const STAGES_MAX: usize = 100;
 
 impl RowsRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        require_first("batch", &self.batch, &self.batches)?;
-        require_first("loop", &self.loop_side, &self.loop_sides)?;
-        let stages = self.stages();
-        for stage in &stages {
-            at_least_one("--batch", stage.batch)?;
-        }
-        at_least_one("--update-batch", self.update_batch())?;
-        at_least_one("--working-set", self.working_set.unwrap_or(1))?;
-        at_most("--update-percent", self.update_percent, 100u8, "")?;
-        require!(
-            stages.len() <= STAGES_MAX,
-            "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
-            stages.len()
-        );
-        require!(
-            !self.has_server_loop() || self.distribution == Distribution::Uniform,
-            "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
-            self.distribution
-        );
-        if let Some(staleness) = self.follower_reads_ms {
-            require!(
-                staleness >= FOLLOWER_READS_MS_MIN,
-                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)"
-            );
-            require!(
-                !self.has_server_loop(),
-                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do"
-            );
-            require!(
-                !self.updates(),
-                "--follower-reads requires --update-percent 0: followers do not accept updates"
-            );
-        }
-        Ok(())
-    }
-
     /// Checks the run against its dataset.
     ///
     /// # Errors
@@ -401,7 +362,39 @@ impl Spec for RowsRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        require_first("batch", &self.batch, &self.batches)?;
+        require_first("loop", &self.loop_side, &self.loop_sides)?;
+        let stages = self.stages();
+        for stage in &stages {
+            at_least_one("--batch", stage.batch)?;
+        }
+        at_least_one("--update-batch", self.update_batch())?;
+        at_least_one("--working-set", self.working_set.unwrap_or(1))?;
+        at_most("--update-percent", self.update_percent, 100u8, "")?;
+        require!(
+            stages.len() <= STAGES_MAX,
+            "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
+            stages.len()
+        );
+        require!(
+            !self.has_server_loop() || self.distribution == Distribution::Uniform,
+            "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
+            self.distribution
+        );
+        if let Some(staleness) = self.follower_reads_ms {
+            require!(
+                staleness >= FOLLOWER_READS_MS_MIN,
+                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)"
+            );
+            require!(
+                !self.has_server_loop(),
+                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do"
+            );
+            require!(
+                !self.updates(),
+                "--follower-reads requires --update-percent 0: followers do not accept updates"
+            );
+        }
         if !self.has_server_loop() {
             return Ok(());
         }
@@ -489,10 +482,14 @@ mod tests {
 
     #[test]
     fn the_server_side_loop_requires_a_uniform_distribution() {
+        let validated = |run: &RowsRun| {
+            crate::plan::Plan { work: run.clone().into(), ..crate::plan::Plan::default() }
+                .validate()
+        };
         let run = RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() };
-        assert_eq!(run.validate_alone(), Ok(()));
+        assert_eq!(validated(&run), Ok(()));
         let skewed = RowsRun { distribution: Distribution::Zipfian { theta: 0.9 }, ..run };
-        assert!(skewed.validate_alone().unwrap_err().to_string().contains("--loop client"));
+        assert!(validated(&skewed).unwrap_err().to_string().contains("--loop client"));
     }
 
     #[test]

@@ -250,7 +250,14 @@ impl Plan {
     pub fn validate(&self) -> Result<(), PlanError> {
         // First, because other options may be derived from those of the workload.
         self.work.spec().validate(&self.common())?;
-        self.validate_dataset()?;
+        match self.prepared()? {
+            Some(dataset) => dataset.spec().validate()?,
+            None => require!(
+                self.dataset.is_empty(),
+                "the workload {} has no dataset",
+                self.work.traits().name
+            ),
+        }
         self.validate_part()?;
         self.validate_sessions()?;
         self.validate_times()?;
@@ -330,14 +337,6 @@ impl Plan {
         default.map(|dataset| dataset.with(&given)).transpose()
     }
 
-    fn validate_dataset(&self) -> Result<(), PlanError> {
-        match self.prepared()? {
-            Some(dataset) => dataset.spec().validate(),
-            None if self.dataset.is_empty() => Ok(()),
-            None => refuse(format!("the workload {} has no dataset", self.work.traits().name)),
-        }
-    }
-
     fn validate_sessions(&self) -> Result<(), PlanError> {
         at_least_one("--sessions", self.sessions)?;
         at_least_one("--workers", self.workers)?;
@@ -358,13 +357,8 @@ impl Plan {
                 "--rate must be greater than 0 and at most {RATE_MAX}, not {per_s}"
             );
         }
-        self.validate_profile()?;
-        self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
-    }
-
-    /// The profile of a rate is as long as the measurement.
-    fn validate_profile(&self) -> Result<(), PlanError> {
         validate_steps(self.schedule.steps())?;
+        // The profile of a rate is as long as the measurement.
         if let Some(length_s) = self.schedule.profile_s() {
             require!(
                 self.stop == Stop::DurationS(length_s),
@@ -372,7 +366,7 @@ impl Plan {
                 Span::of_seconds(length_s)
             );
         }
-        Ok(())
+        self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
     }
 
     fn validate_times(&self) -> Result<(), PlanError> {

@@ -284,24 +284,6 @@ impl ScriptRun {
     pub fn builtins(&self) -> impl Iterator<Item = Builtin> {
         self.scripts.iter().filter_map(|source| source.builtin().ok().flatten())
     }
-
-    fn validate_alone(&self, protocol: Protocol) -> Result<(), PlanError> {
-        require!(
-            (1..=SCRIPTS_MAX).contains(&self.scripts.len()),
-            "a run has 1 to {SCRIPTS_MAX} scripts"
-        );
-        require!(
-            self.scripts.iter().any(|script| script.weight > 0),
-            "the weights of all scripts are 0"
-        );
-        for name in self.define.keys() {
-            require!(
-                riops_script::is_name(name),
-                "--define: \"{name}\" is not a name of a variable"
-            );
-        }
-        self.parsed(protocol).map(drop)
-    }
 }
 
 impl Spec for ScriptRun {
@@ -359,7 +341,21 @@ impl Spec for ScriptRun {
             );
             require!(!prefix.is_empty(), "--log requires a beginning of names");
         }
-        self.validate_alone(common.protocol)
+        require!(
+            (1..=SCRIPTS_MAX).contains(&self.scripts.len()),
+            "a run has 1 to {SCRIPTS_MAX} scripts"
+        );
+        require!(
+            self.scripts.iter().any(|script| script.weight > 0),
+            "the weights of all scripts are 0"
+        );
+        for name in self.define.keys() {
+            require!(
+                riops_script::is_name(name),
+                "--define: \"{name}\" is not a name of a variable"
+            );
+        }
+        self.parsed(common.protocol).map(drop)
     }
 
     fn validate_part(&self, part: &Part) -> Result<(), PlanError> {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, at_least_one, at_most, require, validate_schema};
-use super::names::names;
 use super::spec::{DatasetSpec, DatasetTraits};
 
 /// Name of the dataset.

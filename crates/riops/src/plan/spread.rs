@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::error::PlanError;
-use super::names::text_in_json;
 
 const PRIORITY_MAX: u8 = 10;
 
@@ -27,8 +24,7 @@ impl Place {
 }
 
 /// The policy that assigns a node to each session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Spread {
     /// Use the connection settings as they are: the first server that accepts a connection, or a load
     /// balancer.

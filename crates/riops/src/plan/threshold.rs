@@ -4,10 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::error::PlanError;
-use super::names::text_in_json;
 
 /// A statistic of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,8 +83,7 @@ impl Part {
 }
 
 /// A threshold for a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
     text: String,
     /// Metric that is compared.
