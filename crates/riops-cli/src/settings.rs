@@ -497,14 +497,14 @@ mod tests {
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "label = \"nightly\"\ntag = [\"a=1\"]\nlimit = 3\n").unwrap();
         let config = format!("--config={}", path.display());
-        let Command::Runs { action: Runs::List(list) } =
+        let Command::Runs(Runs::List(list)) =
             parse(&["riops", "runs", "list", &config]).unwrap().command
         else {
             panic!("no list")
         };
         assert_eq!((list.filter.label.as_deref(), list.filter.tag.len(), list.limit), (None, 0, 3));
         let words = ["riops", "runs", "tag", "last", "a=2", &config];
-        let Command::Runs { action: Runs::Tag(tag) } = parse(&words).unwrap().command else {
+        let Command::Runs(Runs::Tag(tag)) = parse(&words).unwrap().command else {
             panic!("no tag")
         };
         assert_eq!(tag.label, None);

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{CbcPlace, CbcRun, CbcSize, Plan, Stop};
+use riops::plan::{Caches, CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
 use super::parsers::{choice, name_of, or_default};
 use super::run::{
     CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores, seconds,
 };
-use super::shared::{Cold, TargetOptions};
+use super::shared::{TargetOptions, parse_cold};
 
 /// Measure whole-table block I/O with bulk commands (Complete Block Check)
 #[derive(Debug, Args)]
@@ -40,9 +40,10 @@ pub(crate) struct RunCbc {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "on",
+        value_parser = parse_cold,
         help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before SELECT_u1 and SELECT_u2, or with =try as far as permitted"
     )]
-    cold: Option<Cold>,
+    cold: Option<Caches>,
     #[arg(long, help = "Where to create the table; database: in a new database riops_cbc; schema: in the schema riops of --database", value_name = "WHERE", help_heading = "Dataset", default_value = name_of(CbcPlace::default()), value_parser = choice::<CbcPlace>(&["database", "schema"]))]
     place: CbcPlace,
     /// Keep the table (riops cleanup cbc drops it)
@@ -71,8 +72,8 @@ impl RunWorkload for RunCbc {
             size_gb,
             auto_size: self.size == Some(CbcSize::Auto),
             place: self.place,
-            cold: self.cold.is_some_and(|cold| cold != Cold::Off),
-            cold_try: self.cold == Some(Cold::Try),
+            cold: self.cold.is_some_and(|cold| cold != Caches::AsFound),
+            cold_try: self.cold == Some(Caches::ColdTry),
             query_sessions: self.query_sessions.iter().map(number).collect(),
             query_duration_s: self.query_duration.map_or(defaults.query_duration_s, seconds),
             keep: self.keep,

@@ -138,10 +138,8 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create the dataset of a workload
-    Prepare {
-        #[command(subcommand)]
-        workload: Prepare,
-    },
+    #[command(subcommand)]
+    Prepare(Prepare),
     /// Measure a workload
     Run(Box<Run>),
     Observe(Box<observe::RunObserve>),
@@ -152,35 +150,23 @@ pub(crate) enum Command {
     /// Write a static site of stored runs: pages, records, experiments, comparisons, histories
     Gallery(runs::GalleryOptions),
     /// Verify that all acknowledged writes are present
-    Verify {
-        #[command(subcommand)]
-        workload: Verify,
-    },
+    #[command(subcommand)]
+    Verify(Verify),
     /// Read a dataset into the caches
-    Warm {
-        #[command(subcommand)]
-        workload: Warm,
-    },
+    #[command(subcommand)]
+    Warm(Warm),
     /// Drop the objects that riops created
-    Cleanup {
-        #[command(subcommand)]
-        workload: Cleanup,
-    },
+    #[command(subcommand)]
+    Cleanup(Cleanup),
     /// Generate files for a load
-    Generate {
-        #[command(subcommand)]
-        what: Generate,
-    },
+    #[command(subcommand)]
+    Generate(Generate),
     /// List, show, tag, remove, rerun, export or import runs
-    Runs {
-        #[command(subcommand)]
-        action: Runs,
-    },
+    #[command(subcommand)]
+    Runs(Runs),
     /// List, show or remove experiments: sweeps, A/B tests, gates
-    Experiments {
-        #[command(subcommand)]
-        action: sweep::Experiments,
-    },
+    #[command(subcommand)]
+    Experiments(sweep::Experiments),
     /// Compare two groups of runs: what changed, and by how much the results differ
     Compare(Compare),
     /// Write an HTML page with the results and time series of stored runs
@@ -190,20 +176,14 @@ pub(crate) enum Command {
     /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server
-    Server {
-        #[command(subcommand)]
-        action: Server,
-    },
+    #[command(subcommand)]
+    Server(Server),
     /// Check pgbench scripts, or create pgbench's tables step by step
-    Script {
-        #[command(subcommand)]
-        command: ScriptCommand,
-    },
+    #[command(subcommand)]
+    Script(ScriptCommand),
     /// Several clients that run one plan together: run … --fleet
-    Fleet {
-        #[command(subcommand)]
-        action: FleetCommand,
-    },
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Print the completion script of a shell, also for stored runs: source <(riops completions bash)
     Completions {
         shell: Shell,

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -158,8 +157,8 @@ pub(crate) struct KeyOptions {
 pub(crate) struct CacheOptions {
     /// Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as
     /// permitted
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "warm")]
-    cold: Option<Cold>,
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "warm", value_parser = parse_cold)]
+    cold: Option<Caches>,
     /// Load the dataset into the caches before each stage
     #[arg(long)]
     warm: bool,
@@ -167,37 +166,21 @@ pub(crate) struct CacheOptions {
 
 impl CacheOptions {
     pub(crate) fn caches(self) -> Caches {
-        match (self.cold, self.warm) {
-            (Some(Cold::On), _) => Caches::Cold,
-            (Some(Cold::Try), _) => Caches::ColdTry,
-            (_, true) => Caches::Warm,
-            _ => Caches::AsFound,
+        match self.cold.unwrap_or_default() {
+            Caches::AsFound if self.warm => Caches::Warm,
+            caches => caches,
         }
     }
 }
 
-/// The value of `--cold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cold {
-    /// The caches must be empty.
-    On,
-    /// The caches are emptied as far as permitted.
-    Try,
-    /// The caches stay as they are.
-    Off,
-}
-
-impl FromStr for Cold {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            // The spellings of a switch, as the environment and a file set it.
-            "on" | "true" | "yes" | "1" => Ok(Self::On),
-            "off" | "false" | "no" | "0" => Ok(Self::Off),
-            "try" => Ok(Self::Try),
-            _ => Err("expected no value, or try".to_owned()),
-        }
+/// Parses the value of `--cold`: whether the caches are emptied, or as far as permitted.
+pub(super) fn parse_cold(text: &str) -> Result<Caches, String> {
+    match text {
+        // The spellings of a switch, as the environment and a file set it.
+        "on" | "true" | "yes" | "1" => Ok(Caches::Cold),
+        "off" | "false" | "no" | "0" => Ok(Caches::AsFound),
+        "try" => Ok(Caches::ColdTry),
+        _ => Err("expected no value, or try".to_owned()),
     }
 }
 

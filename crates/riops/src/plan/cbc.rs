@@ -124,14 +124,6 @@ impl Default for CbcRun {
     }
 }
 
-impl CbcRun {
-    /// Returns the number of copies of the settings in the table.
-    #[must_use]
-    pub fn copies(&self) -> u64 {
-        copies(self.size_gb)
-    }
-}
-
 /// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,
 /// which begins with the copy number 0 and does not exceed its end.
 #[must_use]
@@ -235,7 +227,7 @@ mod tests {
 
     #[test]
     fn copies_match_the_benchmark_definition() {
-        let of = |size_gb: f64| CbcRun { size_gb, ..CbcRun::default() }.copies();
+        let of = copies;
         assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
         // A series to 12.5 ends with 12.
         assert_eq!((of(0.001), of(20.0), of(20.5)), (13, 250_001, 256_251));
