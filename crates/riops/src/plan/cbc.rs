@@ -4,8 +4,9 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, refuse, require};
+use super::error::{PlanError, refuse};
 use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::split_size;
@@ -75,10 +76,11 @@ pub enum CbcPlace {
 names!(CbcPlace { Database: "database", Schema: "schema" });
 
 /// The parameters of `run cbc`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct CbcRun {
     /// Nominal size in gigabytes. The actual size of the table depends on the server version.
+    #[default = 20.0]
     pub size_gb: f64,
     /// Whether the size was derived from the memory.
     #[serde(default)]
@@ -95,6 +97,7 @@ pub struct CbcRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query_sessions: Vec<u32>,
     /// Duration of each query stage, in seconds.
+    #[default = 120.0]
     pub query_duration_s: f64,
     /// Whether the table is kept after the run.
     #[serde(default)]
@@ -105,23 +108,6 @@ pub struct CbcRun {
     /// Pause before each stage but the first, in seconds. It is not measured.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub cooldown_s: f64,
-}
-
-impl Default for CbcRun {
-    fn default() -> Self {
-        Self {
-            size_gb: 20.0,
-            auto_size: false,
-            place: CbcPlace::Database,
-            cold: false,
-            cold_try: false,
-            query_sessions: Vec::new(),
-            query_duration_s: 120.0,
-            keep: false,
-            skip_space_check: false,
-            cooldown_s: 0.0,
-        }
-    }
 }
 
 /// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,

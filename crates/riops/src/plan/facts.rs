@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{PlanError, require, require_printable};
+use super::error::{PlanError, require_printable};
 
 /// Facts with a meaning: others are only shown and compared.
 const PRICE: &str = "price";

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require, require_first};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, each_stage, overlaid};
 use crate::units::sql::is_plain;
@@ -40,13 +41,16 @@ pub enum Contents {
 }
 
 /// The table that `run load` fills.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct LoadDataset {
     /// Name of the table in the schema `riops`.
+    #[default = "test_table"]
     pub table_name: String,
     /// Number of rows. The keys are 0 to `rows` − 1.
+    #[default = 100_000]
     pub rows: u64,
     /// Length of each of the four text fields, in characters.
+    #[default = 24]
     pub field_length: u32,
     /// Number of tablets, if the server has tablets; 0: [`Self::TABLETS`].
     pub tablets: u32,
@@ -59,21 +63,6 @@ pub struct LoadDataset {
     /// Other text lengths written by updates, in characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updated_lengths: Vec<u32>,
-}
-
-impl Default for LoadDataset {
-    fn default() -> Self {
-        Self {
-            table_name: "test_table".to_owned(),
-            rows: 100_000,
-            field_length: 24,
-            tablets: 0,
-            non_transactional: false,
-            contents: Contents::Seed,
-            seed: 0,
-            updated_lengths: Vec::new(),
-        }
-    }
 }
 
 impl LoadDataset {
@@ -146,7 +135,7 @@ impl FromStr for Method {
 }
 
 /// The parameters of `run load`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct LoadRun {
     /// Load method.
     pub method: Method,
@@ -154,26 +143,15 @@ pub struct LoadRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<Method>,
     /// Rows per statement. Each statement is one transaction.
+    #[default = 200]
     pub batch_size: u64,
     /// Directory of the files of `copy-file` on the server.
+    #[default = "/tmp"]
     pub dir: String,
     /// Whether rows are loaded without a distributed transaction (YugabyteDB).
     pub non_transactional: bool,
     /// Whether an existing table is dropped first.
     pub drop: bool,
-}
-
-impl Default for LoadRun {
-    fn default() -> Self {
-        Self {
-            method: Method::Insert,
-            methods: Vec::new(),
-            batch_size: 200,
-            dir: "/tmp".to_owned(),
-            non_transactional: false,
-            drop: false,
-        }
-    }
 }
 
 impl LoadRun {

@@ -3,10 +3,9 @@
 //! Reads no command line, file or clock.
 
 #[macro_use]
-mod names;
+mod error;
 
 pub mod cbc;
-mod error;
 pub mod facts;
 mod imported;
 mod keys;
@@ -24,7 +23,6 @@ pub mod rows;
 mod run;
 pub mod script;
 mod script_dataset;
-mod share;
 mod sharing;
 mod spec;
 mod spread;
@@ -42,13 +40,12 @@ pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
     Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
-    SESSIONS_MAX, Schedule, Stop, Trust,
+    SESSIONS_MAX, Schedule, Share, Stop, Trust,
 };
 pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
-pub use share::Share;
 pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;
 pub use sysbench::OltpTest;

@@ -1,8 +1,9 @@
 //! The parameters of the workload `oltp`: those of sysbench, with the same names.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, require, validate_schema};
+use super::error::{PlanError, at_least_one, at_most, validate_schema};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
@@ -22,32 +23,40 @@ const PARAMETERS_MAX: u32 = 65_535;
 const SPLITS_MAX: u32 = 10_000;
 
 /// The parameters of the dataset of `prepare oltp`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
 pub struct OltpDataset {
     /// Schema of the tables.
+    #[default = "riops"]
     pub schema: String,
     /// Number of tables: `sbtest1`…
+    #[default = 1]
     pub tables: u32,
     /// Rows per table, with ids from 1.
+    #[default = 10_000]
     pub table_size: u64,
     /// Whether the ids are auto-increment.
+    #[default = true]
     pub auto_inc: bool,
     /// Whether `id` has a secondary index instead of a primary key.
     pub secondary: bool,
     /// Whether `k` is indexed.
+    #[default = true]
     pub create_secondary: bool,
     /// Distribution of the values of `k`. Earlier versions of riops loaded uniform ones.
     #[serde(default)]
+    #[default(Distribution::SPECIAL)]
     pub rand_type: Distribution,
     /// Cache size of the sequence of `id`; 0: the default of the server.
     pub serial_cache_size: u32,
     /// Whether `id` is range-sharded instead of hash-sharded (`YugabyteDB`).
     pub range_key_partitioning: bool,
     /// Whether a range-sharded table is split at equal steps of `id` (`YugabyteDB`).
+    #[default = true]
     pub manual_range_splitting: bool,
     /// Number of tablets of such a table (`YugabyteDB`).
+    #[default = 24]
     pub num_table_splits: u32,
     /// Text after `create table (…)`, such as a storage parameter.
     pub create_table_options: String,
@@ -59,28 +68,6 @@ pub struct OltpDataset {
     pub seed: u64,
 }
 
-impl Default for OltpDataset {
-    fn default() -> Self {
-        Self {
-            schema: "riops".to_owned(),
-            tables: 1,
-            table_size: 10_000,
-            auto_inc: true,
-            secondary: false,
-            create_secondary: true,
-            rand_type: Distribution::SPECIAL,
-            serial_cache_size: 0,
-            range_key_partitioning: false,
-            manual_range_splitting: true,
-            num_table_splits: 24,
-            create_table_options: String::new(),
-            bulk_insert: false,
-            adopted: false,
-            seed: 0,
-        }
-    }
-}
-
 impl OltpDataset {
     /// Returns the schema-qualified names of the tables.
     pub fn table_names(&self) -> impl Iterator<Item = String> {
@@ -89,42 +76,57 @@ impl OltpDataset {
 }
 
 /// The parameters of `run oltp`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct OltpRun {
     /// Test.
     pub test: OltpTest,
     /// Rows per range query.
+    #[default = 100]
     pub range_size: u32,
     /// Selects by id per transaction.
+    #[default = 10]
     pub point_selects: u32,
     /// Range selects per transaction.
+    #[default = 1]
     pub simple_ranges: u32,
     /// Range selects with a sum.
+    #[default = 1]
     pub sum_ranges: u32,
     /// Range selects ordered by a text column.
+    #[default = 1]
     pub order_ranges: u32,
     /// Range selects of distinct texts.
+    #[default = 1]
     pub distinct_ranges: u32,
     /// Whether a transaction contains these four kinds of range selects.
+    #[default = true]
     pub range_selects: bool,
     /// Updates of the indexed column per transaction.
+    #[default = 1]
     pub index_updates: u32,
     /// Updates of a text column per transaction.
+    #[default = 1]
     pub non_index_updates: u32,
     /// Rows per transaction that are deleted and inserted again.
+    #[default = 1]
     pub delete_inserts: u32,
     /// Whether every statement is a separate transaction (autocommit).
     pub skip_trx: bool,
     /// Inserts per transaction of `multi-insert`.
+    #[default = 10]
     pub num_rows_in_insert: u32,
     /// Rows per statement of `multi-value-insert` and `bulk-insert`.
+    #[default = 4_000]
     pub batch_insert_count: u32,
     /// Values in the list of `random-points`.
+    #[default = 10]
     pub random_points: u32,
     /// Ranges in the condition of `random-ranges`.
+    #[default = 10]
     pub number_of_ranges: u32,
     /// Difference between the bounds of each such range.
+    #[default = 5]
     pub delta: u32,
     /// Whether the statements of a transaction are pipelined.
     pub pipeline: bool,
@@ -132,33 +134,6 @@ pub struct OltpRun {
     pub distribution: Distribution,
     /// State of the caches at the start.
     pub caches: Caches,
-}
-
-impl Default for OltpRun {
-    fn default() -> Self {
-        Self {
-            test: OltpTest::ReadWrite,
-            range_size: 100,
-            point_selects: 10,
-            simple_ranges: 1,
-            sum_ranges: 1,
-            order_ranges: 1,
-            distinct_ranges: 1,
-            range_selects: true,
-            index_updates: 1,
-            non_index_updates: 1,
-            delete_inserts: 1,
-            skip_trx: false,
-            num_rows_in_insert: 10,
-            batch_insert_count: 4_000,
-            random_points: 10,
-            number_of_ranges: 10,
-            delta: 5,
-            pipeline: false,
-            distribution: Distribution::Uniform,
-            caches: Caches::AsFound,
-        }
-    }
 }
 
 impl OltpRun {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::{PlanError, at_least_one, refuse, require};
+use super::error::{PlanError, at_least_one, refuse};
 use super::run::Plan;
 use super::work::{DatasetPlan, Parameters};
 

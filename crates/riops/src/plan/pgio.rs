@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{PlanError, refuse, require};
+use super::error::{PlanError, refuse};
 use crate::units::{Size, conninfo};
 
 /// Variables with a number, and the value that PGIO uses if a file does not set them.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, require};
+use super::error::PlanError;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, Spec, Traits};
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, require};
+use super::error::PlanError;
 use super::keys::Distribution;
 use super::load::validate_field_length;
 use super::policy::Caches;

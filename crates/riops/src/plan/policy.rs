@@ -1,12 +1,17 @@
-//! Policies that apply to every workload: when transactions start, when a run stops, how statements are sent,
-//! and how errors are handled.
+//! Policies that apply to every workload: when transactions start, when a run stops, how statements are sent, how errors
+//! are handled, and which part of it one of several clients runs.
+//!
+//! The parts together are the plan: session n belongs to the agent n modulo the number of agents, wherever it runs, and has
+//! the same keys and random numbers there. So the same seed gives the same statements whatever the number of agents is.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, require};
+use super::error::PlanError;
 use crate::units::{Span, format::requested_rate};
 
 /// Maximum number of sessions: far more than a server accepts without a pooler.
@@ -72,6 +77,24 @@ pub enum Schedule {
 }
 
 impl Schedule {
+    /// Returns the same schedule with this share of its rate.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        match self {
+            Self::Closed => Self::Closed,
+            Self::Constant { per_s } => Self::Constant { per_s: per_s * share },
+            Self::Poisson { per_s } => Self::Poisson { per_s: per_s * share },
+            Self::Profile { steps, poisson } => {
+                let scale = |step: &RateStep| RateStep {
+                    from_per_s: step.from_per_s * share,
+                    to_per_s: step.to_per_s * share,
+                    ..*step
+                };
+                Self::Profile { steps: steps.iter().map(scale).collect(), poisson: *poisson }
+            }
+        }
+    }
+
     /// Returns the transactions per second, on average, or `None` for a closed loop.
     #[must_use]
     pub fn per_s(&self) -> Option<f64> {
@@ -237,21 +260,17 @@ pub enum OnError {
 }
 
 /// The handling of errors.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ErrorPolicy {
     /// Maximum number of retries of a transaction after serialization failures and deadlocks.
+    #[default = 10]
     pub max_retries: u32,
     /// Reaction to any other statement error, and to the failure of the last retry.
     pub on_error: OnError,
     /// Timeout for reconnecting a session after its connection was lost, in seconds.
+    #[default = 10.0]
     pub reconnect_timeout_s: f64,
-}
-
-impl Default for ErrorPolicy {
-    fn default() -> Self {
-        Self { max_retries: 10, on_error: OnError::Stop, reconnect_timeout_s: 10.0 }
-    }
 }
 
 /// The latency limit, and the handling of late transactions.
@@ -298,6 +317,55 @@ impl PartialEq for Trust {
     /// Plans that differ only in this describe the same run.
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+/// Which of several clients runs a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Number of the agent, from 0.
+    pub agent: u32,
+    /// Number of agents.
+    pub agents: u32,
+}
+
+impl Share {
+    /// Whether a session of the whole plan, counted from 0, belongs to the agent.
+    #[must_use]
+    pub fn has(self, session: u32) -> bool {
+        session.checked_rem(self.agents) == Some(self.agent)
+    }
+
+    /// Returns the number of its sessions, of all sessions of the plan.
+    #[must_use]
+    pub fn sessions_of(self, all: u32) -> u32 {
+        all.saturating_sub(self.agent).div_ceil(self.agents.max(1))
+    }
+
+    /// Returns the number in the whole plan of one of its sessions, both counted from 0.
+    #[must_use]
+    pub fn session(self, own: u64) -> u64 {
+        u64::from(self.agent) + own * u64::from(self.agents)
+    }
+
+    /// Returns the rows that the agent loads, of all rows in batches of this size: whole batches, one after another.
+    #[must_use]
+    pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {
+        let batches = rows.div_ceil(batch.max(1));
+        let first = |agent: u32| {
+            let number = u128::from(batches) * u128::from(agent) / u128::from(self.agents.max(1));
+            u64::try_from(number).unwrap_or(batches).saturating_mul(batch).min(rows)
+        };
+        first(self.agent)..first(self.agent + 1)
+    }
+
+    /// Returns the part of `count` units that belongs to the agent if each of all sessions has the same number, and the
+    /// first ones one more for the rest.
+    pub(super) fn part_of(self, count: u64, sessions: u32) -> u64 {
+        let (own, all) = (u64::from(self.sessions_of(sessions)), u64::from(sessions.max(1)));
+        #[expect(clippy::cast_possible_truncation, reason = "less than the number of sessions")]
+        let rest = (count % all) as u32;
+        own * (count / all) + u64::from(self.sessions_of(rest))
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, require};
+use super::error::PlanError;
 use crate::units::sql::is_plain;
 use crate::units::url::address_of;
 

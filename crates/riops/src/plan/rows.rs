@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require, require_first};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol, Schedule};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits, each_stage};
@@ -72,17 +73,22 @@ pub enum Layout {
 names!(Layout { Packed: "packed", Block: "block" });
 
 /// The parameters of the dataset of `prepare rows`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct RowsDataset {
     /// Number of tables.
+    #[default = 1]
     pub tables: u32,
     /// Rows per table. The keys are 1 to `rows`.
+    #[default = 1_000_000]
     pub rows: u64,
     /// Rows per transaction of the load.
+    #[default = 10_000]
     pub batch: u64,
     /// Length of the filler column, in characters.
+    #[default = 1]
     pub filler: u32,
     /// Physical order of the rows.
+    #[default(Order::Scattered)]
     pub order: Order,
     /// Rows per block.
     #[serde(default)]
@@ -116,24 +122,6 @@ const TABLES_MAX: u32 = 9_999;
 /// Keys are `bigint`. A limit far below its maximum leaves room for sums and products of keys.
 const ROWS_MAX: u64 = 1_000_000_000_000_000;
 
-impl Default for RowsDataset {
-    fn default() -> Self {
-        Self {
-            tables: 1,
-            rows: 1_000_000,
-            batch: 10_000,
-            filler: 1,
-            order: Order::Scattered,
-            layout: Layout::Packed,
-            primary_key: false,
-            tablets: 0,
-            index_tablets: 0,
-            non_transactional: false,
-            seed: 0,
-        }
-    }
-}
-
 /// The unit that `--update-percent` refers to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -159,9 +147,10 @@ pub enum LoopSide {
 names!(LoopSide { Client: "client", Server: "server" });
 
 /// The parameters of `run rows`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 pub struct RowsRun {
     /// Rows per read.
+    #[default = 1000]
     pub batch: u64,
     /// Batch sizes to compare, one stage for each; empty: only `batch`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -197,27 +186,6 @@ pub struct RowsRun {
     /// Number of rows of each table that are used, those with the keys 1 to this number; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<u64>,
-}
-
-impl Default for RowsRun {
-    fn default() -> Self {
-        Self {
-            batch: 1000,
-            batches: Vec::new(),
-            update_percent: 0,
-            update_share: UpdateShare::Rows,
-            update_batch: None,
-            index_only: false,
-            table_per_session: false,
-            distribution: Distribution::Uniform,
-            loop_side: LoopSide::Client,
-            loop_sides: Vec::new(),
-            caches: Caches::AsFound,
-            follower_reads_ms: None,
-            non_transactional: false,
-            working_set: None,
-        }
-    }
 }
 
 /// Maximum number of stages of a run. Larger studies are sweeps.

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require, require_printable};
+use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::facts::{self, Facts};
 use super::policy::{
     Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX, Schedule,
-    Stop, Trust, validate_steps,
+    Share, Stop, Trust, validate_steps,
 };
 use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
-use super::share::Share;
 use super::spec::Common;
 use super::spread::Spread;
 use super::threshold::{Metric, Threshold};
@@ -35,16 +35,19 @@ const PROFILE_HZ_MAX: u32 = 5_000;
 const INTERVAL_S_MIN: f64 = 0.1;
 
 /// Everything a run needs to know except where the database is, with the defaults filled in. The same plan
-/// gives the same run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// gives the same run. The defaults are those of the command line, with one session and the seed 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Plan {
     /// Work of the sessions.
     #[serde(flatten)]
+    #[default(RowsRun::default().into())]
     pub work: WorkPlan,
     /// Number of sessions.
+    #[default = 1]
     pub sessions: u32,
     /// Number of worker threads that drive them.
+    #[default = 1]
     pub workers: u32,
     /// Which of several clients runs the plan. Then `sessions` are those of all, and rate and number of transactions those
     /// of this one. Absent: one client runs it alone.
@@ -60,6 +63,7 @@ pub struct Plan {
     pub protocol: Protocol,
     /// Maximum number of transactions in flight per session.
     #[serde(default = "one")]
+    #[default(one())]
     pub pipeline: u32,
     /// Number of transactions after which a session reconnects; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,12 +82,14 @@ pub struct Plan {
     pub rebalance: bool,
     /// Port of the metrics endpoint of each YugabyteDB node.
     #[serde(default = "metrics_port")]
+    #[default(metrics_port())]
     pub metrics_port: u16,
     /// Timeout for connecting all sessions, in seconds; absent: the timeout of each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_within_s: Option<f64>,
     /// Latency percentile in the time series, in percent.
     #[serde(default = "percentile")]
+    #[default(percentile())]
     pub percentile: f64,
     /// Latency limit; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,8 +104,10 @@ pub struct Plan {
     #[serde(default)]
     pub strict: bool,
     /// Duration of the warm-up, which is not measured, in seconds.
+    #[default = 2.0]
     pub warmup_s: f64,
     /// When the measurement stops.
+    #[default(Stop::DurationS(10.0))]
     pub stop: Stop,
     /// Maximum duration of a measurement that stops by count, in seconds; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,10 +117,12 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints_s: Vec<f64>,
     /// Interval of the time series, in seconds.
+    #[default = 1.0]
     pub interval_s: f64,
     /// Random seed of all random streams.
     pub seed: u64,
     /// Whether the acknowledged changes are verified in the database after the run.
+    #[default = true]
     pub verify: bool,
     /// Whether the latencies of single transactions are stored, for a graph.
     #[serde(default)]
@@ -152,53 +162,6 @@ pub struct Plan {
     /// Whether what it [needs](Self::needs_trust) besides measuring is permitted.
     #[serde(skip)]
     pub trust: Trust,
-}
-
-impl Default for Plan {
-    /// Returns the defaults of the command line, with one session and the seed 0.
-    fn default() -> Self {
-        Self {
-            work: RowsRun::default().into(),
-            sessions: 1,
-            workers: 1,
-            share: None,
-            driver: Driver::default(),
-            schedule: Schedule::Closed,
-            protocol: Protocol::Prepared,
-            pipeline: 1,
-            reconnect_every: None,
-            errors: ErrorPolicy::default(),
-            spread: Spread::default(),
-            nodes: None,
-            rebalance: false,
-            metrics_port: metrics_port(),
-            connect_within_s: None,
-            percentile: percentile(),
-            latency_limit: None,
-            thresholds: Vec::new(),
-            abort_on_threshold: false,
-            strict: false,
-            warmup_s: 2.0,
-            stop: Stop::DurationS(10.0),
-            max_duration_s: None,
-            checkpoints_s: Vec::new(),
-            interval_s: 1.0,
-            seed: 0,
-            verify: true,
-            keep_samples: false,
-            dataset: Parameters::new(),
-            part: Parameters::new(),
-            prepare: PreparePolicy::default(),
-            facts: Facts::new(),
-            probes: Vec::new(),
-            prometheus: None,
-            profile_hz: None,
-            row_size: false,
-            label: None,
-            tags: BTreeMap::new(),
-            trust: Trust::default(),
-        }
-    }
 }
 
 fn one() -> u32 {

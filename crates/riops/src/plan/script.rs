@@ -6,8 +6,9 @@ use std::str::FromStr;
 use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, refuse, require};
+use super::error::{PlanError, refuse};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
 use super::policy::{Protocol, Stop};
 pub use super::script_dataset::{PartitionMethod, ScriptDataset};
@@ -138,10 +139,11 @@ impl ScriptSource {
 }
 
 /// The parameters of `run script`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ScriptRun {
     /// The scripts.
+    #[default(vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)])]
     pub scripts: Vec<ScriptSource>,
     /// Variables with their texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -164,21 +166,6 @@ pub struct ScriptRun {
     /// What `--output pgbench` prints besides the report.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub report: PgbenchReport,
-}
-
-impl Default for ScriptRun {
-    fn default() -> Self {
-        Self {
-            scripts: vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)],
-            define: BTreeMap::new(),
-            allow_shell: false,
-            strict_plans: false,
-            transactions_per_session: None,
-            vacuum: VacuumFirst::None,
-            log: None,
-            report: PgbenchReport::default(),
-        }
-    }
 }
 
 /// Parsed scripts, with the names of their variables.

@@ -1,8 +1,9 @@
 //! The parameters of the tables of pgbench.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, require, validate_schema};
+use super::error::{PlanError, at_least_one, at_most, validate_schema};
 use super::spec::{DatasetSpec, DatasetTraits};
 
 /// Name of the dataset.
@@ -26,12 +27,14 @@ pub enum PartitionMethod {
 names!(PartitionMethod { Range: "range", Hash: "hash" });
 
 /// The parameters of the dataset of `prepare script`: the tables of pgbench.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ScriptDataset {
     /// Schema of the tables.
+    #[default = "public"]
     pub schema: String,
     /// Number of branches, with 10 tellers and 100,000 accounts each.
+    #[default = 1]
     pub scale: u64,
     /// Number of partitions of the accounts; 0: not partitioned.
     pub partitions: u32,
@@ -42,6 +45,7 @@ pub struct ScriptDataset {
     /// Whether the tables are unlogged.
     pub unlogged_tables: bool,
     /// Fill factor of branches, tellers and accounts, in percent.
+    #[default = 100]
     pub fillfactor: u32,
     /// Tablespace of the tables; null: the default.
     pub tablespace: Option<String>,
@@ -49,23 +53,6 @@ pub struct ScriptDataset {
     pub index_tablespace: Option<String>,
     /// Whether the tables were not created by riops. Such tables are never dropped.
     pub adopted: bool,
-}
-
-impl Default for ScriptDataset {
-    fn default() -> Self {
-        Self {
-            schema: "public".to_owned(),
-            scale: 1,
-            partitions: 0,
-            partition_method: PartitionMethod::Range,
-            foreign_keys: false,
-            unlogged_tables: false,
-            fillfactor: 100,
-            tablespace: None,
-            index_tablespace: None,
-            adopted: false,
-        }
-    }
 }
 
 impl DatasetSpec for ScriptDataset {

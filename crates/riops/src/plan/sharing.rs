@@ -1,9 +1,8 @@
 //! The division of a plan among several clients.
 
-use super::error::{PlanError, refuse, require};
-use super::policy::Stop;
+use super::error::{PlanError, refuse};
+use super::policy::{Share, Stop};
 use super::run::Plan;
-use super::share::Share;
 
 impl Plan {
     /// Returns the number of sessions that this client opens: those of its share.

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::error::{PlanError, refuse, require};
+use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::pgbench::TransactionLog;
-use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
-use super::share::Share;
+use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Share, Stop};
 use super::threshold::Part;
 
 /// The settings that all workloads share, so that a workload can reject those it does not support.

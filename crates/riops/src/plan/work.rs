@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::cbc::{CbcDataset, CbcRun};
-use super::error::{PlanError, require};
+use super::error::PlanError;
 use super::load::{LoadDataset, LoadRun};
 use super::oltp::{OltpDataset, OltpRun};
 use super::point::PointRun;
@@ -78,7 +78,7 @@ macro_rules! dispatch_dataset {
 }
 
 macro_rules! list {
-    ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident as $method:ident) => {
+    ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident, $traits:ident) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -100,13 +100,19 @@ macro_rules! list {
             /// Returns the variant with this name, with default parameters.
             #[must_use]
             pub fn default_of(name: &str) -> Option<Self> {
-                Self::defaults().into_iter().find(|each| each.$method().traits().name == name)
+                Self::defaults().into_iter().find(|each| each.traits().name == name)
             }
 
             /// Returns the parameters as a trait object.
             #[must_use]
-            pub fn $method(&self) -> &dyn $trait {
+            pub fn spec(&self) -> &dyn $trait {
                 match self { $(Self::$variant(part) => part),* }
+            }
+
+            /// Returns what generic code needs to know about the parameters.
+            #[must_use]
+            pub fn traits(&self) -> $traits {
+                self.spec().traits()
             }
 
             /// Returns the parameters if they are of type `T`.
@@ -137,12 +143,6 @@ macro_rules! list {
 }
 
 impl WorkPlan {
-    /// Returns what generic code needs to know about the work.
-    #[must_use]
-    pub fn traits(&self) -> Traits {
-        self.spec().traits()
-    }
-
     /// Returns the work of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
@@ -176,12 +176,6 @@ impl WorkPlan {
 }
 
 impl DatasetPlan {
-    /// Returns what generic code needs to know about the dataset.
-    #[must_use]
-    pub fn traits(&self) -> DatasetTraits {
-        self.spec().traits()
-    }
-
     /// Returns the dataset with this name in the registry, with the parameters of its entry.
     ///
     /// # Errors
@@ -216,12 +210,12 @@ pub trait Member<List>: Sized {
 
 with_works! { [list]
     /// The work of a run's sessions. In a record, the key is the name of the workload.
-    WorkPlan: Spec as spec
+    WorkPlan: Spec, Traits
 }
 
 with_datasets! { [list]
     /// The parameters of a dataset. In a record, the key is the name of its workload.
-    DatasetPlan: DatasetSpec as spec
+    DatasetPlan: DatasetSpec, DatasetTraits
 }
 
 pub(crate) use {dispatch_dataset, dispatch_work, match_list, with_datasets, with_works};
