@@ -5,7 +5,7 @@ use clap::Args;
 use riops::plan::{Caches, CbcPlace, CbcRun, CbcSize, Plan, Stop};
 use riops::units::{Count, Span};
 
-use super::parsers::{choice, name_of, or_default};
+use super::parsers::{OrDefault, choice, name_of};
 use super::run::{
     CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, cores, seconds,
 };
@@ -15,21 +15,14 @@ use super::shared::{TargetOptions, parse_cold};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunCbc {
-    #[arg(
-        long,
-        value_name = "SIZE",
-        help = or_default("Nominal size of the table: 20GB, 0.5, 500MB, or auto (three times the memory of the server's machine)", CbcRun::default().size_gb.to_string() + "GB")
-    )]
+    /// Nominal size of the table: 20GB, 0.5, 500MB, or auto (three times the memory of the server's machine)
+    #[arg(long, value_name = "SIZE", or_default = CbcRun::default().size_gb.to_string() + "GB")]
     size: Option<CbcSize>,
     /// Then measure the three SELECTs with N concurrent sessions, one stage each
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     query_sessions: Vec<Count>,
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "query_sessions",
-        help = or_default("Duration of each of these stages", CbcRun::default().query_duration_s.to_string() + "s")
-    )]
+    /// Duration of each of these stages
+    #[arg(long, value_name = "TIME", requires = "query_sessions", or_default = CbcRun::default().query_duration_s.to_string() + "s")]
     query_duration: Option<Span>,
     /// Pause between two stages, not measured
     #[arg(long, value_name = "TIME")]

@@ -9,7 +9,7 @@ use riops::run::Prepare;
 use riops::units::Count;
 use serde::Serialize;
 
-use super::parsers::or_default;
+use super::parsers::OrDefault;
 use super::run::{CommandOptions, RunOptions, RunWorkload};
 use super::shared::{
     PrepareOptions, PrepareWorkload, RowSizeOptions, TargetOptions, TextOptions,
@@ -21,11 +21,14 @@ use crate::failure::refuse;
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
-    #[arg(short, long, value_name = "N", help = or_default("Rows in the table; ids start at 0", LoadDataset::default().rows))]
+    /// Rows in the table; ids start at 0
+    #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
-    #[arg(long, value_name = "NAME", help = or_default("Name of the table in the schema riops", LoadDataset::default().table_name))]
+    /// Name of the table in the schema riops
+    #[arg(long, value_name = "NAME", or_default = LoadDataset::default().table_name)]
     table_name: Option<String>,
-    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = format!("Tablets of the table [default: {}, as in ysql-bench]", LoadDataset::TABLETS))]
+    /// Tablets of the table
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", or_default = format!("{}, as in ysql-bench", LoadDataset::TABLETS))]
     tablets: Option<u32>,
 }
 
@@ -70,22 +73,15 @@ pub(crate) struct RunLoad {
         long,
         value_name = "METHOD,…",
         value_delimiter = ',',
-        help = or_default("Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each", LoadRun::default().method.as_str())
+        help = "Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each",
+        or_default = LoadRun::default().method
     )]
     method: Vec<Method>,
-    #[arg(
-        short,
-        long,
-        visible_alias = "batch",
-        value_name = "N",
-        help = format!("Rows per statement and commit [default: {}; up to {} with copy or copy-binary]", LoadRun::default().batch_size, LoadRun::COPY_BATCH)
-    )]
+    /// Rows per statement and commit
+    #[arg(short, long, visible_alias = "batch", value_name = "N", or_default = format!("{}; up to {} with copy or copy-binary", LoadRun::default().batch_size, LoadRun::COPY_BATCH))]
     batch_size: Option<Count>,
-    #[arg(
-        long,
-        value_name = "DIR",
-        help = or_default("With --method copy-file: directory on the server with the files of riops generate csv", LoadRun::default().dir)
-    )]
+    /// With --method copy-file: directory on the server with the files of riops generate csv
+    #[arg(long, value_name = "DIR", or_default = LoadRun::default().dir)]
     dir: Option<String>,
     #[command(flatten)]
     transactions: TransactionOptions,
@@ -137,7 +133,8 @@ impl RunWorkload for RunLoad {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct GenerateCsv {
-    #[arg(short, long, value_name = "N", help = or_default("Total rows in all files; ids start at 0", LoadDataset::default().rows))]
+    /// Total rows in all files; ids start at 0
+    #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
     /// Number of files: the number of sessions of the load [default: number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -147,7 +144,8 @@ pub(crate) struct GenerateCsv {
     /// Random seed of the contents
     #[arg(long, value_name = "N", default_value_t = LoadDataset::default().seed)]
     pub(crate) seed: u64,
-    #[arg(long, value_name = "DIR", help = or_default("Output directory; must exist", LoadRun::default().dir))]
+    /// Output directory; must exist
+    #[arg(long, value_name = "DIR", or_default = LoadRun::default().dir)]
     pub(crate) dir: Option<PathBuf>,
     /// Overwrite existing files
     #[arg(long)]

@@ -8,7 +8,7 @@ use riops::units::Count;
 use serde::Serialize;
 use serde_json::{Value, from_value, to_value};
 
-use super::parsers::{Switch, or_default};
+use super::parsers::{OrDefault, Switch};
 use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
     CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given,
@@ -23,31 +23,41 @@ fn distribution(text: &str) -> Result<Distribution, PlanError> {
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct OltpOptions {
-    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables; public for tables of sysbench", OltpDataset::default().schema))]
+    /// Schema of the tables; public for tables of sysbench
+    #[arg(long, value_name = "NAME", or_default = OltpDataset::default().schema)]
     schema: Option<String>,
-    #[arg(long, value_name = "N", help = or_default("Number of tables, from sbtest1", OltpDataset::default().tables))]
+    /// Number of tables, from sbtest1
+    #[arg(long, value_name = "N", or_default = OltpDataset::default().tables)]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows per table", OltpDataset::default().table_size))]
+    /// Rows per table
+    #[arg(long, value_name = "N", or_default = OltpDataset::default().table_size)]
     table_size: Option<Count>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Use auto-increment ids", Switch(OltpDataset::default().auto_inc)))]
+    /// Use auto-increment ids
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().auto_inc))]
     auto_inc: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create a secondary index on id instead of the primary key", Switch(OltpDataset::default().secondary)))]
+    /// Create a secondary index on id instead of the primary key
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().secondary))]
     secondary: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create an index on k", Switch(OltpDataset::default().create_secondary)))]
+    /// Create an index on k
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().create_secondary))]
     create_secondary: Option<Switch>,
     /// Text after CREATE TABLE (…), for example "WITH (fillfactor=70)"
     #[arg(long, value_name = "SQL")]
     create_table_options: Option<String>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Empty tables of two columns, for the test bulk-insert", Switch(OltpDataset::default().bulk_insert)))]
+    /// Empty tables of two columns, for the test bulk-insert
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().bulk_insert))]
     bulk_insert: Option<Switch>,
     /// Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]
     #[arg(long, value_name = "N")]
     serial_cache_size: Option<u32>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("Shard by ranges of id instead of its hash", Switch(OltpDataset::default().range_key_partitioning)))]
+    /// Shard by ranges of id instead of its hash
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", or_default = Switch(OltpDataset::default().range_key_partitioning))]
     range_key_partitioning: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("With range sharding: split at equal intervals", Switch(OltpDataset::default().manual_range_splitting)))]
+    /// With range sharding: split at equal intervals
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", or_default = Switch(OltpDataset::default().manual_range_splitting))]
     manual_range_splitting: Option<Switch>,
-    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = or_default("With range sharding: tablets per table", OltpDataset::default().num_table_splits))]
+    /// With range sharding: tablets per table
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", or_default = OltpDataset::default().num_table_splits)]
     num_table_splits: Option<u32>,
 }
 
@@ -78,7 +88,8 @@ impl OltpOptions {
 pub(crate) struct PrepareOltp {
     #[command(flatten)]
     dataset: OltpOptions,
-    #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, help = or_default("Distribution of the values of k", OltpDataset::default().rand_type))]
+    /// Distribution of the values of k
+    #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, or_default = OltpDataset::default().rand_type)]
     rand_type: Option<Distribution>,
 }
 
@@ -103,7 +114,8 @@ impl PrepareWorkload for PrepareOltp {
 pub(crate) struct RunOltp {
     #[arg(
         value_name = "TEST",
-        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, simple-ranges, bulk-insert, select-one; sysbench's names work too (oltp_read_write)", OltpTest::default())
+        help = "Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, simple-ranges, bulk-insert, select-one; sysbench's names work too (oltp_read_write)",
+        or_default = OltpTest::default()
     )]
     test: Option<OltpTest>,
     /// Test, as an option

@@ -10,7 +10,7 @@ use riops::run::Prepare;
 use riops::units::{Count, Size, Span};
 use serde::Serialize;
 
-use super::parsers::{choice, name_of, or_default, or_named};
+use super::parsers::{OrDefault, choice, name_of};
 use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
     CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload,
@@ -22,36 +22,24 @@ use crate::failure::refuse;
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct DatasetOptions {
-    #[arg(long, value_name = "N", help = or_default("Number of tables", RowsDataset::default().tables))]
+    /// Number of tables
+    #[arg(long, value_name = "N", or_default = RowsDataset::default().tables)]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows per table", RowsDataset::default().rows))]
+    /// Rows per table
+    #[arg(long, value_name = "N", or_default = RowsDataset::default().rows)]
     rows: Option<Count>,
-    #[arg(
-        long,
-        value_name = "KIND",
-        value_parser = choice::<Layout>(&["packed", "block"]),
-        help = or_named("Layout of rows in blocks; block: one row per block (SLOB, PGIO)", RowsDataset::default().layout)
-    )]
+    /// Layout of rows in blocks; block: one row per block (SLOB, PGIO)
+    #[arg(long, value_name = "KIND", value_parser = choice::<Layout>(&["packed", "block"]), or_named = RowsDataset::default().layout)]
     layout: Option<Layout>,
     /// With --layout block: size of each table instead of --rows, in blocks or as 256MB, 8GB
     #[arg(long, value_name = "SIZE", conflicts_with = "rows")]
     #[serde(skip)]
     size: Option<Size>,
-    #[arg(
-        long,
-        value_name = "N",
-        help = format!(
-            "Length of a filler column, in characters [default: {}, with --layout block {}]",
-            RowsDataset::default().filler,
-            riops::plan::BLOCK_FILLER
-        )
-    )]
+    /// Length of a filler column, in characters
+    #[arg(long, value_name = "N", or_default = format!("{}, with --layout block {}", RowsDataset::default().filler, riops::plan::BLOCK_FILLER))]
     filler: Option<u32>,
-    #[arg(
-        long,
-        value_name = "ORDER",
-        help = or_default("Physical order of rows: scattered, key, hash, or an SQL expression over mykey and scratch that sorts each batch", RowsDataset::default().order)
-    )]
+    /// Physical order of rows: scattered, key, hash, or an SQL expression over mykey and scratch that sorts each batch
+    #[arg(long, value_name = "ORDER", or_default = RowsDataset::default().order)]
     order: Option<Order>,
     /// Use a primary key instead of a plain index
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -84,12 +72,8 @@ impl DatasetOptions {
 pub(crate) struct PrepareRows {
     #[command(flatten)]
     dataset: DatasetOptions,
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Dataset",
-        help = or_default("Rows per load transaction", RowsDataset::default().batch)
-    )]
+    /// Rows per load transaction
+    #[arg(long, value_name = "N", help_heading = "Dataset", or_default = RowsDataset::default().batch)]
     batch: Option<Count>,
     /// Load without distributed transactions
     #[arg(long, help_heading = "YugabyteDB")]
@@ -135,20 +119,11 @@ impl FromStr for WorkingSet {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunRows {
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        help = or_default("Rows per read; a list (1,10,100) measures one stage each", RowsRun::default().batch)
-    )]
+    /// Rows per read; a list (1,10,100) measures one stage each
+    #[arg(long, value_name = "N,…", value_delimiter = ',', or_default = RowsRun::default().batch)]
     pub(crate) batch: Vec<Count>,
-    #[arg(
-        long = "loop",
-        value_name = "SIDE,…",
-        value_delimiter = ',',
-        value_parser = choice::<LoopSide>(&["client", "server"]),
-        help = or_named("Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each", RowsRun::default().loop_side)
-    )]
+    /// Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each
+    #[arg(long = "loop", value_name = "SIDE,…", value_delimiter = ',', value_parser = choice::<LoopSide>(&["client", "server"]), or_named = RowsRun::default().loop_side)]
     loop_sides: Vec<LoopSide>,
     /// Percentage of rows that are updated, 0 to 100
     #[arg(long, value_name = "PERCENT", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]

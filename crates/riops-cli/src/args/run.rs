@@ -18,7 +18,7 @@ use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
 use super::parsers::{
-    Switch, choice, name_of, or_default, parse_pair, parse_png, parse_time_with_unit,
+    OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_time_with_unit,
 };
 use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
 
@@ -291,7 +291,8 @@ pub(crate) struct RepeatOptions {
     /// Run the plan N times, store each run with a common tag, and print the median and its interval [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: Option<u32>,
-    #[arg(long, value_name = "TIME", requires = "repeat", help = or_default("With --repeat: pause between two runs", SETTLE))]
+    /// With --repeat: pause between two runs
+    #[arg(long, value_name = "TIME", requires = "repeat", or_default = SETTLE)]
     pub(crate) settle: Option<Span>,
 }
 
@@ -304,14 +305,8 @@ pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
 pub(crate) struct LoopOptions {
     #[command(flatten)]
     pub(crate) common: RunOptions,
-    #[arg(
-        short = 't',
-        long,
-        visible_alias = "time",
-        value_name = "TIME",
-        group = "stop",
-        help = or_default("Duration of the measurement", Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))
-    )]
+    /// Duration of the measurement
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop", or_default = Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))]
     duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
     #[arg(long, visible_alias = "events", value_name = "N", group = "stop")]

@@ -13,7 +13,7 @@ use riops::units::Count;
 use riops::workload::script::InitStep;
 use serde::Serialize;
 
-use super::parsers::{choice, name_of, or_default, or_named};
+use super::parsers::{OrDefault, choice, name_of};
 use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given};
 use crate::failure::refuse;
@@ -276,9 +276,11 @@ impl RunWorkload for RunScript {
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct ScriptTableOptions {
-    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    /// Number of branches, each with 10 tellers and 100,000 accounts
+    #[arg(short, long, value_name = "N", or_default = ScriptDataset::default().scale)]
     scale: Option<Count>,
-    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables", ScriptDataset::default().schema))]
+    /// Schema of the tables
+    #[arg(long, value_name = "NAME", or_default = ScriptDataset::default().schema)]
     schema: Option<String>,
 }
 
@@ -286,19 +288,17 @@ pub(crate) struct ScriptTableOptions {
 #[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 struct CreateOptions {
-    #[arg(long, value_name = "N", help = or_default("Partitions of the accounts; 0 for none", ScriptDataset::default().partitions))]
+    /// Partitions of the accounts; 0 for none
+    #[arg(long, value_name = "N", or_default = ScriptDataset::default().partitions)]
     partitions: Option<u32>,
-    #[arg(
-        long,
-        value_name = "METHOD",
-        value_parser = choice::<PartitionMethod>(&["range", "hash"]),
-        help = or_named("How the accounts are partitioned", PartitionMethod::default())
-    )]
+    /// How the accounts are partitioned
+    #[arg(long, value_name = "METHOD", value_parser = choice::<PartitionMethod>(&["range", "hash"]), or_named = PartitionMethod::default())]
     partition_method: Option<PartitionMethod>,
     /// Create unlogged tables
     #[arg(long)]
     unlogged_tables: bool,
-    #[arg(short = 'F', long, value_name = "PERCENT", help = or_default("Fill factor of branches, tellers and accounts", ScriptDataset::default().fillfactor))]
+    /// Fill factor of branches, tellers and accounts
+    #[arg(short = 'F', long, value_name = "PERCENT", or_default = ScriptDataset::default().fillfactor)]
     fillfactor: Option<u32>,
     /// Tablespace of the tables
     #[arg(long, value_name = "NAME")]
@@ -328,7 +328,8 @@ pub(crate) struct InitializeScript {
     /// Steps: drop, create tables, generate rows in the client (g) or in the server (G), vacuum, primary keys, foreign keys
     #[arg(long, value_name = "[dtgGvpf]+", default_value = "dtgvp", value_parser = init_steps)]
     pub(crate) steps: Steps,
-    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    /// Number of branches, each with 10 tellers and 100,000 accounts
+    #[arg(short, long, value_name = "N", or_default = ScriptDataset::default().scale)]
     scale: Option<Count>,
     #[command(flatten)]
     create: CreateOptions,

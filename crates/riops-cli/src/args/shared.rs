@@ -16,7 +16,7 @@ use riops::units::Span;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::parsers::{or_default, parse_pair};
+use super::parsers::{OrDefault, parse_pair};
 use crate::failure::refuse;
 
 /// The server
@@ -269,13 +269,8 @@ impl PrepareOptions {
 #[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct TextOptions {
-    #[arg(
-        short,
-        long,
-        visible_alias = "fields-length",
-        value_name = "N",
-        help = or_default("Length of each of the four text columns, in characters", LoadDataset::default().field_length)
-    )]
+    /// Length of each of the four text columns, in characters
+    #[arg(short, long, visible_alias = "fields-length", value_name = "N", or_default = LoadDataset::default().field_length)]
     pub(crate) field_length: Option<u32>,
 }
 
