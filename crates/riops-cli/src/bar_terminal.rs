@@ -4,7 +4,7 @@
 //! `^C` there. In a full line, the cursor would wrap to the next line, and the bar could not be cleared any more. A
 //! line break is therefore written between lines: indicatif expects that the terminal wraps.
 
-use std::fmt::{self, Debug, Formatter};
+use std::fmt::Debug;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 
@@ -17,11 +17,13 @@ pub(crate) const ECHO_COLUMNS: usize = 4;
 const DEFAULT_SIZE: (u16, u16) = (24, 80);
 
 /// Draws to `output`, usually standard error, whose size `size` returns as lines and columns.
+#[derive(Debug)]
 pub(crate) struct BarTerminal<W> {
     output: Mutex<Output<W>>,
     size: fn() -> Option<(u16, u16)>,
 }
 
+#[derive(Debug)]
 struct Output<W> {
     writer: W,
     /// What `flush` writes at once.
@@ -62,7 +64,7 @@ impl<W: Write> BarTerminal<W> {
     }
 }
 
-impl<W: Write + Send> TermLike for BarTerminal<W> {
+impl<W: Write + Send + Debug> TermLike for BarTerminal<W> {
     fn width(&self) -> u16 {
         let columns = (self.size)().unwrap_or(DEFAULT_SIZE).1;
         columns.saturating_sub(u16::try_from(ECHO_COLUMNS).unwrap_or_default()).max(1)
@@ -117,19 +119,13 @@ impl<W: Write + Send> TermLike for BarTerminal<W> {
     }
 }
 
-impl<W> Debug for BarTerminal<W> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("BarTerminal").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
     use std::sync::Arc;
 
-    #[derive(Clone, Default)]
+    #[derive(Clone, Debug, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Written {

@@ -34,19 +34,13 @@ pub(crate) const BREACHED: u8 = 99;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// An invalid command line. The exit code is [`USAGE`].
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-impl std::fmt::Display for UsageError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
 /// The command that builds a commit has failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the build of {commit} failed ({status}): see {}", log.display())]
 pub(crate) struct BuildFailed {
     pub(crate) commit: String,
     pub(crate) status: String,
@@ -54,29 +48,13 @@ pub(crate) struct BuildFailed {
     pub(crate) log: PathBuf,
 }
 
-impl std::fmt::Display for BuildFailed {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { commit, status, log } = self;
-        write!(formatter, "the build of {commit} failed ({status}): see {}", log.display())
-    }
-}
-
-impl std::error::Error for BuildFailed {}
-
 /// An error with another exit code.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
 pub(crate) struct CodedError {
     pub(crate) code: u8,
     pub(crate) text: String,
 }
-
-impl std::fmt::Display for CodedError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for CodedError {}
 
 /// Fails with a [`UsageError`].
 pub(crate) fn refuse<T>(text: impl Into<String>) -> anyhow::Result<T> {
@@ -94,14 +72,9 @@ pub(crate) enum ErrorForm {
 }
 
 /// A hint that belongs to an error, as context of the error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Hint(pub(crate) String);
-
-impl std::fmt::Display for Hint {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
 
 /// How another tool states an error, if its command line was translated and scripts search for its words.
 static WORDS_OF_TOOL: OnceLock<fn(&str) -> Option<String>> = OnceLock::new();
@@ -130,17 +103,8 @@ pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> E
 pub(crate) const HINT: &str = "\nriops: hint: ";
 
 impl ErrorForm {
-    /// Prints a usage error and returns its exit code.
-    pub(crate) fn usage(self, message: &str) -> ExitCode {
-        self.print(message, USAGE)
-    }
-
-    /// Prints an error that is not one of usage, and returns its exit code.
-    pub(crate) fn failed(self, message: &str) -> ExitCode {
-        self.print(message, FAILED)
-    }
-
-    fn print(self, text: &str, code: u8) -> ExitCode {
+    /// Prints an error and returns its exit code.
+    pub(crate) fn print(self, text: &str, code: u8) -> ExitCode {
         crate::ui::error(text);
         self.print_json(text, code)
     }
@@ -204,20 +168,24 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         });
     }
     let interrupted = matches!(cause.downcast_ref(), Some(ConnectionError::Interrupted))
+        || matches!(cause.downcast_ref(), Some(FleetError::Interrupted))
         || matches!(
             cause.downcast_ref(),
             Some(StoreError::Postgresql { source, .. })
                 if matches!(**source, ConnectionError::Interrupted)
         )
-        || matches!(cause.downcast_ref(), Some(FleetError::Interrupted))
-        || match cause.downcast_ref() {
-            Some(EmbeddedError::Interrupted) => true,
-            Some(EmbeddedError::Connection(inner)) => {
-                matches!(inner, ConnectionError::Interrupted)
-            }
-            _ => false,
-        };
+        || matches!(
+            cause.downcast_ref(),
+            Some(
+                EmbeddedError::Interrupted
+                    | EmbeddedError::Connection(ConnectionError::Interrupted)
+            )
+        );
     let usage = cause.is::<UsageError>()
+        || cause.is::<PlanError>()
+        || cause.is::<ConnInfoError>()
+        || cause.is::<ComparisonError>()
+        || matches!(cause.downcast_ref(), Some(FleetError::Plan(_)))
         || matches!(
             cause.downcast_ref(),
             Some(
@@ -226,10 +194,6 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
                     | ImportError::StartIsKnown
             )
         )
-        || cause.is::<PlanError>()
-        || matches!(cause.downcast_ref(), Some(FleetError::Plan(_)))
-        || cause.is::<ConnInfoError>()
-        || cause.is::<ComparisonError>()
         || matches!(
             cause.downcast_ref(),
             Some(FormError::Unknown(_) | FormError::Unsupported { .. })
@@ -242,11 +206,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
                     | ServeError::PushAddress(_)
             )
         );
-    match (interrupted, usage) {
-        (true, _) => Some(INTERRUPTED),
-        (_, true) => Some(USAGE),
-        _ => None,
-    }
+    if interrupted { Some(INTERRUPTED) } else { usage.then_some(USAGE) }
 }
 
 /// The exit code of a run: that of an observed command, if it failed.

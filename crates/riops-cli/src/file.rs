@@ -1,10 +1,12 @@
-//! Writes a result to a file, completely or not at all, and reads scripts.
+//! Writes a result to a file, completely or not at all, and reads scripts and tokens.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use riops::host::OutputFile;
-use riops::host::files::{TEXT_BYTES_MAX, read_limited, rest_limited};
+use riops::host::files::{TEXT_BYTES_MAX, read_limited, rest_limited, text_limited};
+use riops::serve::Token;
 use riops::units::text::lines;
 
 use crate::failure::UsageError;
@@ -25,6 +27,26 @@ pub(crate) fn write_bytes(file: &Path, bytes: &[u8], ui: Ui) -> Result<()> {
     OutputFile::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
     ui.notice(&format!("{} {}", if existed { "replaced" } else { "wrote" }, file.display()));
     Ok(())
+}
+
+/// Maximum size of a file with a token, of which 16 characters suffice.
+const TOKEN_BYTES_MAX: u64 = 4 << 10;
+
+/// Returns the token in a file, or else the one that was given as text.
+pub(crate) fn token(text: Option<&str>, file: Option<&Path>, ui: Ui) -> Result<Option<Token>> {
+    let Some(file) = file else {
+        return Ok(text.map(Token::new).transpose()?);
+    };
+    let shown = file.display();
+    let contents = text_limited(file, TOKEN_BYTES_MAX)
+        .with_context(|| format!("cannot read the token file {shown}"))?;
+    if file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0) {
+        ui.notice(&format!(
+            "other users can access the token file {shown}; run: chmod 600 {shown}"
+        ));
+    }
+    let token = Token::new(contents.trim()).with_context(|| format!("token file {shown}"))?;
+    Ok(Some(token))
 }
 
 /// Reads a script; `-` is standard input.

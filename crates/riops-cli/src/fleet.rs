@@ -16,8 +16,8 @@ use riops::store::StoreLocation;
 use crate::args::StoreOptions;
 use crate::args::fleet::{AGENTS_WITHIN, FleetOptions};
 use crate::failure::{exit_code, refuse};
+use crate::stored;
 use crate::ui::Ui;
-use crate::{stored, unstored};
 
 /// Variables with which schedulers number the processes that they start, and with the number of processes.
 const RANKS: [(&str, Option<&str>); 6] = [
@@ -31,9 +31,6 @@ const RANKS: [(&str, Option<&str>); 6] = [
 
 /// A number of the cluster, which its physical copies have as well, and the database.
 const IDENTITY: &str = "select 'system ' || system_identifier || ', database ' || current_database() from pg_control_system()";
-
-const NO_MEETING: &str =
-    "--fleet requires --store postgresql://…: the agents meet in this database";
 
 /// Which agent this is, of how many; each as far as it is known.
 fn rank(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Option<u32>) {
@@ -71,11 +68,10 @@ impl Membership {
         let Some(agents) = options.agents.or(size) else {
             return refuse("--fleet requires --agents N, the number of agents");
         };
-        if !matches!(store.location()?, StoreLocation::Postgresql(_)) {
-            return refuse(NO_MEETING);
-        }
         let StoreLocation::Postgresql(store) = stored::location(store, ui)? else {
-            return refuse(NO_MEETING);
+            return refuse(
+                "--fleet requires --store postgresql://…: the agents meet in this database",
+            );
         };
         Ok(Some(Self {
             name: name.clone(),
@@ -234,16 +230,13 @@ impl Observer for InFleet<'_> {
                 // Before it is printed: a reader of the output that waits must not keep the others waiting.
                 let code = exit_code(&merged);
                 let told = match (self.save)(&merged) {
-                    Ok(()) => self.fleet.complete(code),
+                    Ok(()) => self.fleet.complete(code).context("cannot end the fleet"),
                     Err(error) => {
                         // That it is not stored matters more than whether the others know.
                         let _ = self.fleet.end(&format!("{error:#}"));
-                        self.observer.complete(&merged);
-                        self.result = Some(Err(error));
-                        return;
+                        Err(error)
                     }
                 };
-                let told = told.context("cannot end the fleet");
                 self.observer.complete(&merged);
                 let run = merged.id.to_string();
                 told.map(|()| Ended { merged: Some(*merged), run, code })
@@ -252,7 +245,7 @@ impl Observer for InFleet<'_> {
                 self.ui.notice(&format!("the run of the fleet is {run}: riops runs show {run}"));
                 Ok(Ended { merged: None, run, code })
             }
-            Err(error) => Err(unstored::keep(record, &error)),
+            Err(error) => Err(stored::keep(record, &error)),
         };
         self.result = Some(result);
     }

@@ -14,7 +14,7 @@ use riops::store::live::{OpenSink, Publisher};
 use serde::Serialize;
 
 use crate::args::LiveOptions;
-use crate::token::token;
+use crate::file::token;
 use crate::ui::Ui;
 
 /// Time between two events about the progress of a preparation or a statement.
@@ -30,6 +30,7 @@ trait Consumer: Send + Sync {
 pub(crate) type OpenFeed = Box<dyn Fn() -> OpenSink + Send + Sync>;
 
 /// Observes a run for the consumers.
+#[derive(Clone)]
 pub(crate) struct Live {
     consumers: Arc<Vec<Box<dyn Consumer>>>,
 }
@@ -64,25 +65,15 @@ impl Live {
         Ok(Self { consumers: Arc::new(consumers) })
     }
 
-    /// Publishes the run only beside its store, if at all.
-    pub(crate) fn feed(open: Option<OpenFeed>, ui: Ui) -> Self {
-        let feed = |open| Box::new(Feed { open, ui, publisher: Mutex::new(None) }) as _;
-        Self { consumers: Arc::new(open.into_iter().map(feed).collect()) }
-    }
-
     /// The run has ended without a record.
     pub(crate) fn failed(&self, error: &dyn std::error::Error) {
         self.send(&LiveEvent::Failed { error: error.to_string() });
     }
 
     fn send(&self, event: &LiveEvent) {
-        send(&self.consumers, event);
-    }
-}
-
-fn send(consumers: &[Box<dyn Consumer>], event: &LiveEvent) {
-    for consumer in consumers {
-        consumer.event(event);
+        for consumer in self.consumers.iter() {
+            consumer.event(event);
+        }
     }
 }
 
@@ -115,12 +106,12 @@ impl Observer for Live {
 
     fn preparing(&mut self) -> OnLoaded {
         self.send(&LiveEvent::Preparing { rows: 0, total: 0 });
-        let (consumers, pace) = (Arc::clone(&self.consumers), Pace::default());
+        let (live, pace) = (self.clone(), Pace::default());
         Arc::new(move |progress| {
             if let Progress::Loaded { rows, total } = progress
                 && (rows == total || pace.is_due())
             {
-                send(&consumers, &LiveEvent::Preparing { rows, total });
+                live.send(&LiveEvent::Preparing { rows, total });
             }
         })
     }
@@ -132,11 +123,11 @@ impl Observer for Live {
 
     fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
         self.send(&LiveEvent::Step { name: name.to_owned() });
-        let (consumers, pace) = (Arc::clone(&self.consumers), Pace::default());
+        let (live, pace) = (self.clone(), Pace::default());
         Arc::new(move |point: &ProbePoint| {
             if pace.is_due() {
                 let share = point.share_done(growth);
-                send(&consumers, &LiveEvent::StepProgress { t_s: point.t_s, share });
+                live.send(&LiveEvent::StepProgress { t_s: point.t_s, share });
             }
         })
     }
@@ -230,7 +221,7 @@ struct Line<'a> {
     run: &'a str,
     stage: &'a str,
     #[serde(flatten)]
-    point: &'a riops::record::Point,
+    point: &'a Point,
 }
 
 impl Consumer for IntervalJson {

@@ -1,27 +1,30 @@
-//! Runs a plan once: passes its events to the observers, and stores and prints its record.
+//! Runs a plan once: passes its events to the observers, and stores and prints its record. The store is also the history of
+//! earlier runs.
 
+use std::cell::OnceCell;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use riops::dataset::{Access, Needs};
 use riops::fleet::Fleet;
+use riops::host::Interrupt;
 use riops::plan::{ObserveRun, Plan, PreparePolicy};
 use riops::probe::sampler::OnPoint;
-use riops::record::Point;
-use riops::record::Record;
+use riops::record::{DiskLimit, Note, Point, Record};
 use riops::report::{self, Extras, Form, FormError, Stream};
-use riops::run::Observer;
+use riops::run::{History, NoHistory, Observer};
+use riops::store::live::sink_of;
+use riops::store::{self, Store, StoreLocation};
 use riops::units::text::one_line;
 
-use crate::args::GraphOptions;
+use crate::args::{GraphOptions, ResultOptions};
 use crate::failure::{FAILED, NOT_VALID, exit_code};
-use crate::fleet;
-use crate::live::Live;
-use crate::screen::Screen;
-use crate::stored_runs::StoredRuns;
+use crate::fleet::{self, Membership};
+use crate::live::{Live, OpenFeed};
+use crate::screen::{Screen, Tee};
+use crate::stored::{self, note_of};
 use crate::target::Target;
-use crate::tee::Tee;
 use crate::ui::Ui;
 
 /// Returns the text for a record.
@@ -83,8 +86,10 @@ impl Runner<'_> {
                 crate::ui::print_error(&rest(form, record, extras)?);
                 Ok(String::new())
             };
-            let is_apart = self.form.name() == "text" && runs_a_command(record);
-            let print: Print<'_> = if is_apart { &of_command } else { &rest };
+            let observed = record.plan.work.get::<ObserveRun>();
+            let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
+            let print: Print<'_> =
+                if self.form.name() == "text" && runs_a_command { &of_command } else { &rest };
             printed = print_with(record, &text, self.form, graph_options, print);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
@@ -210,15 +215,99 @@ fn print_with(
     Ok(())
 }
 
-/// Whether riops ran a command whose standard output is its own.
-fn runs_a_command(record: &Record) -> bool {
-    record.plan.work.get::<ObserveRun>().is_some_and(|run| !run.command.is_empty())
-}
-
 /// The exit code of a run that is printed in a form.
 pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
     match exit_code(record) {
         FAILED if form.is_measured(record) => NOT_VALID,
         code => code,
+    }
+}
+
+/// The store of a run, which also provides the history of earlier runs.
+pub(crate) struct StoredRuns<'a> {
+    /// Store that the run is saved to; `None` with `--no-store`.
+    store: Option<Box<dyn Store>>,
+    /// Where the run is saved to.
+    location: Option<StoreLocation>,
+    /// Store for the history with `--no-store`, if it exists; opened on first use.
+    history_only: OnceCell<Option<Box<dyn Store>>>,
+    options: &'a ResultOptions,
+    /// That of `--note`.
+    note: Option<Note>,
+    ui: Ui,
+}
+
+impl<'a> StoredRuns<'a> {
+    /// Opens the store, unless the run is not stored.
+    pub(crate) fn open(
+        options: &'a ResultOptions,
+        membership: Option<&Membership>,
+        ui: Ui,
+    ) -> Result<Self> {
+        let note = options.note.as_deref().map(|text| note_of(text, None)).transpose()?;
+        let (mut store, mut location) = (None, None);
+        if let Some(own) = membership {
+            // Of many agents, only one saves a run.
+            location = Some(own.location());
+        } else if !options.no_store {
+            let found = location.insert(stored::location(&options.store, ui)?);
+            store.insert(store::open(found, ui.interrupt)?).require_writable()?;
+        }
+        Ok(Self { store, location, history_only: OnceCell::new(), options, note, ui })
+    }
+
+    /// Whether the run is stored.
+    pub(crate) fn is_open(&self) -> bool {
+        self.location.is_some()
+    }
+
+    /// Where the run is published while it is in progress; `None` if it is not stored.
+    pub(crate) fn feed(&self) -> Option<OpenFeed> {
+        let location = self.location.clone()?;
+        Some(Box::new(move || sink_of(&location)))
+    }
+
+    /// Saves the record. Returns a text for the output, the location or the error, and the result.
+    pub(crate) fn save(&self, record: &Record) -> (String, Result<()>) {
+        let Some(location) = &self.location else {
+            return ("no (--no-store)".to_owned(), Ok(()));
+        };
+        let mut record = record.clone();
+        record.notes.extend(self.note.clone());
+        let save = |store: &dyn Store| stored::save(store, &record).map(|()| store.location());
+        let saved = match &self.store {
+            Some(store) => save(&**store),
+            // An interrupt has ended the run, which is stored.
+            None => store::open(location, &Interrupt::new()).and_then(|store| save(&*store)),
+        };
+        match saved {
+            Ok(location) => (format!("{} in {location}", record.id), Ok(())),
+            // A failed save must not prevent the result from being printed.
+            Err(error) => {
+                let error = stored::keep(&record, &error);
+                (self.ui.given().complete(&format!("NO: {error}")), Err(error))
+            }
+        }
+    }
+
+    fn history(&self) -> &dyn History {
+        if self.options.fleet.fleet.is_some() {
+            return &NoHistory;
+        }
+        let existing = || stored::open_if_present(&self.options.store, self.ui).ok().flatten();
+        match self.store.as_ref().or_else(|| self.history_only.get_or_init(existing).as_ref()) {
+            Some(store) => store,
+            None => &NoHistory,
+        }
+    }
+}
+
+impl History for StoredRuns<'_> {
+    fn record(&self, id: &str) -> Option<Record> {
+        self.history().record(id)
+    }
+
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
+        self.history().disk_limit(host, device, identity)
     }
 }

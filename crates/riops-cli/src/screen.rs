@@ -1,13 +1,13 @@
-//! The observer of the command line: shows the progress of a run and publishes its record.
+//! The observer of the command line: shows the progress of a run and publishes its record. Several observers of one run.
 
 use std::sync::Arc;
 
-use riops::dataset::prepare::Prepared;
+use riops::dataset::prepare::{Prepared, Progress};
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
-use riops::record::{Point, ProbePoint, Record};
+use riops::record::{LiveRun, Point, ProbePoint, Record};
 use riops::report;
-use riops::run::{History, Observer, OnLoaded, OnMessage};
+use riops::run::{Agreement, History, Observer, OnLoaded, OnMessage};
 use riops::units::text::lines;
 
 use crate::ui::{LoadProgress, RunProgress, StepProgress, Ui};
@@ -33,29 +33,23 @@ impl<'a> Screen<'a> {
     }
 }
 
+/// Passes calls on to the progress of the stage.
+macro_rules! shown {
+    ($($method:ident($($argument:ident: $type:ty)?);)+) => {
+        $(fn $method(&mut self, $($argument: $type)?) {
+            if let Some(run) = &mut self.run {
+                run.$method($($argument)?);
+            }
+        })+
+    };
+}
+
 impl Observer for Screen<'_> {
-    fn connected(&mut self, sessions: usize) {
-        if let Some(run) = &mut self.run {
-            run.connected(sessions);
-        }
-    }
-
-    fn measuring(&mut self) {
-        if let Some(run) = &mut self.run {
-            run.measuring();
-        }
-    }
-
-    fn point(&mut self, point: &Point) {
-        if let Some(run) = &mut self.run {
-            run.point(point);
-        }
-    }
-
-    fn draining(&mut self) {
-        if let Some(run) = &mut self.run {
-            run.draining();
-        }
+    shown! {
+        connected(sessions: usize);
+        measuring();
+        point(point: &Point);
+        draining();
     }
 
     fn notice(&mut self, text: &str) {
@@ -112,4 +106,75 @@ impl Observer for Screen<'_> {
     fn history(&self) -> &dyn History {
         self.history
     }
+}
+
+/// Passes each event to two observers, one after the other. The history comes from the first one.
+pub(crate) struct Tee<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
+
+/// Passes calls without results to both.
+macro_rules! both {
+    ($($method:ident($($argument:ident: $type:ty),*);)+) => {
+        $(fn $method(&mut self, $($argument: $type),*) {
+            self.0.$method($($argument),*);
+            self.1.$method($($argument),*);
+        })+
+    };
+}
+
+impl Observer for Tee<'_> {
+    both! {
+        connected(sessions: usize);
+        measuring();
+        point(point: &Point);
+        draining();
+        started(run: &LiveRun);
+        notice(text: &str);
+        left_behind(text: &str);
+        prepared(prepared: &Prepared);
+        step_done(seconds: f64);
+        complete(record: &Record);
+    }
+
+    fn preparing(&mut self) -> OnLoaded {
+        let (first, second) = (self.0.preparing(), self.1.preparing());
+        Arc::new(move |progress: Progress| {
+            first(progress);
+            second(progress);
+        })
+    }
+
+    fn messages(&mut self) -> OnMessage {
+        let (first, second) = (self.0.messages(), self.1.messages());
+        Arc::new(move |text| {
+            first(text);
+            second(text);
+        })
+    }
+
+    fn stage(&mut self, name: &str, plan: &Plan) -> OnPoint {
+        both_points(self.0.stage(name, plan), self.1.stage(name, plan))
+    }
+
+    fn step(&mut self, name: &'static str, growth: Option<(u64, u64)>) -> OnPoint {
+        both_points(self.0.step(name, growth), self.1.step(name, growth))
+    }
+
+    fn agree_start(&mut self) -> Result<Option<Agreement>, String> {
+        Ok(self.0.agree_start()?.or(self.1.agree_start()?))
+    }
+
+    fn settled(&mut self) -> bool {
+        self.0.settled() && self.1.settled()
+    }
+
+    fn history(&self) -> &dyn History {
+        self.0.history()
+    }
+}
+
+fn both_points(first: OnPoint, second: OnPoint) -> OnPoint {
+    Arc::new(move |point: &ProbePoint| {
+        first(point);
+        second(point);
+    })
 }

@@ -20,7 +20,7 @@ use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::units::text::lines;
 
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
-use crate::failure::{ErrorForm, USAGE};
+use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
 use crate::options::{OptionNames, settable, variable, with_options_along, with_suggestion};
 use crate::scan::CommandLine;
@@ -43,12 +43,12 @@ pub(crate) enum Origin {
 /// The exit code, after the error, the help or the version was printed.
 pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, ExitCode> {
     let form = error_form(line, &Values::new());
-    let (values, notices) = read_values(line, origin).map_err(|error| form.usage(&error))?;
+    let (values, notices) = read_values(line, origin).map_err(|error| form.print(&error, USAGE))?;
     let form = error_form(line, &values);
     match matched(line, &values, origin) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
-        Err(Unparsed::Variable(error)) => Err(form.usage(&error)),
+        Err(Unparsed::Variable(error)) => Err(form.print(&error, USAGE)),
     }
 }
 
@@ -99,7 +99,7 @@ fn read_values(line: &CommandLine, origin: Origin) -> Result<(Values, Vec<String
 fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
     let is_typed = |group: &&[&str]| group.iter().any(|option| line.value(option).is_some());
-    let replaced = [STOPS, SEEDS].into_iter().filter(is_typed).flatten().copied();
+    let replaced = REPLACED.into_iter().filter(is_typed).flatten().copied();
     let replaced: Vec<&str> = replaced.collect();
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
     let add = |arg| fallbacks.added_to(arg);
@@ -162,7 +162,7 @@ fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
     if !error.use_stderr() {
         return match crate::ui::help_of_clap(&plain, &colored) {
             Ok(()) => ExitCode::from(code),
-            Err(error) => form.failed(&format!("{error:#}")),
+            Err(error) => form.print(&format!("{error:#}"), FAILED),
         };
     }
     let named = |text: &str| text.replacen(PREFIX, "riops:", 1);
@@ -246,18 +246,14 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
             && run.try_contains_id(id).is_ok()
             && run.value_source(id) == Some(ValueSource::CommandLine)
     };
-    let misplaced = options.filter(typed).find_map(Arg::get_long).map(str::to_owned);
-    match misplaced {
-        None => Ok(()),
-        Some(option) if option == "plan" => Err(crate::args::built().clone().error(
-            ErrorKind::ArgumentConflict,
-            format!("--plan contains the workload; omit {workload}"),
-        )),
-        Some(option) => Err(crate::args::built().clone().error(
-            ErrorKind::ArgumentConflict,
-            format!("--{option} must follow the workload: riops {name} {workload} --{option}"),
-        )),
-    }
+    let text = match options.filter(typed).find_map(Arg::get_long) {
+        None => return Ok(()),
+        Some("plan") => format!("--plan contains the workload; omit {workload}"),
+        Some(option) => {
+            format!("--{option} must follow the workload: riops {name} {workload} --{option}")
+        }
+    };
+    Err(crate::args::built().clone().error(ErrorKind::ArgumentConflict, text))
 }
 
 /// The values of options, as they would be typed.
@@ -276,10 +272,10 @@ pub(crate) fn needs_permission(option: &str, value: &str) -> bool {
     }
 }
 
-/// The options that end a run. One on the command line replaces all of the environment and the file.
-const STOPS: &[&str] = &["duration", "transactions", "total-rows", "max-duration"];
-/// The same for the random seed.
-const SEEDS: &[&str] = &["seed", "rand-seed"];
+/// The options that end a run, and those of the random seed. One on the command line replaces all of its group in the
+/// environment and the file.
+const REPLACED: [&[&str]; 2] =
+    [&["duration", "transactions", "total-rows", "max-duration"], &["seed", "rand-seed"]];
 
 /// The command that the file of `--config` is read for.
 fn purpose(line: &CommandLine) -> Purpose {
@@ -301,61 +297,47 @@ fn config_path(line: &CommandLine, origin: Origin) -> Option<OsString> {
 fn read_known(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
     let names = OptionNames::all();
     let (values, notices) = read_file(path, purpose)?;
-    let mut all =
-        values.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
-    if let Some((name, value)) = all.find(|(name, value)| needs_permission(name, value)) {
-        return Err(format!(
-            "configuration file {} cannot set \"{name}\" to {value}: give this permission on the command line or in the environment",
-            path.display()
-        ));
-    }
-    match values.keys().find(|name| !names.contains(name)) {
-        Some(name) => {
-            let path = path.display();
-            let message = format!("unrecognized option \"{name}\" in configuration file {path}");
-            Err(with_suggestion(message, &names.nearest(name)))
+    let path = path.display();
+    for (name, values) in &values {
+        if let Some(value) = values.iter().find(|value| needs_permission(name, value)) {
+            return Err(format!(
+                "configuration file {path} cannot set \"{name}\" to {value}: give this permission on the command line or in the environment"
+            ));
         }
-        None => Ok((values, notices)),
     }
+    if let Some(name) = values.keys().find(|name| !names.contains(name)) {
+        let message = format!("unrecognized option \"{name}\" in configuration file {path}");
+        return Err(with_suggestion(message, &names.nearest(name)));
+    }
+    Ok((values, notices))
 }
 
 /// Reads the options of a file, and notices about it.
 fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), String> {
-    let text = text_limited(path, TEXT_BYTES_MAX)
-        .map_err(|error| format!("cannot read configuration file {}: {error}", path.display()))?;
-    if pgio::is_pgio(&text) {
-        let conf = PgioConf::parse(&text).map_err(|error| {
-            format!("configuration file {} is not a valid pgio.conf: {error}", path.display())
-        })?;
-        if purpose == Purpose::Prepare && !conf.has_scale() {
-            return Err(format!(
-                "configuration file {} does not set SCALE, the size of each table",
-                path.display()
-            ));
-        }
-        let options = conf.options(purpose).into_iter();
-        let values = options.map(|(name, value)| (name.to_owned(), vec![value])).collect();
-        let notices = conf.without_effect();
-        let notices =
-            notices.iter().map(|notice| format!("{}: {notice}", path.display())).collect();
-        return Ok((values, notices));
-    }
-    Ok((read_toml(path, &text)?, Vec::new()))
-}
-
-fn read_toml(path: &Path, text: &str) -> Result<Values, String> {
-    let table: toml::Table = text.parse().map_err(|error| {
-        format!("configuration file {} is not valid TOML: {error}", path.display())
-    })?;
-    table
-        .into_iter()
-        .map(|(name, value)| {
+    let (text, path) = (text_limited(path, TEXT_BYTES_MAX), path.display());
+    let text = text.map_err(|error| format!("cannot read configuration file {path}: {error}"))?;
+    if !pgio::is_pgio(&text) {
+        let table = text.parse::<toml::Table>();
+        let table = table
+            .map_err(|error| format!("configuration file {path} is not valid TOML: {error}"))?;
+        let values = table.into_iter().map(|(name, value)| {
             let values = as_typed(&value).ok_or_else(|| {
                 format!("configuration file sets \"{name}\" to {value}; expected a string, a number, true, false or a list")
             })?;
             Ok((name.replace('_', "-"), values))
-        })
-        .collect()
+        });
+        return Ok((values.collect::<Result<_, String>>()?, Vec::new()));
+    }
+    let conf = PgioConf::parse(&text)
+        .map_err(|error| format!("configuration file {path} is not a valid pgio.conf: {error}"))?;
+    if purpose == Purpose::Prepare && !conf.has_scale() {
+        return Err(format!(
+            "configuration file {path} does not set SCALE, the size of each table"
+        ));
+    }
+    let options = conf.options(purpose).into_iter();
+    let notices = conf.without_effect().into_iter().map(|notice| format!("{path}: {notice}"));
+    Ok((options.map(|(name, value)| (name.to_owned(), vec![value])).collect(), notices.collect()))
 }
 
 fn as_typed(value: &toml::Value) -> Option<Vec<String>> {
@@ -426,14 +408,12 @@ impl Fallbacks<'_> {
             // RIOPS_QUIET=1
             arg = arg.value_parser(BoolishValueParser::new());
         }
-        match self.values.get(&long) {
-            Some(from_file) => {
-                // clap does not show the defaults of flags.
-                let hide = arg.get_action().takes_values();
-                arg.default_values(from_file.clone()).hide_default_value(hide)
-            }
-            None => arg,
+        if let Some(from_file) = self.values.get(&long) {
+            // clap does not show the defaults of flags.
+            let hide = arg.get_action().takes_values();
+            arg = arg.default_values(from_file.clone()).hide_default_value(hide);
         }
+        arg
     }
 }
 
@@ -517,14 +497,14 @@ mod tests {
         let path = folder.path().join("riops.toml");
         std::fs::write(&path, "label = \"nightly\"\ntag = [\"a=1\"]\nlimit = 3\n").unwrap();
         let config = format!("--config={}", path.display());
-        let Command::Runs { action: Runs::List(list) } =
+        let Command::Runs(Runs::List(list)) =
             parse(&["riops", "runs", "list", &config]).unwrap().command
         else {
             panic!("no list")
         };
         assert_eq!((list.filter.label.as_deref(), list.filter.tag.len(), list.limit), (None, 0, 3));
         let words = ["riops", "runs", "tag", "last", "a=2", &config];
-        let Command::Runs { action: Runs::Tag(tag) } = parse(&words).unwrap().command else {
+        let Command::Runs(Runs::Tag(tag)) = parse(&words).unwrap().command else {
             panic!("no tag")
         };
         assert_eq!(tag.label, None);

@@ -13,7 +13,7 @@ use riops::units::sql::identifier;
 
 use crate::args::{EmbeddedOptions, TargetOptions};
 use crate::failure::Hint;
-use crate::password::ask_if_missing;
+use crate::terminal::ask_if_missing;
 use crate::ui::Ui;
 
 /// The selected server. The embedded server runs at least until this value is dropped.
@@ -33,22 +33,21 @@ impl Target {
     /// Selects the server. Starts the embedded server if no other one is specified.
     pub(crate) fn select(options: &TargetOptions, ui: Ui) -> Result<Self> {
         let environment = |name: &str| std::env::var(name).ok();
-        let named = match &options.database {
-            Some(text) => Some(ConnInfo::parse(text, environment)?),
+        let mut conninfo = match &options.database {
+            Some(text) => ConnInfo::parse(text, environment)?,
             None if ConnInfo::is_in_environment(environment) => {
-                Some(ConnInfo::from_environment(environment)?)
+                ConnInfo::from_environment(environment)?
             }
-            None => None,
+            None => {
+                let embedded = embedded(&options.embedded, ui)?;
+                return Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) });
+            }
         };
-        if let Some(mut conninfo) = named {
-            if options.embedded.selects_a_server() {
-                ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
-            }
-            ask_if_missing(&mut conninfo, ui.interrupt)?;
-            return Ok(Self { conninfo, embedded: None });
+        if options.embedded.selects_a_server() {
+            ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
         }
-        let embedded = embedded(&options.embedded, ui)?;
-        Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+        ask_if_missing(&mut conninfo, ui.interrupt)?;
+        Ok(Self { conninfo, embedded: None })
     }
 
     /// Returns the server in the library's form.
@@ -123,10 +122,8 @@ impl Target {
 
     /// Releases the embedded server and reports errors; dropping the value would ignore them.
     pub(crate) fn close(self) -> Result<()> {
-        match self.embedded {
-            Some(embedded) => Ok(embedded.leave()?),
-            None => Ok(()),
-        }
+        self.embedded.map(Embedded::leave).transpose()?;
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Questions to the user on the controlling terminal.
+//! Questions to the user on the controlling terminal: for a confirmation, and for a missing password, as psql does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use riops::host::Interrupt;
-use riops::server::ConnectionError;
+use riops::server::{ConnInfo, Connection, ConnectionError};
 use riops::units::text::one_line;
 use rustix::fs::OFlags;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::failure::refuse;
 use crate::ui::Ui;
@@ -38,7 +39,7 @@ pub(crate) fn open() -> Option<File> {
 pub(crate) fn read_line(
     terminal: &mut File,
     interrupt: &Interrupt,
-) -> std::result::Result<Option<String>, ConnectionError> {
+) -> Result<Option<String>, ConnectionError> {
     let mut line = Vec::new();
     let mut buffer = [0; 256];
     while !line.contains(&b'\n') {
@@ -58,6 +59,62 @@ pub(crate) fn read_line(
     }
     let line = String::from_utf8_lossy(&line);
     Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// Prompts for the password if the server requests one, none was found, and standard input is a terminal. Elsewhere,
+/// and for other errors, does nothing: the next connection returns the error.
+///
+/// # Errors
+/// [`ConnectionError::Interrupted`].
+pub(crate) fn ask_if_missing(
+    conninfo: &mut ConnInfo,
+    interrupt: &Interrupt,
+) -> Result<(), ConnectionError> {
+    if conninfo.has_password() || !can_ask() {
+        return Ok(());
+    }
+    let Err(error) = Connection::open(conninfo, interrupt) else {
+        return Ok(());
+    };
+    if error.is_password_missing()
+        && let Some(password) = ask(&format!("Password for user {}: ", conninfo.user), interrupt)?
+    {
+        conninfo.set_password(password);
+    }
+    Ok(())
+}
+
+/// Reads a line from the terminal without echo. Returns `None` if there is no terminal, or no line.
+fn ask(prompt: &str, interrupt: &Interrupt) -> Result<Option<String>, ConnectionError> {
+    let Some(mut terminal) = open().and_then(Silent::new) else {
+        return Ok(None);
+    };
+    let _ = terminal.file.write_all(one_line(prompt).as_bytes());
+    let line = read_line(&mut terminal.file, interrupt);
+    let _ = terminal.file.write_all(b"\n");
+    line
+}
+
+/// A terminal without echo. Dropping it restores its modes.
+struct Silent {
+    file: File,
+    modes: Termios,
+}
+
+impl Silent {
+    fn new(file: File) -> Option<Self> {
+        let modes = tcgetattr(&file).ok()?;
+        let mut silent = modes.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&file, OptionalActions::Flush, &silent).ok()?;
+        Some(Self { file, modes })
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.modes);
+    }
 }
 
 /// Returns whether something may be removed: asks the question, unless `yes` was given.

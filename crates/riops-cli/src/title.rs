@@ -15,7 +15,8 @@ type MayContainSecret = fn(&str) -> bool;
 
 /// The options that may contain a secret.
 const OPTIONS: [(&str, MayContainSecret); 4] = [
-    ("database", database_may_contain_password),
+    // A string that cannot be parsed without service files and environment variables may contain a password.
+    ("database", |text| ConnInfo::parse(text, |_| None).map_or(true, |info| info.has_password())),
     ("store", store_may_contain_password),
     ("token", |_| true),
     ("metrics-token", |_| true),
@@ -52,11 +53,6 @@ pub(crate) fn execute_again(
     if let (Ok(program), Some((name, rest))) = (std::env::current_exe(), arguments.split_first()) {
         let _ = Command::new(program).arg0(name).args(rest).envs(variables).exec();
     }
-}
-
-/// A string that cannot be parsed without service files and environment variables may contain a password.
-fn database_may_contain_password(text: &str) -> bool {
-    ConnInfo::parse(text, |_| None).map_or(true, |info| info.has_password())
 }
 
 fn store_may_contain_password(text: &str) -> bool {

@@ -15,11 +15,11 @@ use riops::dataset::prepare::Progress;
 use riops::host::Interrupt;
 use riops::plan::{Plan, Stop};
 use riops::probe::sampler::OnPoint;
-use riops::record::Point;
-use riops::record::ProbePoint;
+use riops::record::{Point, ProbePoint};
 use riops::report::{self, Document, Lines, LiveView};
 use riops::run::OnMessage;
 use riops::units::Span;
+use riops::units::format::{count, duration_us, percent, rate};
 use riops::units::text::{json, lines, one_line};
 use terminal_size::{Height, Width, terminal_size_of};
 
@@ -261,11 +261,10 @@ impl Ui {
     }
 
     fn draw_target(self) -> ProgressDrawTarget {
-        if self.terminal {
-            ProgressDrawTarget::term_like(Box::new(BarTerminal::stderr()))
-        } else {
-            ProgressDrawTarget::hidden()
+        if !self.terminal {
+            return ProgressDrawTarget::hidden();
         }
+        ProgressDrawTarget::term_like(Box::new(BarTerminal::stderr()))
     }
 
     fn bar(self, length: u64) -> Bar {
@@ -311,6 +310,11 @@ impl Bar {
         self.show_lines(position, &one_line(message));
     }
 
+    /// Shows those of the parts of a message that fit.
+    fn show_parts(&self, position: u64, parts: &[(u8, String)]) {
+        self.show(position, &report::fit(parts, self.message_columns()));
+    }
+
     /// Shows a message whose further lines are below the bar.
     fn show_lines(&self, position: u64, message: &str) {
         self.bar.set_message(message.to_owned());
@@ -332,19 +336,14 @@ impl Drop for Bar {
 pub(crate) struct LoadProgress {
     ui: Ui,
     bar: Bar,
-    state: Mutex<LoadState>,
-}
-
-struct LoadState {
     start: Instant,
-    printed: Instant,
+    printed: Mutex<Instant>,
 }
 
 impl LoadProgress {
     pub(crate) fn new(ui: Ui) -> Self {
-        let now = Instant::now();
-        let state = Mutex::new(LoadState { start: now, printed: now });
-        Self { ui, bar: ui.bar(0), state }
+        let start = Instant::now();
+        Self { ui, bar: ui.bar(0), start, printed: Mutex::new(start) }
     }
 
     /// Shows the progress that the library reports.
@@ -362,27 +361,21 @@ impl LoadProgress {
     }
 
     fn loaded(&self, rows: u64, total: u64) {
-        let Ok(mut state) = self.state.lock() else {
+        let Ok(mut printed) = self.printed.lock() else {
             return;
         };
-        let elapsed_s = state.start.elapsed().as_secs_f64();
-        let rate = rows as f64 / elapsed_s;
-        let (done, all) = (riops::units::format::count(rows), riops::units::format::count(total));
+        let per_s = rows as f64 / self.start.elapsed().as_secs_f64();
+        let done = format!("loaded {} of {} rows", count(rows), count(total));
+        let rate = format!("{} rows/s", rate(per_s));
         if self.ui.terminal {
-            let left_s = (total.saturating_sub(rows) as f64 / rate).ceil();
-            let left = Duration::try_from_secs_f64(left_s)
-                .map_or_else(|_| String::new(), |left| format!("{} left", Span(left)));
-            let parts = [
-                (0, format!("loaded {done} of {all} rows")),
-                (2, format!("{} rows/s", riops::units::format::rate(rate))),
-                (1, left),
-            ];
+            let left_s = (total.saturating_sub(rows) as f64 / per_s).ceil();
+            let left =
+                Duration::try_from_secs_f64(left_s).map(|left| format!("{} left", Span(left)));
             self.bar.bar.set_length(total);
-            self.bar.show(rows, &report::fit(&parts, self.bar.message_columns()));
-        } else if state.printed.elapsed() >= LINE_EVERY {
-            state.printed = Instant::now();
-            let rate = riops::units::format::rate(rate);
-            self.ui.notice(&format!("loaded {done} of {all} rows ({rate} rows/s)"));
+            self.bar.show_parts(rows, &[(0, done), (2, rate), (1, left.unwrap_or_default())]);
+        } else if printed.elapsed() >= LINE_EVERY {
+            *printed = Instant::now();
+            self.ui.notice(&format!("{done} ({rate})"));
         }
     }
 }
@@ -427,18 +420,17 @@ impl StepProgress {
     /// Shows the progress.
     pub(crate) fn show(&self, point: &ProbePoint) {
         let share = point.share_done(self.growth);
-        let phase =
-            point.progress.as_ref().map(|progress| progress.phase.clone()).unwrap_or_default();
+        let phase = point.progress.as_ref().map_or("", |progress| progress.phase.as_str());
         let Ok(mut state) = self.state.lock() else {
             return;
         };
         if state.phase != phase {
             state.since = (point.t_s, share.unwrap_or(0.0));
-            state.phase.clone_from(&phase);
+            phase.clone_into(&mut state.phase);
         }
         let mut parts = vec![(0, self.name.to_owned())];
         if let Some(share) = share {
-            parts.push((1, riops::units::format::percent(share)));
+            parts.push((1, percent(share)));
         }
         if let (Some(read), Some(write)) = (point.read_mb_s, point.write_mb_s) {
             parts.push((3, format!("{read:.0} MB/s read, {write:.0} MB/s written")));
@@ -450,10 +442,10 @@ impl StepProgress {
             let left = Duration::try_from_secs_f64(left.ceil()).unwrap_or(Duration::MAX);
             parts.push((2, format!("{} left", Span(left))));
         }
-        parts.push((4, phase));
+        parts.push((4, phase.to_owned()));
         if self.ui.terminal {
             let position = parts_of_bar(share.unwrap_or(0.0) * BAR_PARTS as f64);
-            self.bar.show(position, &report::fit(&parts, self.bar.message_columns()));
+            self.bar.show_parts(position, &parts);
         } else if state.printed.elapsed() >= LINE_EVERY {
             state.printed = Instant::now();
             parts.insert(1, (0, format!("{:.0} s", point.t_s)));
@@ -464,11 +456,7 @@ impl StepProgress {
     /// The statement has completed.
     pub(crate) fn done(&self, seconds: f64) {
         self.bar.clear();
-        self.ui.notice(&format!(
-            "{:<12} {}",
-            self.name,
-            riops::units::format::duration_us(seconds * 1e6)
-        ));
+        self.ui.notice(&format!("{:<12} {}", self.name, duration_us(seconds * 1e6)));
     }
 }
 
@@ -536,13 +524,9 @@ impl RunProgress {
 
     pub(crate) fn measuring(&mut self) {
         self.ui.notice(&match self.plan.stop {
-            Stop::DurationS(seconds) => {
-                format!("measuring for {}", Span::of_seconds(seconds))
-            }
-            Stop::Transactions(count) => {
-                format!("measuring {} transactions", riops::units::format::count(count))
-            }
-            Stop::Rows(count) => format!("measuring {} rows", riops::units::format::count(count)),
+            Stop::DurationS(seconds) => format!("measuring for {}", Span::of_seconds(seconds)),
+            Stop::Transactions(number) => format!("measuring {} transactions", count(number)),
+            Stop::Rows(number) => format!("measuring {} rows", count(number)),
         });
         self.bar.bar.set_draw_target(self.ui.draw_target());
         self.bar.bar.tick();

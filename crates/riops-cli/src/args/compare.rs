@@ -5,9 +5,8 @@ use clap::{Args, ValueEnum};
 use riops::figure::Figure;
 use riops::report::history_figures;
 
-use super::output::Output;
-use super::runs::FilterOptions;
-use super::target::StoreOptions;
+use super::runs::{FilterOptions, Output};
+use super::shared::StoreOptions;
 
 /// Smallest relevant effect by default: runs on one machine often differ by 1 to 2 %.
 const EFFECT: Share = Share(0.02);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use riops::units::Span;
 
-use super::parsers::or_default;
+use super::parsers::OrDefault;
 
 /// How long an agent waits for the others.
 pub(crate) const AGENTS_WITHIN: Span = Span(Duration::from_mins(5));
@@ -24,7 +24,8 @@ pub(crate) struct FleetOptions {
     /// Number of this agent, from 0 [default: that of Kubernetes, Slurm, MPI or Flux, otherwise a free one]
     #[arg(long, value_name = "K", requires = "fleet")]
     pub(crate) agent: Option<u32>,
-    #[arg(long, value_name = "TIME", requires = "fleet", help = or_default("Maximum wait for the other agents", AGENTS_WITHIN))]
+    /// Maximum wait for the other agents
+    #[arg(long, value_name = "TIME", requires = "fleet", or_default = AGENTS_WITHIN)]
     pub(crate) agents_within: Option<Span>,
 }
 

@@ -6,8 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use riops::units::Span;
 
-use super::shared::TrustOption;
-use super::target::{StoreOptions, TargetOptions};
+use super::shared::{StoreOptions, TargetOptions, TrustOption};
 
 /// Fail if a variant is slower than another one: two servers, databases, settings or builds
 #[derive(Debug, Args)]

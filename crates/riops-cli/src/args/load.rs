@@ -4,28 +4,31 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Spec as _, Stop};
+use riops::plan::{LoadDataset, LoadRun, Method, Parameters, Plan, Stop};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde::Serialize;
 
-use super::parsers::or_default;
+use super::parsers::OrDefault;
 use super::run::{CommandOptions, RunOptions, RunWorkload};
 use super::shared::{
-    PrepareOptions, PrepareWorkload, RowSizeOptions, TextOptions, TransactionOptions, given,
+    PrepareOptions, PrepareWorkload, RowSizeOptions, TargetOptions, TextOptions,
+    TransactionOptions, given, several,
 };
-use super::target::TargetOptions;
 use crate::failure::refuse;
 
 /// The table of the workloads load and point
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct LoadTableOptions {
-    #[arg(short, long, value_name = "N", help = or_default("Rows in the table; ids start at 0", LoadDataset::default().rows))]
+    /// Rows in the table; ids start at 0
+    #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
-    #[arg(long, value_name = "NAME", help = or_default("Name of the table in the schema riops", LoadDataset::default().table_name))]
+    /// Name of the table in the schema riops
+    #[arg(long, value_name = "NAME", or_default = LoadDataset::default().table_name)]
     table_name: Option<String>,
-    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = format!("Tablets of the table [default: {}, as in ysql-bench]", LoadDataset::TABLETS))]
+    /// Tablets of the table
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", or_default = format!("{}, as in ysql-bench", LoadDataset::TABLETS))]
     tablets: Option<u32>,
 }
 
@@ -36,7 +39,7 @@ fn given_with_texts(table: &LoadTableOptions, texts: &TextOptions) -> Parameters
     parameters
 }
 
-/// Create the table of the workloads load and point
+/// The dataset of `riops prepare load`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareLoad {
@@ -46,55 +49,39 @@ pub(crate) struct PrepareLoad {
     texts: TextOptions,
     #[command(flatten)]
     transactions: TransactionOptions,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareLoad {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = given_with_texts(&self.table, &self.texts);
         let non_transactional = self.transactions.non_transactional;
         requested.insert("non_transactional".to_owned(), non_transactional.into());
         // A table loaded by other means is accepted.
         let optional = [
-            ("contents", self.prepare.seed.given().is_some()),
+            ("contents", options.seed.given().is_some()),
             ("non_transactional", non_transactional),
         ];
-        self.prepare.order(&LoadDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&LoadDataset::default().into(), requested, &optional)
     }
 }
 
 /// Load a table in parallel, by one or several methods
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunLoad {
     #[arg(
         long,
         value_name = "METHOD,…",
         value_delimiter = ',',
-        help_heading = "Workload",
-        help = or_default("Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each", LoadRun::default().method.as_str())
+        help = "Load method: insert, copy (copy_mem), copy-binary, copy-file, procedure, unnest; a list measures one stage each",
+        or_default = LoadRun::default().method
     )]
     method: Vec<Method>,
-    #[arg(
-        short,
-        long,
-        visible_alias = "batch",
-        value_name = "N",
-        help_heading = "Workload",
-        help = format!("Rows per statement and commit [default: {}; up to {} with copy or copy-binary]", LoadRun::default().batch_size, LoadRun::COPY_BATCH)
-    )]
+    /// Rows per statement and commit
+    #[arg(short, long, visible_alias = "batch", value_name = "N", or_default = format!("{}; up to {} with copy or copy-binary", LoadRun::default().batch_size, LoadRun::COPY_BATCH))]
     batch_size: Option<Count>,
-    #[arg(
-        long,
-        value_name = "DIR",
-        help_heading = "Workload",
-        help = or_default("With --method copy-file: directory on the server with the files of riops generate csv", LoadRun::default().dir)
-    )]
+    /// With --method copy-file: directory on the server with the files of riops generate csv
+    #[arg(long, value_name = "DIR", or_default = LoadRun::default().dir)]
     dir: Option<String>,
     #[command(flatten)]
     transactions: TransactionOptions,
@@ -115,29 +102,24 @@ pub(crate) struct RunLoad {
 
 impl RunWorkload for RunLoad {
     fn plan(&self) -> Result<Plan> {
-        let defaults = LoadRun::default();
-        let methods = self.method.clone();
-        let work = LoadRun {
-            method: methods.first().copied().unwrap_or_default(),
-            methods: if methods.len() > 1 { methods } else { Vec::new() },
-            batch_size: self.batch_size.map_or(defaults.batch_size, |count| count.0),
-            dir: self.dir.clone().unwrap_or(defaults.dir),
-            non_transactional: self.transactions.non_transactional,
-            drop: self.drop,
-        };
-        let chosen: Vec<Method> = work.stages().iter().map(|stage| stage.method).collect();
-        let reads_files = chosen.contains(&Method::CopyFile);
-        if self.dir.is_some() && !reads_files {
+        if self.dir.is_some() && !self.method.contains(&Method::CopyFile) {
             return refuse("--dir requires --method copy-file");
         }
         let rows = self.table.rows.map_or(LoadDataset::default().rows, |count| count.0);
-        let plan = self.run.common(work.clone().into(), Stop::Rows(rows))?;
-        let default = LoadRun::default_batch(&chosen, rows, plan.sessions);
-        let batch_size = self.batch_size.map_or(default, |count| count.0);
+        let plan = self.run.plan(LoadRun::default().into(), Stop::Rows(rows))?;
+        let default_batch = LoadRun::default_batch(&self.method, rows, plan.sessions);
+        let work = LoadRun {
+            method: self.method.first().copied().unwrap_or_default(),
+            methods: several(&self.method),
+            batch_size: self.batch_size.map_or(default_batch, |count| count.0),
+            dir: self.dir.clone().unwrap_or_else(|| LoadRun::default().dir),
+            non_transactional: self.transactions.non_transactional,
+            drop: self.drop,
+        };
         Ok(Plan {
             dataset: given_with_texts(&self.table, &self.texts),
             row_size: self.row_size.show_rowsize,
-            work: LoadRun { batch_size, ..work }.into(),
+            work: work.into(),
             ..plan
         })
     }
@@ -151,7 +133,8 @@ impl RunWorkload for RunLoad {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct GenerateCsv {
-    #[arg(short, long, value_name = "N", help = or_default("Total rows in all files; ids start at 0", LoadDataset::default().rows))]
+    /// Total rows in all files; ids start at 0
+    #[arg(short, long, value_name = "N", or_default = LoadDataset::default().rows)]
     pub(crate) rows: Option<Count>,
     /// Number of files: the number of sessions of the load [default: number of cores]
     #[arg(short = 'c', long, visible_aliases = ["clients", "threads"], short_alias = 't', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -161,7 +144,8 @@ pub(crate) struct GenerateCsv {
     /// Random seed of the contents
     #[arg(long, value_name = "N", default_value_t = LoadDataset::default().seed)]
     pub(crate) seed: u64,
-    #[arg(long, value_name = "DIR", help = or_default("Output directory; must exist", LoadRun::default().dir))]
+    /// Output directory; must exist
+    #[arg(long, value_name = "DIR", or_default = LoadRun::default().dir)]
     pub(crate) dir: Option<PathBuf>,
     /// Overwrite existing files
     #[arg(long)]

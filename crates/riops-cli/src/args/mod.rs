@@ -2,35 +2,28 @@
 
 mod cbc;
 mod compare;
-pub(crate) mod experiments;
 pub(crate) mod fleet;
-pub(crate) mod gallery;
 pub(crate) mod gate;
-mod live;
 mod load;
 mod observe;
 mod oltp;
-mod output;
 mod parsers;
 mod ping;
 mod point;
-mod portable;
 mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod script;
-mod serve;
 mod shared;
 pub(crate) mod sweep;
-mod target;
-mod warm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use riops::plan::WorkPlan;
+use riops::plan::{DatasetPlan, LoadDataset, OltpDataset, Parameters, RowsDataset, WorkPlan};
 use riops::report::glossary_text;
 use riops::units::{Size, Span};
 
@@ -39,21 +32,19 @@ use crate::hints::Given;
 
 pub(crate) use compare::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, parse_share};
 pub(crate) use fleet::ManifestOptions;
-pub(crate) use live::LiveOptions;
 pub(crate) use load::GenerateCsv;
-pub(crate) use output::{Output, OutputOptions};
 pub(crate) use parsers::TYPED_ONLY;
-pub(crate) use portable::{Export, Import};
-pub(crate) use run::{GraphOptions, ResultOptions, RunOutputOptions, RunWorkload};
+pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
-    FilterOptions, ListOptions, ListOutput, MergeOptions, RemoveOptions, TagOptions,
+    Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, RemoveOptions,
+    Report, Runs, Serve, TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
-pub(crate) use serve::Serve;
-pub(crate) use shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TrustOption};
+pub(crate) use shared::{
+    EmbeddedOptions, PrepareOf, PrepareOptions, PrepareWorkload, StoreOptions, TargetOptions,
+    TrustOption,
+};
 pub(crate) use sweep::{Ab, ExperimentOptions, Sweep};
-pub(crate) use target::{EmbeddedOptions, StoreOptions, TargetOptions};
-pub(crate) use warm::Warm;
 
 /// Benchmark PostgreSQL-compatible databases
 #[derive(Debug, Parser)]
@@ -147,10 +138,8 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create the dataset of a workload
-    Prepare {
-        #[command(subcommand)]
-        workload: Prepare,
-    },
+    #[command(subcommand)]
+    Prepare(Prepare),
     /// Measure a workload
     Run(Box<Run>),
     Observe(Box<observe::RunObserve>),
@@ -159,37 +148,25 @@ pub(crate) enum Command {
     Gate(Box<gate::Gate>),
     Bisect(Box<gate::Bisect>),
     /// Write a static site of stored runs: pages, records, experiments, comparisons, histories
-    Gallery(gallery::GalleryOptions),
+    Gallery(runs::GalleryOptions),
     /// Verify that all acknowledged writes are present
-    Verify {
-        #[command(subcommand)]
-        workload: Verify,
-    },
+    #[command(subcommand)]
+    Verify(Verify),
     /// Read a dataset into the caches
-    Warm {
-        #[command(subcommand)]
-        workload: Warm,
-    },
+    #[command(subcommand)]
+    Warm(Warm),
     /// Drop the objects that riops created
-    Cleanup {
-        #[command(subcommand)]
-        workload: Cleanup,
-    },
+    #[command(subcommand)]
+    Cleanup(Cleanup),
     /// Generate files for a load
-    Generate {
-        #[command(subcommand)]
-        what: Generate,
-    },
+    #[command(subcommand)]
+    Generate(Generate),
     /// List, show, tag, remove, rerun, export or import runs
-    Runs {
-        #[command(subcommand)]
-        action: Runs,
-    },
+    #[command(subcommand)]
+    Runs(Runs),
     /// List, show or remove experiments: sweeps, A/B tests, gates
-    Experiments {
-        #[command(subcommand)]
-        action: experiments::Experiments,
-    },
+    #[command(subcommand)]
+    Experiments(sweep::Experiments),
     /// Compare two groups of runs: what changed, and by how much the results differ
     Compare(Compare),
     /// Write an HTML page with the results and time series of stored runs
@@ -199,20 +176,14 @@ pub(crate) enum Command {
     /// Check a server, its disk or this client before a measurement
     Doctor(Box<Doctor>),
     /// Manage the embedded server
-    Server {
-        #[command(subcommand)]
-        action: Server,
-    },
+    #[command(subcommand)]
+    Server(Server),
     /// Check pgbench scripts, or create pgbench's tables step by step
-    Script {
-        #[command(subcommand)]
-        command: ScriptCommand,
-    },
+    #[command(subcommand)]
+    Script(ScriptCommand),
     /// Several clients that run one plan together: run … --fleet
-    Fleet {
-        #[command(subcommand)]
-        action: FleetCommand,
-    },
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Print the completion script of a shell, also for stored runs: source <(riops completions bash)
     Completions {
         shell: Shell,
@@ -301,21 +272,25 @@ workloads! {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Prepare {
-    Rows(Box<rows::PrepareRows>),
+    /// Create tables with rows scattered relative to their index
+    Rows(Box<PrepareOf<rows::PrepareRows>>),
+    /// Create the table of the workloads load and point
     #[command(visible_alias = "point")]
-    Load(Box<load::PrepareLoad>),
-    Oltp(Box<oltp::PrepareOltp>),
-    Script(Box<script::PrepareScript>),
+    Load(Box<PrepareOf<load::PrepareLoad>>),
+    /// Create sysbench's tables
+    Oltp(Box<PrepareOf<oltp::PrepareOltp>>),
+    /// Create pgbench's tables
+    Script(Box<PrepareOf<script::PrepareScript>>),
 }
 
 impl Prepare {
-    /// The options of the dataset.
-    pub(crate) fn options(&self) -> &dyn PrepareWorkload {
+    /// The options of the dataset, and those that all share.
+    pub(crate) fn options(&self) -> (&dyn PrepareWorkload, &PrepareOptions) {
         match self {
-            Self::Rows(options) => options.as_ref(),
-            Self::Load(options) => options.as_ref(),
-            Self::Oltp(options) => options.as_ref(),
-            Self::Script(options) => options.as_ref(),
+            Self::Rows(prepare) => (&prepare.workload, &prepare.options),
+            Self::Load(prepare) => (&prepare.workload, &prepare.options),
+            Self::Oltp(prepare) => (&prepare.workload, &prepare.options),
+            Self::Script(prepare) => (&prepare.workload, &prepare.options),
         }
     }
 }
@@ -330,21 +305,6 @@ pub(crate) struct Run {
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) again: PlanOptions,
-}
-
-/// How a stored plan is run
-#[derive(Debug, Args)]
-pub(crate) struct PlanOptions {
-    #[command(flatten)]
-    pub(crate) trust: TrustOption,
-    #[command(flatten)]
-    pub(crate) prepare: PrepareFirst,
-    #[command(flatten)]
-    pub(crate) keep: ResultOptions,
-    #[command(flatten)]
-    pub(crate) graph_options: GraphOptions,
-    #[command(flatten)]
-    pub(crate) target: TargetOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -387,6 +347,45 @@ pub(crate) struct VerifyOptions {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Warm {
+    /// Read the tables of the workload rows, or the first ones
+    Rows(WarmOf<rows::DatasetOptions>),
+    /// Read the table of the workloads load and point
+    #[command(visible_alias = "point")]
+    Load(WarmOf<load::LoadTableOptions>),
+    /// Read the tables of the workload oltp, or the first ones
+    Oltp(WarmOf<oltp::OltpOptions>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WarmOf<D: Args> {
+    #[command(flatten)]
+    dataset: D,
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+impl Warm {
+    /// The dataset with all its parameters, and those that were given.
+    pub(crate) fn dataset(&self) -> Result<(DatasetPlan, Parameters)> {
+        let (defaults, given): (DatasetPlan, Parameters) = match self {
+            Self::Rows(options) => (RowsDataset::default().into(), options.dataset.given()?),
+            Self::Load(options) => (LoadDataset::default().into(), shared::given(&options.dataset)),
+            Self::Oltp(options) => (OltpDataset::default().into(), options.dataset.given()),
+        };
+        Ok((defaults.with(&given)?, given))
+    }
+
+    pub(crate) fn target(&self) -> &TargetOptions {
+        match self {
+            Self::Rows(options) => &options.target,
+            Self::Load(options) => &options.target,
+            Self::Oltp(options) => &options.target,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Cleanup {
     /// Drop the tables of the workload rows
     Rows(TargetOptions),
@@ -424,25 +423,6 @@ pub(crate) struct CleanupOltp {
     target: TargetOptions,
 }
 
-/// Which runs, and the file to write
-#[derive(Debug, Args)]
-pub(crate) struct Report {
-    /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
-    #[arg(default_value = "last", value_name = "RUN")]
-    pub(crate) runs: Vec<String>,
-    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
-    #[arg(long)]
-    pub(crate) markdown: bool,
-    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
-    pub(crate) png: Option<PathBuf>,
-    /// Output file; - for standard output [default: riops-ID.html in the current directory]
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) store: StoreOptions,
-}
-
 /// What to check
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -470,55 +450,11 @@ pub(crate) struct Doctor {
     /// With --disk: where the result is stored
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    #[command(flatten)]
-    pub(crate) output: OutputOptions,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Runs {
-    /// List stored runs, newest first
-    List(Box<ListOptions>),
-    /// Show the results of a stored run
-    Show {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        #[command(flatten)]
-        store: StoreOptions,
-        #[command(flatten)]
-        output: RunOutputOptions,
-        #[command(flatten)]
-        graph_options: GraphOptions,
-    },
-    /// Show a figure over the stored runs, and where it changed
-    History(History),
-    /// Set or remove tags and the label of a stored run
-    Tag(TagOptions),
-    /// Add a note to a stored run
-    Note(runs::NoteOptions),
-    /// Accept that the level of the history changes with a run
-    Ack(runs::AckOptions),
-    /// Remove stored runs
-    Rm(RemoveOptions),
-    /// Repeat a stored run with the same plan and seed
-    Rerun {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        /// Random seed [default: that of the stored run]
-        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
-        seed: Option<u64>,
-        #[command(flatten)]
-        again: Box<PlanOptions>,
-    },
-    /// Make one run of runs that several clients did at the same time
-    Merge(Box<MergeOptions>),
-    /// Write stored runs as JSON, CSV or OpenMetrics
-    Export(Box<Export>),
-    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
-    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -555,7 +491,7 @@ pub(crate) enum Server {
         server: EmbeddedOptions,
         /// Arguments for psql, after --
         #[arg(last = true)]
-        arguments: Vec<std::ffi::OsString>,
+        arguments: Vec<OsString>,
     },
     /// Stop the server and delete all its data
     Reset {

@@ -5,8 +5,9 @@ use clap::Args;
 use riops::plan::{NamedQuery, ObserveRun, Plan, Stop, Threshold};
 use riops::units::Span;
 
-use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload};
-use super::target::TargetOptions;
+use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, seconds};
+use super::shared::TargetOptions;
+use crate::failure::refuse;
 
 /// Measure a server around any command, or for a time, without generating load
 #[derive(Debug, Args)]
@@ -47,10 +48,10 @@ impl RunWorkload for RunObserve {
         let work =
             ObserveRun { command, counts: self.count.clone(), database_wide: self.database_wide };
         let stop = match (self.time, has_command) {
-            (Some(time), _) => Stop::DurationS(time.0.as_secs_f64()),
+            (Some(time), _) => Stop::DurationS(seconds(time)),
             (None, true) => Stop::Transactions(1),
             (None, false) => {
-                return crate::failure::refuse(
+                return refuse(
                     "nothing to observe: specify a command after --, or a time with --for",
                 );
             }

@@ -8,10 +8,11 @@ use riops::units::Count;
 use serde::Serialize;
 use serde_json::{Value, from_value, to_value};
 
-use super::parsers::{Switch, or_default};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
-use super::shared::{CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given};
-use super::target::TargetOptions;
+use super::parsers::{OrDefault, Switch};
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
+use super::shared::{
+    CacheOptions, PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given,
+};
 
 /// Parses a distribution. sysbench's `zipfian` without an exponent means 0.8.
 fn distribution(text: &str) -> Result<Distribution, PlanError> {
@@ -22,34 +23,41 @@ fn distribution(text: &str) -> Result<Distribution, PlanError> {
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct OltpOptions {
-    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables; public for tables of sysbench", OltpDataset::default().schema))]
+    /// Schema of the tables; public for tables of sysbench
+    #[arg(long, value_name = "NAME", or_default = OltpDataset::default().schema)]
     schema: Option<String>,
-    #[arg(long, value_name = "N", help = or_default("Number of tables, from sbtest1", OltpDataset::default().tables))]
+    /// Number of tables, from sbtest1
+    #[arg(long, value_name = "N", or_default = OltpDataset::default().tables)]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows per table", OltpDataset::default().table_size))]
+    /// Rows per table
+    #[arg(long, value_name = "N", or_default = OltpDataset::default().table_size)]
     table_size: Option<Count>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Use auto-increment ids", Switch(OltpDataset::default().auto_inc)))]
+    /// Use auto-increment ids
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().auto_inc))]
     auto_inc: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create a secondary index on id instead of the primary key", Switch(OltpDataset::default().secondary)))]
+    /// Create a secondary index on id instead of the primary key
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().secondary))]
     secondary: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Create an index on k", Switch(OltpDataset::default().create_secondary)))]
+    /// Create an index on k
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().create_secondary))]
     create_secondary: Option<Switch>,
     /// Text after CREATE TABLE (…), for example "WITH (fillfactor=70)"
     #[arg(long, value_name = "SQL")]
     create_table_options: Option<String>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help = or_default("Empty tables of two columns, for the test bulk-insert", Switch(OltpDataset::default().bulk_insert)))]
+    /// Empty tables of two columns, for the test bulk-insert
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", or_default = Switch(OltpDataset::default().bulk_insert))]
     bulk_insert: Option<Switch>,
-    #[arg(
-        long,
-        value_name = "N",
-        help = "Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]"
-    )]
+    /// Cache size of the id sequence per session [default: 1000 on YugabyteDB, otherwise the server's]
+    #[arg(long, value_name = "N")]
     serial_cache_size: Option<u32>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("Shard by ranges of id instead of its hash", Switch(OltpDataset::default().range_key_partitioning)))]
+    /// Shard by ranges of id instead of its hash
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", or_default = Switch(OltpDataset::default().range_key_partitioning))]
     range_key_partitioning: Option<Switch>,
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", help = or_default("With range sharding: split at equal intervals", Switch(OltpDataset::default().manual_range_splitting)))]
+    /// With range sharding: split at equal intervals
+    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "YugabyteDB", or_default = Switch(OltpDataset::default().manual_range_splitting))]
     manual_range_splitting: Option<Switch>,
-    #[arg(long, value_name = "N", help_heading = "YugabyteDB", help = or_default("With range sharding: tablets per table", OltpDataset::default().num_table_splits))]
+    /// With range sharding: tablets per table
+    #[arg(long, value_name = "N", help_heading = "YugabyteDB", or_default = OltpDataset::default().num_table_splits)]
     num_table_splits: Option<u32>,
 }
 
@@ -74,20 +82,19 @@ impl OltpOptions {
     }
 }
 
-/// Create sysbench's tables
+/// The dataset of `riops prepare oltp`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareOltp {
     #[command(flatten)]
     dataset: OltpOptions,
-    #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, help = or_default("Distribution of the values of k", OltpDataset::default().rand_type))]
+    /// Distribution of the values of k
+    #[arg(long, visible_alias = "distribution", value_name = "KIND", help_heading = "Dataset", value_parser = distribution, or_default = OltpDataset::default().rand_type)]
     rand_type: Option<Distribution>,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareOltp {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let optional = [
             // The default depends on the server.
             ("serial_cache_size", self.dataset.serial_cache_size.is_some()),
@@ -97,11 +104,7 @@ impl PrepareWorkload for PrepareOltp {
         let mut requested = self.dataset.given();
         let rand_type = self.rand_type.map(|kind| Value::from(kind.to_string()));
         requested.extend(rand_type.map(|kind| ("rand_type".to_owned(), kind)));
-        self.prepare.order(&OltpDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&OltpDataset::default().into(), requested, &optional)
     }
 }
 
@@ -111,7 +114,8 @@ impl PrepareWorkload for PrepareOltp {
 pub(crate) struct RunOltp {
     #[arg(
         value_name = "TEST",
-        help = or_default("Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, simple-ranges, bulk-insert, select-one; sysbench's names work too (oltp_read_write)", OltpTest::default())
+        help = "Test: read-write, read-only, write-only, point-select, update-index, update-non-index, insert, delete, multi-insert, multi-value-insert, random-points, random-ranges, sequential-scan, primarykey-scan, index-scan, sum-scan, join, simple-ranges, bulk-insert, select-one; sysbench's names work too (oltp_read_write)",
+        or_default = OltpTest::default()
     )]
     test: Option<OltpTest>,
     /// Test, as an option
@@ -131,9 +135,7 @@ pub(crate) struct RunOltp {
     #[command(flatten)]
     caches: CacheOptions,
     #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     prepare: PrepareFirst,
     #[command(flatten)]
@@ -158,7 +160,7 @@ impl RunWorkload for RunOltp {
     fn plan(&self) -> Result<Plan> {
         let work = self.work()?;
         let test = work.test;
-        let plan = self.run.looped(&self.drive, work.into())?;
+        let plan = self.run.plan(work.into())?;
         Ok(Plan {
             dataset: self.dataset.given_for(test, plan.sessions),
             prepare: self.prepare.policy(),
@@ -168,7 +170,7 @@ impl RunWorkload for RunOltp {
     }
 
     fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
+        self.run.common.with(&self.target)
     }
 }
 

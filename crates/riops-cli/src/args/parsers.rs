@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil};
@@ -38,14 +39,22 @@ impl Display for Switch {
     }
 }
 
-/// Appends the default to a help text.
-pub(crate) fn or_default(text: &str, default: impl Display) -> String {
-    format!("{text} [default: {default}]")
+/// Adds a default to the help of an option, whose value stays `None`: the plan owns the default.
+pub(crate) trait OrDefault: Sized {
+    /// Adds the default.
+    fn or_default(self, default: impl Display) -> Self;
+
+    /// Adds the default, spelled as in the plan's JSON.
+    fn or_named(self, default: impl Serialize) -> Self {
+        self.or_default(name_of(default))
+    }
 }
 
-/// Appends a default to a help text, spelled as in the plan's JSON.
-pub(crate) fn or_named(text: &str, default: impl Serialize) -> String {
-    or_default(text, name_of(default))
+impl OrDefault for Arg {
+    fn or_default(self, default: impl Display) -> Self {
+        let help = self.get_help().map(ToString::to_string).unwrap_or_default();
+        self.help(format!("{help} [default: {default}]"))
+    }
 }
 
 /// Returns the name of a default, spelled as in the plan's JSON.

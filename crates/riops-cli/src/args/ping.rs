@@ -6,21 +6,18 @@ use riops::plan::Plan;
 use riops::plan::ping::{PingRun, PingStatement};
 
 use super::parsers::{choice, name_of};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
-use super::shared::PipelineOptions;
-use super::target::TargetOptions;
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
+use super::shared::{PipelineOptions, TargetOptions};
 
 /// Measure round trips to a server or pooler; needs no dataset
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunPing {
     /// What to send: select 1, an empty query, or only a Sync message
-    #[arg(long, value_name = "KIND", help_heading = "Workload", default_value = name_of(PingStatement::default()), value_parser = choice::<PingStatement>(&["select1", "empty", "sync"]))]
+    #[arg(long, value_name = "KIND", default_value = name_of(PingStatement::default()), value_parser = choice::<PingStatement>(&["select1", "empty", "sync"]))]
     statement: PingStatement,
     #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     pipeline: PipelineOptions,
     #[command(flatten)]
@@ -30,10 +27,10 @@ pub(crate) struct RunPing {
 impl RunWorkload for RunPing {
     fn plan(&self) -> Result<Plan> {
         let work = PingRun { statement: self.statement };
-        Ok(Plan { pipeline: self.pipeline.pipeline, ..self.run.looped(&self.drive, work.into())? })
+        Ok(Plan { pipeline: self.pipeline.pipeline, ..self.run.plan(work.into())? })
     }
 
     fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
+        self.run.common.with(&self.target)
     }
 }

@@ -5,30 +5,23 @@ use clap::Args;
 use riops::plan::{Plan, PointOperations, PointRun};
 
 use super::load::LoadTableOptions;
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
-    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, RowSizeOptions, TransactionOptions,
-    given,
+    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, RowSizeOptions, TargetOptions,
+    TransactionOptions, given,
 };
-use super::target::TargetOptions;
 
 /// Select and update single rows by primary key, in the table of load
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunPoint {
     /// Statements: select, update, or mixed:SELECT%/UPDATE% (mixed:90/10)
-    #[arg(long, value_name = "OP", help_heading = "Workload", default_value_t = PointOperations::default())]
+    #[arg(long, value_name = "OP", default_value_t = PointOperations::default())]
     op: PointOperations,
     #[command(flatten)]
     keys: KeyOptions,
     /// Length of the text columns that an update writes, in characters [default: as in the table]
-    #[arg(
-        short,
-        long,
-        visible_alias = "fields-length",
-        value_name = "N",
-        help_heading = "Workload"
-    )]
+    #[arg(short, long, visible_alias = "fields-length", value_name = "N")]
     field_length: Option<u32>,
     #[command(flatten)]
     caches: CacheOptions,
@@ -37,9 +30,7 @@ pub(crate) struct RunPoint {
     #[command(flatten)]
     row_size: RowSizeOptions,
     #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     pipeline: PipelineOptions,
     #[command(flatten)]
@@ -64,11 +55,11 @@ impl RunWorkload for RunPoint {
             dataset: given(&self.table),
             prepare: self.prepare.policy(),
             row_size: self.row_size.show_rowsize,
-            ..self.run.looped(&self.drive, work.into())?
+            ..self.run.plan(work.into())?
         })
     }
 
     fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
+        self.run.common.with(&self.target)
     }
 }

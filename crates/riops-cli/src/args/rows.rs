@@ -10,48 +10,36 @@ use riops::run::Prepare;
 use riops::units::{Count, Size, Span};
 use serde::Serialize;
 
-use super::parsers::{choice, name_of, or_default, or_named};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
+use super::parsers::{OrDefault, choice, name_of};
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
 use super::shared::{
-    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload, given,
+    CacheOptions, KeyOptions, PipelineOptions, PrepareFirst, PrepareOptions, PrepareWorkload,
+    TargetOptions, given, several,
 };
-use super::target::TargetOptions;
 use crate::failure::refuse;
 
 /// The dataset
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct DatasetOptions {
-    #[arg(long, value_name = "N", help = or_default("Number of tables", RowsDataset::default().tables))]
+    /// Number of tables
+    #[arg(long, value_name = "N", or_default = RowsDataset::default().tables)]
     tables: Option<u32>,
-    #[arg(long, value_name = "N", help = or_default("Rows per table", RowsDataset::default().rows))]
+    /// Rows per table
+    #[arg(long, value_name = "N", or_default = RowsDataset::default().rows)]
     rows: Option<Count>,
-    #[arg(
-        long,
-        value_name = "KIND",
-        value_parser = choice::<Layout>(&["packed", "block"]),
-        help = or_named("Layout of rows in blocks; block: one row per block (SLOB, PGIO)", RowsDataset::default().layout)
-    )]
+    /// Layout of rows in blocks; block: one row per block (SLOB, PGIO)
+    #[arg(long, value_name = "KIND", value_parser = choice::<Layout>(&["packed", "block"]), or_named = RowsDataset::default().layout)]
     layout: Option<Layout>,
     /// With --layout block: size of each table instead of --rows, in blocks or as 256MB, 8GB
     #[arg(long, value_name = "SIZE", conflicts_with = "rows")]
     #[serde(skip)]
     size: Option<Size>,
-    #[arg(
-        long,
-        value_name = "N",
-        help = format!(
-            "Length of a filler column, in characters [default: {}, with --layout block {}]",
-            RowsDataset::default().filler,
-            riops::plan::BLOCK_FILLER
-        )
-    )]
+    /// Length of a filler column, in characters
+    #[arg(long, value_name = "N", or_default = format!("{}, with --layout block {}", RowsDataset::default().filler, riops::plan::BLOCK_FILLER))]
     filler: Option<u32>,
-    #[arg(
-        long,
-        value_name = "ORDER",
-        help = or_default("Physical order of rows: scattered, key, hash, or an SQL expression over mykey and scratch that sorts each batch", RowsDataset::default().order)
-    )]
+    /// Physical order of rows: scattered, key, hash, or an SQL expression over mykey and scratch that sorts each batch
+    #[arg(long, value_name = "ORDER", or_default = RowsDataset::default().order)]
     order: Option<Order>,
     /// Use a primary key instead of a plain index
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -78,28 +66,22 @@ impl DatasetOptions {
     }
 }
 
-/// Create tables with rows scattered relative to their index
+/// The dataset of `riops prepare rows`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct PrepareRows {
     #[command(flatten)]
     dataset: DatasetOptions,
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Dataset",
-        help = or_default("Rows per load transaction", RowsDataset::default().batch)
-    )]
+    /// Rows per load transaction
+    #[arg(long, value_name = "N", help_heading = "Dataset", or_default = RowsDataset::default().batch)]
     batch: Option<Count>,
     /// Load without distributed transactions
     #[arg(long, help_heading = "YugabyteDB")]
     non_transactional_writes: bool,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 impl PrepareWorkload for PrepareRows {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = self.dataset.given()?;
         let writes = self.non_transactional_writes;
         requested.insert("non_transactional".to_owned(), writes.into());
@@ -107,11 +89,7 @@ impl PrepareWorkload for PrepareRows {
             requested.insert("batch".to_owned(), batch.0.into());
         }
         let optional = [("batch", self.batch.is_some())];
-        self.prepare.order(&RowsDataset::default().into(), requested, &optional)
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&RowsDataset::default().into(), requested, &optional)
     }
 }
 
@@ -139,42 +117,31 @@ impl FromStr for WorkingSet {
 
 /// Random row reads and writes per second (RIOPS)
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunRows {
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        help_heading = "Workload",
-        help = or_default("Rows per read; a list (1,10,100) measures one stage each", RowsRun::default().batch)
-    )]
+    /// Rows per read; a list (1,10,100) measures one stage each
+    #[arg(long, value_name = "N,…", value_delimiter = ',', or_default = RowsRun::default().batch)]
     pub(crate) batch: Vec<Count>,
-    #[arg(
-        long = "loop",
-        value_name = "SIDE,…",
-        value_delimiter = ',',
-        help_heading = "Workload",
-        value_parser = choice::<LoopSide>(&["client", "server"]),
-        help = or_named("Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each", RowsRun::default().loop_side)
-    )]
+    /// Where the transaction loop runs; server: in a procedure, one call per session; client,server: one stage each
+    #[arg(long = "loop", value_name = "SIDE,…", value_delimiter = ',', value_parser = choice::<LoopSide>(&["client", "server"]), or_named = RowsRun::default().loop_side)]
     loop_sides: Vec<LoopSide>,
     /// Percentage of rows that are updated, 0 to 100
-    #[arg(long, value_name = "PERCENT", help_heading = "Workload", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = RowsRun::default().update_percent, value_parser = clap::value_parser!(u8).range(0..=100))]
     update_percent: u8,
     /// Unit of --update-percent
-    #[arg(long, value_name = "OF", help_heading = "Workload", default_value = name_of(UpdateShare::default()), value_parser = choice::<UpdateShare>(&["rows", "transactions"]))]
+    #[arg(long, value_name = "OF", default_value = name_of(UpdateShare::default()), value_parser = choice::<UpdateShare>(&["rows", "transactions"]))]
     update_share: UpdateShare,
     /// Rows per update [default: as --batch]
-    #[arg(long, value_name = "N", help_heading = "Workload")]
+    #[arg(long, value_name = "N")]
     update_batch: Option<Count>,
     /// Index-only range scans instead of row reads
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     index_only: bool,
     /// Use one table per session
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     table_per_session: bool,
     /// Use only the first N rows of each table; with --layout block also a size such as 256MB [default: all rows]
-    #[arg(long, value_name = "ROWS|SIZE", help_heading = "Workload")]
+    #[arg(long, value_name = "ROWS|SIZE")]
     working_set: Option<WorkingSet>,
     #[command(flatten)]
     keys: KeyOptions,
@@ -190,9 +157,7 @@ pub(crate) struct RunRows {
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "repeat")]
     session_detail: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
-    #[command(flatten)]
-    pub(crate) drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     pipeline: PipelineOptions,
     #[command(flatten)]
@@ -205,13 +170,10 @@ pub(crate) struct RunRows {
 
 impl RunRows {
     fn work(&self) -> RowsRun {
-        let defaults = RowsRun::default();
         let batches: Vec<u64> = self.batch.iter().map(|count| count.0).collect();
-        // A list is stored only if it has several values.
-        let several = |batches: &Vec<u64>| batches.len() > 1;
         RowsRun {
-            batch: batches.first().copied().unwrap_or(defaults.batch),
-            batches: Some(batches).filter(several).unwrap_or_default(),
+            batch: batches.first().copied().unwrap_or(RowsRun::default().batch),
+            batches: several(&batches),
             update_percent: self.update_percent,
             update_share: self.update_share,
             update_batch: self.update_batch.map(|count| count.0),
@@ -221,9 +183,7 @@ impl RunRows {
                 || self.loop_sides.contains(&LoopSide::Server),
             distribution: self.keys.distribution,
             loop_side: self.loop_sides.first().copied().unwrap_or_default(),
-            loop_sides: Some(self.loop_sides.clone())
-                .filter(|sides| sides.len() > 1)
-                .unwrap_or_default(),
+            loop_sides: several(&self.loop_sides),
             caches: self.caches.caches(),
             follower_reads_ms: self
                 .follower_reads
@@ -231,11 +191,6 @@ impl RunRows {
             non_transactional: self.non_transactional_writes,
             working_set: self.working_set.map(|set| set.rows),
         }
-    }
-
-    /// Whether all stages run in the server.
-    fn in_server_only(&self) -> bool {
-        !self.loop_sides.is_empty() && !self.loop_sides.contains(&LoopSide::Client)
     }
 }
 
@@ -246,9 +201,10 @@ impl RunWorkload for RunRows {
             let text = "--working-set with a size requires --layout block; use a number of rows";
             return refuse(text);
         }
-        let plan = self.run.looped(&self.drive, self.work().into())?;
-        let in_server = self.in_server_only();
-        if in_server && self.run.workers.is_some() {
+        let plan = self.run.plan(self.work().into())?;
+        // All stages.
+        let in_server = !self.loop_sides.is_empty() && !self.loop_sides.contains(&LoopSide::Client);
+        if in_server && self.run.common.workers.is_some() {
             return refuse("--workers requires --loop client");
         }
         Ok(Plan {
@@ -263,7 +219,7 @@ impl RunWorkload for RunRows {
     fn options(&self) -> CommandOptions<'_> {
         CommandOptions {
             session_detail: self.session_detail.as_deref(),
-            ..self.run.with(&self.target)
+            ..self.run.common.with(&self.target)
         }
     }
 }

@@ -9,19 +9,18 @@ use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
     Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus, Protocol,
-    RateStep, Schedule, Spread, Stop, Threshold, WorkPlan,
+    Schedule, Spread, Stop, Threshold, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
+use riops::serve::ListenAddress;
 use riops::units::{Count, Span, UnitError};
 
 use super::fleet::FleetOptions;
-use super::live::LiveOptions;
 use super::parsers::{
-    Switch, choice, name_of, or_default, parse_pair, parse_png, parse_time_with_unit,
+    OrDefault, Switch, choice, name_of, parse_pair, parse_png, parse_time_with_unit,
 };
-use super::shared::SeedOptions;
-use super::target::{StoreOptions, TargetOptions};
+use super::shared::{PrepareFirst, SeedOptions, StoreOptions, TargetOptions, TrustOption};
 
 /// The options of one workload of `riops run`.
 pub(crate) trait RunWorkload {
@@ -101,8 +100,23 @@ pub(crate) struct RunOptions {
     record: RecordOptions,
     #[command(flatten)]
     pub(crate) keep: ResultOptions,
-    #[command(flatten)]
-    nodes: NodeOptions,
+    #[arg(
+        long,
+        value_name = "HOW",
+        help_heading = "Nodes",
+        default_value_t = Spread::default(),
+        help = "How sessions are spread over several hosts or the nodes of yb_servers(): round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (* for any zone), or off (the order of the connection string)"
+    )]
+    spread: Spread,
+    /// Use only the first N nodes that --spread allows [default: all nodes]
+    #[arg(long, value_name = "N", help_heading = "Nodes", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+    /// Move sessions to nodes that recovered or joined
+    #[arg(long, help_heading = "Nodes")]
+    rebalance: bool,
+    /// Metrics port of the nodes
+    #[arg(long, help_heading = "YugabyteDB", value_name = "PORT", default_value_t = Plan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
+    metrics_port: u16,
     #[command(flatten)]
     pub(crate) graph_options: GraphOptions,
 }
@@ -113,7 +127,7 @@ impl RunOptions {
     }
 
     /// Returns a plan with the options that all workloads share.
-    pub(crate) fn common(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
+    pub(crate) fn plan(&self, work: WorkPlan, stop: Stop) -> Result<Plan> {
         let sessions = self.sessions.unwrap_or_else(cores);
         Ok(Plan {
             sessions,
@@ -125,10 +139,10 @@ impl RunOptions {
             strict: self.strict,
             warmup_s: 0.0,
             stop,
-            spread: self.nodes.spread.clone(),
-            nodes: self.nodes.nodes,
-            rebalance: self.nodes.rebalance,
-            metrics_port: self.nodes.metrics_port,
+            spread: self.spread.clone(),
+            nodes: self.nodes,
+            rebalance: self.rebalance,
+            metrics_port: self.metrics_port,
             percentile: self.percentile,
             seed: self.seed.or_random()?,
             verify: !self.no_verify,
@@ -136,38 +150,9 @@ impl RunOptions {
             ..self.record.named(work)
         })
     }
-
-    /// The same with the options of session loops.
-    pub(crate) fn looped(&self, drive: &LoopOptions, work: WorkPlan) -> Result<Plan> {
-        let poisson = drive.poisson.is_some_and(|on| on.0);
-        let schedule = match drive.rate.clone() {
-            None => Schedule::Closed,
-            Some(GivenRate::Constant(per_s)) if poisson => Schedule::Poisson { per_s },
-            Some(GivenRate::Constant(per_s)) => Schedule::Constant { per_s },
-            Some(GivenRate::Profile(steps)) => Schedule::Profile { steps, poisson },
-        };
-        let plan = self.common(work, drive.stop(&schedule))?;
-        Ok(Plan {
-            schedule,
-            // 0 means never, as in sysbench.
-            reconnect_every: drive.reconnect.map(|count| count.0).filter(|&every| every > 0),
-            errors: ErrorPolicy {
-                on_error: drive.on_error,
-                reconnect_timeout_s: seconds(drive.reconnect_timeout),
-                ..plan.errors
-            },
-            latency_limit: drive
-                .latency_limit
-                .map(|limit| LatencyLimit { limit_s: seconds(limit), skip: drive.skip_late }),
-            abort_on_threshold: drive.abort_on_threshold,
-            max_duration_s: drive.max_duration.map(seconds),
-            warmup_s: seconds(drive.warmup),
-            ..plan
-        })
-    }
 }
 
-fn seconds(span: Span) -> f64 {
+pub(super) fn seconds(span: Span) -> f64 {
     span.0.as_secs_f64()
 }
 
@@ -232,6 +217,21 @@ impl RecordOptions {
     }
 }
 
+/// How a stored plan is run
+#[derive(Debug, Args)]
+pub(crate) struct PlanOptions {
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) prepare: PrepareFirst,
+    #[command(flatten)]
+    pub(crate) keep: ResultOptions,
+    #[command(flatten)]
+    pub(crate) graph_options: GraphOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
 /// Store and output
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
@@ -260,6 +260,30 @@ pub(crate) struct ResultOptions {
     pub(crate) fleet: FleetOptions,
 }
 
+/// Live figures of a run
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Live figures")]
+pub(crate) struct LiveOptions {
+    /// Serve the figures of the run as Prometheus metrics at this address; port 0 selects a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_listen: Option<ListenAddress>,
+    /// With --metrics-listen: token that clients must send, required if other machines can connect
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) metrics_token: Option<String>,
+    /// Read the token of --metrics-token from a file, which takes precedence
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_token_file: Option<PathBuf>,
+    /// Send the figures of each interval to this address with Prometheus's remote write
+    #[arg(long, value_name = "URL")]
+    pub(crate) metrics_push: Option<String>,
+    /// Read the bearer token for --metrics-push from a file
+    #[arg(long, value_name = "FILE", requires = "metrics_push")]
+    pub(crate) metrics_push_token_file: Option<PathBuf>,
+    /// Print each interval as a line of JSON on standard error, instead of the progress
+    #[arg(long)]
+    pub(crate) interval_json: bool,
+}
+
 /// Repeated runs
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
@@ -267,47 +291,22 @@ pub(crate) struct RepeatOptions {
     /// Run the plan N times, store each run with a common tag, and print the median and its interval [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: Option<u32>,
-    #[arg(long, value_name = "TIME", requires = "repeat", help = or_default("With --repeat: pause between two runs", SETTLE))]
+    /// With --repeat: pause between two runs
+    #[arg(long, value_name = "TIME", requires = "repeat", or_default = SETTLE)]
     pub(crate) settle: Option<Span>,
 }
 
 /// Time for writes in progress and for background work of the server after a run.
 pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
 
-/// The nodes of a cluster
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Nodes")]
-struct NodeOptions {
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value_t = Spread::default(),
-        help = "How sessions are spread over several hosts or the nodes of yb_servers(): round-robin, least-connections, primary, replica, topology:CLOUD.REGION.ZONE:PRIORITY,… (* for any zone), or off (the order of the connection string)"
-    )]
-    spread: Spread,
-    /// Use only the first N nodes that --spread allows [default: all nodes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    nodes: Option<u32>,
-    /// Move sessions to nodes that recovered or joined
-    #[arg(long)]
-    rebalance: bool,
-    /// Metrics port of the nodes
-    #[arg(long, help_heading = "YugabyteDB", value_name = "PORT", default_value_t = Plan::default().metrics_port, value_parser = clap::value_parser!(u16).range(1..))]
-    metrics_port: u16,
-}
-
 /// Duration, rate and errors of session loops
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct LoopOptions {
-    #[arg(
-        short = 't',
-        long,
-        visible_alias = "time",
-        value_name = "TIME",
-        group = "stop",
-        help = or_default("Duration of the measurement", Span::of_seconds(default_duration_s()))
-    )]
+    #[command(flatten)]
+    pub(crate) common: RunOptions,
+    /// Duration of the measurement
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop", or_default = Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))]
     duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
     #[arg(long, visible_alias = "events", value_name = "N", group = "stop")]
@@ -320,7 +319,7 @@ pub(crate) struct LoopOptions {
     max_duration: Option<Span>,
     /// Start N transactions per second, over all sessions (open loop), or as in a profile: 500:30s,100..5000:2m
     #[arg(long, value_name = "N|PROFILE", value_parser = parse_rate)]
-    rate: Option<GivenRate>,
+    rate: Option<Schedule>,
     /// With --rate: exponentially distributed intervals between starts [default: off]
     #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
     poisson: Option<Switch>,
@@ -364,6 +363,33 @@ impl FromStr for GivenSpan {
 }
 
 impl LoopOptions {
+    /// Returns a plan with these options.
+    pub(crate) fn plan(&self, work: WorkPlan) -> Result<Plan> {
+        let poisson = self.poisson.is_some_and(|on| on.0);
+        let schedule = match self.rate.clone().unwrap_or_default() {
+            Schedule::Constant { per_s } if poisson => Schedule::Poisson { per_s },
+            Schedule::Profile { steps, .. } => Schedule::Profile { steps, poisson },
+            schedule => schedule,
+        };
+        let plan = self.common.plan(work, self.stop(&schedule))?;
+        let limit = |limit| LatencyLimit { limit_s: seconds(limit), skip: self.skip_late };
+        Ok(Plan {
+            schedule,
+            // 0 means never, as in sysbench.
+            reconnect_every: self.reconnect.map(|count| count.0).filter(|&every| every > 0),
+            errors: ErrorPolicy {
+                on_error: self.on_error,
+                reconnect_timeout_s: seconds(self.reconnect_timeout),
+                ..plan.errors
+            },
+            latency_limit: self.latency_limit.map(limit),
+            abort_on_threshold: self.abort_on_threshold,
+            max_duration_s: self.max_duration.map(seconds),
+            warmup_s: seconds(self.warmup),
+            ..plan
+        })
+    }
+
     /// The duration, if it was given as a number without a unit.
     pub(crate) fn bare_duration(&self) -> Option<Span> {
         self.duration.filter(|duration| !duration.has_unit).map(|duration| duration.span)
@@ -371,21 +397,12 @@ impl LoopOptions {
 
     /// When the measurement stops. The profile of a rate is as long as the measurement.
     fn stop(&self, schedule: &Schedule) -> Stop {
-        let default_s = schedule.profile_s().unwrap_or_else(default_duration_s);
-        match (self.duration, self.transactions, self.total_rows) {
-            (_, Some(count), _) => Stop::Transactions(count.0),
-            (_, _, Some(count)) => Stop::Rows(count.0),
-            (duration, _, _) => {
-                Stop::DurationS(duration.map_or(default_s, |given| seconds(given.span)))
-            }
+        let given = self.duration.map(|given| seconds(given.span)).or(schedule.profile_s());
+        match (self.transactions, self.total_rows) {
+            (Some(count), _) => Stop::Transactions(count.0),
+            (_, Some(count)) => Stop::Rows(count.0),
+            _ => given.map_or(Plan::default().stop, Stop::DurationS),
         }
-    }
-}
-
-fn default_duration_s() -> f64 {
-    match Plan::default().stop {
-        Stop::DurationS(seconds) => seconds,
-        Stop::Transactions(_) | Stop::Rows(_) => 0.0,
     }
 }
 
@@ -449,24 +466,15 @@ impl GraphOptions {
     }
 }
 
-/// The value of --rate.
-#[derive(Debug, Clone)]
-enum GivenRate {
-    Constant(f64),
-    Profile(Vec<RateStep>),
-}
-
-fn parse_rate(text: &str) -> Result<GivenRate, String> {
+/// Parses a rate, for starts at equal intervals.
+fn parse_rate(text: &str) -> Result<Schedule, String> {
     if text.contains(':') {
         let steps = text.split(',').map(str::parse).collect::<Result<_, PlanError>>();
-        return steps.map(GivenRate::Profile).map_err(|error| error.to_string());
+        let steps = steps.map_err(|error| error.to_string())?;
+        return Ok(Schedule::Profile { steps, poisson: false });
     }
-    text.replace('_', "")
-        .parse()
-        .ok()
-        .filter(|rate: &f64| *rate > 0.0 && rate.is_finite())
-        .map(GivenRate::Constant)
-        .ok_or_else(|| {
-            "not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()
-        })
+    match text.replace('_', "").parse() {
+        Ok(per_s) if per_s > 0.0 && per_s < f64::INFINITY => Ok(Schedule::Constant { per_s }),
+        _ => Err("not a rate above 0 (examples: 1000, 2.5, 1e4; 500:30s,100..5000:2m)".to_owned()),
+    }
 }

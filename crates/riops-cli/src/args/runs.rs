@@ -1,12 +1,64 @@
-//! The options of `riops runs list`, `tag` and `rm`.
+//! The options of `riops runs`, and of other commands for stored runs.
 
-use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
+use riops::import::{Column7, Format};
+use riops::report::export::{CsvRows, ExportFormat};
+use riops::serve::ListenAddress;
 use riops::store::Sort;
 
+use super::compare::History;
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
-use super::run::RunOutputOptions;
-use super::target::StoreOptions;
+use super::run::{GraphOptions, PlanOptions, RunOutputOptions};
+use super::shared::StoreOptions;
+use crate::failure::UsageError;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List stored runs, newest first
+    List(Box<ListOptions>),
+    /// Show the results of a stored run
+    Show {
+        /// Start or end of the run id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: RunOutputOptions,
+        #[command(flatten)]
+        graph_options: GraphOptions,
+    },
+    /// Show a figure over the stored runs, and where it changed
+    History(History),
+    /// Set or remove tags and the label of a stored run
+    Tag(TagOptions),
+    /// Add a note to a stored run
+    Note(NoteOptions),
+    /// Accept that the level of the history changes with a run
+    Ack(AckOptions),
+    /// Remove stored runs
+    Rm(RemoveOptions),
+    /// Repeat a stored run with the same plan and seed
+    Rerun {
+        /// Start or end of the run id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        /// Random seed [default: that of the stored run]
+        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
+        seed: Option<u64>,
+        #[command(flatten)]
+        again: Box<PlanOptions>,
+    },
+    /// Make one run of runs that several clients did at the same time
+    Merge(Box<MergeOptions>),
+    /// Write stored runs as JSON, CSV or OpenMetrics
+    Export(Box<Export>),
+    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
+    Import(Box<Import>),
+}
 
 /// Which runs
 // Not set by the environment: RIOPS_LABEL is the label of a run, and would hide all others.
@@ -56,6 +108,14 @@ pub(crate) struct ListOptions {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) output: ListOutput,
+}
+
+// An output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    // No doc comments here: clap would print them as long help.
+    Text,
+    Json,
 }
 
 // An output format of a list.
@@ -139,6 +199,169 @@ pub(crate) struct RemoveOptions {
     /// Do not ask for confirmation
     #[arg(short, long, help_heading = TYPED_ONLY[1])]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+// The format of an export. No doc comments: clap would print them as long help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportName {
+    Json,
+    Csv,
+    Openmetrics,
+}
+
+/// What to export
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Start or end of a run id, a label, a tag (KEY=VALUE or KEY), or `last`
+    #[arg(default_value = "last", value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Export all runs, oldest first
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) all: bool,
+    /// Output format; csv: a row per stage; openmetrics: the time series, for promtool
+    #[arg(long, value_enum, default_value = "json")]
+    format: ExportName,
+    /// With --format csv: a row per interval
+    #[arg(long, conflicts_with = "latencies")]
+    series: bool,
+    /// With --format csv: a row per bucket of the latency histograms
+    #[arg(long)]
+    latencies: bool,
+    /// Output file; replaced if it exists; - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+impl Export {
+    /// The format with its kind of rows.
+    pub(crate) fn format(&self) -> Result<ExportFormat, UsageError> {
+        let rows = match (self.series, self.latencies) {
+            (true, _) => CsvRows::Series,
+            (_, true) => CsvRows::Latencies,
+            _ => CsvRows::Stages,
+        };
+        match self.format {
+            ExportName::Csv => Ok(ExportFormat::Csv(rows)),
+            _ if rows != CsvRows::Stages => {
+                Err(UsageError("--series and --latencies require --format csv".to_owned()))
+            }
+            ExportName::Json => Ok(ExportFormat::Json),
+            ExportName::Openmetrics => Ok(ExportFormat::OpenMetrics),
+        }
+    }
+}
+
+/// What to import
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Files with results, or stores (SQLite); - for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Format of the files: auto, json (records of riops), ybio (table benchruns), pgbench-log (--log), pgbench-aggregate (--aggregate-interval), pgbench (its report) or sysbench (its report)
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = parse_format)]
+    pub(crate) from: Source,
+    /// With --from ybio and no file: read the table from this database
+    #[arg(short, long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// Label of the runs
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+    /// Tag of the runs (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub(crate) tag: Vec<(String, String)>,
+    /// Start of the run, if its results do not contain it [default: from the time of the file]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) started_at: Option<Timestamp>,
+    /// With pgbench-log: meaning of column 7, lag (--rate) or retries (--max-tries) [default: from its values]
+    #[arg(long, value_name = "MEANING", value_parser = parse_column_7)]
+    pub(crate) pgbench_column_7: Option<Column7>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// The format of the files; `None`: recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source(pub(crate) Option<Format>);
+
+fn parse_format(text: &str) -> Result<Source, String> {
+    if text == "auto" {
+        return Ok(Source(None));
+    }
+    text.parse().map(|format| Source(Some(format)))
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "not a time with a zone (example: 2026-11-23T06:14:48Z)".to_owned())
+}
+
+fn parse_column_7(text: &str) -> Result<Column7, String> {
+    match text {
+        "lag" => Ok(Column7::Lag),
+        "retries" => Ok(Column7::Retries),
+        _ => Err("expected lag or retries".to_owned()),
+    }
+}
+
+/// Which runs, and the file to write
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Start or end of the id of each run, a label, a tag (`NAME` or `NAME=VALUE`), or `last`
+    #[arg(default_value = "last", value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Write a summary in GitHub's Markdown instead of the page, to standard output or --file
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Write each chart as a PNG file to this directory instead of the page [default: the current directory]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
+    pub(crate) png: Option<PathBuf>,
+    /// Output file; - for standard output [default: riops-ID.html in the current directory]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// Which runs, and the folder
+#[derive(Debug, Args)]
+pub(crate) struct GalleryOptions {
+    /// Folder of the site: a new or an empty one, or a gallery, which is replaced
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) filter: FilterOptions,
+    /// Add a comparison of two labels, tags or runs (repeatable)
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub(crate) compare: Vec<String>,
+    /// Title of the index
+    #[arg(long, value_name = "TEXT", default_value = "riops")]
+    pub(crate) title: String,
+    /// Publish the names and addresses of hosts, which are host-1, host-2, … otherwise
+    #[arg(long)]
+    pub(crate) with_hosts: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// Address, rights and store
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; port 0 selects a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: ListenAddress,
+    /// Token that clients must send [default: a random one with --allow-edit or if other machines can connect, otherwise
+    /// none]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Read the token from a file, which takes precedence over --token
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Allow changes of labels and tags, and the removal of runs; requires the token
+    #[arg(long)]
+    pub(crate) allow_edit: bool,
     #[command(flatten)]
     pub(crate) store: StoreOptions,
 }

@@ -3,20 +3,19 @@
 use anyhow::Result;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use riops::plan::script::{
-    Builtin, PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource,
-    TransactionLog, VacuumFirst,
+    PartitionMethod, PgbenchReport, ScriptDataset, ScriptRun, ScriptSource, TransactionLog,
+    VacuumFirst,
 };
-use riops::plan::{DatasetPlan, Plan, Protocol, Stop};
+use riops::plan::{DatasetPlan, Plan, PlanError, Protocol, Stop};
 use riops::run::Prepare;
 use riops::script::is_name;
 use riops::units::Count;
 use riops::workload::script::InitStep;
 use serde::Serialize;
 
-use super::parsers::{choice, name_of, or_default, or_named};
-use super::run::{CommandOptions, LoopOptions, RunOptions, RunWorkload};
-use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, given};
-use super::target::TargetOptions;
+use super::parsers::{OrDefault, choice, name_of};
+use super::run::{CommandOptions, LoopOptions, RunWorkload};
+use super::shared::{PrepareFirst, PrepareOptions, PrepareWorkload, TargetOptions, given};
 use crate::failure::refuse;
 use crate::file::read_script;
 
@@ -56,16 +55,9 @@ pub(crate) struct CheckScript {
     pub(crate) target: TargetOptions,
 }
 
-/// The scripts of a run, in the order of the command line.
+/// The scripts of a run, in the order of the command line. Those from files have an empty text.
 #[derive(Debug, Clone)]
-struct ScriptList(Vec<Chosen>);
-
-/// A script as named on the command line.
-#[derive(Debug, Clone)]
-enum Chosen {
-    File(String, u32),
-    Builtin(Builtin, u32),
-}
+struct ScriptList(Vec<ScriptSource>);
 
 /// Splits the weight from a name: an integer after the last `@`.
 fn weighted(text: &str) -> Result<(String, u32), String> {
@@ -80,9 +72,15 @@ fn weighted(text: &str) -> Result<(String, u32), String> {
     }
 }
 
-fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
+fn weighted_file(text: &str) -> Result<ScriptSource, String> {
     let (name, weight) = weighted(text)?;
-    Ok((name.parse().map_err(|error: riops::plan::PlanError| error.to_string())?, weight))
+    Ok(ScriptSource { name, weight, text: Some(String::new()) })
+}
+
+fn weighted_builtin(text: &str) -> Result<ScriptSource, String> {
+    let (name, weight) = weighted(text)?;
+    let builtin = name.parse().map_err(|error: PlanError| error.to_string())?;
+    Ok(ScriptSource::of_builtin(builtin, weight))
 }
 
 /// The scripts by their kinds.
@@ -90,24 +88,21 @@ fn weighted_builtin(text: &str) -> Result<(Builtin, u32), String> {
 #[command(next_help_heading = "Workload")]
 struct ScriptNames {
     /// Script; - for standard input (repeatable)
-    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted)]
-    file: Vec<(String, u32)>,
+    #[arg(short, long, value_name = "FILE[@WEIGHT]", value_parser = weighted_file)]
+    file: Vec<ScriptSource>,
     /// Script of pgbench: tpcb-like, simple-update or select-only (repeatable) [default: tpcb-like]
     #[arg(short, long, value_name = "NAME[@WEIGHT]", value_parser = weighted_builtin)]
-    builtin: Vec<(Builtin, u32)>,
+    builtin: Vec<ScriptSource>,
 }
 
 impl FromArgMatches for ScriptList {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let ScriptNames { file, builtin } = ScriptNames::from_arg_matches(matches)?;
         let indices = |id| matches.indices_of(id).into_iter().flatten();
-        let files = file.into_iter().map(|(name, weight)| Chosen::File(name, weight));
-        let builtins =
-            builtin.into_iter().map(|(builtin, weight)| Chosen::Builtin(builtin, weight));
-        let mut all: Vec<(usize, Chosen)> = indices("file").zip(files).collect();
-        all.extend(indices("builtin").zip(builtins));
+        let mut all: Vec<_> = indices("file").zip(file).collect();
+        all.extend(indices("builtin").zip(builtin));
         all.sort_by_key(|(index, _)| *index);
-        Ok(Self(all.into_iter().map(|(_, chosen)| chosen).collect()))
+        Ok(Self(all.into_iter().map(|(_, source)| source).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -132,54 +127,71 @@ impl ScriptList {
         if self.0.is_empty() {
             return Ok(ScriptRun::default().scripts);
         }
-        let source = |chosen: &Chosen| match chosen {
-            Chosen::Builtin(builtin, weight) => Ok(ScriptSource::of_builtin(*builtin, *weight)),
-            Chosen::File(name, weight) => Ok(ScriptSource {
-                name: name.clone(),
-                weight: *weight,
-                text: Some(read_script(name)?),
-            }),
-        };
-        self.0.iter().map(source).collect()
+        let mut sources = self.0.clone();
+        for ScriptSource { name, text, .. } in &mut sources {
+            if let Some(text) = text {
+                *text = read_script(name)?;
+            }
+        }
+        Ok(sources)
     }
 }
 
 /// Run pgbench scripts
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
 #[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
+#[command(allow_negative_numbers = true, next_help_heading = "Workload")]
 pub(crate) struct RunScript {
     #[command(flatten)]
     scripts: ScriptList,
     /// Define a variable (repeatable)
-    #[arg(short = 'D', long, value_name = "NAME=VALUE", help_heading = "Workload", value_parser = definition)]
+    #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
     /// Allow \shell and \setshell, which execute commands on this machine
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     allow_shell: bool,
     /// Mark the run invalid if the plan of a statement changes during the run
-    #[arg(long, help_heading = "Workload")]
+    #[arg(long)]
     strict_plans: bool,
     /// Stop each session after N transactions; with --warmup 0
-    #[arg(
-        long,
-        value_name = "N",
-        help_heading = "Workload",
-        conflicts_with = "stop",
-        value_parser = clap::value_parser!(u64).range(1..)
-    )]
+    #[arg(long, value_name = "N", conflicts_with = "stop", value_parser = clap::value_parser!(u64).range(1..))]
     transactions_per_session: Option<u64>,
     /// Before the run, vacuum branches and tellers and empty the history, as pgbench does; with =all also vacuum the
     /// accounts
     #[arg(long, value_name = "WHAT", help_heading = "Dataset", num_args = 0..=1, require_equals = true, default_missing_value = "short", value_parser = choice::<VacuumFirst>(&["short", "all"]))]
     vacuum_first: Option<VacuumFirst>,
+    /// Write a line for each transaction to files PREFIX.PID…, as pgbench does
+    #[arg(long, help_heading = "Output", value_name = "PREFIX")]
+    log: Option<String>,
+    /// With --log: share of the transactions that are logged [default: 1]
+    #[arg(long, help_heading = "Output", value_name = "SHARE", requires = "log")]
+    sampling_rate: Option<f64>,
+    /// With --log: write the sums of intervals of this many seconds instead of transactions
+    #[arg(long, help_heading = "Output", value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
+    aggregate_interval: Option<u32>,
+    /// With --output pgbench: print the latency of each command
+    #[arg(short, long, help_heading = "Output")]
+    report_per_command: bool,
+    /// With --output pgbench or --log: count failures by their type
+    #[arg(long, help_heading = "Output")]
+    failures_detailed: bool,
+    /// With --output pgbench: print a line for each --interval to standard error
+    #[arg(short = 'P', long, help_heading = "Output")]
+    progress: bool,
+    /// With --progress: print the time since 1970
+    #[arg(long, help_heading = "Output", requires = "progress")]
+    progress_timestamp: bool,
+    /// With --output pgbench: accept a run without a successful transaction, and find errors of scripts when they are executed
+    #[arg(long, help_heading = "Output")]
+    allow_no_success: bool,
+    /// With --output pgbench: print errors that repeat a transaction or end it after the last try
+    #[arg(long, help_heading = "Output")]
+    verbose_errors: bool,
+    /// With --output pgbench: print each command of each client
+    #[arg(long, help_heading = "Output")]
+    debug: bool,
     #[command(flatten)]
-    log: LogOptions,
-    #[command(flatten)]
-    report: ReportOptions,
-    #[command(flatten)]
-    run: RunOptions,
-    #[command(flatten)]
-    drive: LoopOptions,
+    run: LoopOptions,
     #[command(flatten)]
     prepare: PrepareFirst,
     #[command(flatten)]
@@ -188,101 +200,9 @@ pub(crate) struct RunScript {
     target: TargetOptions,
 }
 
-impl RunWorkload for RunScript {
-    fn plan(&self) -> Result<Plan> {
-        let scripts = self.scripts.sources()?;
-        let has_tables = scripts.iter().any(|script| script.text.is_none());
-        let dataset = given(&self.tables);
-        if let (false, Some(name)) = (has_tables, dataset.keys().next()) {
-            return refuse(format!(
-                "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
-            ));
-        }
-        let work = ScriptRun {
-            scripts,
-            define: self.define.iter().cloned().collect(),
-            allow_shell: self.allow_shell,
-            strict_plans: self.strict_plans,
-            transactions_per_session: self.transactions_per_session,
-            vacuum: self.vacuum_first.unwrap_or_default(),
-            log: self.log.log(),
-            report: self.report.report(&self.run.keep.output.output)?,
-        };
-        let plan = self.run.looped(&self.drive, work.into())?;
-        let stop = match self.transactions_per_session {
-            Some(each) => Stop::Transactions(each.saturating_mul(plan.sessions.into())),
-            None => plan.stop,
-        };
-        Ok(Plan { dataset, prepare: self.prepare.policy(), stop, ..plan })
-    }
-
-    fn options(&self) -> CommandOptions<'_> {
-        self.run.with(&self.target)
-    }
-
-    fn notice(&self) -> Option<String> {
-        let number = self.drive.bare_duration()?.0.as_secs_f64();
-        Some(format!(
-            "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
-        ))
-    }
-}
-
-/// The log of single transactions
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-struct LogOptions {
-    /// Write a line for each transaction to files PREFIX.PID…, as pgbench does
-    #[arg(long, value_name = "PREFIX")]
-    log: Option<String>,
-    /// With --log: share of the transactions that are logged [default: 1]
-    #[arg(long, value_name = "SHARE", requires = "log")]
-    sampling_rate: Option<f64>,
-    /// With --log: write the sums of intervals of this many seconds instead of transactions
-    #[arg(long, value_name = "SECONDS", requires = "log", conflicts_with = "sampling_rate", value_parser = clap::value_parser!(u32).range(1..))]
-    aggregate_interval: Option<u32>,
-}
-
-impl LogOptions {
-    fn log(&self) -> Option<TransactionLog> {
-        self.log.clone().map(|prefix| TransactionLog {
-            prefix,
-            sampling_rate: self.sampling_rate.unwrap_or(1.0),
-            aggregate_s: self.aggregate_interval,
-        })
-    }
-}
-
-/// pgbench's report
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of pgbench")]
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-struct ReportOptions {
-    /// With --output pgbench: print the latency of each command
-    #[arg(short, long)]
-    report_per_command: bool,
-    /// With --output pgbench or --log: count failures by their type
-    #[arg(long)]
-    failures_detailed: bool,
-    /// With --output pgbench: print a line for each --interval to standard error
-    #[arg(short = 'P', long)]
-    progress: bool,
-    /// With --progress: print the time since 1970
-    #[arg(long, requires = "progress")]
-    progress_timestamp: bool,
-    /// With --output pgbench: accept a run without a successful transaction, and find errors of scripts when they are executed
-    #[arg(long)]
-    allow_no_success: bool,
-    /// With --output pgbench: print errors that repeat a transaction or end it after the last try
-    #[arg(long)]
-    verbose_errors: bool,
-    /// With --output pgbench: print each command of each client
-    #[arg(long)]
-    debug: bool,
-}
-
-impl ReportOptions {
-    fn report(&self, output: &str) -> Result<PgbenchReport> {
+impl RunScript {
+    /// What pgbench's report contains.
+    fn report(&self) -> Result<PgbenchReport> {
         let only_there = [
             (self.report_per_command, "--report-per-command"),
             (self.progress, "--progress"),
@@ -290,8 +210,8 @@ impl ReportOptions {
             (self.verbose_errors, "--verbose-errors"),
             (self.debug, "--debug"),
         ];
-        if let (true, Some((_, option))) =
-            (output != "pgbench", only_there.iter().find(|(given, _)| *given))
+        if self.run.common.keep.output.output != "pgbench"
+            && let Some((_, option)) = only_there.iter().find(|(given, _)| *given)
         {
             return refuse(format!("{option} requires --output pgbench"));
         }
@@ -307,13 +227,60 @@ impl ReportOptions {
     }
 }
 
+impl RunWorkload for RunScript {
+    fn plan(&self) -> Result<Plan> {
+        let scripts = self.scripts.sources()?;
+        let has_tables = scripts.iter().any(|script| script.text.is_none());
+        let dataset = given(&self.tables);
+        if let (false, Some(name)) = (has_tables, dataset.keys().next()) {
+            return refuse(format!(
+                "--{name} is the one of the tables of built-in scripts: for a script from a file, use --define {name}=VALUE"
+            ));
+        }
+        let log = self.log.clone().map(|prefix| TransactionLog {
+            prefix,
+            sampling_rate: self.sampling_rate.unwrap_or(1.0),
+            aggregate_s: self.aggregate_interval,
+        });
+        let work = ScriptRun {
+            scripts,
+            define: self.define.iter().cloned().collect(),
+            allow_shell: self.allow_shell,
+            strict_plans: self.strict_plans,
+            transactions_per_session: self.transactions_per_session,
+            vacuum: self.vacuum_first.unwrap_or_default(),
+            log,
+            report: self.report()?,
+        };
+        let plan = self.run.plan(work.into())?;
+        let stop = match self.transactions_per_session {
+            Some(each) => Stop::Transactions(each.saturating_mul(plan.sessions.into())),
+            None => plan.stop,
+        };
+        Ok(Plan { dataset, prepare: self.prepare.policy(), stop, ..plan })
+    }
+
+    fn options(&self) -> CommandOptions<'_> {
+        self.run.common.with(&self.target)
+    }
+
+    fn notice(&self) -> Option<String> {
+        let number = self.run.bare_duration()?.0.as_secs_f64();
+        Some(format!(
+            "measures for {number} s; for {number} transactions per session, as with -t of pgbench, use --transactions-per-session {number}"
+        ))
+    }
+}
+
 /// The tables of pgbench that a run requires
 #[derive(Debug, Clone, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct ScriptTableOptions {
-    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    /// Number of branches, each with 10 tellers and 100,000 accounts
+    #[arg(short, long, value_name = "N", or_default = ScriptDataset::default().scale)]
     scale: Option<Count>,
-    #[arg(long, value_name = "NAME", help = or_default("Schema of the tables", ScriptDataset::default().schema))]
+    /// Schema of the tables
+    #[arg(long, value_name = "NAME", or_default = ScriptDataset::default().schema)]
     schema: Option<String>,
 }
 
@@ -321,19 +288,17 @@ pub(crate) struct ScriptTableOptions {
 #[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 struct CreateOptions {
-    #[arg(long, value_name = "N", help = or_default("Partitions of the accounts; 0 for none", ScriptDataset::default().partitions))]
+    /// Partitions of the accounts; 0 for none
+    #[arg(long, value_name = "N", or_default = ScriptDataset::default().partitions)]
     partitions: Option<u32>,
-    #[arg(
-        long,
-        value_name = "METHOD",
-        value_parser = choice::<PartitionMethod>(&["range", "hash"]),
-        help = or_named("How the accounts are partitioned", PartitionMethod::default())
-    )]
+    /// How the accounts are partitioned
+    #[arg(long, value_name = "METHOD", value_parser = choice::<PartitionMethod>(&["range", "hash"]), or_named = PartitionMethod::default())]
     partition_method: Option<PartitionMethod>,
     /// Create unlogged tables
     #[arg(long)]
     unlogged_tables: bool,
-    #[arg(short = 'F', long, value_name = "PERCENT", help = or_default("Fill factor of branches, tellers and accounts", ScriptDataset::default().fillfactor))]
+    /// Fill factor of branches, tellers and accounts
+    #[arg(short = 'F', long, value_name = "PERCENT", or_default = ScriptDataset::default().fillfactor)]
     fillfactor: Option<u32>,
     /// Tablespace of the tables
     #[arg(long, value_name = "NAME")]
@@ -343,7 +308,7 @@ struct CreateOptions {
     index_tablespace: Option<String>,
 }
 
-/// Create pgbench's tables
+/// The dataset of `riops prepare script`
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, next_help_heading = "Dataset")]
 pub(crate) struct PrepareScript {
@@ -354,8 +319,6 @@ pub(crate) struct PrepareScript {
     /// Create foreign keys
     #[arg(long)]
     foreign_keys: bool,
-    #[command(flatten)]
-    prepare: PrepareOptions,
 }
 
 /// Execute the steps of pgbench -i: they drop and create pgbench's tables, also those that riops did not create
@@ -365,7 +328,8 @@ pub(crate) struct InitializeScript {
     /// Steps: drop, create tables, generate rows in the client (g) or in the server (G), vacuum, primary keys, foreign keys
     #[arg(long, value_name = "[dtgGvpf]+", default_value = "dtgvp", value_parser = init_steps)]
     pub(crate) steps: Steps,
-    #[arg(short, long, value_name = "N", help = or_default("Number of branches, each with 10 tellers and 100,000 accounts", ScriptDataset::default().scale))]
+    /// Number of branches, each with 10 tellers and 100,000 accounts
+    #[arg(short, long, value_name = "N", or_default = ScriptDataset::default().scale)]
     scale: Option<Count>,
     #[command(flatten)]
     create: CreateOptions,
@@ -399,14 +363,10 @@ impl InitializeScript {
 }
 
 impl PrepareWorkload for PrepareScript {
-    fn order(&self) -> Result<Prepare> {
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare> {
         let mut requested = given(&self.tables);
         requested.extend(given(&self.create));
         requested.insert("foreign_keys".to_owned(), self.foreign_keys.into());
-        self.prepare.order(&ScriptDataset::default().into(), requested, &[])
-    }
-
-    fn options(&self) -> &PrepareOptions {
-        &self.prepare
+        options.order(&ScriptDataset::default().into(), requested, &[])
     }
 }

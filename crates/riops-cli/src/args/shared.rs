@@ -1,20 +1,100 @@
 //! Options that several commands share. Each is defined once and flattened into its commands.
 
-use std::str::FromStr;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Args;
+use riops::host::random_seed;
 use riops::plan::{
     Caches, DatasetPlan, Distribution, LoadDataset, Parameters, Plan, PreparePolicy,
 };
 use riops::run::Prepare;
+use riops::server::conninfo::ConnInfoError;
+use riops::store::{StoreLocation, default_path};
 use riops::units::Span;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::parsers::or_default;
-use super::target::TargetOptions;
+use super::parsers::{OrDefault, parse_pair};
 use crate::failure::refuse;
+
+/// The server
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct TargetOptions {
+    /// Connection URL, key=value string or database name, as in libpq [default: the PG* variables if
+    /// one of PGHOST, PGHOSTADDR, PGPORT, PGDATABASE, PGUSER and PGSERVICE is set, otherwise the embedded server]
+    #[arg(short, long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    #[command(flatten)]
+    pub(crate) embedded: EmbeddedOptions,
+}
+
+/// The embedded server
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Embedded server")]
+pub(crate) struct EmbeddedOptions {
+    /// Use the PostgreSQL installed in this directory (the parent of bin/postgres) instead of the downloaded one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_dir: Option<PathBuf>,
+    /// Directory of the server's data, socket and log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_data: Option<PathBuf>,
+    /// User that runs the server if riops runs as root
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server_user: Option<String>,
+    /// Port on 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) server_port: Option<u16>,
+    /// Set a configuration parameter (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
+    pub(crate) server_set: Vec<(String, String)>,
+    /// Directory of downloads, and of servers without --server-data
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+impl EmbeddedOptions {
+    /// Whether any of these options selects a server.
+    pub(crate) fn selects_a_server(&self) -> bool {
+        self.server_dir.is_some()
+            || self.server_data.is_some()
+            || self.server_user.is_some()
+            || self.server_port.is_some()
+            || !self.server_set.is_empty()
+    }
+}
+
+/// The run store
+#[derive(Debug, Args)]
+pub(crate) struct StoreOptions {
+    /// SQLite file, or connection URL of a PostgreSQL database, with the stored runs [default: ~/.local/share/riops/runs.sqlite]
+    #[arg(long, value_name = "FILE|URL")]
+    // Not parsed by clap, whose errors show the value: it may contain a password.
+    store: Option<OsString>,
+}
+
+impl StoreOptions {
+    /// The file or URL that was given.
+    pub(crate) fn given(&self) -> Option<&OsStr> {
+        self.store.as_deref()
+    }
+
+    /// The store that was given, otherwise the default file.
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub(crate) fn location(&self) -> Result<StoreLocation, ConnInfoError> {
+        let Some(given) = &self.store else {
+            return Ok(StoreLocation::File(default_path()));
+        };
+        match given.to_str() {
+            Some(text) => StoreLocation::parse(text, |name| std::env::var(name).ok()),
+            None => Ok(StoreLocation::File(PathBuf::from(given))),
+        }
+    }
+}
 
 /// Permission for what is only data
 #[derive(Debug, Clone, Copy, Args)]
@@ -24,6 +104,11 @@ pub(crate) struct TrustOption {
     pub(crate) trust: bool,
 }
 
+/// Returns the values of a parameter in the stages of a run: a list is stored only if it has several.
+pub(super) fn several<T: Clone>(values: &[T]) -> Vec<T> {
+    if values.len() > 1 { values.to_vec() } else { Vec::new() }
+}
+
 /// Returns the parameters that were given: the options of a dataset have the names of its parameters.
 pub(crate) fn given(options: &impl Serialize) -> Parameters {
     let Ok(Value::Object(mut parameters)) = serde_json::to_value(options) else {
@@ -31,12 +116,6 @@ pub(crate) fn given(options: &impl Serialize) -> Parameters {
     };
     parameters.retain(|_, value| !value.is_null());
     parameters
-}
-
-/// Returns a seed from the operating system that every JSON reader can represent.
-fn random_seed() -> Result<u64> {
-    use anyhow::Context as _;
-    riops::host::random_seed().context("cannot read random numbers from the operating system")
 }
 
 /// The random seed
@@ -56,8 +135,11 @@ impl SeedOptions {
         self.seed.or(self.rand_seed.filter(|&seed| seed != 0))
     }
 
+    /// Returns it, or one from the operating system that every JSON reader can represent.
     pub(crate) fn or_random(self) -> Result<u64> {
-        self.given().map_or_else(random_seed, Ok)
+        let random =
+            || random_seed().context("cannot read random numbers from the operating system");
+        self.given().map_or_else(random, Ok)
     }
 }
 
@@ -73,16 +155,10 @@ pub(crate) struct KeyOptions {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct CacheOptions {
-    #[arg(
-        long,
-        value_name = "HOW",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "on",
-        conflicts_with = "warm",
-        help = "Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as permitted"
-    )]
-    cold: Option<Cold>,
+    /// Empty shared buffers (PostgreSQL 17 or later) and the page cache before each stage, or with =try as far as
+    /// permitted
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "warm", value_parser = parse_cold)]
+    cold: Option<Caches>,
     /// Load the dataset into the caches before each stage
     #[arg(long)]
     warm: bool,
@@ -90,37 +166,21 @@ pub(crate) struct CacheOptions {
 
 impl CacheOptions {
     pub(crate) fn caches(self) -> Caches {
-        match (self.cold, self.warm) {
-            (Some(Cold::On), _) => Caches::Cold,
-            (Some(Cold::Try), _) => Caches::ColdTry,
-            (_, true) => Caches::Warm,
-            _ => Caches::AsFound,
+        match self.cold.unwrap_or_default() {
+            Caches::AsFound if self.warm => Caches::Warm,
+            caches => caches,
         }
     }
 }
 
-/// The value of `--cold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cold {
-    /// The caches must be empty.
-    On,
-    /// The caches are emptied as far as permitted.
-    Try,
-    /// The caches stay as they are.
-    Off,
-}
-
-impl FromStr for Cold {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            // The spellings of a switch, as the environment and a file set it.
-            "on" | "true" | "yes" | "1" => Ok(Self::On),
-            "off" | "false" | "no" | "0" => Ok(Self::Off),
-            "try" => Ok(Self::Try),
-            _ => Err("expected no value, or try".to_owned()),
-        }
+/// Parses the value of `--cold`: whether the caches are emptied, or as far as permitted.
+pub(super) fn parse_cold(text: &str) -> Result<Caches, String> {
+    match text {
+        // The spellings of a switch, as the environment and a file set it.
+        "on" | "true" | "yes" | "1" => Ok(Caches::Cold),
+        "off" | "false" | "no" | "0" => Ok(Caches::AsFound),
+        "try" => Ok(Caches::ColdTry),
+        _ => Err("expected no value, or try".to_owned()),
     }
 }
 
@@ -209,13 +269,8 @@ impl PrepareOptions {
 #[derive(Debug, Args, Serialize)]
 #[command(next_help_heading = "Dataset")]
 pub(crate) struct TextOptions {
-    #[arg(
-        short,
-        long,
-        visible_alias = "fields-length",
-        value_name = "N",
-        help = or_default("Length of each of the four text columns, in characters", LoadDataset::default().field_length)
-    )]
+    /// Length of each of the four text columns, in characters
+    #[arg(short, long, visible_alias = "fields-length", value_name = "N", or_default = LoadDataset::default().field_length)]
     pub(crate) field_length: Option<u32>,
 }
 
@@ -240,8 +295,14 @@ pub(crate) struct RowSizeOptions {
 /// The options of one workload of `riops prepare`.
 pub(crate) trait PrepareWorkload {
     /// What to prepare.
-    fn order(&self) -> Result<Prepare>;
+    fn order(&self, options: &PrepareOptions) -> Result<Prepare>;
+}
 
-    /// The options that all workloads share.
-    fn options(&self) -> &PrepareOptions;
+// The options of a workload, and those that all share. The commands have the descriptions.
+#[derive(Debug, Args)]
+pub(crate) struct PrepareOf<W: Args> {
+    #[command(flatten)]
+    pub(crate) workload: W,
+    #[command(flatten)]
+    pub(crate) options: PrepareOptions,
 }

@@ -1,18 +1,18 @@
-//! Options of `riops sweep` and `riops ab`.
+//! Options of `riops sweep`, `riops ab` and `riops experiments`.
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 use riops::experiment::{Order, Reset, Search};
 use riops::units::Span;
 
 use super::SweepWorkload;
 use super::compare::{Share, parse_share};
 use super::fleet::FleetOptions;
-use super::parsers::{choice, or_default, or_named, parse_pair};
-use super::shared::TrustOption;
-use super::target::{StoreOptions, TargetOptions};
+use super::parsers::{OrDefault, choice, parse_pair};
+use super::runs::NoteOptions;
+use super::shared::{StoreOptions, TargetOptions, TrustOption};
 
 /// Runs of each cell without `--repeat`: the smallest number with which a difference can be shown at 5%.
 pub(crate) const REPEATS: u32 = 6;
@@ -83,7 +83,8 @@ pub(crate) struct OwnOptions {
     /// Replace an option of the file (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_pair)]
     pub(crate) set: Vec<(String, String)>,
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help = or_default("Runs of each cell", REPEATS))]
+    /// Runs of each cell
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), or_default = REPEATS)]
     pub(crate) repeat: Option<u32>,
     /// Random seed of the order and of the keys [default: from the operating system]
     #[arg(long, value_name = "N")]
@@ -112,12 +113,8 @@ pub(crate) struct ExperimentOptions {
     /// Option of riops run and its values (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_pair)]
     pub(crate) axis: Vec<(String, String)>,
-    #[arg(
-        long,
-        value_name = "ORDER",
-        value_parser = choice::<Order>(&["interleaved", "sequential"]),
-        help = or_named("Order of the runs; interleaved: blocks with one run of each cell in random order", Order::default())
-    )]
+    /// Order of the runs; interleaved: blocks with one run of each cell in random order
+    #[arg(long, value_name = "ORDER", value_parser = choice::<Order>(&["interleaved", "sequential"]), or_named = Order::default())]
     pub(crate) run_order: Option<Order>,
     /// Cell that the others are compared with, as 'sessions=1 batch=10' [default: the first]
     #[arg(long, value_name = "CELL")]
@@ -168,12 +165,8 @@ pub(crate) struct ConditionOptions {
     /// Pause between two runs
     #[arg(long, value_name = "TIME")]
     pub(crate) cool_down: Option<Span>,
-    #[arg(
-        long,
-        value_name = "HOW",
-        value_parser = choice::<Reset>(&["none", "restore", "prepare"]),
-        help = or_named("Dataset of each run; restore: a copy of the database; prepare: recreated", Reset::default())
-    )]
+    /// Dataset of each run; restore: a copy of the database; prepare: recreated
+    #[arg(long, value_name = "HOW", value_parser = choice::<Reset>(&["none", "restore", "prepare"]), or_named = Reset::default())]
     pub(crate) reset: Option<Reset>,
     /// On the embedded server: use a separate database with its own dataset
     #[arg(long)]
@@ -208,7 +201,7 @@ pub(crate) const SINGLE_RUN_ONLY: [&str; 15] = [
 /// Adapts the options of a workload of `riops run` to an experiment.
 pub(super) fn adapted(command: clap::Command) -> clap::Command {
     let command = command
-        .mut_arg("repeat", |arg| arg.help(or_default("Runs of each cell", REPEATS)))
+        .mut_arg("repeat", |arg| arg.help("Runs of each cell").or_default(REPEATS))
         .mut_arg("output", |arg| {
             arg.value_parser(PossibleValuesParser::new(STUDY_FORMS)).help("Output format")
         });
@@ -266,6 +259,54 @@ pub(crate) struct Ab {
     pub(crate) store: StoreOptions,
     #[command(flatten)]
     pub(crate) fleet: FleetOptions,
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiments {
+    /// List the stored experiments, newest first
+    List {
+        /// Output format
+        #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(["text", "json"]))]
+        output: String,
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+    /// Show the results of an experiment, also of one in progress
+    Show {
+        /// Start or end of its id, its name, or `last`
+        #[arg(default_value = "last")]
+        experiment: String,
+        /// Output format
+        #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(STUDY_FORMS))]
+        output: String,
+        #[command(flatten)]
+        results: StudyOptions,
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+    /// Add a note to an experiment
+    Note(NoteOptions),
+    /// Remove an experiment, and the copy of a database that it may have left
+    Rm(Box<RemoveExperiment>),
+}
+
+/// Which experiment
+#[derive(Debug, Args)]
+pub(crate) struct RemoveExperiment {
+    /// Start or end of its id, its name, or `last`
+    pub(crate) experiment: String,
+    /// Remove its runs as well
+    #[arg(long)]
+    pub(crate) runs: bool,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) trust: TrustOption,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

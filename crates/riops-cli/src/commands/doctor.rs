@@ -156,7 +156,7 @@ fn print<T: Serialize>(
     found: &T,
     document: impl Fn(&T) -> Document,
 ) -> Result<ExitCode> {
-    crate::ui::print_done(&match options.output.output {
+    crate::ui::print_done(&match options.output {
         Output::Text => crate::ui::text(&document(found)),
         Output::Json => json_text(found)?,
     })

@@ -13,8 +13,7 @@ use riops::units::text::one_line;
 use crate::args::runs::{AckOptions, NoteOptions};
 use crate::args::{RemoveOptions, TagOptions};
 use crate::failure::refuse;
-use crate::note::note_of;
-use crate::stored;
+use crate::stored::{self, note_of};
 use crate::terminal::{can_ask, confirm};
 use crate::ui::Ui;
 

@@ -8,9 +8,8 @@ use riops::store::{self, ExperimentState, StoreError};
 use riops::units::text::one_line;
 
 use super::editing::{self, Subject};
-use crate::args::experiments::{Experiments, RemoveExperiment};
 use crate::args::fleet::FleetOptions;
-use crate::args::sweep::StudyOptions;
+use crate::args::sweep::{Experiments, RemoveExperiment, StudyOptions};
 use crate::experiment::bench::Servers;
 use crate::experiment::conductor::Conductor;
 use crate::experiment::results::Results;

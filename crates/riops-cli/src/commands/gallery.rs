@@ -10,7 +10,7 @@ use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::format::number_of;
 
 use super::listing::filter;
-use crate::args::gallery::GalleryOptions;
+use crate::args::runs::GalleryOptions;
 use crate::failure::{CodedError, INTERRUPTED, refuse};
 use crate::site::Site;
 use crate::stored;

@@ -14,8 +14,8 @@ use riops::units::text::one_line;
 
 use crate::args::Import;
 use crate::failure::refuse;
-use crate::password::ask_if_missing;
 use crate::stored;
+use crate::terminal::ask_if_missing;
 use crate::ui::Ui;
 
 /// Stores the runs of files or of ybio's table.

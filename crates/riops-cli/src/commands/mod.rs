@@ -46,7 +46,7 @@ use crate::ui::Ui;
 pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCode> {
     let ui = Ui::new(arguments.quiet, given);
     // The keeper uses the default signal handlers and prints no notices.
-    if let Command::Server { action: Server::Keep } = arguments.command {
+    if let Command::Server(Server::Keep) = arguments.command {
         return server::keep();
     }
     install_signal_handlers(ui.interrupt.clone())?;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         ui.notice(notice);
     }
     match arguments.command {
-        Command::Prepare { workload } => prepare::run(&workload, ui),
+        Command::Prepare(workload) => prepare::run(&workload, ui),
         Command::Run(options) => run::run(&options, ui),
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
         Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
@@ -63,19 +63,19 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         Command::Gallery(options) => gallery::run(&options, ui),
         Command::Gate(options) => gate::run(&options, ui),
         Command::Bisect(options) => bisect::run(&options, ui),
-        Command::Verify { workload } => verify::run(&workload, ui),
-        Command::Warm { workload } => warm::run(&workload, ui),
-        Command::Cleanup { workload } => cleanup::run(&workload, ui),
-        Command::Generate { what: Generate::Csv(options) } => generate::csv(&options, ui),
-        Command::Runs { action } => runs::run(&action, ui),
-        Command::Experiments { action } => experiments::run(&action, ui),
+        Command::Verify(workload) => verify::run(&workload, ui),
+        Command::Warm(workload) => warm::run(&workload, ui),
+        Command::Cleanup(workload) => cleanup::run(&workload, ui),
+        Command::Generate(Generate::Csv(options)) => generate::csv(&options, ui),
+        Command::Runs(action) => runs::run(&action, ui),
+        Command::Experiments(action) => experiments::run(&action, ui),
         Command::Compare(options) => compare::run(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Serve(options) => serve::serve(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, ui),
-        Command::Script { command } => script::run(&command, ui),
-        Command::Server { action } => server::run(action, ui),
-        Command::Fleet { action: FleetCommand::Manifest(options) } => manifest::print(&options),
+        Command::Script(command) => script::run(&command, ui),
+        Command::Server(action) => server::run(action, ui),
+        Command::Fleet(FleetCommand::Manifest(options)) => manifest::print(&options),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man(options) => shell::man(&options),
         // `main` handles these commands if they come first.

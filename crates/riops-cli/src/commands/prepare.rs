@@ -15,9 +15,9 @@ use crate::ui::Ui;
 
 /// Prepares the dataset and prints the result, also if the dataset already exists.
 pub(crate) fn run(command: &Prepare, ui: Ui) -> Result<ExitCode> {
-    let options = command.options();
-    let order = options.order()?;
-    let PrepareOptions { target, thread_init_timeout, .. } = options.options();
+    let (workload, options) = command.options();
+    let order = workload.order(options)?;
+    let PrepareOptions { target, thread_init_timeout, .. } = options;
     let target = Target::open(target, ui)?;
     let server = target.server();
     server.await_connection(thread_init_timeout.map(|span| span.0.as_secs_f64()), ui.interrupt)?;

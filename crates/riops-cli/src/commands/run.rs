@@ -20,8 +20,7 @@ use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
 use crate::fleet::Membership;
 use crate::live::Live;
-use crate::measure::{Runner, as_in_form, exit_code_in};
-use crate::stored_runs::StoredRuns;
+use crate::measure::{Runner, StoredRuns, as_in_form, exit_code_in};
 use crate::target::Target;
 use crate::ui::Ui;
 

@@ -9,8 +9,8 @@ use riops::store;
 use riops::store::live::source_of;
 
 use crate::args::Serve;
+use crate::file::token;
 use crate::stored;
-use crate::token::token;
 use crate::ui::Ui;
 
 /// Serves the dashboard until Ctrl-C, which is the regular end: the exit code is 0.

@@ -18,14 +18,13 @@ use riops::server::Server;
 use riops::store::live::sink_of;
 use riops::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
 
-use crate::args::{EmbeddedOptions, TargetOptions};
+use crate::args::{EmbeddedOptions, LiveOptions, TargetOptions};
 use crate::fleet::{self, Ended, Membership};
 use crate::live::{Live, OpenFeed};
-use crate::screen::Screen;
+use crate::screen::{Screen, Tee};
+use crate::stored;
 use crate::target::Target;
-use crate::tee::Tee;
 use crate::ui::Ui;
-use crate::{stored, unstored};
 
 /// The machine or a server differs from that of the finished runs.
 #[derive(Debug)]
@@ -334,10 +333,10 @@ impl Servers {
         let shared = fleet.as_ref().map(Fleet::plan).transpose()?;
         let plan = shared.as_ref().unwrap_or(plan);
         let location = self.location.clone();
-        let feed: OpenFeed = Box::new(move || sink_of(&location));
-        let mut live = Live::feed(Some(feed).filter(|_| plan.is_first()), ui);
+        let feed = plan.is_first().then(|| Box::new(move || sink_of(&location)) as OpenFeed);
+        let mut live = Live::open(&LiveOptions::default(), feed, ui)?;
         let save = |record: &Record| {
-            stored::save(&*self.store, record).map_err(|error| unstored::keep(record, &error))
+            stored::save(&*self.store, record).map_err(|error| stored::keep(record, &error))
         };
         let (mut saved, is_alone) = (Ok(()), fleet.is_none());
         let mut publish = |record: &Record| {

@@ -4,9 +4,9 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::error::{PlanError, refuse};
-use super::names::names;
 use super::policy::{SESSIONS_MAX, Stop};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use crate::units::split_size;
@@ -76,10 +76,11 @@ pub enum CbcPlace {
 names!(CbcPlace { Database: "database", Schema: "schema" });
 
 /// The parameters of `run cbc`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 pub struct CbcRun {
     /// Nominal size in gigabytes. The actual size of the table depends on the server version.
+    #[default = 20.0]
     pub size_gb: f64,
     /// Whether the size was derived from the memory.
     #[serde(default)]
@@ -96,6 +97,7 @@ pub struct CbcRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query_sessions: Vec<u32>,
     /// Duration of each query stage, in seconds.
+    #[default = 120.0]
     pub query_duration_s: f64,
     /// Whether the table is kept after the run.
     #[serde(default)]
@@ -106,53 +108,6 @@ pub struct CbcRun {
     /// Pause before each stage but the first, in seconds. It is not measured.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub cooldown_s: f64,
-}
-
-impl Default for CbcRun {
-    fn default() -> Self {
-        Self {
-            size_gb: 20.0,
-            auto_size: false,
-            place: CbcPlace::Database,
-            cold: false,
-            cold_try: false,
-            query_sessions: Vec::new(),
-            query_duration_s: 120.0,
-            keep: false,
-            skip_space_check: false,
-            cooldown_s: 0.0,
-        }
-    }
-}
-
-impl CbcRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        if !(SIZE_MIN_GB..=SIZE_MAX_GB).contains(&self.size_gb) {
-            return refuse(format!(
-                "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {}",
-                self.size_gb
-            ));
-        }
-        if self.query_sessions.iter().any(|sessions| !(1..=SESSIONS_MAX).contains(sessions)) {
-            return refuse(format!("--query-sessions must be between 1 and {SESSIONS_MAX}"));
-        }
-        if !(self.query_duration_s > 0.0 && self.query_duration_s <= QUERY_DURATION_S_MAX) {
-            return refuse(format!(
-                "--query-duration must be greater than 0 and at most 1 day, not {} s",
-                self.query_duration_s
-            ));
-        }
-        if !(0.0..=COOLDOWN_S_MAX).contains(&self.cooldown_s) {
-            return refuse(format!("--cooldown must be at most 1 day, not {} s", self.cooldown_s));
-        }
-        Ok(())
-    }
-
-    /// Returns the number of copies of the settings in the table.
-    #[must_use]
-    pub fn copies(&self) -> u64 {
-        copies(self.size_gb)
-    }
 }
 
 /// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,
@@ -217,15 +172,29 @@ impl Spec for CbcRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        let Self { size_gb, query_duration_s: duration_s, cooldown_s, .. } = *self;
+        require!(
+            (SIZE_MIN_GB..=SIZE_MAX_GB).contains(&size_gb),
+            "--size must be between {SIZE_MIN_GB} and {SIZE_MAX_GB} GB, not {size_gb}"
+        );
+        require!(
+            self.query_sessions.iter().all(|sessions| (1..=SESSIONS_MAX).contains(sessions)),
+            "--query-sessions must be between 1 and {SESSIONS_MAX}"
+        );
+        require!(
+            duration_s > 0.0 && duration_s <= QUERY_DURATION_S_MAX,
+            "--query-duration must be greater than 0 and at most 1 day, not {duration_s} s"
+        );
+        require!(
+            (0.0..=COOLDOWN_S_MAX).contains(&cooldown_s),
+            "--cooldown must be at most 1 day, not {cooldown_s} s"
+        );
         common.refuse_repetition_options(NAME)?;
-        match common.stop {
-            Stop::DurationS(seconds) if seconds == self.query_duration_s => Ok(()),
-            _ => refuse(format!(
-                "the query stages of {NAME} stop after --query-duration ({} s): no other limit is supported",
-                self.query_duration_s
-            )),
-        }
+        require!(
+            common.stop == Stop::DurationS(duration_s),
+            "the query stages of {NAME} stop after --query-duration ({duration_s} s): no other limit is supported"
+        );
+        Ok(())
     }
 
     fn repeated(&self) -> Self {
@@ -244,7 +213,7 @@ mod tests {
 
     #[test]
     fn copies_match_the_benchmark_definition() {
-        let of = |size_gb: f64| CbcRun { size_gb, ..CbcRun::default() }.copies();
+        let of = copies;
         assert_eq!([0.1, 0.5, 1.0, 2.5].map(of), [1_251, 6_251, 12_501, 31_251]);
         // A series to 12.5 ends with 12.
         assert_eq!((of(0.001), of(20.0), of(20.5)), (13, 250_001, 256_251));

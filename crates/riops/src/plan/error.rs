@@ -1,5 +1,6 @@
-//! The error of an invalid plan.
+//! The error of an invalid plan, and the macros of its types: what they require, and their forms as texts.
 
+use crate::units::sql::is_plain;
 use crate::units::text::is_unprintable;
 
 /// The reason why a plan is invalid.
@@ -7,14 +8,21 @@ use crate::units::text::is_unprintable;
 #[error("{0}")]
 pub struct PlanError(pub(crate) String);
 
-pub(super) fn refuse<T>(message: String) -> Result<T, PlanError> {
-    Err(PlanError(message))
+pub(super) fn refuse<T>(message: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError(message.into()))
+}
+
+/// Fails with a message, as of `format!`, unless the condition is met.
+macro_rules! require {
+    ($is_met:expr, $($message:tt)+) => {
+        if !$is_met {
+            return $crate::plan::error::refuse(format!($($message)+));
+        }
+    };
 }
 
 pub(super) fn at_least_one(option: &str, value: impl Into<u64>) -> Result<(), PlanError> {
-    if value.into() == 0 {
-        return refuse(format!("{option} must be at least 1"));
-    }
+    require!(value.into() > 0, "{option} must be at least 1");
     Ok(())
 }
 
@@ -26,9 +34,16 @@ pub(super) fn at_most(
     reason: &str,
 ) -> Result<(), PlanError> {
     let (value, most) = (value.into(), most.into());
-    if value > most {
-        return refuse(format!("{option} {value} exceeds the maximum of {most}{reason}"));
-    }
+    require!(value <= most, "{option} {value} exceeds the maximum of {most}{reason}");
+    Ok(())
+}
+
+/// Fails if a name of a schema would have to be quoted.
+pub(super) fn validate_schema(schema: &str) -> Result<(), PlanError> {
+    require!(
+        is_plain(schema),
+        "--schema must consist of lowercase letters, digits and underscores, not \"{schema}\""
+    );
     Ok(())
 }
 
@@ -51,10 +66,11 @@ pub(super) fn require_first<T: PartialEq>(
     single: &T,
     several: &[T],
 ) -> Result<(), PlanError> {
-    if several.first().is_none_or(|first| first == single) {
-        return Ok(());
-    }
-    refuse(format!("invalid plan: \"{field}\" differs from its value in the first stage"))
+    require!(
+        several.first().is_none_or(|first| first == single),
+        "invalid plan: \"{field}\" differs from its value in the first stage"
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -71,4 +87,37 @@ mod tests {
         }
         require_printable(&["nightly ä 漢 🐘".to_owned()]).unwrap();
     }
+}
+
+/// Makes the text of `FromStr` and `Display` the form of a type in JSON.
+macro_rules! text_in_json {
+    ($type:ident) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// Names the variants of an enumeration as in JSON.
+macro_rules! names {
+    ($type:ident { $($variant:ident: $name:literal),* }) => {
+        crate::units::texts!(
+            /// Returns the name on the command line.
+            $type::as_str { $($variant: $name),* }
+        );
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+    };
 }

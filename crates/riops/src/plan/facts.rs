@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{PlanError, refuse};
+use super::error::{PlanError, require_printable};
 
 /// Facts with a meaning: others are only shown and compared.
 const PRICE: &str = "price";
@@ -43,16 +43,15 @@ pub fn vcpus(facts: &Facts) -> Option<f64> {
 
 /// Fails for a fact with a meaning whose value has none.
 pub(super) fn validate(facts: &Facts) -> Result<(), PlanError> {
-    super::require_printable(facts.iter().flat_map(|(name, value)| [name, value]))?;
-    if facts.contains_key(PRICE) && price_per_hour(facts).is_none() {
-        return refuse(
-            "--fact price: expected a number, optionally a currency, and a time, such as 0.796/h, 12.5 EUR/d, 0.01 USD/min"
-                .to_owned(),
-        );
-    }
-    if facts.contains_key(VCPU) && vcpus(facts).is_none() {
-        return refuse("--fact vcpu: expected the number of virtual processors".to_owned());
-    }
+    require_printable(facts.iter().flat_map(|(name, value)| [name, value]))?;
+    require!(
+        !facts.contains_key(PRICE) || price_per_hour(facts).is_some(),
+        "--fact price: expected a number, optionally a currency, and a time, such as 0.796/h, 12.5 EUR/d, 0.01 USD/min"
+    );
+    require!(
+        !facts.contains_key(VCPU) || vcpus(facts).is_some(),
+        "--fact vcpu: expected the number of virtual processors"
+    );
     Ok(())
 }
 

@@ -3,14 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::error::{PlanError, refuse};
-use super::names::text_in_json;
+use super::error::PlanError;
 
 /// The distribution of the accessed keys.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Distribution {
     /// All ranges with the same frequency.
     #[default]
@@ -50,25 +46,18 @@ pub enum Distribution {
     },
 }
 
-/// Defaults of sysbench.
-const SPECIAL_KEYS_PERCENT: u8 = 1;
-const SPECIAL_ACCESSES_PERCENT: u8 = 75;
+/// Default of sysbench.
 const DRAWS: u32 = 12;
-const PARETO_H: f64 = 0.2;
 /// Maximum number of random keys per access.
 const DRAWS_MAX: u32 = 1_000;
 
 impl Distribution {
     /// sysbench's `special` with sysbench's parameters.
-    pub const SPECIAL: Self = Self::Special {
-        keys_percent: SPECIAL_KEYS_PERCENT,
-        accesses_percent: SPECIAL_ACCESSES_PERCENT,
-        draws: DRAWS,
-    };
+    pub const SPECIAL: Self = Self::Special { keys_percent: 1, accesses_percent: 75, draws: DRAWS };
     /// sysbench's `gaussian` with sysbench's parameter.
     pub const GAUSSIAN: Self = Self::Gaussian { draws: DRAWS };
     /// sysbench's `pareto` with sysbench's parameter.
-    pub const PARETO: Self = Self::Pareto { h: PARETO_H };
+    pub const PARETO: Self = Self::Pareto { h: 0.2 };
 }
 
 const DISTRIBUTIONS: &str = "uniform, zipfian:THETA (0.01 to 10), hotspot:KEYS%:ACCESSES% (for example, hotspot:20:80), or sysbench's special[:KEYS%:ACCESSES%:DRAWS], gaussian[:DRAWS] or pareto[:H] (0 < H < 1)";
@@ -77,10 +66,9 @@ impl FromStr for Distribution {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
-        parse_distribution(text).map_or_else(
-            || refuse(format!("unknown distribution \"{text}\": expected {DISTRIBUTIONS}")),
-            Ok,
-        )
+        parse_distribution(text).ok_or_else(|| {
+            PlanError(format!("unknown distribution \"{text}\": expected {DISTRIBUTIONS}"))
+        })
     }
 }
 

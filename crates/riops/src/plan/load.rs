@@ -3,11 +3,12 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
-use super::names::names;
 use super::policy::{Protocol, Stop};
-use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, overlaid};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits, each_stage, overlaid};
+use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "load";
@@ -40,13 +41,16 @@ pub enum Contents {
 }
 
 /// The table that `run load` fills.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct LoadDataset {
     /// Name of the table in the schema `riops`.
+    #[default = "test_table"]
     pub table_name: String,
     /// Number of rows. The keys are 0 to `rows` − 1.
+    #[default = 100_000]
     pub rows: u64,
     /// Length of each of the four text fields, in characters.
+    #[default = 24]
     pub field_length: u32,
     /// Number of tablets, if the server has tablets; 0: [`Self::TABLETS`].
     pub tablets: u32,
@@ -59,21 +63,6 @@ pub struct LoadDataset {
     /// Other text lengths written by updates, in characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updated_lengths: Vec<u32>,
-}
-
-impl Default for LoadDataset {
-    fn default() -> Self {
-        Self {
-            table_name: "test_table".to_owned(),
-            rows: 100_000,
-            field_length: 24,
-            tablets: 0,
-            non_transactional: false,
-            contents: Contents::Seed,
-            seed: 0,
-            updated_lengths: Vec::new(),
-        }
-    }
 }
 
 impl LoadDataset {
@@ -89,8 +78,7 @@ impl LoadDataset {
 
 pub(super) fn validate_field_length(length: u32) -> Result<(), PlanError> {
     at_least_one("--field-length", length)?;
-    at_most("--field-length", length, FIELD_LENGTH_MAX, "")?;
-    Ok(())
+    at_most("--field-length", length, FIELD_LENGTH_MAX, "")
 }
 
 /// The load method.
@@ -130,35 +118,24 @@ impl Method {
             Self::CopyFile | Self::Procedure => Contents::Unknown,
         }
     }
-
-    /// Whether a batch is sent as a single message.
-    fn buffers_whole_batches(self) -> bool {
-        matches!(self, Self::Insert | Self::Unnest)
-    }
 }
 
 impl FromStr for Method {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
-        Ok(match text.trim().replace('_', "-").as_str() {
-            "insert" => Self::Insert,
-            "copy" | "copy-mem" => Self::Copy,
-            "copy-binary" => Self::CopyBinary,
-            "copy-file" => Self::CopyFile,
-            "procedure" => Self::Procedure,
-            "unnest" => Self::Unnest,
-            _ => {
-                return refuse(format!(
-                    "unknown method \"{text}\": expected insert, copy (or copy_mem), copy-binary, copy-file, procedure or unnest"
-                ));
-            }
+        let name = text.trim().replace('_', "-");
+        let name = if name == "copy-mem" { "copy" } else { &name };
+        serde_json::from_value(name.into()).or_else(|_| {
+            refuse(format!(
+                "unknown method \"{text}\": expected insert, copy (or copy_mem), copy-binary, copy-file, procedure or unnest"
+            ))
         })
     }
 }
 
 /// The parameters of `run load`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct LoadRun {
     /// Load method.
     pub method: Method,
@@ -166,26 +143,15 @@ pub struct LoadRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<Method>,
     /// Rows per statement. Each statement is one transaction.
+    #[default = 200]
     pub batch_size: u64,
     /// Directory of the files of `copy-file` on the server.
+    #[default = "/tmp"]
     pub dir: String,
     /// Whether rows are loaded without a distributed transaction (YugabyteDB).
     pub non_transactional: bool,
     /// Whether an existing table is dropped first.
     pub drop: bool,
-}
-
-impl Default for LoadRun {
-    fn default() -> Self {
-        Self {
-            method: Method::Insert,
-            methods: Vec::new(),
-            batch_size: 200,
-            dir: "/tmp".to_owned(),
-            non_transactional: false,
-            drop: false,
-        }
-    }
 }
 
 impl LoadRun {
@@ -204,18 +170,6 @@ impl LoadRun {
     /// Maximum number of rows of a batch that is not given, if a method is COPY.
     pub const COPY_BATCH: u64 = 10_000;
 
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        require_first("method", &self.method, &self.methods)?;
-        at_least_one("--batch-size", self.batch_size)?;
-        if !self.dir.starts_with('/') || self.dir.chars().any(char::is_control) {
-            return refuse(format!(
-                "--dir must be an absolute path on the server, not \"{}\"",
-                self.dir
-            ));
-        }
-        Ok(())
-    }
-
     /// Checks the run against its table and the protocol.
     ///
     /// # Errors
@@ -225,19 +179,18 @@ impl LoadRun {
         let bytes = batch.saturating_mul(4 * u64::from(dataset.field_length) + 64);
         for stage in self.stages() {
             let bound = stage.method == Method::Insert && protocol != Protocol::Simple;
-            if bound && batch > PARAMETERS_MAX / COLUMNS {
-                return refuse(format!(
-                    "--batch-size {batch} requires {} parameters, but a statement can have at most {PARAMETERS_MAX}: use a batch size of at most {}, another --method, or --protocol simple",
-                    batch.saturating_mul(COLUMNS),
-                    PARAMETERS_MAX / COLUMNS
-                ));
-            }
-            if stage.method.buffers_whole_batches() && bytes > BATCH_BYTES_MAX {
-                return refuse(format!(
-                    "--batch-size {batch} gives a statement of about {} MB: use a smaller batch size, or --method copy, which streams a batch",
-                    bytes / 1_000_000
-                ));
-            }
+            require!(
+                !bound || batch <= PARAMETERS_MAX / COLUMNS,
+                "--batch-size {batch} requires {} parameters, but a statement can have at most {PARAMETERS_MAX}: use a batch size of at most {}, another --method, or --protocol simple",
+                batch.saturating_mul(COLUMNS),
+                PARAMETERS_MAX / COLUMNS
+            );
+            let is_one_message = matches!(stage.method, Method::Insert | Method::Unnest);
+            require!(
+                !is_one_message || bytes <= BATCH_BYTES_MAX,
+                "--batch-size {batch} gives a statement of about {} MB: use a smaller batch size, or --method copy, which streams a batch",
+                bytes / 1_000_000
+            );
         }
         Ok(())
     }
@@ -261,19 +214,15 @@ impl DatasetSpec for LoadDataset {
         validate_field_length(self.field_length)?;
         at_most("--tablets", self.tablets, TABLETS_MAX, "")?;
         let name = &self.table_name;
-        let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-            && name
-                .chars()
-                .all(|each| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_');
-        if !is_plain || name.len() > NAME_BYTES_MAX {
-            return refuse(format!(
-                "--table-name must consist of at most {NAME_BYTES_MAX} lowercase letters, digits and underscores, not \"{name}\""
-            ));
-        }
+        require!(
+            is_plain(name) && name.len() <= NAME_BYTES_MAX,
+            "--table-name must consist of at most {NAME_BYTES_MAX} lowercase letters, digits and underscores, not \"{name}\""
+        );
         // The tables of the registry and of the workload `rows`.
-        if ["dataset", "run"].contains(&name.as_str()) || name.starts_with("rows_") {
-            return refuse(format!("--table-name \"{name}\" is reserved for riops"));
-        }
+        require!(
+            !["dataset", "run"].contains(&name.as_str()) && !name.starts_with("rows_"),
+            "--table-name \"{name}\" is reserved for riops"
+        );
         Ok(())
     }
 }
@@ -297,26 +246,27 @@ impl Spec for LoadRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        require_first("method", &self.method, &self.methods)?;
+        at_least_one("--batch-size", self.batch_size)?;
+        let dir = &self.dir;
+        require!(
+            dir.starts_with('/') && !dir.chars().any(char::is_control),
+            "--dir must be an absolute path on the server, not \"{dir}\""
+        );
         common.refuse_repetition_options(NAME)?;
         let table = overlaid(&LoadDataset::default(), common.dataset)?;
         let own = common.share.map_or(0..table.rows, |of| of.rows_of(table.rows, self.batch_size));
-        if common.stop != Stop::Rows(own.end - own.start) {
-            return refuse(format!(
-                "invalid plan: a load stops after all {} rows (`dataset.rows`), which contradicts `stop`",
-                table.rows
-            ));
-        }
+        require!(
+            common.stop == Stop::Rows(own.end - own.start),
+            "invalid plan: a load stops after all {} rows (`dataset.rows`), which contradicts `stop`",
+            table.rows
+        );
         self.validate_for(&table, common.protocol)
     }
 
     fn stages(&self) -> Vec<Self> {
-        let methods =
-            if self.methods.is_empty() { vec![self.method] } else { self.methods.clone() };
-        methods
-            .into_iter()
-            .map(|method| Self { method, methods: Vec::new(), ..self.clone() })
-            .collect()
+        let stage = |method| Self { method, methods: Vec::new(), ..self.clone() };
+        each_stage(self.method, &self.methods).into_iter().map(stage).collect()
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Reads no command line, file or clock.
 
-pub mod cbc;
+#[macro_use]
 mod error;
+
+pub mod cbc;
 pub mod facts;
 mod imported;
 mod keys;
 pub mod load;
-mod names;
 pub mod observe;
 pub mod oltp;
 mod part;
@@ -17,14 +18,11 @@ pub mod pgio;
 pub mod ping;
 pub mod point;
 mod policy;
-mod profile;
-mod prometheus;
 mod query;
 pub mod rows;
 mod run;
 pub mod script;
 mod script_dataset;
-mod share;
 mod sharing;
 mod spec;
 mod spread;
@@ -41,16 +39,13 @@ pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
-    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, SESSIONS_MAX,
-    Schedule, Stop, Trust,
+    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
+    SESSIONS_MAX, Schedule, Share, Stop, Trust,
 };
-pub use profile::RateStep;
-pub use prometheus::{PROMQL, Prometheus, SERVER_THROTTLED};
-pub use query::NamedQuery;
+pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
 pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
-pub use share::Share;
 pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;
 pub use sysbench::OltpTest;

@@ -70,11 +70,10 @@ impl Spec for ObserveRun {
         query::validate("--count", self.counts.iter())?;
         match (self.command.is_empty(), common.stop) {
             (true, Stop::DurationS(_)) | (false, Stop::Transactions(1)) => Ok(()),
-            (true, _) => refuse("observe without a command requires --for TIME".to_owned()),
-            (false, _) => refuse(
-                "--for cannot be combined with a command, which is observed until it ends"
-                    .to_owned(),
-            ),
+            (true, _) => refuse("observe without a command requires --for TIME"),
+            (false, _) => {
+                refuse("--for cannot be combined with a command, which is observed until it ends")
+            }
         }
     }
 

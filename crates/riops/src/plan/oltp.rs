@@ -1,13 +1,13 @@
 //! The parameters of the workload `oltp`: those of sysbench, with the same names.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse};
+use super::error::{PlanError, at_least_one, at_most, validate_schema};
 use super::keys::Distribution;
 use super::policy::{Caches, Protocol};
 use super::spec::{Common, DatasetSpec, DatasetTraits, Spec, Traits};
 use super::sysbench::OltpTest;
-use crate::units::sql::is_plain;
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "oltp";
@@ -23,32 +23,40 @@ const PARAMETERS_MAX: u32 = 65_535;
 const SPLITS_MAX: u32 = 10_000;
 
 /// The parameters of the dataset of `prepare oltp`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of sysbench")]
 pub struct OltpDataset {
     /// Schema of the tables.
+    #[default = "riops"]
     pub schema: String,
     /// Number of tables: `sbtest1`…
+    #[default = 1]
     pub tables: u32,
     /// Rows per table, with ids from 1.
+    #[default = 10_000]
     pub table_size: u64,
     /// Whether the ids are auto-increment.
+    #[default = true]
     pub auto_inc: bool,
     /// Whether `id` has a secondary index instead of a primary key.
     pub secondary: bool,
     /// Whether `k` is indexed.
+    #[default = true]
     pub create_secondary: bool,
     /// Distribution of the values of `k`. Earlier versions of riops loaded uniform ones.
     #[serde(default)]
+    #[default(Distribution::SPECIAL)]
     pub rand_type: Distribution,
     /// Cache size of the sequence of `id`; 0: the default of the server.
     pub serial_cache_size: u32,
     /// Whether `id` is range-sharded instead of hash-sharded (`YugabyteDB`).
     pub range_key_partitioning: bool,
     /// Whether a range-sharded table is split at equal steps of `id` (`YugabyteDB`).
+    #[default = true]
     pub manual_range_splitting: bool,
     /// Number of tablets of such a table (`YugabyteDB`).
+    #[default = 24]
     pub num_table_splits: u32,
     /// Text after `create table (…)`, such as a storage parameter.
     pub create_table_options: String,
@@ -60,28 +68,6 @@ pub struct OltpDataset {
     pub seed: u64,
 }
 
-impl Default for OltpDataset {
-    fn default() -> Self {
-        Self {
-            schema: "riops".to_owned(),
-            tables: 1,
-            table_size: 10_000,
-            auto_inc: true,
-            secondary: false,
-            create_secondary: true,
-            rand_type: Distribution::SPECIAL,
-            serial_cache_size: 0,
-            range_key_partitioning: false,
-            manual_range_splitting: true,
-            num_table_splits: 24,
-            create_table_options: String::new(),
-            bulk_insert: false,
-            adopted: false,
-            seed: 0,
-        }
-    }
-}
-
 impl OltpDataset {
     /// Returns the schema-qualified names of the tables.
     pub fn table_names(&self) -> impl Iterator<Item = String> {
@@ -90,42 +76,57 @@ impl OltpDataset {
 }
 
 /// The parameters of `run oltp`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct OltpRun {
     /// Test.
     pub test: OltpTest,
     /// Rows per range query.
+    #[default = 100]
     pub range_size: u32,
     /// Selects by id per transaction.
+    #[default = 10]
     pub point_selects: u32,
     /// Range selects per transaction.
+    #[default = 1]
     pub simple_ranges: u32,
     /// Range selects with a sum.
+    #[default = 1]
     pub sum_ranges: u32,
     /// Range selects ordered by a text column.
+    #[default = 1]
     pub order_ranges: u32,
     /// Range selects of distinct texts.
+    #[default = 1]
     pub distinct_ranges: u32,
     /// Whether a transaction contains these four kinds of range selects.
+    #[default = true]
     pub range_selects: bool,
     /// Updates of the indexed column per transaction.
+    #[default = 1]
     pub index_updates: u32,
     /// Updates of a text column per transaction.
+    #[default = 1]
     pub non_index_updates: u32,
     /// Rows per transaction that are deleted and inserted again.
+    #[default = 1]
     pub delete_inserts: u32,
     /// Whether every statement is a separate transaction (autocommit).
     pub skip_trx: bool,
     /// Inserts per transaction of `multi-insert`.
+    #[default = 10]
     pub num_rows_in_insert: u32,
     /// Rows per statement of `multi-value-insert` and `bulk-insert`.
+    #[default = 4_000]
     pub batch_insert_count: u32,
     /// Values in the list of `random-points`.
+    #[default = 10]
     pub random_points: u32,
     /// Ranges in the condition of `random-ranges`.
+    #[default = 10]
     pub number_of_ranges: u32,
     /// Difference between the bounds of each such range.
+    #[default = 5]
     pub delta: u32,
     /// Whether the statements of a transaction are pipelined.
     pub pipeline: bool,
@@ -135,120 +136,50 @@ pub struct OltpRun {
     pub caches: Caches,
 }
 
-impl Default for OltpRun {
-    fn default() -> Self {
-        Self {
-            test: OltpTest::ReadWrite,
-            range_size: 100,
-            point_selects: 10,
-            simple_ranges: 1,
-            sum_ranges: 1,
-            order_ranges: 1,
-            distinct_ranges: 1,
-            range_selects: true,
-            index_updates: 1,
-            non_index_updates: 1,
-            delete_inserts: 1,
-            skip_trx: false,
-            num_rows_in_insert: 10,
-            batch_insert_count: 4_000,
-            random_points: 10,
-            number_of_ranges: 10,
-            delta: 5,
-            pipeline: false,
-            distribution: Distribution::Uniform,
-            caches: Caches::AsFound,
-        }
-    }
-}
-
 impl OltpRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        let counts = [
-            ("--point-selects", self.point_selects),
-            ("--simple-ranges", self.simple_ranges),
-            ("--sum-ranges", self.sum_ranges),
-            ("--order-ranges", self.order_ranges),
-            ("--distinct-ranges", self.distinct_ranges),
-            ("--index-updates", self.index_updates),
-            ("--non-index-updates", self.non_index_updates),
-            ("--delete-inserts", self.delete_inserts),
-            ("--num-rows-in-insert", self.num_rows_in_insert),
-        ];
-        if let Some((option, count)) = counts.iter().find(|(_, count)| *count > STATEMENTS_MAX) {
-            return refuse(format!("{option} {count} exceeds the maximum of {STATEMENTS_MAX}"));
-        }
-        at_least_one("--range-size", self.range_size)?;
-        at_least_one("--random-points", self.random_points)?;
-        at_least_one("--number-of-ranges", self.number_of_ranges)?;
-        at_least_one("--num-rows-in-insert", self.num_rows_in_insert)?;
-        at_least_one("--batch-insert-count", self.batch_insert_count)?;
-        for (option, values) in [
-            ("--random-points", self.random_points),
-            ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
-        ] {
-            if values > PARAMETERS_MAX {
-                return refuse(format!(
-                    "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
-                ));
-            }
-        }
-        if self.reads() == 0 && self.writes() == 0 {
-            return refuse(format!("the test {} has no statements: every count is 0", self.test));
-        }
-        Ok(())
-    }
-
     /// Checks the run against a dataset and the protocol.
     ///
     /// # Errors
     /// [`PlanError`] if the dataset or the protocol does not support the statements of the test.
     pub fn validate_for(&self, dataset: &OltpDataset, protocol: Protocol) -> Result<(), PlanError> {
-        let wanted = self.test == OltpTest::BulkInsert;
-        if wanted != dataset.bulk_insert {
-            return refuse(format!(
-                "the test {} requires tables that are prepared with --bulk-insert {wanted}",
-                self.test
-            ));
-        }
+        let (test, wanted) = (self.test, self.test == OltpTest::BulkInsert);
+        require!(
+            wanted == dataset.bulk_insert,
+            "the test {test} requires tables that are prepared with --bulk-insert {wanted}"
+        );
         let ranges = self.range_statements() > 0
             || matches!(
-                self.test,
+                test,
                 OltpTest::SequentialScan
                     | OltpTest::PrimarykeyScan
                     | OltpTest::SimpleRanges
                     | OltpTest::SumScan
                     | OltpTest::Join
             );
-        if ranges && u64::from(self.range_size) > dataset.table_size {
-            return refuse(format!(
-                "--range-size {} exceeds the {} rows of each table",
-                self.range_size, dataset.table_size
-            ));
-        }
-        let on_k = matches!(
-            self.test,
-            OltpTest::RandomPoints | OltpTest::RandomRanges | OltpTest::IndexScan
+        require!(
+            !ranges || u64::from(self.range_size) <= dataset.table_size,
+            "--range-size {} exceeds the {} rows of each table",
+            self.range_size,
+            dataset.table_size
         );
-        if on_k && !dataset.create_secondary {
-            return refuse(format!(
-                "the test {} requires the index on k: prepare the tables with --create-secondary true",
-                self.test
-            ));
-        }
-        let columns = match (self.test, dataset.auto_inc) {
+        let on_k =
+            matches!(test, OltpTest::RandomPoints | OltpTest::RandomRanges | OltpTest::IndexScan);
+        require!(
+            !on_k || dataset.create_secondary,
+            "the test {test} requires the index on k: prepare the tables with --create-secondary true"
+        );
+        let columns = match (test, dataset.auto_inc) {
             (OltpTest::BulkInsert, _) => 2,
             (OltpTest::MultiValueInsert, true) => 3,
             (OltpTest::MultiValueInsert, false) => 4,
             _ => 0,
         };
         let parameters = self.batch_insert_count.saturating_mul(columns);
-        if protocol != Protocol::Simple && parameters > PARAMETERS_MAX {
-            return refuse(format!(
-                "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
-                self.batch_insert_count
-            ));
-        }
+        require!(
+            protocol == Protocol::Simple || parameters <= PARAMETERS_MAX,
+            "--batch-insert-count {} requires {parameters} parameters, but a statement can have at most {PARAMETERS_MAX}: use fewer rows or --protocol simple",
+            self.batch_insert_count
+        );
         Ok(())
     }
 
@@ -342,33 +273,25 @@ impl DatasetSpec for OltpDataset {
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
+        validate_schema(&self.schema)?;
         at_least_one("--tables", self.tables)?;
-        if !self.bulk_insert {
-            at_least_one("--table-size", self.table_size)?;
-        } else if self.table_size > 0 {
-            return refuse(
+        if self.bulk_insert {
+            require!(
+                self.table_size == 0,
                 "--table-size has no meaning for the test bulk-insert: its tables are empty at first"
-                    .to_owned(),
             );
+        } else {
+            at_least_one("--table-size", self.table_size)?;
         }
         at_most("--tables", self.tables, TABLES_MAX, "")?;
         at_most("--table-size", self.table_size, TABLE_SIZE_MAX, ": the type of id is integer")?;
         if self.range_key_partitioning && self.manual_range_splitting {
-            at_least_one("--num-table-splits", self.num_table_splits)?;
-            if self.num_table_splits > SPLITS_MAX
-                || u64::from(self.num_table_splits) > self.table_size
-            {
-                return refuse(format!(
-                    "--num-table-splits {} exceeds the maximum of {SPLITS_MAX} or --table-size {}",
-                    self.num_table_splits, self.table_size
-                ));
-            }
+            let (splits, rows) = (self.num_table_splits, self.table_size);
+            at_least_one("--num-table-splits", splits)?;
+            require!(
+                splits <= SPLITS_MAX && u64::from(splits) <= rows,
+                "--num-table-splits {splits} exceeds the maximum of {SPLITS_MAX} or --table-size {rows}"
+            );
         }
         Ok(())
     }
@@ -392,20 +315,48 @@ impl Spec for OltpRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
-        if common.pipeline > 1 {
-            return refuse(
-                "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
-                    .to_owned(),
+        let counts = [
+            ("--point-selects", self.point_selects),
+            ("--simple-ranges", self.simple_ranges),
+            ("--sum-ranges", self.sum_ranges),
+            ("--order-ranges", self.order_ranges),
+            ("--distinct-ranges", self.distinct_ranges),
+            ("--index-updates", self.index_updates),
+            ("--non-index-updates", self.non_index_updates),
+            ("--delete-inserts", self.delete_inserts),
+            ("--num-rows-in-insert", self.num_rows_in_insert),
+        ];
+        for (option, count) in counts {
+            at_most(option, count, STATEMENTS_MAX, "")?;
+        }
+        at_least_one("--range-size", self.range_size)?;
+        at_least_one("--random-points", self.random_points)?;
+        at_least_one("--number-of-ranges", self.number_of_ranges)?;
+        at_least_one("--num-rows-in-insert", self.num_rows_in_insert)?;
+        at_least_one("--batch-insert-count", self.batch_insert_count)?;
+        for (option, values) in [
+            ("--random-points", self.random_points),
+            ("--number-of-ranges", self.number_of_ranges.saturating_mul(2)),
+        ] {
+            require!(
+                values <= PARAMETERS_MAX,
+                "{option} requires {values} parameters, but a statement can have at most {PARAMETERS_MAX}"
             );
         }
-        if self.pipeline && (self.skip_trx || self.commits_each_statement()) {
-            let option =
-                if self.skip_trx { "--skip-trx" } else { "statements that commit separately" };
-            return refuse(format!(
-                "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
-            ));
-        }
+        require!(
+            self.reads() > 0 || self.writes() > 0,
+            "the test {} has no statements: every count is 0",
+            self.test
+        );
+        require!(
+            common.pipeline <= 1,
+            "--pipeline takes no number for oltp: it pipelines the statements of one transaction"
+        );
+        let option = if self.skip_trx { "--skip-trx" } else { "statements that commit separately" };
+        require!(
+            !self.pipeline || !(self.skip_trx || self.commits_each_statement()),
+            "--pipeline cannot be combined with {option}: it pipelines the statements of one transaction"
+        );
         Ok(())
     }
 }
@@ -450,7 +401,8 @@ mod tests {
             test: OltpTest::WriteOnly,
             ..run.clone()
         };
-        assert!(none.validate_alone().is_err());
+        let none = crate::plan::Plan { work: none.into(), ..crate::plan::Plan::default() };
+        assert!(none.validate().unwrap_err().to_string().contains("has no statements"));
         let wide = OltpRun { range_size: 10_001, ..run.clone() };
         assert!(wide.validate_for(&dataset, Protocol::Prepared).is_err());
         let no_ranges = OltpRun { range_selects: false, ..wide };

@@ -13,14 +13,11 @@ impl DatasetPlan {
     /// [`PlanError`] if the part is larger than the dataset.
     pub fn part(&self, part: &Parameters) -> Result<Self, PlanError> {
         for (name, wanted) in part {
-            match self.size(name).zip(wanted.as_u64()) {
-                Some((whole, wanted)) if wanted <= whole => {}
-                Some((whole, wanted)) => {
-                    let option = option(name);
-                    return refuse(format!("{option} {wanted} exceeds the {whole} of the dataset"));
-                }
-                None => return refuse(format!("the part of a dataset has no size \"{name}\"")),
-            }
+            let Some((whole, wanted)) = self.size(name).zip(wanted.as_u64()) else {
+                return refuse(format!("the part of a dataset has no size \"{name}\""));
+            };
+            let option = option(name);
+            require!(wanted <= whole, "{option} {wanted} exceeds the {whole} of the dataset");
         }
         self.with(part)
     }
@@ -85,9 +82,7 @@ impl Plan {
             return refuse(format!("the workload {} uses no part of a dataset", traits.name));
         };
         for (name, value) in &self.part {
-            if dataset.size(name).is_none() {
-                return refuse(format!("the part of a dataset has no size \"{name}\""));
-            }
+            require!(dataset.size(name).is_some(), "the part of a dataset has no size \"{name}\"");
             at_least_one(&option(name), value.as_u64().unwrap_or(0))?;
         }
         Ok(())

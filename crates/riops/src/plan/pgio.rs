@@ -91,14 +91,10 @@ impl PgioConf {
             }
         }
         if let Some(scale) = found.values.get("SCALE") {
-            match scale.parse::<Size>() {
-                Ok(size) if size.blocks() >= BLOCKS_MIN => {}
-                _ => {
-                    return refuse(format!(
-                        "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
-                    ));
-                }
-            }
+            require!(
+                scale.parse::<Size>().is_ok_and(|size| size.blocks() >= BLOCKS_MIN),
+                "SCALE={scale} must be a number of blocks or a size with the unit M, G or T, and at least {BLOCKS_MIN} blocks"
+            );
         }
         found.database()?;
         Ok(found)
@@ -124,11 +120,8 @@ impl PgioConf {
     /// Returns a notice for each variable that has no effect in riops.
     #[must_use]
     pub fn without_effect(&self) -> Vec<String> {
-        let mut notices: Vec<String> = self
-            .unknown
-            .iter()
-            .map(|name| format!("{name} is not a variable of PGIO and has no effect"))
-            .collect();
+        let notice = |name| format!("{name} is not a variable of PGIO and has no effect");
+        let mut notices: Vec<String> = self.unknown.iter().map(notice).collect();
         if self.values.contains_key("CREATE_BASE_TABLE") {
             notices.push(
                 "CREATE_BASE_TABLE has no effect: riops generates rows without a seed table"
@@ -196,7 +189,7 @@ impl PgioConf {
         if words.iter().all(|word| word.contains('=') && !word.starts_with('-')) {
             return Ok(Some(text.clone()));
         }
-        let mut settings: Vec<(&str, String)> = Vec::new();
+        let mut settings = Vec::new();
         let mut places = ["dbname", "user"].into_iter();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -220,11 +213,9 @@ impl PgioConf {
                 None if word.starts_with('-') => return Err(refused()),
                 None => (places.next().ok_or_else(refused)?, word),
             };
-            settings.push((setting, value));
+            settings.push(conninfo::pair(setting, &value));
         }
-        let written: Vec<_> =
-            settings.iter().map(|(name, value)| conninfo::pair(name, value)).collect();
-        Ok((!written.is_empty()).then(|| written.join(" ")))
+        Ok((!settings.is_empty()).then(|| settings.join(" ")))
     }
 }
 

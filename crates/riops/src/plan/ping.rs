@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
-use super::names::names;
+use super::error::PlanError;
 use super::policy::{Protocol, Stop};
 use super::spec::{Common, Spec, Traits};
 
@@ -40,18 +39,15 @@ impl Spec for PingRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        if self.statement == PingStatement::Sync && common.protocol == Protocol::Simple {
-            return refuse(
-                "--statement sync requires --protocol prepared or extended: the simple query protocol has no Sync message"
-                    .to_owned(),
-            );
-        }
-        if matches!(common.stop, Stop::Rows(_)) && self.statement != PingStatement::Select1 {
-            return refuse(format!(
-                "--total-rows requires --statement select1: {} returns no rows",
-                self.statement.as_str()
-            ));
-        }
+        require!(
+            self.statement != PingStatement::Sync || common.protocol != Protocol::Simple,
+            "--statement sync requires --protocol prepared or extended: the simple query protocol has no Sync message"
+        );
+        require!(
+            self.statement == PingStatement::Select1 || !matches!(common.stop, Stop::Rows(_)),
+            "--total-rows requires --statement select1: {} returns no rows",
+            self.statement
+        );
         Ok(())
     }
 }

@@ -5,16 +5,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::PlanError;
 use super::keys::Distribution;
 use super::load::validate_field_length;
-use super::names::text_in_json;
 use super::policy::Caches;
 use super::spec::{Common, Mix, Spec, Traits};
 
 /// The mix of statements of `run point`; the default is selects only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PointOperations {
     /// Percentage of updates; the other statements are selects.
     pub update_percent: u8,
@@ -34,12 +32,9 @@ impl FromStr for PointOperations {
             "update" => Some(100),
             _ => shares(),
         };
-        match update_percent {
-            Some(update_percent) => Ok(Self { update_percent }),
-            None => refuse(format!(
-                "unknown operation \"{text}\": expected select, update, or mixed:SELECT%/UPDATE% with percentages that add up to 100 (for example, mixed:90/10)"
-            )),
-        }
+        update_percent.map(|update_percent| Self { update_percent }).ok_or_else(|| PlanError(format!(
+            "unknown operation \"{text}\": expected select, update, or mixed:SELECT%/UPDATE% with percentages that add up to 100 (for example, mixed:90/10)"
+        )))
     }
 }
 
@@ -56,7 +51,7 @@ impl fmt::Display for PointOperations {
 }
 
 /// The parameters of `run point`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointRun {
     /// Mix of statements.
     pub op: PointOperations,
@@ -71,29 +66,7 @@ pub struct PointRun {
     pub non_transactional: bool,
 }
 
-impl Default for PointRun {
-    fn default() -> Self {
-        Self {
-            op: PointOperations::default(),
-            distribution: Distribution::Uniform,
-            field_length: None,
-            caches: Caches::AsFound,
-            non_transactional: false,
-        }
-    }
-}
-
 impl PointRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        if self.field_length.is_some() && !self.updates() {
-            return refuse(
-                "--field-length requires --op update or mixed: it is the length of the texts that updates write"
-                    .to_owned(),
-            );
-        }
-        self.field_length.map_or(Ok(()), validate_field_length)
-    }
-
     /// Whether any statement is a select.
     #[must_use]
     pub fn selects(&self) -> bool {
@@ -129,7 +102,11 @@ impl Spec for PointRun {
     }
 
     fn validate(&self, _: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()
+        require!(
+            self.field_length.is_none() || self.updates(),
+            "--field-length requires --op update or mixed: it is the length of the texts that updates write"
+        );
+        self.field_length.map_or(Ok(()), validate_field_length)
     }
 }
 

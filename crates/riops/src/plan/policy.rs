@@ -1,10 +1,18 @@
-//! Policies that apply to every workload: when transactions start, when a run stops, how statements are sent,
-//! and how errors are handled.
+//! Policies that apply to every workload: when transactions start, when a run stops, how statements are sent, how errors
+//! are handled, and which part of it one of several clients runs.
+//!
+//! The parts together are the plan: session n belongs to the agent n modulo the number of agents, wherever it runs, and has
+//! the same keys and random numbers there. So the same seed gives the same statements whatever the number of agents is.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::names::names;
-use super::profile::{RateStep, length_s, mean_per_s};
+use super::error::PlanError;
+use crate::units::{Span, format::requested_rate};
 
 /// Maximum number of sessions: far more than a server accepts without a pooler.
 pub const SESSIONS_MAX: u32 = 10_000;
@@ -22,16 +30,6 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Returns the name of the variant in JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DurationS(_) => "duration_s",
-            Self::Transactions(_) => "transactions",
-            Self::Rows(_) => "rows",
-        }
-    }
-
     /// Returns the duration in seconds; `None` if the measurement stops by count.
     #[must_use]
     pub fn seconds(self) -> Option<f64> {
@@ -79,6 +77,24 @@ pub enum Schedule {
 }
 
 impl Schedule {
+    /// Returns the same schedule with this share of its rate.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        match self {
+            Self::Closed => Self::Closed,
+            Self::Constant { per_s } => Self::Constant { per_s: per_s * share },
+            Self::Poisson { per_s } => Self::Poisson { per_s: per_s * share },
+            Self::Profile { steps, poisson } => {
+                let scale = |step: &RateStep| RateStep {
+                    from_per_s: step.from_per_s * share,
+                    to_per_s: step.to_per_s * share,
+                    ..*step
+                };
+                Self::Profile { steps: steps.iter().map(scale).collect(), poisson: *poisson }
+            }
+        }
+    }
+
     /// Returns the transactions per second, on average, or `None` for a closed loop.
     #[must_use]
     pub fn per_s(&self) -> Option<f64> {
@@ -120,6 +136,82 @@ impl Schedule {
             Self::Profile { .. } => "profile",
         }
     }
+}
+
+/// Maximum rate, in transactions per second: more than any client can start.
+pub(super) const RATE_MAX: f64 = 1e7;
+/// Maximum number of steps: the latencies of each are recorded separately by each worker, in about 350 kB.
+const STEPS_MAX: usize = 50;
+
+/// A step of a profile: `500:30s`, or a ramp, `100..5000:2m`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// Transactions per second at its start.
+    pub from_per_s: f64,
+    /// Transactions per second at its end.
+    pub to_per_s: f64,
+    /// Its length, in seconds.
+    pub seconds: f64,
+}
+
+impl RateStep {
+    /// Returns the number of intended starts.
+    #[must_use]
+    pub fn starts(self) -> f64 {
+        f64::midpoint(self.from_per_s, self.to_per_s) * self.seconds
+    }
+}
+
+impl FromStr for RateStep {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let step = || {
+            let (rates, length) = text.split_once(':')?;
+            let (from, to) = rates.split_once("..").unwrap_or((rates, rates));
+            let number = |text: &str| text.trim().replace('_', "").parse::<f64>().ok();
+            let seconds = length.trim().parse::<Span>().ok()?.0.as_secs_f64();
+            Some(Self { from_per_s: number(from)?, to_per_s: number(to)?, seconds })
+        };
+        let invalid =
+            format!("\"{text}\" is no step of a profile (examples: 500:30s, 100..5000:2m)");
+        step().ok_or(PlanError(invalid))
+    }
+}
+
+impl fmt::Display for RateStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", requested_rate(self.from_per_s))?;
+        if self.to_per_s != self.from_per_s {
+            write!(formatter, " to {}", requested_rate(self.to_per_s))?;
+        }
+        write!(formatter, "/s for {}", Span::of_seconds(self.seconds))
+    }
+}
+
+/// Returns the length of a profile, in seconds.
+fn length_s(steps: &[RateStep]) -> f64 {
+    steps.iter().map(|step| step.seconds).sum()
+}
+
+/// Returns the mean rate of a profile, in transactions per second.
+fn mean_per_s(steps: &[RateStep]) -> f64 {
+    steps.iter().map(|step| step.starts()).sum::<f64>() / length_s(steps)
+}
+
+/// Checks the steps of a profile.
+pub(super) fn validate_steps(steps: &[RateStep]) -> Result<(), PlanError> {
+    let number = steps.len();
+    require!(number <= STEPS_MAX, "--rate has {number} steps; at most {STEPS_MAX} are possible");
+    let rates = 0.0..=RATE_MAX;
+    for step in steps {
+        require!(
+            rates.contains(&step.from_per_s) && rates.contains(&step.to_per_s),
+            "the rates of --rate must be between 0 and {RATE_MAX}, not {step}"
+        );
+        require!(step.seconds > 0.0, "each step of --rate must have a length, not {step}");
+    }
+    Ok(())
 }
 
 /// How statements are sent.
@@ -168,21 +260,17 @@ pub enum OnError {
 }
 
 /// The handling of errors.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ErrorPolicy {
     /// Maximum number of retries of a transaction after serialization failures and deadlocks.
+    #[default = 10]
     pub max_retries: u32,
     /// Reaction to any other statement error, and to the failure of the last retry.
     pub on_error: OnError,
     /// Timeout for reconnecting a session after its connection was lost, in seconds.
+    #[default = 10.0]
     pub reconnect_timeout_s: f64,
-}
-
-impl Default for ErrorPolicy {
-    fn default() -> Self {
-        Self { max_retries: 10, on_error: OnError::Stop, reconnect_timeout_s: 10.0 }
-    }
 }
 
 /// The latency limit, and the handling of late transactions.
@@ -229,5 +317,76 @@ impl PartialEq for Trust {
     /// Plans that differ only in this describe the same run.
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+/// Which of several clients runs a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Number of the agent, from 0.
+    pub agent: u32,
+    /// Number of agents.
+    pub agents: u32,
+}
+
+impl Share {
+    /// Whether a session of the whole plan, counted from 0, belongs to the agent.
+    #[must_use]
+    pub fn has(self, session: u32) -> bool {
+        session.checked_rem(self.agents) == Some(self.agent)
+    }
+
+    /// Returns the number of its sessions, of all sessions of the plan.
+    #[must_use]
+    pub fn sessions_of(self, all: u32) -> u32 {
+        all.saturating_sub(self.agent).div_ceil(self.agents.max(1))
+    }
+
+    /// Returns the number in the whole plan of one of its sessions, both counted from 0.
+    #[must_use]
+    pub fn session(self, own: u64) -> u64 {
+        u64::from(self.agent) + own * u64::from(self.agents)
+    }
+
+    /// Returns the rows that the agent loads, of all rows in batches of this size: whole batches, one after another.
+    #[must_use]
+    pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {
+        let batches = rows.div_ceil(batch.max(1));
+        let first = |agent: u32| {
+            let number = u128::from(batches) * u128::from(agent) / u128::from(self.agents.max(1));
+            u64::try_from(number).unwrap_or(batches).saturating_mul(batch).min(rows)
+        };
+        first(self.agent)..first(self.agent + 1)
+    }
+
+    /// Returns the part of `count` units that belongs to the agent if each of all sessions has the same number, and the
+    /// first ones one more for the rest.
+    pub(super) fn part_of(self, count: u64, sessions: u32) -> u64 {
+        let (own, all) = (u64::from(self.sessions_of(sessions)), u64::from(sessions.max(1)));
+        #[expect(clippy::cast_possible_truncation, reason = "less than the number of sessions")]
+        let rest = (count % all) as u32;
+        own * (count / all) + u64::from(self.sessions_of(rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_one_or_two_rates_and_a_length() {
+        let step =
+            |text: &str| text.parse::<RateStep>().map(|step| (step.to_string(), step.starts()));
+        assert_eq!(step("500:30s"), Ok(("500/s for 30s".to_owned(), 15_000.0)));
+        assert_eq!(step("100..5_000:2m"), Ok(("100 to 5,000/s for 2m".to_owned(), 306_000.0)));
+        for text in ["", "500", "500:", ":30s", "500..:30s", "a:30s", "500:30x", "1..2..3:5s"] {
+            assert!(step(text).unwrap_err().0.contains("100..5000:2m"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_mean_weighs_each_step_by_its_length() {
+        let steps = ["0..1000:10s", "2000:30s"].map(|text| text.parse().unwrap());
+        assert_eq!((length_s(&steps), mean_per_s(&steps)), (40.0, 1_625.0));
     }
 }

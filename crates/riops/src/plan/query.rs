@@ -1,11 +1,14 @@
-//! A query of the user whose value is measured.
+//! Queries whose values are measured: those of the user, and those of riops for a Prometheus that observes the server.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::PlanError;
+use crate::units::sql::is_plain;
+use crate::units::url::address_of;
 
 /// Maximum length of a name.
 const NAME_MAX: usize = 40;
@@ -13,8 +16,7 @@ const NAME_MAX: usize = 40;
 pub(super) const QUERIES_MAX: usize = 20;
 
 /// A query that returns a number, with the name of the number: `NAME=SELECT …`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedQuery {
     /// Name: lowercase letters, digits and underscores.
     pub name: String,
@@ -28,33 +30,16 @@ impl FromStr for NamedQuery {
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let (name, sql) = text.split_once('=').unwrap_or((text, ""));
         let (name, sql) = (name.trim(), sql.trim().trim_end_matches(';').trim_end());
-        let is_name =
-            |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
-        let is_valid = name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name.len() <= NAME_MAX
-            && name.chars().all(is_name);
-        if !is_valid || sql.is_empty() {
-            return refuse(format!(
-                "invalid query \"{text}\": expected NAME=SELECT …, with a name of lowercase letters, digits and underscores (example: lag='select 1')"
-            ));
-        }
+        let is_valid = is_plain(name) && !name.starts_with('_') && name.len() <= NAME_MAX;
+        require!(
+            is_valid && !sql.is_empty(),
+            "invalid query \"{text}\": expected NAME=SELECT …, with a name of lowercase letters, digits and underscores (example: lag='select 1')"
+        );
         Ok(Self { name: name.to_owned(), sql: sql.to_owned() })
     }
 }
 
-impl TryFrom<String> for NamedQuery {
-    type Error = PlanError;
-
-    fn try_from(text: String) -> Result<Self, PlanError> {
-        text.parse()
-    }
-}
-
-impl From<NamedQuery> for String {
-    fn from(query: NamedQuery) -> Self {
-        query.to_string()
-    }
-}
+text_in_json!(NamedQuery);
 
 impl fmt::Display for NamedQuery {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,15 +52,84 @@ pub(super) fn validate<'a>(
     option: &str,
     queries: impl Iterator<Item = &'a NamedQuery>,
 ) -> Result<(), PlanError> {
-    let mut names: Vec<&str> = Vec::new();
-    for query in queries {
-        if names.contains(&query.name.as_str()) {
-            return refuse(format!("{option}: two queries have the name \"{}\"", query.name));
-        }
-        names.push(&query.name);
+    let mut names = BTreeSet::new();
+    for NamedQuery { name, .. } in queries {
+        require!(names.insert(name), "{option}: two queries have the name \"{name}\"");
     }
-    if names.len() > QUERIES_MAX {
-        return refuse(format!("{option}: at most {QUERIES_MAX} queries, not {}", names.len()));
+    let number = names.len();
+    require!(number <= QUERIES_MAX, "{option}: at most {QUERIES_MAX} queries, not {number}");
+    Ok(())
+}
+
+/// Start of the text of a query for Prometheus.
+pub const PROMQL: &str = "promql:";
+/// Name of the query for the share of the periods in which the quota of the server was exhausted.
+pub const SERVER_THROTTLED: &str = "server_throttled";
+
+/// Metrics of the node exporter.
+const OF_NODES: [(&str, &str); 2] = [
+    ("node_cpu", r#"1 - avg(rate(node_cpu_seconds_total{mode="idle"}[1m]))"#),
+    (
+        "node_cpu_max",
+        r#"max(1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[1m])))"#,
+    ),
+];
+/// Metrics of cAdvisor for the containers of the server: `{}` are their labels. A container without a quota has no periods.
+const OF_SERVER: [(&str, &str); 3] = [
+    ("server_cpus", r#"sum(rate(container_cpu_usage_seconds_total{{},container!=""}[1m]))"#),
+    (
+        SERVER_THROTTLED,
+        r#"max(rate(container_cpu_cfs_throttled_periods_total{{},container!=""}[1m]) / rate(container_cpu_cfs_periods_total{{},container!=""}[1m])) or 0 * max(container_cpu_usage_seconds_total{{},container!=""})"#,
+    ),
+    ("server_memory_bytes", r#"sum(container_memory_working_set_bytes{{},container!=""})"#),
+];
+
+/// A Prometheus, or what has the same interface for queries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prometheus {
+    /// Its address: `http://HOST:PORT`.
+    pub url: String,
+}
+
+impl Prometheus {
+    /// Returns the queries of riops: those of the nodes, and, with the labels of the containers of the server, of these.
+    #[must_use]
+    pub fn queries(labels: Option<&str>) -> Vec<NamedQuery> {
+        let of_server = labels.into_iter().flat_map(|labels| {
+            OF_SERVER.map(|(name, query)| (name, query.replace("{{}", &format!("{{{labels}"))))
+        });
+        let of_nodes = OF_NODES.map(|(name, query)| (name, query.to_owned()));
+        let all = of_nodes.into_iter().chain(of_server);
+        all.map(|(name, query)| NamedQuery {
+            name: name.to_owned(),
+            sql: format!("{PROMQL}{query}"),
+        })
+        .collect()
+    }
+}
+
+/// Fails if queries for Prometheus have no address, or a wrong one.
+pub(super) fn validate_prometheus(
+    prometheus: Option<&Prometheus>,
+    probes: &[NamedQuery],
+) -> Result<(), PlanError> {
+    if let Some(Prometheus { url }) = prometheus {
+        require!(
+            address_of(url).is_some(),
+            "--prometheus \"{url}\" is not the address of a Prometheus: give http://HOST:PORT"
+        );
+        // Plans are stored, and shared with others.
+        require!(
+            !url.contains('@'),
+            "--prometheus: an address with a user or a password would be stored with the run"
+        );
+        return Ok(());
+    }
+    for NamedQuery { name, sql } in probes {
+        require!(
+            !sql.starts_with(PROMQL),
+            "--probe {name}: a query for Prometheus needs its address: --prometheus http://HOST:PORT"
+        );
     }
     Ok(())
 }
@@ -97,5 +151,32 @@ mod tests {
         let both = [&query, &query];
         assert!(validate("--probe", both.into_iter()).is_err());
         assert!(validate("--probe", both[..1].iter().copied()).is_ok());
+    }
+
+    #[test]
+    fn the_queries_of_the_server_have_its_labels() {
+        let names = |labels| Prometheus::queries(labels).into_iter().map(|each| each.name);
+        assert_eq!(names(None).collect::<Vec<_>>(), ["node_cpu", "node_cpu_max"]);
+        let all = Prometheus::queries(Some(r#"pod=~"yb-tserver-.*""#));
+        let throttled = all.iter().find(|each| each.name == SERVER_THROTTLED).unwrap();
+        assert!(throttled.sql.starts_with(
+            r#"promql:max(rate(container_cpu_cfs_throttled_periods_total{pod=~"yb-tserver-.*",container!=""}[1m]) / "#
+        ));
+        assert!(all.iter().all(|each| !each.sql.contains("{{")));
+    }
+
+    #[test]
+    fn a_query_for_prometheus_needs_its_address() {
+        let probes = Prometheus::queries(None);
+        assert!(
+            validate_prometheus(None, &probes)
+                .unwrap_err()
+                .to_string()
+                .contains("needs its address")
+        );
+        let at = |url: &str| Prometheus { url: url.to_owned() };
+        assert!(validate_prometheus(Some(&at("http://p:9090")), &probes).is_ok());
+        assert!(validate_prometheus(Some(&at("p:9090")), &probes).is_err());
+        assert!(validate_prometheus(Some(&at("http://user:secret@p:9090")), &probes).is_err());
     }
 }

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smart_default::SmartDefault;
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require_first};
 use super::keys::Distribution;
-use super::names::{names, text_in_json};
 use super::policy::{Caches, Protocol, Schedule};
-use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
+use super::spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits, each_stage};
 
 /// Name of the workload and of its dataset.
 const NAME: &str = "rows";
@@ -18,8 +18,7 @@ const NAME: &str = "rows";
 const FOLLOWER_READS_MS_MIN: u64 = 1_000;
 
 /// The insert order of rows, which is their physical order in a heap table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// A pseudo-random permutation of all keys: neighbors in the index are far apart in the table.
     Scattered,
@@ -39,7 +38,9 @@ impl FromStr for Order {
             "scattered" => Ok(Self::Scattered),
             "key" => Ok(Self::Key),
             "hash" => Ok(Self::Hash),
-            "" => refuse("--order must not be empty: scattered, key, hash, or an SQL expression over mykey and scratch".to_owned()),
+            "" => refuse(
+                "--order must not be empty: scattered, key, hash, or an SQL expression over mykey and scratch",
+            ),
             expression => Ok(Self::Sql(expression.to_owned())),
         }
     }
@@ -72,17 +73,22 @@ pub enum Layout {
 names!(Layout { Packed: "packed", Block: "block" });
 
 /// The parameters of the dataset of `prepare rows`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 pub struct RowsDataset {
     /// Number of tables.
+    #[default = 1]
     pub tables: u32,
     /// Rows per table. The keys are 1 to `rows`.
+    #[default = 1_000_000]
     pub rows: u64,
     /// Rows per transaction of the load.
+    #[default = 10_000]
     pub batch: u64,
     /// Length of the filler column, in characters.
+    #[default = 1]
     pub filler: u32,
     /// Physical order of the rows.
+    #[default(Order::Scattered)]
     pub order: Order,
     /// Rows per block.
     #[serde(default)]
@@ -116,24 +122,6 @@ const TABLES_MAX: u32 = 9_999;
 /// Keys are `bigint`. A limit far below its maximum leaves room for sums and products of keys.
 const ROWS_MAX: u64 = 1_000_000_000_000_000;
 
-impl Default for RowsDataset {
-    fn default() -> Self {
-        Self {
-            tables: 1,
-            rows: 1_000_000,
-            batch: 10_000,
-            filler: 1,
-            order: Order::Scattered,
-            layout: Layout::Packed,
-            primary_key: false,
-            tablets: 0,
-            index_tablets: 0,
-            non_transactional: false,
-            seed: 0,
-        }
-    }
-}
-
 /// The unit that `--update-percent` refers to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -159,9 +147,10 @@ pub enum LoopSide {
 names!(LoopSide { Client: "client", Server: "server" });
 
 /// The parameters of `run rows`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 pub struct RowsRun {
     /// Rows per read.
+    #[default = 1000]
     pub batch: u64,
     /// Batch sizes to compare, one stage for each; empty: only `batch`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -199,97 +188,34 @@ pub struct RowsRun {
     pub working_set: Option<u64>,
 }
 
-impl Default for RowsRun {
-    fn default() -> Self {
-        Self {
-            batch: 1000,
-            batches: Vec::new(),
-            update_percent: 0,
-            update_share: UpdateShare::Rows,
-            update_batch: None,
-            index_only: false,
-            table_per_session: false,
-            distribution: Distribution::Uniform,
-            loop_side: LoopSide::Client,
-            loop_sides: Vec::new(),
-            caches: Caches::AsFound,
-            follower_reads_ms: None,
-            non_transactional: false,
-            working_set: None,
-        }
-    }
-}
-
 /// Maximum number of stages of a run. Larger studies are sweeps.
 const STAGES_MAX: usize = 100;
 
 impl RowsRun {
-    fn validate_alone(&self) -> Result<(), PlanError> {
-        require_first("batch", &self.batch, &self.batches)?;
-        require_first("loop", &self.loop_side, &self.loop_sides)?;
-        for stage in self.stages() {
-            at_least_one("--batch", stage.batch)?;
-        }
-        at_least_one("--update-batch", self.update_batch())?;
-        at_least_one("--working-set", self.working_set.unwrap_or(1))?;
-        at_most("--update-percent", self.update_percent, 100u8, "")?;
-        if self.stages().len() > STAGES_MAX {
-            return refuse(format!(
-                "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
-                self.stages().len()
-            ));
-        }
-        if self.has_server_loop() && self.distribution != Distribution::Uniform {
-            return refuse(format!(
-                "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
-                self.distribution
-            ));
-        }
-        if self.follower_reads_ms.is_some_and(|staleness| staleness < FOLLOWER_READS_MS_MIN) {
-            return refuse(
-                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)".to_owned(),
-            );
-        }
-        if self.follower_reads_ms.is_some() && self.has_server_loop() {
-            return refuse(
-                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do".to_owned(),
-            );
-        }
-        if self.follower_reads_ms.is_some() && self.updates() {
-            return refuse(
-                "--follower-reads requires --update-percent 0: followers do not accept updates"
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    }
-
     /// Checks the run against its dataset.
     ///
     /// # Errors
     /// [`PlanError`] if the working set is larger than a table, or a batch larger than the working set.
     pub fn validate_for(&self, dataset: &RowsDataset) -> Result<(), PlanError> {
         let rows = self.part_of(dataset).rows;
-        if rows > dataset.rows {
-            return refuse(format!(
-                "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
-                dataset.rows
-            ));
-        }
+        require!(
+            rows <= dataset.rows,
+            "--working-set {rows} exceeds the {} rows of each table: use a smaller working set or prepare more rows",
+            dataset.rows
+        );
+        let limit = match self.working_set {
+            Some(_) => format!("--working-set {rows}"),
+            None => {
+                format!("the {rows} rows of each table: use a smaller batch or prepare more rows")
+            }
+        };
         for stage in self.stages() {
             let batches = [
                 ("--batch", stage.batch, stage.reads()),
                 ("--update-batch", stage.update_batch(), stage.updates()),
             ];
-            for (option, batch, used) in batches {
-                if used && batch > rows {
-                    return refuse(match self.working_set {
-                        Some(_) => format!("{option} {batch} exceeds --working-set {rows}"),
-                        None => format!(
-                            "{option} {batch} exceeds the {rows} rows of each table: use a smaller batch or prepare more rows"
-                        ),
-                    });
-                }
+            for (option, batch, is_used) in batches {
+                require!(!is_used || batch <= rows, "{option} {batch} exceeds {limit}");
             }
         }
         Ok(())
@@ -344,20 +270,18 @@ impl DatasetSpec for RowsDataset {
         at_most("--tables", self.tables, TABLES_MAX, "")?;
         at_most("--rows", self.rows, ROWS_MAX, "")?;
         at_most("--filler", self.filler, FILLER_MAX, ": a row must fit into one page")?;
-        if self.layout == Layout::Block && self.filler < BLOCK_FILLER_MIN {
-            return refuse(format!(
-                "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
-                self.filler
-            ));
-        }
+        require!(
+            self.layout == Layout::Packed || self.filler >= BLOCK_FILLER_MIN,
+            "--filler must be at least {BLOCK_FILLER_MIN} with --layout block, not {}: a second row would fit into the block",
+            self.filler
+        );
         for (option, tablets) in
             [("--tablets", self.tablets), ("--index-tablets", self.index_tablets)]
         {
-            if tablets > TABLETS_MAX || u64::from(tablets) > self.rows {
-                return refuse(format!(
-                    "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
-                ));
-            }
+            require!(
+                tablets <= TABLETS_MAX && u64::from(tablets) <= self.rows,
+                "{option} {tablets} exceeds the maximum of {TABLETS_MAX} or the number of rows"
+            );
         }
         Ok(())
     }
@@ -406,7 +330,39 @@ impl Spec for RowsRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        self.validate_alone()?;
+        require_first("batch", &self.batch, &self.batches)?;
+        require_first("loop", &self.loop_side, &self.loop_sides)?;
+        let stages = self.stages();
+        for stage in &stages {
+            at_least_one("--batch", stage.batch)?;
+        }
+        at_least_one("--update-batch", self.update_batch())?;
+        at_least_one("--working-set", self.working_set.unwrap_or(1))?;
+        at_most("--update-percent", self.update_percent, 100u8, "")?;
+        require!(
+            stages.len() <= STAGES_MAX,
+            "--batch and --loop give {} stages, which exceeds the maximum of {STAGES_MAX}",
+            stages.len()
+        );
+        require!(
+            !self.has_server_loop() || self.distribution == Distribution::Uniform,
+            "--distribution {} requires --loop client: the server-side loop only supports uniformly distributed keys",
+            self.distribution
+        );
+        if let Some(staleness) = self.follower_reads_ms {
+            require!(
+                staleness >= FOLLOWER_READS_MS_MIN,
+                "--follower-reads must be at least 1s: YugabyteDB refuses a staleness below twice the maximum clock skew of its nodes (max_clock_skew_usec, 500 ms)"
+            );
+            require!(
+                !self.has_server_loop(),
+                "--follower-reads requires --loop client: the server-side loop creates a temporary view, which a read-only session cannot do"
+            );
+            require!(
+                !self.updates(),
+                "--follower-reads requires --update-percent 0: followers do not accept updates"
+            );
+        }
         if !self.has_server_loop() {
             return Ok(());
         }
@@ -420,30 +376,27 @@ impl Spec for RowsRun {
             ("--reconnect", common.reconnect_every.is_some()),
             ("--protocol extended", common.protocol == Protocol::Extended),
         ];
-        match client_only.iter().find(|(_, used)| *used) {
-            Some((option, _)) => refuse(format!(
+        for (option, is_used) in client_only {
+            require!(
+                !is_used,
                 "{option} requires --loop client: the server-side loop is a single call per session"
-            )),
-            None => Ok(()),
+            );
         }
+        Ok(())
     }
 
     fn stages(&self) -> Vec<Self> {
-        let batches = if self.batches.is_empty() { vec![self.batch] } else { self.batches.clone() };
-        let sides =
-            if self.loop_sides.is_empty() { vec![self.loop_side] } else { self.loop_sides.clone() };
-        let stage = |batch: u64, loop_side: LoopSide| Self {
-            batch,
-            batches: Vec::new(),
-            loop_side,
-            loop_sides: Vec::new(),
-            ..self.clone()
+        let sides = each_stage(self.loop_side, &self.loop_sides);
+        let stages_of = |&batch: &u64| {
+            sides.iter().map(move |&loop_side| Self {
+                batch,
+                batches: Vec::new(),
+                loop_side,
+                loop_sides: Vec::new(),
+                ..self.clone()
+            })
         };
-        batches
-            .iter()
-            .flat_map(|&batch| sides.iter().map(move |&side| (batch, side)))
-            .map(|(batch, side)| stage(batch, side))
-            .collect()
+        each_stage(self.batch, &self.batches).iter().flat_map(stages_of).collect()
     }
 }
 
@@ -497,10 +450,14 @@ mod tests {
 
     #[test]
     fn the_server_side_loop_requires_a_uniform_distribution() {
+        let validated = |run: &RowsRun| {
+            crate::plan::Plan { work: run.clone().into(), ..crate::plan::Plan::default() }
+                .validate()
+        };
         let run = RowsRun { loop_side: LoopSide::Server, ..RowsRun::default() };
-        assert_eq!(run.validate_alone(), Ok(()));
+        assert_eq!(validated(&run), Ok(()));
         let skewed = RowsRun { distribution: Distribution::Zipfian { theta: 0.9 }, ..run };
-        assert!(skewed.validate_alone().unwrap_err().to_string().contains("--loop client"));
+        assert!(validated(&skewed).unwrap_err().to_string().contains("--loop client"));
     }
 
     #[test]

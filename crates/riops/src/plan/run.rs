@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smart_default::SmartDefault;
 
 use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::facts::{self, Facts};
 use super::policy::{
-    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, SESSIONS_MAX, Schedule, Stop, Trust,
+    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX, Schedule,
+    Share, Stop, Trust, validate_steps,
 };
-use super::profile::{self, RATE_MAX};
-use super::prometheus::{self, Prometheus};
-use super::query::{self, NamedQuery};
+use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
-use super::share::Share;
 use super::spec::Common;
 use super::spread::Spread;
 use super::threshold::{Metric, Threshold};
@@ -36,16 +35,19 @@ const PROFILE_HZ_MAX: u32 = 5_000;
 const INTERVAL_S_MIN: f64 = 0.1;
 
 /// Everything a run needs to know except where the database is, with the defaults filled in. The same plan
-/// gives the same run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// gives the same run. The defaults are those of the command line, with one session and the seed 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Plan {
     /// Work of the sessions.
     #[serde(flatten)]
+    #[default(RowsRun::default().into())]
     pub work: WorkPlan,
     /// Number of sessions.
+    #[default = 1]
     pub sessions: u32,
     /// Number of worker threads that drive them.
+    #[default = 1]
     pub workers: u32,
     /// Which of several clients runs the plan. Then `sessions` are those of all, and rate and number of transactions those
     /// of this one. Absent: one client runs it alone.
@@ -61,6 +63,7 @@ pub struct Plan {
     pub protocol: Protocol,
     /// Maximum number of transactions in flight per session.
     #[serde(default = "one")]
+    #[default(one())]
     pub pipeline: u32,
     /// Number of transactions after which a session reconnects; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,12 +82,14 @@ pub struct Plan {
     pub rebalance: bool,
     /// Port of the metrics endpoint of each YugabyteDB node.
     #[serde(default = "metrics_port")]
+    #[default(metrics_port())]
     pub metrics_port: u16,
     /// Timeout for connecting all sessions, in seconds; absent: the timeout of each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_within_s: Option<f64>,
     /// Latency percentile in the time series, in percent.
     #[serde(default = "percentile")]
+    #[default(percentile())]
     pub percentile: f64,
     /// Latency limit; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +104,10 @@ pub struct Plan {
     #[serde(default)]
     pub strict: bool,
     /// Duration of the warm-up, which is not measured, in seconds.
+    #[default = 2.0]
     pub warmup_s: f64,
     /// When the measurement stops.
+    #[default(Stop::DurationS(10.0))]
     pub stop: Stop,
     /// Maximum duration of a measurement that stops by count, in seconds; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,10 +117,12 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints_s: Vec<f64>,
     /// Interval of the time series, in seconds.
+    #[default = 1.0]
     pub interval_s: f64,
     /// Random seed of all random streams.
     pub seed: u64,
     /// Whether the acknowledged changes are verified in the database after the run.
+    #[default = true]
     pub verify: bool,
     /// Whether the latencies of single transactions are stored, for a graph.
     #[serde(default)]
@@ -153,53 +162,6 @@ pub struct Plan {
     /// Whether what it [needs](Self::needs_trust) besides measuring is permitted.
     #[serde(skip)]
     pub trust: Trust,
-}
-
-impl Default for Plan {
-    /// Returns the defaults of the command line, with one session and the seed 0.
-    fn default() -> Self {
-        Self {
-            work: RowsRun::default().into(),
-            sessions: 1,
-            workers: 1,
-            share: None,
-            driver: Driver::default(),
-            schedule: Schedule::Closed,
-            protocol: Protocol::Prepared,
-            pipeline: 1,
-            reconnect_every: None,
-            errors: ErrorPolicy::default(),
-            spread: Spread::default(),
-            nodes: None,
-            rebalance: false,
-            metrics_port: metrics_port(),
-            connect_within_s: None,
-            percentile: percentile(),
-            latency_limit: None,
-            thresholds: Vec::new(),
-            abort_on_threshold: false,
-            strict: false,
-            warmup_s: 2.0,
-            stop: Stop::DurationS(10.0),
-            max_duration_s: None,
-            checkpoints_s: Vec::new(),
-            interval_s: 1.0,
-            seed: 0,
-            verify: true,
-            keep_samples: false,
-            dataset: Parameters::new(),
-            part: Parameters::new(),
-            prepare: PreparePolicy::default(),
-            facts: Facts::new(),
-            probes: Vec::new(),
-            prometheus: None,
-            profile_hz: None,
-            row_size: false,
-            label: None,
-            tags: BTreeMap::new(),
-            trust: Trust::default(),
-        }
-    }
 }
 
 fn one() -> u32 {
@@ -251,7 +213,14 @@ impl Plan {
     pub fn validate(&self) -> Result<(), PlanError> {
         // First, because other options may be derived from those of the workload.
         self.work.spec().validate(&self.common())?;
-        self.validate_dataset()?;
+        match self.prepared()? {
+            Some(dataset) => dataset.spec().validate()?,
+            None => require!(
+                self.dataset.is_empty(),
+                "the workload {} has no dataset",
+                self.work.traits().name
+            ),
+        }
         self.validate_part()?;
         self.validate_sessions()?;
         self.validate_times()?;
@@ -259,19 +228,18 @@ impl Plan {
         self.validate_checkpoints()?;
         facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
-        prometheus::validate(self.prometheus.as_ref(), &self.probes)?;
+        query::validate_prometheus(self.prometheus.as_ref(), &self.probes)?;
         if let Some(hz) = self.profile_hz {
             at_least_one("--profile", hz)?;
             at_most("--profile", hz, PROFILE_HZ_MAX, " Hz")?;
         }
         self.validate_latency_limit()?;
         self.validate_thresholds()?;
-        if self.rebalance && matches!(self.spread, Spread::Off | Spread::LeastConnections) {
-            return refuse(format!(
-                "--rebalance cannot be combined with --spread {}: sessions have no assigned node to return to",
-                self.spread
-            ));
-        }
+        require!(
+            !self.rebalance || !matches!(self.spread, Spread::Off | Spread::LeastConnections),
+            "--rebalance cannot be combined with --spread {}: sessions have no assigned node to return to",
+            self.spread
+        );
         self.validate_nodes()?;
         let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
         require_printable(names)?;
@@ -288,16 +256,14 @@ impl Plan {
             return Ok(());
         };
         at_least_one("--nodes", nodes)?;
-        if self.spread == Spread::Off {
-            return refuse(format!(
-                "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
-            ));
-        }
-        if nodes > 1 && self.work.traits().has_server_loop {
-            return refuse(format!(
-                "--nodes {nodes} requires --loop client: loops in the server use one node"
-            ));
-        }
+        require!(
+            self.spread != Spread::Off,
+            "--nodes {nodes} cannot be combined with --spread off: riops does not choose the node of a session"
+        );
+        require!(
+            nodes == 1 || !self.work.traits().has_server_loop,
+            "--nodes {nodes} requires --loop client: loops in the server use one node"
+        );
         Ok(())
     }
 
@@ -334,100 +300,72 @@ impl Plan {
         default.map(|dataset| dataset.with(&given)).transpose()
     }
 
-    fn validate_dataset(&self) -> Result<(), PlanError> {
-        match self.prepared()? {
-            Some(dataset) => dataset.spec().validate(),
-            None if self.dataset.is_empty() => Ok(()),
-            None => refuse(format!("the workload {} has no dataset", self.work.traits().name)),
-        }
-    }
-
     fn validate_sessions(&self) -> Result<(), PlanError> {
         at_least_one("--sessions", self.sessions)?;
         at_least_one("--workers", self.workers)?;
         at_most("--sessions", self.sessions, SESSIONS_MAX, "")?;
         let own = self.own_sessions();
-        if self.workers > own {
-            return refuse(format!(
-                "--workers {} exceeds --sessions {own}: each session is driven by one worker",
-                self.workers
-            ));
-        }
-        if self.pipeline == 0 || self.pipeline as usize > PIPELINE_MAX {
-            return refuse(format!(
-                "--pipeline must be between 1 and {PIPELINE_MAX}, not {}",
-                self.pipeline
-            ));
-        }
-        if let Some(per_s) = self.schedule.per_s()
-            && !(per_s > 0.0 && per_s <= RATE_MAX)
-        {
-            return refuse(format!(
+        let (workers, pipeline) = (self.workers, self.pipeline);
+        require!(
+            workers <= own,
+            "--workers {workers} exceeds --sessions {own}: each session is driven by one worker"
+        );
+        require!(
+            (1..=PIPELINE_MAX).contains(&(pipeline as usize)),
+            "--pipeline must be between 1 and {PIPELINE_MAX}, not {pipeline}"
+        );
+        if let Some(per_s) = self.schedule.per_s() {
+            require!(
+                per_s > 0.0 && per_s <= RATE_MAX,
                 "--rate must be greater than 0 and at most {RATE_MAX}, not {per_s}"
-            ));
+            );
         }
-        self.validate_profile()?;
+        validate_steps(self.schedule.steps())?;
+        // The profile of a rate is as long as the measurement.
+        if let Some(length_s) = self.schedule.profile_s() {
+            require!(
+                self.stop == Stop::DurationS(length_s),
+                "the steps of --rate take {}, which is the duration of the measurement: omit any other",
+                Span::of_seconds(length_s)
+            );
+        }
         self.reconnect_every.map_or(Ok(()), |every| at_least_one("--reconnect", every))
     }
 
-    /// The profile of a rate is as long as the measurement.
-    fn validate_profile(&self) -> Result<(), PlanError> {
-        profile::validate(self.schedule.steps())?;
-        let Some(length_s) = self.schedule.profile_s() else {
-            return Ok(());
-        };
-        if self.stop == Stop::DurationS(length_s) {
-            return Ok(());
-        }
-        let length = Span::of_seconds(length_s);
-        refuse(format!(
-            "the steps of --rate take {length}, which is the duration of the measurement: omit any other"
-        ))
-    }
-
     fn validate_times(&self) -> Result<(), PlanError> {
-        let duration_s = match self.stop {
-            Stop::DurationS(seconds) => Some(seconds),
-            Stop::Transactions(_) | Stop::Rows(_) => None,
-        };
         let limit_s = self.latency_limit.map(|limit| limit.limit_s);
         let (any, positive) = (0.0..=DURATION_S_MAX, f64::MIN_POSITIVE..=DURATION_S_MAX);
+        let up_to_hour = f64::MIN_POSITIVE..=HOUR_S;
         let (up_to_days, above_0) = ("between 0 and 30 days", "greater than 0 and at most 30 days");
         let times = [
             ("interval", Some(self.interval_s), &(INTERVAL_S_MIN..=HOUR_S), "between 100ms and 1h"),
             ("warmup", Some(self.warmup_s), &any, up_to_days),
             ("thread-init-timeout", self.connect_within_s, &positive, above_0),
             ("reconnect-timeout", Some(self.errors.reconnect_timeout_s), &any, up_to_days),
-            ("duration", duration_s, &positive, above_0),
+            ("duration", self.stop.seconds(), &positive, above_0),
             ("max-duration", self.max_duration_s, &positive, above_0),
-            (
-                "latency-limit",
-                limit_s,
-                &(f64::MIN_POSITIVE..=HOUR_S),
-                "greater than 0 and at most 1h",
-            ),
+            ("latency-limit", limit_s, &up_to_hour, "greater than 0 and at most 1h"),
         ];
         for (option, seconds, range, text) in times {
-            if let Some(seconds) = seconds.filter(|seconds| !range.contains(seconds)) {
-                return refuse(format!("--{option} must be {text}, not {seconds} s"));
+            if let Some(seconds) = seconds {
+                require!(range.contains(&seconds), "--{option} must be {text}, not {seconds} s");
             }
         }
-        if self.percentile != 0.0 && !(1.0..=100.0).contains(&self.percentile) {
-            return refuse(format!(
-                "--percentile must be between 1 and 100, or 0 for none, not {}",
-                self.percentile
-            ));
-        }
+        require!(
+            self.percentile == 0.0 || (1.0..=100.0).contains(&self.percentile),
+            "--percentile must be between 1 and 100, or 0 for none, not {}",
+            self.percentile
+        );
         Ok(())
     }
 
     fn validate_stop(&self) -> Result<(), PlanError> {
         match self.stop {
             Stop::DurationS(_) if self.max_duration_s.is_some() => {
-                refuse("--max-duration requires --transactions or --total-rows".to_owned())
+                refuse("--max-duration requires --transactions or --total-rows")
             }
             _ if self.max_duration_s.is_some() && self.work.traits().has_server_loop => {
-                refuse("--max-duration requires --loop client".to_owned())
+                refuse("--max-duration requires --loop client")
             }
             Stop::DurationS(seconds) if seconds / self.interval_s > SERIES_POINTS_MAX as f64 => {
                 refuse(format!(
@@ -446,69 +384,59 @@ impl Plan {
         let mut before = 0.0;
         for &checkpoint in &self.checkpoints_s {
             let intervals = checkpoint / self.interval_s;
-            if !(checkpoint > before && (intervals - intervals.round()).abs() < 1e-6) {
-                return refuse(format!(
-                    "--report-checkpoints must be multiples of --interval ({} s) in ascending order, not {checkpoint}",
-                    self.interval_s
-                ));
-            }
+            require!(
+                checkpoint > before && (intervals - intervals.round()).abs() < 1e-6,
+                "--report-checkpoints must be multiples of --interval ({} s) in ascending order, not {checkpoint}",
+                self.interval_s
+            );
             before = checkpoint;
         }
         Ok(())
     }
 
     fn validate_latency_limit(&self) -> Result<(), PlanError> {
-        let skip = self.latency_limit.is_some_and(|limit| limit.skip);
-        let each_session = self.work.traits().limits_each_session;
-        if skip && !matches!(self.stop, Stop::DurationS(_)) && !each_session {
-            return refuse(
-                "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
-                    .to_owned(),
+        if !self.latency_limit.is_some_and(|limit| limit.skip) {
+            return Ok(());
+        }
+        require!(
+            self.stop.seconds().is_some() || self.work.traits().limits_each_session,
+            "--skip-late requires --duration: skipped transactions do not count toward a number of transactions or rows"
+        );
+        require!(
+            self.schedule != Schedule::Closed,
+            "--skip-late requires --rate: in a closed loop no transaction is late before it is sent"
+        );
+        Ok(())
+    }
+
+    fn validate_thresholds(&self) -> Result<(), PlanError> {
+        for threshold in &self.thresholds {
+            require!(
+                threshold.metric != Metric::Late || self.latency_limit.is_some(),
+                "--threshold '{threshold}' requires --latency-limit: without it no transaction is late"
             );
         }
-        if skip && self.schedule == Schedule::Closed {
-            return refuse(
-                "--skip-late requires --rate: in a closed loop no transaction is late before it is sent"
-                    .to_owned(),
+        for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
+            match &part.probe {
+                None => self.work.spec().validate_part(part)?,
+                Some(name) => require!(
+                    self.probes.iter().any(|probe| probe.name == *name),
+                    "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"
+                ),
+            }
+        }
+        for threshold in &self.thresholds {
+            require!(
+                self.schedule != Schedule::Closed || !threshold.requires_rate(),
+                "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
             );
         }
         Ok(())
     }
 
-    fn validate_thresholds(&self) -> Result<(), PlanError> {
-        if self.latency_limit.is_none()
-            && let Some(late) =
-                self.thresholds.iter().find(|threshold| threshold.metric == Metric::Late)
-        {
-            return refuse(format!(
-                "--threshold '{late}' requires --latency-limit: without it no transaction is late"
-            ));
-        }
-        for part in self.thresholds.iter().filter_map(|threshold| threshold.part.as_ref()) {
-            match &part.probe {
-                None => self.work.spec().validate_part(part)?,
-                Some(name) if self.probes.iter().any(|probe| probe.name == *name) => {}
-                Some(name) => {
-                    return refuse(format!(
-                        "a threshold is for the probe \"{name}\", which the run does not have: add --probe '{name}=SELECT …'"
-                    ));
-                }
-            }
-        }
-        match self.thresholds.iter().find(|threshold| threshold.requires_rate()) {
-            Some(threshold) if self.schedule == Schedule::Closed => refuse(format!(
-                "--threshold '{threshold}' requires --rate: it is not measured in a closed loop"
-            )),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the checkpoints before the end of the measurement, which is the last one, in seconds.
     pub fn checkpoints_s(&self) -> impl Iterator<Item = f64> {
-        let end_s = match self.stop {
-            Stop::DurationS(seconds) => seconds,
-            Stop::Transactions(_) | Stop::Rows(_) => self.max_duration_s.unwrap_or(f64::INFINITY),
-        };
+        let end_s = self.stop.seconds().or(self.max_duration_s).unwrap_or(f64::INFINITY);
         self.checkpoints_s.iter().copied().filter(move |&t_s| t_s < end_s)
     }
 
@@ -531,14 +459,13 @@ fn require_one_workload(given: &Value) -> Result<(), PlanError> {
     let all = WorkPlan::names();
     let found: Vec<_> =
         all.iter().filter(|name| given.get(name).is_some()).map(String::as_str).collect();
-    if found.len() == 1 {
-        return Ok(());
-    }
-    refuse(format!(
+    require!(
+        found.len() == 1,
         "invalid plan: it must have the parameters of exactly one workload ({}), but has those of {}",
         names.join(", "),
         if found.is_empty() { "none".to_owned() } else { found.join(" and ") }
-    ))
+    );
+    Ok(())
 }
 
 /// Returns the first key of `given` that is missing in `known`. Keys with an empty value are accepted,

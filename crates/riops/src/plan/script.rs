@@ -6,6 +6,7 @@ use std::str::FromStr;
 use riops_script::{Action, Diagnostic, Names, Scope, Script, parse};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use smart_default::SmartDefault;
 
 use super::error::{PlanError, refuse};
 pub use super::pgbench::{PgbenchReport, TransactionLog, VacuumFirst};
@@ -138,10 +139,11 @@ impl ScriptSource {
 }
 
 /// The parameters of `run script`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ScriptRun {
     /// The scripts.
+    #[default(vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)])]
     pub scripts: Vec<ScriptSource>,
     /// Variables with their texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -164,21 +166,6 @@ pub struct ScriptRun {
     /// What `--output pgbench` prints besides the report.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub report: PgbenchReport,
-}
-
-impl Default for ScriptRun {
-    fn default() -> Self {
-        Self {
-            scripts: vec![ScriptSource::of_builtin(Builtin::TpcbLike, 1)],
-            define: BTreeMap::new(),
-            allow_shell: false,
-            strict_plans: false,
-            transactions_per_session: None,
-            vacuum: VacuumFirst::None,
-            log: None,
-            report: PgbenchReport::default(),
-        }
-    }
 }
 
 /// Parsed scripts, with the names of their variables.
@@ -284,20 +271,6 @@ impl ScriptRun {
     pub fn builtins(&self) -> impl Iterator<Item = Builtin> {
         self.scripts.iter().filter_map(|source| source.builtin().ok().flatten())
     }
-
-    fn validate_alone(&self, protocol: Protocol) -> Result<(), PlanError> {
-        if self.scripts.is_empty() || self.scripts.len() > SCRIPTS_MAX {
-            return refuse(format!("a run has 1 to {SCRIPTS_MAX} scripts"));
-        }
-        let weights: u64 = self.scripts.iter().map(|script| u64::from(script.weight)).sum();
-        if weights == 0 {
-            return refuse("the weights of all scripts are 0".to_owned());
-        }
-        if let Some(name) = self.define.keys().find(|name| !riops_script::is_name(name)) {
-            return refuse(format!("--define: \"{name}\" is not a name of a variable"));
-        }
-        self.parsed(protocol).map(|_| ())
-    }
 }
 
 impl Spec for ScriptRun {
@@ -336,33 +309,40 @@ impl Spec for ScriptRun {
     }
 
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
-        if common.pipeline != 1 {
-            return refuse(
-                "--pipeline is not supported by script: use \\startpipeline in the script"
-                    .to_owned(),
+        require!(
+            common.pipeline == 1,
+            "--pipeline is not supported by script: use \\startpipeline in the script"
+        );
+        require!(
+            !matches!(common.stop, Stop::Rows(_)),
+            "--total-rows is not supported by script: the rows of a transaction are not known before"
+        );
+        require!(
+            !(self.transactions_per_session.is_some() && common.warmup_s > 0.0),
+            "--transactions-per-session requires --warmup 0"
+        );
+        if let Some(TransactionLog { sampling_rate, prefix, .. }) = &self.log {
+            require!(
+                *sampling_rate > 0.0 && *sampling_rate <= 1.0,
+                "--sampling-rate must be above 0 and at most 1, not {sampling_rate}"
+            );
+            require!(!prefix.is_empty(), "--log requires a beginning of names");
+        }
+        require!(
+            (1..=SCRIPTS_MAX).contains(&self.scripts.len()),
+            "a run has 1 to {SCRIPTS_MAX} scripts"
+        );
+        require!(
+            self.scripts.iter().any(|script| script.weight > 0),
+            "the weights of all scripts are 0"
+        );
+        for name in self.define.keys() {
+            require!(
+                riops_script::is_name(name),
+                "--define: \"{name}\" is not a name of a variable"
             );
         }
-        if matches!(common.stop, Stop::Rows(_)) {
-            return refuse(
-                "--total-rows is not supported by script: the rows of a transaction are not known before"
-                    .to_owned(),
-            );
-        }
-        if self.transactions_per_session.is_some() && common.warmup_s > 0.0 {
-            return refuse("--transactions-per-session requires --warmup 0".to_owned());
-        }
-        if let Some(log) = &self.log {
-            if !(log.sampling_rate > 0.0 && log.sampling_rate <= 1.0) {
-                return refuse(format!(
-                    "--sampling-rate must be above 0 and at most 1, not {}",
-                    log.sampling_rate
-                ));
-            }
-            if log.prefix.is_empty() {
-                return refuse("--log requires a beginning of names".to_owned());
-            }
-        }
-        self.validate_alone(common.protocol)
+        self.parsed(common.protocol).map(drop)
     }
 
     fn validate_part(&self, part: &Part) -> Result<(), PlanError> {
@@ -376,12 +356,13 @@ impl Spec for ScriptRun {
         // Statements have the same numbers with every protocol.
         let parsed = self.parsed(Protocol::Prepared).or_else(|_| self.parsed(Protocol::Simple))?;
         let count = parsed.scripts.get(script).map_or(0, |script| script.commands.len());
-        match part.command {
-            Some(command) if command == 0 || command > count => refuse(format!(
+        if let Some(command) = part.command {
+            require!(
+                (1..=count).contains(&command),
                 "a threshold is for command {command}, but the script has {count} commands"
-            )),
-            _ => Ok(()),
+            );
         }
+        Ok(())
     }
 
     fn title(&self) -> String {

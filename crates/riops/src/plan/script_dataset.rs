@@ -1,11 +1,10 @@
 //! The parameters of the tables of pgbench.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse};
-use super::names::names;
+use super::error::{PlanError, at_least_one, at_most, validate_schema};
 use super::spec::{DatasetSpec, DatasetTraits};
-use crate::units::sql::is_plain;
 
 /// Name of the dataset.
 const NAME: &str = "script";
@@ -28,12 +27,14 @@ pub enum PartitionMethod {
 names!(PartitionMethod { Range: "range", Hash: "hash" });
 
 /// The parameters of the dataset of `prepare script`: the tables of pgbench.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ScriptDataset {
     /// Schema of the tables.
+    #[default = "public"]
     pub schema: String,
     /// Number of branches, with 10 tellers and 100,000 accounts each.
+    #[default = 1]
     pub scale: u64,
     /// Number of partitions of the accounts; 0: not partitioned.
     pub partitions: u32,
@@ -44,6 +45,7 @@ pub struct ScriptDataset {
     /// Whether the tables are unlogged.
     pub unlogged_tables: bool,
     /// Fill factor of branches, tellers and accounts, in percent.
+    #[default = 100]
     pub fillfactor: u32,
     /// Tablespace of the tables; null: the default.
     pub tablespace: Option<String>,
@@ -53,47 +55,25 @@ pub struct ScriptDataset {
     pub adopted: bool,
 }
 
-impl Default for ScriptDataset {
-    fn default() -> Self {
-        Self {
-            schema: "public".to_owned(),
-            scale: 1,
-            partitions: 0,
-            partition_method: PartitionMethod::Range,
-            foreign_keys: false,
-            unlogged_tables: false,
-            fillfactor: 100,
-            tablespace: None,
-            index_tablespace: None,
-            adopted: false,
-        }
-    }
-}
-
 impl DatasetSpec for ScriptDataset {
     fn traits(&self) -> DatasetTraits {
         DatasetTraits { name: NAME, provenance: &["adopted"], ..DatasetTraits::default() }
     }
 
     fn validate(&self) -> Result<(), PlanError> {
-        if !is_plain(&self.schema) {
-            return refuse(format!(
-                "--schema must consist of lowercase letters, digits and underscores, not \"{}\"",
-                self.schema
-            ));
-        }
+        validate_schema(&self.schema)?;
         at_least_one("--scale", self.scale)?;
         at_most("--scale", self.scale, SCALE_MAX, "")?;
-        if !(10..=100).contains(&self.fillfactor) {
-            return refuse(format!(
-                "--fillfactor must be between 10 and 100, not {}",
-                self.fillfactor
-            ));
-        }
+        require!(
+            (10..=100).contains(&self.fillfactor),
+            "--fillfactor must be between 10 and 100, not {}",
+            self.fillfactor
+        );
         at_most("--partitions", self.partitions, PARTITIONS_MAX, "")?;
-        if self.partitions == 0 && self.partition_method != PartitionMethod::default() {
-            return refuse("--partition-method requires --partitions".to_owned());
-        }
+        require!(
+            self.partitions > 0 || self.partition_method == PartitionMethod::default(),
+            "--partition-method requires --partitions"
+        );
         Ok(())
     }
 }

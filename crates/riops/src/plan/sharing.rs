@@ -1,9 +1,8 @@
 //! The division of a plan among several clients.
 
 use super::error::{PlanError, refuse};
-use super::policy::Stop;
+use super::policy::{Share, Stop};
 use super::run::Plan;
-use super::share::Share;
 
 impl Plan {
     /// Returns the number of sessions that this client opens: those of its share.
@@ -38,20 +37,18 @@ impl Plan {
     /// [`PlanError`] if the plan cannot be divided.
     pub fn shared(&self, share: Share) -> Result<Self, PlanError> {
         let Share { agent, agents } = share;
-        if agent >= agents {
-            return refuse(format!(
-                "--agent {agent} must be less than --agents {agents}: agents are counted from 0"
-            ));
-        }
+        require!(
+            agent < agents,
+            "--agent {agent} must be less than --agents {agents}: agents are counted from 0"
+        );
         if let Some(option) = self.undivided() {
             return refuse(format!("{option} is not supported in a fleet"));
         }
-        if agents > self.sessions {
-            return refuse(format!(
-                "--agents {agents} exceeds --sessions {}: each agent needs at least one session",
-                self.sessions
-            ));
-        }
+        require!(
+            agents <= self.sessions,
+            "--agents {agents} exceeds --sessions {}: each agent needs at least one session",
+            self.sessions
+        );
         let own = share.sessions_of(self.sessions);
         let stop = match self.stop {
             Stop::Transactions(count) => Stop::Transactions(share.part_of(count, self.sessions)),
@@ -61,10 +58,10 @@ impl Plan {
             }
             duration @ Stop::DurationS(_) => duration,
         };
-        if matches!(stop, Stop::Transactions(0) | Stop::Rows(0)) {
-            let text = "there is less than one transaction, or batch, for some of the agents";
-            return refuse(text.to_owned());
-        }
+        require!(
+            !matches!(stop, Stop::Transactions(0) | Stop::Rows(0)),
+            "there is less than one transaction, or batch, for some of the agents"
+        );
         Ok(Self {
             share: Some(share),
             workers: self.workers.min(own),

@@ -1,13 +1,11 @@
 //! Properties of a workload, for the layers that treat all workloads the same way.
 
 use serde_json::Value;
-use serde_json::map::Entry;
 
 use super::error::{PlanError, refuse};
 use super::keys::Distribution;
 use super::pgbench::TransactionLog;
-use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Stop};
-use super::share::Share;
+use super::policy::{Caches, ErrorPolicy, LatencyLimit, OnError, Protocol, Schedule, Share, Stop};
 use super::threshold::Part;
 
 /// The settings that all workloads share, so that a workload can reject those it does not support.
@@ -44,12 +42,13 @@ impl Common<'_> {
             ("--on-error", self.errors.on_error != OnError::Stop),
             ("--abort-on-threshold", self.abort_on_threshold),
         ];
-        match set.into_iter().find(|(_, is_set)| *is_set) {
-            None => Ok(()),
-            Some((option, _)) => refuse(format!(
+        for (option, is_set) in set {
+            require!(
+                !is_set,
                 "{option} is not supported by {workload}, which does not repeat a transaction"
-            )),
+            );
         }
+        Ok(())
     }
 }
 
@@ -177,7 +176,7 @@ pub trait Spec {
     /// # Errors
     /// [`PlanError`] if the part does not exist.
     fn validate_part(&self, _part: &Part) -> Result<(), PlanError> {
-        refuse("thresholds of scripts and commands require run script".to_owned())
+        refuse("thresholds of scripts and commands require run script")
     }
 
     /// Returns the title of a run in lists.
@@ -265,23 +264,20 @@ where
     T: DatasetSpec + serde::Serialize + serde::de::DeserializeOwned,
 {
     let name = dataset.traits().name;
+    let invalid = |error| PlanError(format!("invalid parameters of dataset \"{name}\": {error}"));
     let mut given = given.clone();
     dataset.complete(&mut given);
-    let mut all = serde_json::to_value(dataset)
-        .map_err(|error| PlanError(format!("invalid parameters of dataset \"{name}\": {error}")))?;
-    if let Some(all) = all.as_object_mut() {
-        for (parameter, value) in given {
-            match all.entry(parameter) {
-                Entry::Occupied(mut own) => drop(own.insert(value)),
-                Entry::Vacant(none) => {
-                    return refuse(format!(
-                        "dataset \"{name}\" has no parameter \"{}\"",
-                        none.key()
-                    ));
-                }
-            }
-        }
+    let mut all = serde_json::to_value(dataset).map_err(invalid)?;
+    for (parameter, value) in given {
+        let own = all.get_mut(&parameter);
+        *own.ok_or_else(|| {
+            PlanError(format!("dataset \"{name}\" has no parameter \"{parameter}\""))
+        })? = value;
     }
-    serde_json::from_value(all)
-        .map_err(|error| PlanError(format!("invalid parameters of dataset \"{name}\": {error}")))
+    serde_json::from_value(all).map_err(invalid)
+}
+
+/// Returns the values of a parameter in the stages of a run: its only value, unless there are several.
+pub(super) fn each_stage<T: Clone>(only: T, several: &[T]) -> Vec<T> {
+    if several.is_empty() { vec![only] } else { several.to_vec() }
 }

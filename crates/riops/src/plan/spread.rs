@@ -3,10 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::error::{PlanError, refuse};
-use super::names::text_in_json;
+use super::error::PlanError;
 
 const PRIORITY_MAX: u8 = 10;
 
@@ -27,8 +24,7 @@ impl Place {
 }
 
 /// The policy that assigns a node to each session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Spread {
     /// Use the connection settings as they are: the first server that accepts a connection, or a load
     /// balancer.
@@ -63,6 +59,15 @@ impl Spread {
     }
 }
 
+/// The policies without parameters, by their names.
+const PLAIN: [(&str, Spread); 5] = [
+    ("off", Spread::Off),
+    ("round-robin", Spread::RoundRobin),
+    ("least-connections", Spread::LeastConnections),
+    ("primary", Spread::Primary),
+    ("replica", Spread::Replica),
+];
+
 fn place(text: &str) -> Option<Place> {
     let (place, priority) = match text.split_once(':') {
         Some((place, priority)) => (place, priority.parse().ok()?),
@@ -79,27 +84,14 @@ impl FromStr for Spread {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
-        let simple = match text {
-            "off" => Some(Self::Off),
-            "round-robin" => Some(Self::RoundRobin),
-            "least-connections" => Some(Self::LeastConnections),
-            "primary" => Some(Self::Primary),
-            "replica" => Some(Self::Replica),
-            _ => None,
-        };
+        let plain = PLAIN.into_iter().find_map(|(name, spread)| (name == text).then_some(spread));
         let topology = || {
-            let places: Option<Vec<Place>> =
-                text.strip_prefix("topology:")?.split(',').map(|each| place(each.trim())).collect();
-            Some(Self::Topology(places?))
+            let places = text.strip_prefix("topology:")?.split(',').map(|each| place(each.trim()));
+            places.collect::<Option<_>>().map(Self::Topology)
         };
-        simple.or_else(topology).map_or_else(
-            || {
-                refuse(format!(
-                    "invalid spread \"{text}\": expected round-robin, least-connections, primary, replica, off, or topology:CLOUD.REGION.ZONE:PRIORITY,… (zone * for any, priorities 1 to {PRIORITY_MAX})"
-                ))
-            },
-            Ok,
-        )
+        plain.or_else(topology).ok_or_else(|| PlanError(format!(
+            "invalid spread \"{text}\": expected round-robin, least-connections, primary, replica, off, or topology:CLOUD.REGION.ZONE:PRIORITY,… (zone * for any, priorities 1 to {PRIORITY_MAX})"
+        )))
     }
 }
 
@@ -107,21 +99,15 @@ text_in_json!(Spread);
 
 impl fmt::Display for Spread {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => formatter.write_str("off"),
-            Self::RoundRobin => formatter.write_str("round-robin"),
-            Self::LeastConnections => formatter.write_str("least-connections"),
-            Self::Primary => formatter.write_str("primary"),
-            Self::Replica => formatter.write_str("replica"),
-            Self::Topology(places) => {
-                formatter.write_str("topology:")?;
-                for (number, Place { cloud, region, zone, priority }) in places.iter().enumerate() {
-                    let comma = if number > 0 { "," } else { "" };
-                    write!(formatter, "{comma}{cloud}.{region}.{zone}:{priority}")?;
-                }
-                Ok(())
-            }
+        if let Self::Topology(places) = self {
+            let place = |Place { cloud, region, zone, priority }: &Place| {
+                format!("{cloud}.{region}.{zone}:{priority}")
+            };
+            let places: Vec<_> = places.iter().map(place).collect();
+            return write!(formatter, "topology:{}", places.join(","));
         }
+        let name = PLAIN.iter().find_map(|(name, spread)| (spread == self).then_some(*name));
+        formatter.write_str(name.unwrap_or_default())
     }
 }
 

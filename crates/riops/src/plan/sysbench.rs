@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{PlanError, refuse};
+use super::error::PlanError;
 
 /// The tests of sysbench.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,16 +85,12 @@ impl FromStr for OltpTest {
         let text = text.trim_end_matches(".lua");
         let plain = text.replace('_', "-");
         let found = TESTS.iter().find(|(_, name, sysbench)| *name == plain || *sysbench == text);
-        found.map_or_else(
-            || {
-                let names: Vec<_> = TESTS.iter().map(|(_, name, _)| *name).collect();
-                refuse(format!(
-                    "unknown test \"{text}\": expected {}, or a sysbench name such as oltp_read_write",
-                    names.join(", ")
-                ))
-            },
-            |(test, ..)| Ok(*test),
-        )
+        found.map(|(test, ..)| *test).ok_or_else(|| {
+            let names = TESTS.map(|(_, name, _)| name).join(", ");
+            PlanError(format!(
+                "unknown test \"{text}\": expected {names}, or a sysbench name such as oltp_read_write"
+            ))
+        })
     }
 }
 

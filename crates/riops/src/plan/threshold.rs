@@ -1,9 +1,10 @@
 //! Thresholds for results: `p99<10ms`, `riops>50000`, `errors=0`.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use super::error::PlanError;
 
 /// A statistic of a latency histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,15 +55,6 @@ pub enum Metric {
     ProbeMax,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Below,
-    AtMost,
-    Above,
-    AtLeast,
-    Equal,
-}
-
 /// The part of a result that a threshold judges: a script, or one of its commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
@@ -91,31 +83,23 @@ impl Part {
 }
 
 /// A threshold for a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
     text: String,
     /// Metric that is compared.
     pub metric: Metric,
     /// The part that is judged; absent for the whole result.
     pub part: Option<Part>,
-    comparison: Comparison,
+    /// How a value that meets it compares with the limit.
+    orderings: &'static [Ordering],
     /// Limit: in microseconds for latencies, otherwise in the unit of the metric.
     value: f64,
 }
 
-/// The error of an invalid threshold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ThresholdError {
-    /// The syntax is invalid.
-    #[error(
-        "invalid threshold \"{0}\": expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{{script=NAME}}, p99{{command=N}}; of --probe: probe{{name=NAME}}, probe_max{{name=NAME}}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency"
-    )]
-    Syntax(String),
-    /// A latency without a unit.
-    #[error("invalid threshold \"{0}\": a latency needs a unit: write {0}ms or {0}s")]
-    NoUnit(String),
-}
+const SYNTAX: &str = "expected a metric ([service.|response.]p50 … p99.9, mean, max; riops, tps, errors, error_percent, late, waiting, retries, reconnects, unknown; of a script: p99{script=NAME}, p99{command=N}; of --probe: probe{name=NAME}, probe_max{name=NAME}), one of < <= > >= =, and a number, with the unit us, ms or s for a latency";
+
+/// Relative error of the histograms that are evaluated during a run.
+const TOLERANCE: f64 = 0.01;
 
 impl Threshold {
     /// Whether the metric is measured only with a rate.
@@ -127,33 +111,20 @@ impl Threshold {
     /// Whether `found`, in the metric's unit, meets the threshold.
     #[must_use]
     pub fn is_met_by(&self, found: f64) -> bool {
-        match self.comparison {
-            Comparison::Below => found < self.value,
-            Comparison::AtMost => found <= self.value,
-            Comparison::Above => found > self.value,
-            Comparison::AtLeast => found >= self.value,
-            Comparison::Equal => found == self.value,
-        }
+        found.partial_cmp(&self.value).is_some_and(|found| self.orderings.contains(&found))
     }
-}
 
-impl Threshold {
     /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
     #[must_use]
     pub fn is_met_from(&self, bound: f64) -> Option<bool> {
         let is_met = self.is_met_by(bound);
-        match self.comparison {
-            Comparison::Above | Comparison::AtLeast => is_met.then_some(true),
-            Comparison::Below | Comparison::AtMost => (!is_met).then_some(false),
-            Comparison::Equal => (bound > self.value).then_some(false),
+        match self.orderings {
+            [.., Ordering::Greater] => is_met.then_some(true),
+            [Ordering::Less, ..] => (!is_met).then_some(false),
+            _ => (bound > self.value).then_some(false),
         }
     }
-}
 
-/// Relative error of the histograms that are evaluated during a run.
-const TOLERANCE: f64 = 0.01;
-
-impl Threshold {
     /// Whether `found` breaches the threshold by more than the error of a preliminary value.
     #[must_use]
     pub fn is_clearly_breached(&self, found: f64) -> bool {
@@ -166,15 +137,17 @@ impl Threshold {
 }
 
 impl FromStr for Threshold {
-    type Err = ThresholdError;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+    fn from_str(text: &str) -> Result<Self, PlanError> {
         parse(text).ok_or_else(|| {
-            let text = text.trim().to_owned();
+            let text = text.trim();
             // With a unit it would be valid.
             let lacks_unit = text.ends_with(|last: char| last.is_ascii_digit())
                 && parse(&format!("{text}s")).is_some();
-            if lacks_unit { ThresholdError::NoUnit(text) } else { ThresholdError::Syntax(text) }
+            let unit = format!("a latency needs a unit: write {text}ms or {text}s");
+            let reason = if lacks_unit { &unit } else { SYNTAX };
+            PlanError(format!("invalid threshold \"{text}\": {reason}"))
         })
     }
 }
@@ -189,12 +162,12 @@ fn parse(text: &str) -> Option<Threshold> {
     };
     let end = rest.find(|c: char| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
     let (comparison, value) = rest.split_at(end);
-    let comparison = match comparison {
-        "<" => Comparison::Below,
-        "<=" => Comparison::AtMost,
-        ">" => Comparison::Above,
-        ">=" => Comparison::AtLeast,
-        "=" | "==" => Comparison::Equal,
+    let orderings: &[_] = match comparison {
+        "<" => &[Ordering::Less],
+        "<=" => &[Ordering::Less, Ordering::Equal],
+        ">" => &[Ordering::Greater],
+        ">=" => &[Ordering::Equal, Ordering::Greater],
+        "=" | "==" => &[Ordering::Equal],
         _ => return None,
     };
     let metric = metric(name.trim())?;
@@ -208,7 +181,7 @@ fn parse(text: &str) -> Option<Threshold> {
         Metric::Time(..) => microseconds(value.trim())?,
         _ => number(value.trim())?,
     };
-    Some(Threshold { text: text.trim().to_owned(), metric, part, comparison, value })
+    Some(Threshold { text: text.trim().to_owned(), metric, part, orderings, value })
 }
 
 /// Parses `script=NAME,command=N`.
@@ -289,19 +262,7 @@ impl fmt::Display for Threshold {
     }
 }
 
-impl TryFrom<String> for Threshold {
-    type Error = ThresholdError;
-
-    fn try_from(text: String) -> Result<Self, ThresholdError> {
-        text.parse()
-    }
-}
-
-impl From<Threshold> for String {
-    fn from(threshold: Threshold) -> Self {
-        threshold.text
-    }
-}
+text_in_json!(Threshold);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 //! and calls it through [`dispatch_work`] and [`dispatch_dataset`]: no layer matches on workloads.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::cbc::{CbcDataset, CbcRun};
 use super::error::PlanError;
@@ -77,12 +77,8 @@ macro_rules! dispatch_dataset {
     };
 }
 
-macro_rules! defaults {
-    ([$($variant:ident($part:ty))*]) => { [$(Self::$variant(<$part>::default())),*] };
-}
-
 macro_rules! list {
-    ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident as $method:ident) => {
+    ([$($variant:ident($part:ty))*] $(#[$meta:meta])* $list:ident: $trait:ident, $traits:ident) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -96,10 +92,27 @@ macro_rules! list {
                 [$(stringify!($variant)),*].map(str::to_lowercase).into()
             }
 
+            /// Returns each variant, with default parameters.
+            fn defaults() -> [Self; [$(stringify!($variant)),*].len()] {
+                [$(Self::$variant(<$part>::default())),*]
+            }
+
+            /// Returns the variant with this name, with default parameters.
+            #[must_use]
+            pub fn default_of(name: &str) -> Option<Self> {
+                Self::defaults().into_iter().find(|each| each.traits().name == name)
+            }
+
             /// Returns the parameters as a trait object.
             #[must_use]
-            pub fn $method(&self) -> &dyn $trait {
+            pub fn spec(&self) -> &dyn $trait {
                 match self { $(Self::$variant(part) => part),* }
+            }
+
+            /// Returns what generic code needs to know about the parameters.
+            #[must_use]
+            pub fn traits(&self) -> $traits {
+                self.spec().traits()
             }
 
             /// Returns the parameters if they are of type `T`.
@@ -130,12 +143,6 @@ macro_rules! list {
 }
 
 impl WorkPlan {
-    /// Returns what generic code needs to know about the work.
-    #[must_use]
-    pub fn traits(&self) -> Traits {
-        self.spec().traits()
-    }
-
     /// Returns the work of each stage, in execution order.
     #[must_use]
     pub fn stages(&self) -> Vec<Self> {
@@ -145,16 +152,8 @@ impl WorkPlan {
     /// Returns the names of the workloads that can be executed.
     #[must_use]
     pub fn executable_names() -> Vec<String> {
-        let all = with_works! { [defaults] };
-        let traits = all.iter().map(Self::traits).filter(|traits| !traits.is_imported);
-        traits.map(|traits| traits.name.to_owned()).collect()
-    }
-
-    /// Returns the workload with this name, with default parameters.
-    #[must_use]
-    pub fn default_of(name: &str) -> Option<Self> {
-        let all = with_works! { [defaults] };
-        all.into_iter().find(|work| work.traits().name == name)
+        let traits = Self::defaults().map(|work| work.traits()).into_iter();
+        traits.filter(|traits| !traits.is_imported).map(|traits| traits.name.to_owned()).collect()
     }
 
     /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
@@ -177,31 +176,14 @@ impl WorkPlan {
 }
 
 impl DatasetPlan {
-    /// Returns what generic code needs to know about the dataset.
-    #[must_use]
-    pub fn traits(&self) -> DatasetTraits {
-        self.spec().traits()
-    }
-
-    /// Returns the dataset with this name in the registry, with default parameters.
-    #[must_use]
-    pub fn default_of(name: &str) -> Option<Self> {
-        let all = with_datasets! { [defaults] };
-        all.into_iter().find(|dataset| dataset.traits().name == name)
-    }
-
     /// Returns the dataset with this name in the registry, with the parameters of its entry.
     ///
     /// # Errors
     /// [`PlanError`] if the dataset is unknown or the parameters do not belong to it.
     pub fn of_parameters(name: &str, parameters: Value) -> Result<Self, PlanError> {
-        let unknown = || PlanError(format!("unknown dataset \"{name}\""));
-        let dataset = Self::default_of(name).ok_or_else(unknown)?;
-        let read = |error: serde_json::Error| {
+        require!(Self::default_of(name).is_some(), "unknown dataset \"{name}\"");
+        serde_json::from_value(json!({ name: parameters })).map_err(|error| {
             PlanError(format!("invalid parameters of dataset \"{name}\": {error}"))
-        };
-        dispatch_dataset!(&dataset, known => {
-            same_type(known, serde_json::from_value(parameters)).map(Self::from).map_err(read)
         })
     }
 
@@ -220,11 +202,6 @@ impl DatasetPlan {
     }
 }
 
-/// Lets the compiler infer the type of `value`.
-fn same_type<T, E>(_: &T, value: Result<T, E>) -> Result<T, E> {
-    value
-}
-
 /// The parameters of one workload or dataset, as a member of the list of all.
 pub trait Member<List>: Sized {
     /// Returns the parameters in `list` if they are of this type.
@@ -233,12 +210,12 @@ pub trait Member<List>: Sized {
 
 with_works! { [list]
     /// The work of a run's sessions. In a record, the key is the name of the workload.
-    WorkPlan: Spec as spec
+    WorkPlan: Spec, Traits
 }
 
 with_datasets! { [list]
     /// The parameters of a dataset. In a record, the key is the name of its workload.
-    DatasetPlan: DatasetSpec as spec
+    DatasetPlan: DatasetSpec, DatasetTraits
 }
 
 pub(crate) use {dispatch_dataset, dispatch_work, match_list, with_datasets, with_works};

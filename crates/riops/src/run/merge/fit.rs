@@ -1,6 +1,8 @@
 //! The runs that are merged, and whether they are parts of one load: the same plan, server and
 //! dataset, and a common time.
 
+use std::mem::discriminant;
+
 use serde_json::Value;
 
 use crate::plan::Plan;
@@ -138,7 +140,7 @@ fn differing_plan(first: &Record, other: &Record) -> Result<Option<String>, Merg
     let names = ids.each_ref().map(String::as_str);
     let of_kind = [
         ("schedule", one.schedule.as_str() != two.schedule.as_str()),
-        ("stop", one.stop.as_str() != two.stop.as_str()),
+        ("stop", discriminant(&one.stop) != discriminant(&two.stop)),
         ("stop", one.stop.seconds() != two.stop.seconds()),
     ];
     let kept = of_kind.into_iter().find_map(|(name, differs)| differs.then_some(name));

@@ -6,7 +6,7 @@ use super::super::error::RunError;
 use crate::dataset::database::{self, create_database, drop_leftovers, drop_own};
 use crate::dataset::{DatasetError, Registry};
 use crate::host::{Interrupt, machine};
-use crate::plan::{CbcDataset, CbcPlace, CbcRun, DatasetPlan, Plan};
+use crate::plan::{CbcDataset, CbcPlace, CbcRun, DatasetPlan, Plan, copies};
 use crate::server::{Connection, Server};
 use crate::workload::cbc::{self, DATABASE, NAME, Space, TABLE};
 use crate::workload::fill;
@@ -69,7 +69,7 @@ impl TableLocation {
         let dataset = CbcDataset {
             size_gb: run.size_gb,
             settings_rows: settings_rows.ok_or_else(no_settings)?,
-            copies: run.copies(),
+            copies: copies(run.size_gb),
             table_bytes: None,
             index_bytes: None,
         };
