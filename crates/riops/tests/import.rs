@@ -434,7 +434,7 @@ fn every_imported_run_is_reported_in_every_form_and_never_as_valid() {
         assert!(!text.contains("no errors") && !text.contains("try next"), "{file}: {text}");
         for form in report::forms_for(&record.plan) {
             let form = report::form(form, &record.plan).unwrap();
-            form.print(&record, &report::Extras::new("somewhere", 80)).unwrap();
+            (form.print)(&record, &report::Extras::new("somewhere", 80)).unwrap();
         }
         for rows in [CsvRows::Stages, CsvRows::Series, CsvRows::Latencies] {
             export(std::slice::from_ref(&record), ExportFormat::Csv(rows)).unwrap();

@@ -10,7 +10,7 @@ use super::flavor::Flavor;
 use crate::plan::DatasetPlan;
 
 /// The database under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
     /// Flavor of the database.
     #[serde(rename = "flavour")]

@@ -8,14 +8,11 @@ use serde::Serialize;
 use super::backend::{Session, first, id_by_part};
 use super::error::StoreError;
 use super::value::{Reader, columns, fields, time_text};
-use crate::figure::Value;
 use crate::record::Note;
 
 const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
 const IDS_BY_NAME: &str = include_str!("../../sql/store/experiment_ids_by_name.sql");
 const LAST: &str = include_str!("../../sql/store/experiment_last.sql");
-const LIST: &str = include_str!("../../sql/store/experiments.sql");
-const UPDATE: &str = include_str!("../../sql/store/experiment_update.sql");
 
 /// An experiment as it is stored. Times have microseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,25 +116,6 @@ pub(super) fn insert(
     session.insert("experiments", &[row])
 }
 
-/// Replaces the state of the experiment with this full id.
-pub(super) fn update(
-    session: &mut dyn Session,
-    id: &str,
-    state: &ExperimentState,
-) -> Result<(), StoreError> {
-    let parameters = [
-        id.into(),
-        Value::from(state.finished_at.map(time_text)),
-        state.failures.as_str().into(),
-        Value::from(state.environment.as_deref()),
-    ];
-    let updated = session.query(&session.dialect().fill(UPDATE), &parameters)?;
-    if updated.is_empty() {
-        return Err(StoreError::ExperimentNotFound(id.to_owned()));
-    }
-    Ok(())
-}
-
 /// Returns the experiment with this full id.
 pub(super) fn find(
     session: &mut dyn Session,
@@ -153,14 +131,4 @@ pub(super) fn find(
     let state = ExperimentState { finished_at, failures: row.read()?, environment: row.read()? };
     let notes = row.read()?;
     Ok(StoredExperiment { id, name, kind, created_at, definition, state, notes })
-}
-
-/// Returns all experiments, newest first.
-pub(super) fn list(
-    session: &mut dyn Session,
-    location: &str,
-) -> Result<Vec<ExperimentSummary>, StoreError> {
-    let sql = LIST.replace("{columns}", &ExperimentSummary::columns());
-    let rows = session.query(&sql, &[])?.into_iter();
-    rows.map(|row| ExperimentSummary::read(&mut Reader::new(location, row))).collect()
 }

@@ -13,7 +13,6 @@ mod interface;
 pub mod live;
 mod location;
 mod migrate;
-mod open;
 mod postgresql;
 mod shared;
 mod sqlite;
@@ -26,7 +25,7 @@ pub use experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 pub use filter::{RunFilter, SORT_COLUMNS, Sort};
 pub use interface::{EditNotes, Store, all_runs};
 pub use location::{StoreLocation, default_path};
-pub use open::{open, open_existing};
+pub use shared::{open, open_existing};
 pub use summary::{RunSummary, StageSummary};
 
 #[cfg(test)]

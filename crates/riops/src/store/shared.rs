@@ -1,4 +1,4 @@
-//! The store on any backend: everything that is the same for all of them.
+//! The store on any backend: how it is opened by its location, and everything that is the same for all of them.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,14 @@ use super::experiment_lock::ExperimentLock;
 use super::experiments::{self, ExperimentState, ExperimentSummary, StoredExperiment};
 use super::filter::RunFilter;
 use super::interface::{EditNotes, Store};
+use super::location::StoreLocation;
 use super::migrate::{migrate, require_current};
+use super::postgresql::Postgresql;
+use super::sqlite::Sqlite;
 use super::summary::{RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
 use crate::figure::Value;
+use crate::host::Interrupt;
 use crate::record::{DiskLimit, Note, Record};
 
 /// Runs that one query lists: far less than a connection accepts rows.
@@ -28,6 +32,8 @@ const IDS_BY_LABEL: &str = include_str!("../../sql/store/ids_by_label.sql");
 const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
 const UPDATE_NOTE: &str = include_str!("../../sql/store/note_update.sql");
+const EXPERIMENTS: &str = include_str!("../../sql/store/experiments.sql");
+const UPDATE_EXPERIMENT: &str = include_str!("../../sql/store/experiment_update.sql");
 const UPDATE_EXPERIMENT_NOTES: &str = include_str!("../../sql/store/experiment_notes_update.sql");
 const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
 const DELETE_TAGS: &str = include_str!("../../sql/store/tags_delete.sql");
@@ -37,14 +43,49 @@ const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
 const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
 const WRITABLE: &str = include_str!("../../sql/store/writable.sql");
 
+/// Opens the store; creates or migrates it if necessary. Of all directories, only that of [`default_path`](super::default_path) is
+/// created: any other one may be a typing error.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be accessed, or was written by a newer riops.
+pub fn open(location: &StoreLocation, interrupt: &Interrupt) -> Result<Box<dyn Store>, StoreError> {
+    match location {
+        StoreLocation::File(path) => {
+            Ok(Box::new(SharedStore::open(Sqlite::open(path, interrupt)?)?))
+        }
+        StoreLocation::Postgresql(conninfo) => {
+            Ok(Box::new(SharedStore::open(Postgresql::open(conninfo, interrupt)?)?))
+        }
+    }
+}
+
+/// Opens the store as [`open`] does; returns `None` instead of creating one.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_existing(
+    location: &StoreLocation,
+    interrupt: &Interrupt,
+) -> Result<Option<Box<dyn Store>>, StoreError> {
+    match location {
+        StoreLocation::File(path) if !path.exists() => Ok(None),
+        StoreLocation::File(_) => open(location, interrupt).map(Some),
+        StoreLocation::Postgresql(conninfo) => {
+            let backend = Postgresql::open(conninfo, interrupt)?;
+            let exists = backend.exists()?;
+            Ok(if exists { Some(Box::new(SharedStore::open(backend)?)) } else { None })
+        }
+    }
+}
+
 /// A store on a backend.
-pub(super) struct SharedStore<B> {
+struct SharedStore<B> {
     backend: B,
 }
 
 impl<B: Backend> SharedStore<B> {
     /// Brings the store up to date.
-    pub(super) fn open(backend: B) -> Result<Self, StoreError> {
+    fn open(backend: B) -> Result<Self, StoreError> {
         migrate(&backend)?;
         Ok(Self { backend })
     }
@@ -342,7 +383,9 @@ impl<B: Backend> Store for SharedStore<B> {
             [host.into(), limit.device.as_str().into(), Value::from(limit.identity.as_deref())];
         self.write(|session| {
             session.query(DELETE_DISK_LIMIT, &key)?;
-            let row = derive::device_limit(host, Some(limit), json.clone());
+            let [host, device, identity] = key.clone();
+            let key = [host, device, identity, time_text(limit.measured_at).into()];
+            let row = derive::device_limit(key, Some(limit), json.clone());
             session.insert("device_limits", &[row])
         })
     }
@@ -367,7 +410,19 @@ impl<B: Backend> Store for SharedStore<B> {
     }
 
     fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {
-        self.write(|session| experiments::update(session, id, state))
+        let parameters = [
+            id.into(),
+            Value::from(state.finished_at.map(time_text)),
+            state.failures.as_str().into(),
+            Value::from(state.environment.as_deref()),
+        ];
+        self.write(|session| {
+            let sql = session.dialect().fill(UPDATE_EXPERIMENT);
+            match session.query(&sql, &parameters)?.is_empty() {
+                true => Err(StoreError::ExperimentNotFound(id.to_owned())),
+                false => Ok(()),
+            }
+        })
     }
 
     fn remove_experiment(&self, id: &str) -> Result<(), StoreError> {
@@ -384,7 +439,9 @@ impl<B: Backend> Store for SharedStore<B> {
 
     fn experiments(&self) -> Result<Vec<ExperimentSummary>, StoreError> {
         let location = self.location();
-        self.read(|session| experiments::list(session, &location))
+        let sql = EXPERIMENTS.replace("{columns}", &ExperimentSummary::columns());
+        let rows = self.read(|session| session.query(&sql, &[]))?.into_iter();
+        rows.map(|row| ExperimentSummary::read(&mut Reader::new(&location, row))).collect()
     }
 
     fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {

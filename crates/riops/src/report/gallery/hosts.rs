@@ -201,8 +201,7 @@ impl Hosts {
         let lower = text.to_ascii_lowercase();
         let parts: Vec<&str> = lower.split("://").collect();
         for (scheme, rest) in parts.iter().zip(parts.iter().skip(1)) {
-            let end = rest.find(|c: char| "/?#\"'`<>)".contains(c) || c.is_whitespace());
-            let authority = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+            let authority = until(rest, "/?#\"'`<>)");
             let is_link =
                 kind == Kind::Written && scheme.ends_with("https") && !authority.contains(':');
             if !is_link {
@@ -213,24 +212,27 @@ impl Hosts {
         let spaced = lower.replace(" = ", "=");
         for key in ["host=", "hostaddr="] {
             for rest in spaced.split(key).skip(1) {
-                let rest = rest.trim_start_matches('\'');
-                let end = rest.find(|c: char| "&\"';".contains(c) || c.is_whitespace());
-                let hosts = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+                let hosts = until(rest.trim_start_matches('\''), "&\"';");
                 hosts.split(',').for_each(|host| self.learn(host));
             }
         }
         let mut at = 0;
         while let Some(c) = lower.get(at..).and_then(|rest| rest.chars().next()) {
-            let found =
-                lower.split_at_checked(at).and_then(|(before, rest)| address_at(before, rest));
-            if let Some((_, ip)) =
-                found.filter(|(_, ip)| kind != Kind::Written || is_no_version(*ip))
+            let parts = lower.split_at_checked(at);
+            let found = parts.and_then(|(before, rest)| address_at(before, rest));
+            if let Some((_, ip)) = found
+                && (kind != Kind::Written || is_no_version(ip))
             {
                 self.learn(&ip.to_string());
             }
             at += found.map_or(c.len_utf8(), |(length, _)| length);
         }
     }
+}
+
+/// The start of a text before one of these characters, or a blank.
+fn until<'a>(text: &'a str, ends: &str) -> &'a str {
+    text.split(|c: char| ends.contains(c) || c.is_whitespace()).next().unwrap_or_default()
 }
 
 /// Whether a host follows in a URL or after `host=`.
@@ -277,12 +279,10 @@ fn address_at(before: &str, rest: &str) -> Option<(usize, IpAddr)> {
         return None;
     }
     let word = whole.trim_end_matches(['.', ':']);
-    let (word, ip) = if let Ok(ip) = word.parse::<IpAddr>() {
-        (word, ip)
-    } else {
+    let (word, ip) = match word.parse::<IpAddr>() {
+        Ok(ip) => (word, ip),
         // With a port.
-        let ip = word.parse::<SocketAddr>().ok()?.ip();
-        (word.rsplit_once(':')?.0, ip)
+        Err(_) => (word.rsplit_once(':')?.0, word.parse::<SocketAddr>().ok()?.ip()),
     };
     let is_long = word.matches(':').count() > 2 || word.contains('.');
     let has_four = word.split(':').next().is_some_and(|first| first.len() == 4);
