@@ -172,22 +172,18 @@ impl MetricsText {
         samples: impl IntoIterator<Item = (Labels, f64, Option<Timestamp>)>,
     ) {
         let mut samples = samples.into_iter().peekable();
-        if samples.peek().is_some() {
-            self.head(metric);
+        if samples.peek().is_none() {
+            return;
         }
-        for (labels, value, at) in samples {
-            self.sample(metric, &labels, value, at);
-        }
-    }
-
-    /// Writes the head of a metric: type, unit and help.
-    fn head(&mut self, metric: &Metric) {
         let (name, kind) = metric.family(self.format);
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if let (Some(unit), TextFormat::OpenMetrics) = (metric.unit(), self.format) {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
         let _ = writeln!(self.text, "# HELP {name} {}", metric.help);
+        for (labels, value, at) in samples {
+            self.sample(metric, &labels, value, at);
+        }
     }
 
     fn sample(

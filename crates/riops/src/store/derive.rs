@@ -36,14 +36,20 @@ pub(super) fn insert(
 }
 
 fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Result<(), StoreError> {
-    let of_stages = |rows: fn(&str, u64, &StageRecord) -> Vec<Fields>| -> Vec<Fields> {
-        (1..).zip(&record.stages).flat_map(|(at, each)| rows(id, at, each)).collect()
-    };
+    let (mut stages, mut operations, mut series, mut errors) =
+        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+    for (position, each) in (1..).zip(&record.stages) {
+        let of_loop = &each.session_loop;
+        stages.push(stage(id, position, each));
+        operations.extend(of_loop.operations.iter().map(|each| operation(id, position, each)));
+        series.extend((1..).zip(&of_loop.series).map(|(at, each)| point(id, position, at, each)));
+        errors.extend(of_loop.errors.iter().map(|each| error(id, position, each)));
+    }
     let rows = [
-        of_stages(|id, at, each| vec![stage(id, at, each)]),
-        of_stages(operations_of),
-        of_stages(series_of),
-        of_stages(errors_of),
+        stages,
+        operations,
+        series,
+        errors,
         (1..).zip(&record.accesses).map(|(at, each)| access(id, at, each)).collect(),
         (1..).zip(&record.checks).map(|(at, each)| check(id, at, each)).collect(),
         record.tags.iter().map(|(key, value)| tag(id, key, value)).collect(),
@@ -276,48 +282,38 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
     row
 }
 
-fn operations_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |operation: &OperationRecord| {
-        let mut row = fields! {
-            run_id: id,
-            stage: position;
-            operation => { name, transactions, rows, failed, unknown, blocks_per_transaction }
-        };
-        row.extend(both_latencies(operation.service_us.as_ref(), operation.response_us.as_ref()));
-        row
+fn operation(id: &str, stage: u64, operation: &OperationRecord) -> Fields {
+    let mut row = fields! {
+        run_id: id,
+        stage: stage;
+        operation => { name, transactions, rows, failed, unknown, blocks_per_transaction }
     };
-    stage.session_loop.operations.iter().map(row).collect()
+    row.extend(both_latencies(operation.service_us.as_ref(), operation.response_us.as_ref()));
+    row
 }
 
-fn series_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |(at, point): (u64, &Point)| {
-        let mut row = fields! {
-            run_id: id,
-            stage: position,
-            position: at;
-            point => {
-                t_s, seconds, transactions, rows, errors, failed, late, skipped, retries, reconnects, backlog,
-                percentile_us,
-            }
-        };
-        row.extend(Statistic::of_series().flat_map(|each| {
-            let column = |kind| each.series_column(kind);
-            LatencyKind::ALL.map(|kind| (column(kind), each.of_point(point, kind).into()))
-        }));
-        row
-    };
-    (1..).zip(&stage.session_loop.series).map(row).collect()
-}
-
-fn errors_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |error: &ErrorEntry| {
-        fields! {
-            run_id: id,
-            stage: position;
-            error => { sqlstate, count, retried, attempts_s, without_success_s, sample }
+fn point(id: &str, stage: u64, position: u64, point: &Point) -> Fields {
+    let mut row = fields! {
+        run_id: id,
+        stage: stage,
+        position: position;
+        point => {
+            t_s, seconds, transactions, rows, errors, failed, late, skipped, retries, reconnects, backlog,
+            percentile_us,
         }
     };
-    stage.session_loop.errors.iter().map(row).collect()
+    row.extend(Statistic::of_series().flat_map(|each| {
+        LatencyKind::ALL.map(|kind| (each.series_column(kind), each.of_point(point, kind).into()))
+    }));
+    row
+}
+
+fn error(id: &str, stage: u64, error: &ErrorEntry) -> Fields {
+    fields! {
+        run_id: id,
+        stage: stage;
+        error => { sqlstate, count, retried, attempts_s, without_success_s, sample }
+    }
 }
 
 fn access(id: &str, position: u64, access: &AccessRecord) -> Fields {

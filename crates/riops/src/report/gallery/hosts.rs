@@ -13,17 +13,6 @@ use serde_json::Value;
 
 use crate::record::Record;
 
-/// Fields that are the address of a host.
-const OF_HOSTS: [&str; 4] = ["host", "address", "node", "client_host"];
-/// Maps whose keys people choose.
-const MAPS: [&str; 2] = ["tags", "facts"];
-/// Fields with what people wrote.
-const WRITTEN: [&str; 3] = ["label", "text", "description"];
-/// Fields with what servers and riops report.
-const MESSAGES: [&str; 3] = ["failure", "sample", "reasons"];
-/// Fields with versions, which may have the form of an address.
-const VERSIONS: [&str; 3] = ["server_version", "riops_version", "version_text"];
-
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,12 +32,15 @@ fn json_of(value: &impl Serialize) -> Result<Value, serde_json::Error> {
 }
 
 impl Kind {
+    /// What the texts in a field with this key are; `None`: they have no host.
     fn of(key: &str) -> Option<Self> {
         match key {
-            key if VERSIONS.contains(&key) => None,
-            key if OF_HOSTS.contains(&key) => Some(Self::Host),
-            key if WRITTEN.contains(&key) || MAPS.contains(&key) => Some(Self::Written),
-            key if MESSAGES.contains(&key) => Some(Self::Message),
+            // Versions may have the form of an address.
+            "server_version" | "riops_version" | "version_text" => None,
+            "host" | "address" | "node" | "client_host" => Some(Self::Host),
+            // People choose the keys of these maps, too.
+            "label" | "text" | "description" | "tags" | "facts" => Some(Self::Written),
+            "failure" | "sample" | "reasons" => Some(Self::Message),
             _ => Some(Self::Other),
         }
     }
