@@ -19,11 +19,11 @@ use crate::{stored, unstored};
 /// The store of a run, which also provides the history of earlier runs.
 pub(crate) struct StoredRuns<'a> {
     /// Store that the run is saved to; `None` with `--no-store`.
-    store: Option<Box<dyn Store>>,
+    store: Option<Store>,
     /// Where the run is saved to.
     location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
-    history_only: OnceCell<Option<Box<dyn Store>>>,
+    history_only: OnceCell<Option<Store>>,
     options: &'a ResultOptions,
     /// That of `--note`.
     note: Option<Note>,
@@ -73,11 +73,11 @@ impl<'a> StoredRuns<'a> {
         let mut record = record.clone();
         record.notes.extend(self.note.clone());
         let record = &record;
-        let save = |opened: Option<Box<dyn Store>>| {
+        let save = |opened: Option<Store>| {
             let Some(store) = self.store.as_ref().or(opened.as_ref()) else {
                 return Ok(location.to_string());
             };
-            stored::save(store.as_ref(), record)?;
+            stored::save(store, record)?;
             Ok(store.location())
         };
         match opened.and_then(save) {

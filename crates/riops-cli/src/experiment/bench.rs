@@ -45,7 +45,7 @@ impl std::error::Error for Changed {}
 
 /// Where an experiment is measured.
 pub(crate) struct Servers {
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Store,
     location: StoreLocation,
     /// `None` if another agent conducts the experiment.
     lock: Option<ExperimentLock>,
@@ -64,7 +64,7 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) fn new(
-        (store, location): (Box<dyn Store>, StoreLocation),
+        (store, location): (Store, StoreLocation),
         (lock, membership): (Option<ExperimentLock>, Option<Membership>),
         (databases, state): (BTreeMap<String, String>, ExperimentState),
         ui: Ui,
@@ -337,7 +337,7 @@ impl Servers {
         let feed: OpenFeed = Box::new(move || sink_of(&location));
         let mut live = Live::feed(Some(feed).filter(|_| plan.is_first()), ui);
         let save = |record: &Record| {
-            stored::save(&*self.store, record).map_err(|error| unstored::keep(record, &error))
+            stored::save(&self.store, record).map_err(|error| unstored::keep(record, &error))
         };
         let (mut saved, is_alone) = (Ok(()), fleet.is_none());
         let mut publish = |record: &Record| {

@@ -119,7 +119,7 @@ pub fn store_runs(
         .ok_or_else(|| StoreError::Empty(location.to_string()))?;
     let name = location.to_string();
     let mut imports = Imports::default();
-    for mut record in all_runs(store.as_ref())? {
+    for mut record in all_runs(&store)? {
         require_whole(&record).map_err(|reason| {
             ImportError::contents(&name, format!("damaged record {}: {reason}", record.id))
         })?;
