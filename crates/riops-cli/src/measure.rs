@@ -28,21 +28,20 @@ use crate::target::Target;
 use crate::ui::Ui;
 
 /// Returns the text for a record.
-pub(crate) type Print<'a> =
-    &'a dyn Fn(&dyn Form, &Record, &Extras<'_>) -> Result<String, FormError>;
+pub(crate) type Print<'a> = &'a dyn Fn(&Form, &Record, &Extras<'_>) -> Result<String, FormError>;
 
 /// The text of the form.
 pub(crate) fn as_in_form(
-    form: &dyn Form,
+    form: &Form,
     record: &Record,
     extras: &Extras<'_>,
 ) -> Result<String, FormError> {
-    form.print(record, extras)
+    (form.print)(record, extras)
 }
 
 /// What every run of a command needs.
 pub(crate) struct Runner<'a> {
-    pub(crate) form: &'static dyn Form,
+    pub(crate) form: &'static Form,
     /// The parts of the form, if they are printed while the run is in progress.
     pub(crate) stream: Option<&'static dyn Stream>,
     /// Whether the form has its intervals.
@@ -70,7 +69,7 @@ impl Runner<'_> {
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let given = self.ui.given();
         let (stream, intervals) = (self.stream, self.intervals);
-        let rest = |form: &dyn Form, record: &Record, extras: &Extras<'_>| match stream {
+        let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match stream {
             Some(stream) => Ok(stream.closing(record, extras)),
             None => print(form, record, &Extras { intervals, ..*extras }),
         };
@@ -82,14 +81,14 @@ impl Runner<'_> {
             let options = (Some(given.server.as_str()), store);
             let graph_options = (self.graph_options, options);
             // Standard output is that of an observed command.
-            let of_command = |form: &dyn Form, record: &Record, extras: &Extras<'_>| {
+            let of_command = |form: &Form, record: &Record, extras: &Extras<'_>| {
                 crate::ui::print_error(&rest(form, record, extras)?);
                 Ok(String::new())
             };
             let observed = record.plan.work.get::<ObserveRun>();
             let runs_a_command = observed.is_some_and(|run| !run.command.is_empty());
             let print: Print<'_> =
-                if self.form.name() == "text" && runs_a_command { &of_command } else { &rest };
+                if self.form.name == "text" && runs_a_command { &of_command } else { &rest };
             printed = print_with(record, &text, self.form, graph_options, print);
         };
         let mut screen = Screen::new(self.screen_ui, self.runs, &mut publish);
@@ -175,7 +174,7 @@ fn access(plan: &Plan) -> Access<'_> {
 pub(crate) fn print(
     record: &Record,
     stored: &str,
-    form: &dyn Form,
+    form: &Form,
     options: (&GraphOptions, (Option<&str>, Option<&str>)),
 ) -> Result<()> {
     print_with(record, stored, form, options, &as_in_form)
@@ -185,7 +184,7 @@ pub(crate) fn print(
 fn print_with(
     record: &Record,
     stored: &str,
-    form: &dyn Form,
+    form: &Form,
     (graph_options, (server, store)): (&GraphOptions, (Option<&str>, Option<&str>)),
     print: Print<'_>,
 ) -> Result<()> {
@@ -194,13 +193,13 @@ fn print_with(
         .with_options(server, store);
     let text = print(form, record, &extras)?;
     // Only these contain a document, whose values are escaped.
-    match form.name() {
+    match form.name {
         "text" | "pgio" => crate::ui::print_colored(&text),
         _ => crate::ui::print(&text),
     }?;
-    if !form.has_verdict() {
+    if !form.has_verdict {
         let reasons = || record.verdict.reasons.iter().map(|reason| format!("NOT VALID: {reason}"));
-        for error in form.errors(record).unwrap_or_else(|| reasons().collect()) {
+        for error in (form.errors)(record).unwrap_or_else(|| reasons().collect()) {
             // The lines of a message of the server, none of which looks like one of riops.
             let own = |line: &str| if line.starts_with("riops") { "  " } else { "" };
             let texts = error.lines().map(|line| format!("{}{}", own(line), one_line(line)));
@@ -216,9 +215,9 @@ fn print_with(
 }
 
 /// The exit code of a run that is printed in a form.
-pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
+pub(crate) fn exit_code_in(form: &Form, record: &Record) -> u8 {
     match exit_code(record) {
-        FAILED if form.is_measured(record) => NOT_VALID,
+        FAILED if (form.is_measured)(record) => NOT_VALID,
         code => code,
     }
 }
@@ -226,11 +225,11 @@ pub(crate) fn exit_code_in(form: &dyn Form, record: &Record) -> u8 {
 /// The store of a run, which also provides the history of earlier runs.
 pub(crate) struct StoredRuns<'a> {
     /// Store that the run is saved to; `None` with `--no-store`.
-    store: Option<Box<dyn Store>>,
+    store: Option<Store>,
     /// Where the run is saved to.
     location: Option<StoreLocation>,
     /// Store for the history with `--no-store`, if it exists; opened on first use.
-    history_only: OnceCell<Option<Box<dyn Store>>>,
+    history_only: OnceCell<Option<Store>>,
     options: &'a ResultOptions,
     /// That of `--note`.
     note: Option<Note>,
@@ -274,7 +273,7 @@ impl<'a> StoredRuns<'a> {
         };
         let mut record = record.clone();
         record.notes.extend(self.note.clone());
-        let save = |store: &dyn Store| stored::save(store, &record).map(|()| store.location());
+        let save = |store: &Store| stored::save(store, &record).map(|()| store.location());
         let saved = match &self.store {
             Some(store) => save(&**store),
             // An interrupt has ended the run, which is stored.

@@ -25,7 +25,7 @@ pub(crate) fn location(options: &StoreOptions, ui: Ui) -> Result<StoreLocation> 
 }
 
 /// Stores a run.
-pub(crate) fn save(store: &dyn Store, record: &Record) -> Result<(), StoreError> {
+pub(crate) fn save(store: &Store, record: &Record) -> Result<(), StoreError> {
     match store.save(record) {
         // That of a fleet: by an agent that has ended since.
         Err(StoreError::Exists(_)) if !record.agents.is_empty() => Ok(()),
@@ -34,17 +34,17 @@ pub(crate) fn save(store: &dyn Store, record: &Record) -> Result<(), StoreError>
 }
 
 /// Opens the store; creates or migrates it if necessary.
-pub(crate) fn open(options: &StoreOptions, ui: Ui) -> Result<Box<dyn Store>> {
+pub(crate) fn open(options: &StoreOptions, ui: Ui) -> Result<Store> {
     Ok(store::open(&location(options, ui)?, ui.interrupt)?)
 }
 
 /// Opens the store; returns `None` if there is none yet.
-pub(crate) fn open_if_present(options: &StoreOptions, ui: Ui) -> Result<Option<Box<dyn Store>>> {
+pub(crate) fn open_if_present(options: &StoreOptions, ui: Ui) -> Result<Option<Store>> {
     Ok(store::open_existing(&location(options, ui)?, ui.interrupt)?)
 }
 
 /// Opens the store. Fails if there is none.
-pub(crate) fn open_existing(options: &StoreOptions, ui: Ui) -> Result<Box<dyn Store>> {
+pub(crate) fn open_existing(options: &StoreOptions, ui: Ui) -> Result<Store> {
     let location = location(options, ui)?;
     let store = store::open_existing(&location, ui.interrupt)?;
     Ok(store.ok_or_else(|| StoreError::Empty(location.to_string()))?)

@@ -76,17 +76,17 @@ fn assert_own_lines(name: &str, text: &str) {
 #[test]
 fn no_form_shows_what_a_terminal_obeys_or_lets_a_value_start_a_line() {
     for (name, record) in records() {
-        for form in report::FORMS.iter().filter(|form| form.fits(&record.plan)) {
-            let name = format!("{name} as {}", form.name());
-            let text = form.print(&record, &Extras::new("nowhere", 100)).unwrap();
+        for form in report::FORMS.iter().filter(|form| (form.fits)(&record.plan)) {
+            let name = format!("{name} as {}", form.name);
+            let text = (form.print)(&record, &Extras::new("nowhere", 100)).unwrap();
             assert_own_lines(&name, &text);
-            if form.name() == "json" {
+            if form.name == "json" {
                 assert_harmless(&name, &text);
                 assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record, "{name}");
             }
             let histogram = Some((report::Scale::Log, 5));
             let extras = Extras::new("nowhere", 60).with_histogram(histogram);
-            assert_own_lines(&name, &form.print(&record, &extras).unwrap());
+            assert_own_lines(&name, &(form.print)(&record, &extras).unwrap());
         }
         assert_own_lines(&name, &report::markdown(std::slice::from_ref(&record), None));
         assert_own_lines(&name, &report::repeat_line(&record, (1, 2), &Extras::new("", 80)));

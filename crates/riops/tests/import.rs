@@ -434,7 +434,7 @@ fn every_imported_run_is_reported_in_every_form_and_never_as_valid() {
         assert!(!text.contains("no errors") && !text.contains("try next"), "{file}: {text}");
         for form in report::forms_for(&record.plan) {
             let form = report::form(form, &record.plan).unwrap();
-            form.print(&record, &report::Extras::new("somewhere", 80)).unwrap();
+            (form.print)(&record, &report::Extras::new("somewhere", 80)).unwrap();
         }
         for rows in [CsvRows::Stages, CsvRows::Series, CsvRows::Latencies] {
             export(std::slice::from_ref(&record), ExportFormat::Csv(rows)).unwrap();
@@ -491,17 +491,17 @@ fn the_same_results_are_stored_once() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::File(folder.path().join("runs.sqlite"));
     let store = store::open(&location, &Interrupt::new()).unwrap();
-    let stored = import::store(store.as_ref(), &read(&ALL).records).unwrap();
+    let stored = import::store(&store, &read(&ALL).records).unwrap();
     assert_eq!((stored.ids.len(), stored.known.len()), (17, 0));
     // A copied file has another time.
     let mut copy = input("plain.txt");
     copy.modified = Some(now());
     let copied = read_with(vec![copy], &Settings::default()).unwrap();
-    assert_eq!(import::store(store.as_ref(), &copied.records).unwrap().known.len(), 1);
+    assert_eq!(import::store(&store, &copied.records).unwrap().known.len(), 1);
     let settings = Settings { label: Some("again".to_owned()), ..Settings::default() };
     let inputs = ALL.iter().map(|file| input(file)).collect();
     let again = read_with(inputs, &settings).unwrap();
-    let stored = import::store(store.as_ref(), &again.records).unwrap();
+    let stored = import::store(&store, &again.records).unwrap();
     assert_eq!((stored.ids.len(), stored.known.len()), (0, 17));
 }
 
@@ -525,7 +525,7 @@ fn exported_records_are_identical_in_another_store() {
         let store = open(name);
         let input = Input::new(name.to_owned(), None, Box::new(std::io::Cursor::new(text.clone())));
         let read = read_with(vec![input], &Settings::default()).unwrap();
-        import::store(store.as_ref(), &read.records).unwrap();
+        import::store(&store, &read.records).unwrap();
         for record in &records {
             assert_eq!(store.find(&record.id.to_string()).unwrap(), *record);
         }
@@ -569,7 +569,7 @@ fn another_run_with_the_same_id_is_refused_and_nothing_is_stored() {
     let mut records = read(&["plain.txt", "benchruns.csv"]).records;
     store.save(&records[2]).unwrap();
     records[2].stages[0].rows += 1;
-    let error = import::store(store.as_ref(), &records).unwrap_err();
+    let error = import::store(&store, &records).unwrap_err();
     assert!(matches!(error, ImportError::Conflict(_)), "{error}");
     assert!(store.find(&records[0].id.to_string()).is_err());
 }

@@ -410,7 +410,7 @@ impl LoopOptions {
 pub(crate) struct RunOutputOptions {
     /// Output format; pgio: text followed by PGIO's report; sysbench and ysql-bench: their reports; cbc: lines for its collector
     // For the commands that do not know the workload; see `output_of`.
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(report::FORMS.map(|form| form.name())))]
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = PossibleValuesParser::new(report::FORMS.each_ref().map(|form| form.name)))]
     pub(crate) output: String,
 }
 

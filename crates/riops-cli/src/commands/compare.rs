@@ -18,7 +18,7 @@ use crate::ui::Ui;
 /// Compares two groups of stored runs.
 pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
-    let comparison = compare(options, store.as_ref())?;
+    let comparison = compare(options, &store)?;
     let document = || report::comparison(&comparison);
     match options.output {
         ComparisonOutput::Text => {
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Compare, ui: Ui) -> Result<ExitCode> {
     Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
 }
 
-fn compare(options: &Compare, store: &dyn Store) -> Result<Comparison> {
+fn compare(options: &Compare, store: &Store) -> Result<Comparison> {
     let select = |text: &str| -> Result<Vec<Record>> {
         let mut records = store.select(text)?;
         if let Some(workload) = &options.workload {

@@ -31,7 +31,7 @@ pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
     }
     let store = stored::open_existing(store, ui)?;
     let id = store.id(run)?;
-    let before = summary(store.as_ref(), &id)?;
+    let before = summary(&store, &id)?;
     if let Some(key) = remove.iter().find(|key| !before.tags.contains_key(*key)) {
         return refuse(format!("run {id} has no tag \"{key}\""));
     }
@@ -41,7 +41,7 @@ pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
     if let Some(label) = label {
         store.set_label(&id, Some(label.as_str()).filter(|label| !label.is_empty()))?;
     }
-    let after = summary(store.as_ref(), &id)?;
+    let after = summary(&store, &id)?;
     let tags: Vec<_> = after.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     crate::ui::print_done(&format!(
@@ -56,7 +56,7 @@ pub(super) fn acknowledge(options: &AckOptions, ui: Ui) -> Result<ExitCode> {
     let note = note_of(&options.reason, options.author.as_deref())?;
     let store = stored::open_existing(&options.store, ui)?;
     let id = store.id(&options.run)?;
-    let run = summary(store.as_ref(), &id)?;
+    let run = summary(&store, &id)?;
     if !run.valid || run.status != "done" {
         return refuse(format!("run {id} is not part of histories: it is not done, or not valid"));
     }
@@ -103,7 +103,7 @@ pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
     for run in &options.runs {
         let id = store.id(run)?;
         if !runs.iter().any(|run| run.id == id) {
-            runs.push(summary(store.as_ref(), &id)?);
+            runs.push(summary(&store, &id)?);
         }
     }
     let number = match runs.len() {
@@ -128,7 +128,7 @@ pub(super) fn remove(options: &RemoveOptions, ui: Ui) -> Result<ExitCode> {
 }
 
 /// Returns the line of a run in the list.
-fn summary(store: &dyn Store, id: &str) -> Result<RunSummary> {
+fn summary(store: &Store, id: &str) -> Result<RunSummary> {
     let filter = RunFilter { id: Some(id.to_owned()), ..RunFilter::default() };
     let found = store.list(&filter)?.into_iter().next();
     Ok(found.ok_or_else(|| riops::store::StoreError::NotFound(id.to_owned()))?)

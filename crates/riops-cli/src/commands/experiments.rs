@@ -27,7 +27,7 @@ pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
         }
         Experiments::Show { experiment, output, results, store } => {
             let store = stored::open_existing(store, ui)?;
-            let study = Study::stored(store.as_ref(), experiment)?;
+            let study = Study::stored(&store, experiment)?;
             if study.finished.is_empty() {
                 ui.notice("no run has ended yet");
             }
@@ -49,7 +49,7 @@ fn remove(options: &RemoveExperiment, ui: Ui) -> Result<ExitCode> {
     let Some(lock) = store.lock_experiment(&found.id)? else {
         return Err(anyhow!("another riops process conducts the experiment {}", found.id));
     };
-    let runs = experiment.runs_in(store.as_ref())?;
+    let runs = experiment.runs_in(&store)?;
     let with = match (options.runs, runs.len()) {
         (_, 0) => String::new(),
         (true, count) => format!(" and its runs ({count})"),

@@ -15,17 +15,13 @@ use crate::ui::Ui;
 pub(crate) fn run(options: &Export, ui: Ui) -> Result<ExitCode> {
     let format = options.format()?;
     let store = stored::open_existing(&options.store, ui)?;
-    let records = if options.all {
-        all_runs(store.as_ref())?
-    } else {
-        selected(store.as_ref(), &options.runs)?
-    };
+    let records = if options.all { all_runs(&store)? } else { selected(&store, &options.runs)? };
     crate::file::write(&options.file, &export(&records, format)?, ui)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the selected runs, each once.
-fn selected(store: &dyn Store, runs: &[String]) -> Result<Vec<Record>, StoreError> {
+fn selected(store: &Store, runs: &[String]) -> Result<Vec<Record>, StoreError> {
     let mut records: Vec<Record> = Vec::new();
     for run in runs {
         for record in store.select(run)? {

@@ -35,7 +35,7 @@ pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
     let mut site = Site::open(&options.output)?;
     let of_run = |run: &RunSummary| ["html", "json"].map(|end| format!("runs/{}.{end}", run.id));
     site.own(runs.iter().flat_map(of_run))?;
-    fill(&mut site, options, store.as_ref(), &runs, ui)?;
+    fill(&mut site, options, &store, &runs, ui)?;
     let bytes = site.end()?;
     crate::ui::print_done(&format!(
         "{}: {}, {:.1} MB\n",
@@ -48,7 +48,7 @@ pub(super) fn run(options: &GalleryOptions, ui: Ui) -> Result<ExitCode> {
 fn fill(
     site: &mut Site<'_>,
     options: &GalleryOptions,
-    store: &dyn Store,
+    store: &Store,
     runs: &[RunSummary],
     ui: Ui,
 ) -> Result<()> {
@@ -100,7 +100,7 @@ fn fill(
 }
 
 /// Returns the experiments of these runs, newest first, with all their runs.
-fn studies(store: &dyn Store, runs: &[RunSummary]) -> Result<Vec<Study>> {
+fn studies(store: &Store, runs: &[RunSummary]) -> Result<Vec<Study>> {
     let ids: BTreeSet<&String> =
         runs.iter().filter_map(|run| run.tags.get(tag::EXPERIMENT)).collect();
     let known = store.experiments()?.into_iter().filter(|known| ids.contains(&known.id));

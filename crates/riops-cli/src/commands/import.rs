@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Import, ui: Ui) -> Result<ExitCode> {
         ui.notice(notice);
     }
     let store = stored::open(&options.store, ui)?;
-    let stored = import::store(store.as_ref(), &imports.records)?;
+    let stored = import::store(&store, &imports.records)?;
     for id in &stored.known {
         ui.notice(&format!("run {id} is stored already"));
     }

@@ -56,7 +56,7 @@ impl Repeats {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
         let value = plan.tags.entry(TAG.to_owned()).or_insert(value).clone();
-        let is_text = runner.form.name() == "text";
+        let is_text = runner.form.name == "text";
         let mut records: Vec<Record> = Vec::new();
         for number in 1..=self.count {
             if number > 1 && !self.settled(runner) {
@@ -66,7 +66,7 @@ impl Repeats {
                 if is_text {
                     Ok(report::repeat_line(record, (number, self.count), extras))
                 } else {
-                    form.print(record, extras)
+                    (form.print)(record, extras)
                 }
             })?;
             published?;

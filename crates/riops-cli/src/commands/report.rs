@@ -23,8 +23,8 @@ const RUNS_MAX: usize = 50;
 /// Writes the specified runs to files or to standard output.
 pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
-    let selections = select(&*store, &options.runs)?;
-    if let Some(view) = experiment_of(&*store, &selections)? {
+    let selections = select(&store, &options.runs)?;
+    if let Some(view) = experiment_of(&store, &selections)? {
         let id = riops::units::format::short_id(&view.id);
         ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
         return write_forms(
@@ -68,10 +68,7 @@ fn write_forms(
 }
 
 /// Returns the experiment to which all of several runs belong; `None` also if only its runs are stored here.
-fn experiment_of(
-    store: &dyn Store,
-    selections: &[(String, Vec<Record>)],
-) -> Result<Option<StudyView>> {
+fn experiment_of(store: &Store, selections: &[(String, Vec<Record>)]) -> Result<Option<StudyView>> {
     let runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
     let id_of = |run: &Record| run.tags.get(tag::EXPERIMENT).cloned();
     let Some(id) = runs.first().filter(|_| runs.len() > 1).and_then(|first| id_of(first)) else {
@@ -87,7 +84,7 @@ fn experiment_of(
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.
-fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+fn select(store: &Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
     let mut known = HashSet::new();
     let mut selections = Vec::new();
     for text in texts {

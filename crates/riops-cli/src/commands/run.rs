@@ -116,7 +116,7 @@ fn perform(
     // The first agent publishes the run of all.
     let live = Live::open(&keep.live, runs.feed().filter(|_| plan.is_first()), ui)?;
     // Several runs are printed one after the other.
-    let stream = form.stream().filter(|_| repeats.is_none() && plan.is_first());
+    let stream = form.stream.filter(|_| repeats.is_none() && plan.is_first());
     // The first agent shows those of all.
     let hides_intervals =
         keep.live.interval_json || keep.no_intervals || stream.is_some() || !plan.is_first();

@@ -44,7 +44,7 @@ impl std::error::Error for Changed {}
 
 /// Where an experiment is measured.
 pub(crate) struct Servers {
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Store,
     location: StoreLocation,
     /// `None` if another agent conducts the experiment.
     lock: Option<ExperimentLock>,
@@ -63,7 +63,7 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) fn new(
-        (store, location): (Box<dyn Store>, StoreLocation),
+        (store, location): (Store, StoreLocation),
         (lock, membership): (Option<ExperimentLock>, Option<Membership>),
         (databases, state): (BTreeMap<String, String>, ExperimentState),
         ui: Ui,
@@ -336,7 +336,7 @@ impl Servers {
         let feed = plan.is_first().then(|| Box::new(move || sink_of(&location)) as OpenFeed);
         let mut live = Live::open(&LiveOptions::default(), feed, ui)?;
         let save = |record: &Record| {
-            stored::save(&*self.store, record).map_err(|error| stored::keep(record, &error))
+            stored::save(&self.store, record).map_err(|error| stored::keep(record, &error))
         };
         let (mut saved, is_alone) = (Ok(()), fleet.is_none());
         let mut publish = |record: &Record| {

@@ -66,7 +66,7 @@ impl Conductor<'_> {
         }
         let location = self.location(None)?;
         let store = store::open(&location, self.ui.interrupt)?;
-        let Some(stored) = same(store.as_ref(), &experiment)? else {
+        let Some(stored) = same(&store, &experiment)? else {
             drop(store);
             let study = Study::load(experiment, Vec::new(), Vec::new());
             return self.store_and_conduct(study, None, databases);
@@ -74,7 +74,7 @@ impl Conductor<'_> {
         let Experiment { id, created_at, seed, .. } = Experiment::of_stored(&stored)?;
         let again = experiment.clone();
         let experiment = Experiment { id, created_at, seed, ..experiment };
-        let mut records = experiment.runs_in(store.as_ref())?;
+        let mut records = experiment.runs_in(&store)?;
         // What failed may have been the machine.
         records.retain(|record| record.status != Status::Failed);
         let study = Study::load(experiment, records, Vec::new());
@@ -158,7 +158,7 @@ impl Conductor<'_> {
         experiment.time_limit_s =
             time_limit.map(|limit| limit.0.as_secs_f64()).or(experiment.time_limit_s);
         let mut failures: Vec<Failure> = serde_json::from_str(&stored.state.failures)?;
-        let mut records = experiment.runs_in(store.as_ref())?;
+        let mut records = experiment.runs_in(&store)?;
         if options.retry_failed {
             failures.clear();
             stored.state.failures = ExperimentState::default().failures;

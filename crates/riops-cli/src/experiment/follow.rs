@@ -82,7 +82,7 @@ pub(crate) fn follow(
             // Free only if no process conducts it.
             if let Some(lock) = servers.store.lock_experiment(&experiment.id)? {
                 drop(lock);
-                return end(servers.store.as_ref(), &experiment);
+                return end(&servers.store, &experiment);
             }
         } else if Instant::now() >= deadline
             // Agent 0 may prepare for a long time.
@@ -97,7 +97,7 @@ pub(crate) fn follow(
 }
 
 /// The exit code after agent 0 has ended.
-fn end(store: &dyn Store, experiment: &Experiment) -> Result<ExitCode> {
+fn end(store: &Store, experiment: &Experiment) -> Result<ExitCode> {
     match store.experiment(&experiment.id)?.state.finished_at {
         Some(_) => Ok(ExitCode::SUCCESS),
         None => Err(anyhow!(

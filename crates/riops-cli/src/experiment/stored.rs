@@ -13,7 +13,7 @@ use crate::failure::refuse;
 use crate::fleet::Membership;
 
 /// Returns the newest stored experiment that measures the same. Ids, times and seeds differ.
-pub(crate) fn same(store: &dyn Store, experiment: &Experiment) -> Result<Option<StoredExperiment>> {
+pub(crate) fn same(store: &Store, experiment: &Experiment) -> Result<Option<StoredExperiment>> {
     for known in store.experiments()?.into_iter().filter(|known| known.name == experiment.name) {
         let stored = store.experiment(&known.id)?;
         let Ok(mut other) = Experiment::of_stored(&stored) else { continue };

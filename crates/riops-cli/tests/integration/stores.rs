@@ -64,11 +64,11 @@ impl Place {
         }
     }
 
-    pub(crate) fn open(&self) -> Box<dyn Store> {
+    pub(crate) fn open(&self) -> Store {
         self.try_open().unwrap()
     }
 
-    fn try_open(&self) -> Result<Box<dyn Store>, StoreError> {
+    fn try_open(&self) -> Result<Store, StoreError> {
         store::open(self.location(), &Interrupt::new())
     }
 

@@ -243,7 +243,7 @@ fn a_full_disk_keeps_the_record_as_a_file() {
     assert!(run.stdout.contains("stored       NO:"), "{}", run.stdout);
     // The store has the first run, and accepts the second one later.
     let location = StoreLocation::File(store);
-    let store: Box<dyn Store> = store::open(&location, &Interrupt::new()).unwrap();
+    let store: Store = store::open(&location, &Interrupt::new()).unwrap();
     assert_eq!(store.list(&RunFilter::default()).unwrap().len(), 1);
     store.save(&record).unwrap();
     assert_eq!(store.find("last").unwrap(), record);

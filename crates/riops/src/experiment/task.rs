@@ -309,7 +309,7 @@ impl Experiment {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be accessed.
-    pub fn runs_in(&self, store: &dyn Store) -> Result<Vec<Record>, StoreError> {
+    pub fn runs_in(&self, store: &Store) -> Result<Vec<Record>, StoreError> {
         match store.select(&format!("{}={}", tag::EXPERIMENT, self.id)) {
             // Killed before its first run ended.
             Err(StoreError::NoMatch(_) | StoreError::Empty(_)) => Ok(Vec::new()),
@@ -323,7 +323,7 @@ impl Study {
     ///
     /// # Errors
     /// As [`Store::experiment`], and [`StoreError::Json`] if it cannot be decoded.
-    pub fn stored(store: &dyn Store, part: &str) -> Result<Self, StoreError> {
+    pub fn stored(store: &Store, part: &str) -> Result<Self, StoreError> {
         let found = store.experiment(part)?;
         let experiment = Experiment::of_stored(&found)?;
         let records = experiment.runs_in(store)?;

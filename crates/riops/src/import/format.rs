@@ -1,6 +1,9 @@
-//! The formats, and how they are recognized.
+//! The formats, how they are recognized, and how their results are imported.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
+
+use jiff::Timestamp;
 
 /// A format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +132,30 @@ impl FromStr for Format {
         let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
         found.ok_or_else(|| format!("unknown format \"{text}\""))
     }
+}
+
+/// Meaning of column 7 in the log of pgbench, if there is no column 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column7 {
+    /// The delay of the start (`--rate`).
+    Lag,
+    /// The number of retries (`--max-tries`).
+    Retries,
+}
+
+/// How results are imported.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Format of all files; `None`: recognized from the contents.
+    pub format: Option<Format>,
+    /// Label of the runs; of records, it replaces theirs.
+    pub label: Option<String>,
+    /// Tags of the runs, in addition to those of records.
+    pub tags: BTreeMap<String, String>,
+    /// Start of the run, if its results do not contain it.
+    pub started_at: Option<Timestamp>,
+    /// Meaning of column 7 in the log of pgbench; `None`: derived from the values.
+    pub column_7: Option<Column7>,
 }
 
 #[cfg(test)]

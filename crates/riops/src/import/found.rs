@@ -1,21 +1,52 @@
 //! What an import found, and the record of it. Unknown values stay absent.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
 use super::error::ImportError;
-use super::format::Format;
-use super::settings::Settings;
+use super::format::{Format, Settings};
 use crate::metrics::{Slot, steadiness};
 use crate::plan::{ImportedRun, Plan, Protocol, Schedule, Stop};
 use crate::record::{
-    ClientRecord, Flavor, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource,
-    Status, TargetRecord, Throughput, Verdict,
+    ClientRecord, ImportRecord, MachineFacts, Record, SCHEMA, StageRecord, StartSource, Status,
+    TargetRecord, Throughput, Verdict,
 };
 use crate::units::text::is_unprintable;
+
+/// The contents of the files.
+#[derive(Debug, Default)]
+pub struct Imports {
+    /// The runs.
+    pub records: Vec<Record>,
+    /// What the user should know about them.
+    pub notices: Vec<String>,
+}
+
+impl Imports {
+    /// Adds the runs of another import.
+    pub fn extend(&mut self, other: Self) {
+        self.records.extend(other.records);
+        self.notices.extend(other.notices);
+    }
+
+    pub(super) fn add(
+        &mut self,
+        found: Vec<Found>,
+        origin: &ImportSource<'_>,
+        settings: &Settings,
+    ) -> Result<(), ImportError> {
+        for found in found {
+            self.notices.extend(found.notices.iter().cloned());
+            let record = record(found, origin, settings);
+            let name = origin.files.join(", ");
+            require_sums(&record).map_err(|reason| ImportError::contents(&name, reason))?;
+            self.records.push(record);
+        }
+        Ok(())
+    }
+}
 
 /// Where results come from.
 #[derive(Debug, Clone, Copy)]
@@ -25,16 +56,6 @@ pub(super) struct ImportSource<'a> {
     pub(super) files: &'a [String],
     pub(super) modified: Option<Timestamp>,
     pub(super) now: Timestamp,
-}
-
-/// A database, as far as it is known.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FoundServer {
-    pub(super) flavor: Flavor,
-    pub(super) version: String,
-    pub(super) version_text: String,
-    pub(super) address: String,
-    pub(super) database: String,
 }
 
 /// A run in the results of another tool.
@@ -48,7 +69,8 @@ pub(super) struct Found {
     pub(super) rate: Option<Schedule>,
     pub(super) stop: Option<Stop>,
     pub(super) percentile: Option<f64>,
-    pub(super) server: FoundServer,
+    /// The database, as far as it is known. riops measures PostgreSQL-compatible databases and assumes one here.
+    pub(super) target: TargetRecord,
     /// Why the run did not end as planned.
     pub(super) failure: Option<String>,
     /// The results. Throughput, name and steadiness are filled in by [`record`].
@@ -74,7 +96,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
     found.run.version = found.run.version.as_deref().map(plain);
     found.run.test = found.run.test.as_deref().map(plain);
     let failure = found.failure.as_deref().map(plain);
-    found.server.version = plain(&found.server.version);
+    found.target.server_version = plain(&found.target.server_version);
     let mut stage = found.stage;
     for operation in &mut stage.session_loop.operations {
         operation.name = plain(&operation.name);
@@ -119,7 +141,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
         plan,
         status: if failure.is_some() { Status::Failed } else { Status::Done },
         failure: failure.clone(),
-        target: target(found.server),
+        target: found.target,
         client: ClientRecord {
             riops_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: MachineFacts::default(),
@@ -180,27 +202,9 @@ fn start(
     }
 }
 
-/// The database. riops measures PostgreSQL-compatible databases and assumes one here.
-fn target(server: FoundServer) -> TargetRecord {
-    TargetRecord {
-        flavor: server.flavor,
-        server_version: server.version,
-        version_text: server.version_text,
-        compiler_flags: None,
-        setting_defaults: BTreeMap::new(),
-        embedded: false,
-        address: server.address,
-        database: server.database,
-        encryption: None,
-        pooler: None,
-        storage: None,
-        limits: None,
-        disk_limit: None,
-        devices: Vec::new(),
-        settings: BTreeMap::new(),
-        dataset: None,
-    }
-}
+/// Maximum sum of all whole numbers of the stages of a run. Reports add numbers of one run, and of many. Bytes are the
+/// largest numbers, and this is 64 PiB.
+const SUM_MAX: u64 = 1 << 56;
 
 /// Bytes of an id that are not its time.
 const RANDOM_BYTES: usize = 10;
@@ -233,5 +237,39 @@ pub(super) fn require_one_unknown_start(records: &[Record]) -> Result<(), Import
         0 => Err(ImportError::StartIsKnown),
         1 => Ok(()),
         several => Err(ImportError::SeveralRuns(several)),
+    }
+}
+
+/// Fails if the sums that reports compute could overflow.
+pub(super) fn require_sums(record: &Record) -> Result<(), String> {
+    let stages = serde_json::to_value(&record.stages).map_err(|error| error.to_string())?;
+    if sum(&stages) > SUM_MAX {
+        return Err("the numbers are too large: their sum is out of range".to_owned());
+    }
+    Ok(())
+}
+
+/// The sum of all whole numbers in a value.
+fn sum(value: &Value) -> u64 {
+    let add = |all: u64, each: &Value| all.saturating_add(sum(each));
+    match value {
+        Value::Number(number) => {
+            number.as_u64().or(number.as_i64().map(i64::unsigned_abs)).unwrap_or(0)
+        }
+        Value::Array(values) => values.iter().fold(0, add),
+        Value::Object(fields) => fields.values().fold(0, add),
+        Value::Null | Value::Bool(_) | Value::String(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_whole_numbers_are_added() {
+        let sum = |json: &str| sum(&serde_json::from_str(json).unwrap());
+        assert_eq!(sum(r#"[{"a": 1, "b": [2, -3, 0.5, null, "4", true]}, [[10]]]"#), 16);
+        assert_eq!(sum("[18446744073709551615, 1]"), u64::MAX);
     }
 }

@@ -81,11 +81,8 @@ impl Input {
 
     fn head(&mut self) -> Result<Vec<u8>, ImportError> {
         let mut head = Vec::new();
-        (&mut self.reader)
-            .take(HEAD_BYTES)
-            .read_to_end(&mut head)
-            .map_err(|source| self.failed(source))?;
-        Ok(head)
+        let read = (&mut self.reader).take(HEAD_BYTES).read_to_end(&mut head);
+        read.map(|_| head).map_err(|source| self.failed(source))
     }
 
     /// Puts bytes in front of those that were not read yet.

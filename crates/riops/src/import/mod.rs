@@ -1,37 +1,31 @@
 //! Results of other tools, and records of other stores, as records.
 //!
-//! Reads texts and returns records; only `database` opens a connection, and only `storing` and `stores` use a store. An
+//! Reads texts and returns records; only `ybio` opens a connection, and only `storing` and `records` use a store. An
 //! imported run never looks like one that riops measured: its workload is `imported`, and its verdict says that
 //! nothing was verified. What the results do not contain is absent.
 
-mod database;
 mod error;
 mod format;
 mod found;
-mod imports;
 mod input;
 mod number;
 mod objects;
 mod pgbench;
 mod records;
 mod reports;
-mod settings;
-mod stores;
 mod storing;
-mod sums;
 mod sysbench;
 mod ybio;
 
 use jiff::Timestamp;
 
-pub use database::ybio_runs;
 pub use error::ImportError;
-pub use format::Format;
-pub use imports::Imports;
+pub use format::{Column7, Format, Settings};
+pub use found::Imports;
 pub use input::Input;
-pub use settings::{Column7, Settings};
-pub use stores::{is_store, store_runs};
+pub use records::{is_store, store_runs};
 pub use storing::{Stored, store};
+pub use ybio::ybio_runs;
 
 use found::{Found, ImportSource};
 use pgbench::PgbenchReport;

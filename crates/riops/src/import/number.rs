@@ -10,14 +10,12 @@ const DECIMAL_MAX: f64 = 1e30;
 /// A type of numbers with limits.
 pub(super) trait Limited: FromStr {
     /// Whether a run can have this number.
-    fn is_possible(&self) -> bool;
-}
-
-impl Limited for u32 {
     fn is_possible(&self) -> bool {
         true
     }
 }
+
+impl Limited for u32 {}
 
 impl Limited for u64 {
     fn is_possible(&self) -> bool {

@@ -1,14 +1,21 @@
-//! Records that riops exported: an object, an array, or several objects one after the other.
+//! Records of riops: exported ones (an object, an array, or several objects one after the other), and those of a store, which is a
+//! SQLite file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::error::ImportError;
+use super::format::Settings;
+use super::found::{Imports, require_sums};
 use super::input::Input;
 use super::objects::Objects;
-use super::settings::Settings;
-use super::sums::require_sums;
+use crate::host::Interrupt;
 use crate::plan::require_printable;
 use crate::record::{Record, SCHEMA};
+use crate::store::{StoreError, StoreLocation, all_runs, open_existing};
 
 /// Returns the records of an input.
 pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, ImportError> {
@@ -28,7 +35,7 @@ pub(super) fn read(input: Input, settings: &Settings) -> Result<Vec<Record>, Imp
 }
 
 /// Sets the label and the tags.
-pub(super) fn mark(record: &mut Record, settings: &Settings) {
+fn mark(record: &mut Record, settings: &Settings) {
     if let Some(label) = &settings.label {
         record.label = Some(label.clone());
         record.plan.label = Some(label.clone());
@@ -67,7 +74,7 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
 }
 
 /// Checks what the types do not: reports rely on it.
-pub(super) fn require_whole(record: &Record) -> Result<(), String> {
+fn require_whole(record: &Record) -> Result<(), String> {
     let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
     require_printable(texts).map_err(|error| error.to_string())?;
     let named = record.plan.work.traits().name;
@@ -84,4 +91,49 @@ pub(super) fn require_whole(record: &Record) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The first bytes of every SQLite file.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Whether a file is a SQLite file.
+#[must_use]
+pub fn is_store(path: &Path) -> bool {
+    let mut start = [0; SQLITE.len()];
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && start == SQLITE
+}
+
+/// Returns the runs of a store, oldest first. A store of an older riops is migrated, as always when it is opened.
+///
+/// # Errors
+/// [`ImportError::Store`] if the file is no store or cannot be read, [`ImportError::Contents`] for a damaged record.
+pub fn store_runs(
+    path: &Path,
+    settings: &Settings,
+    interrupt: &Interrupt,
+) -> Result<Imports, ImportError> {
+    let location = StoreLocation::File(path.to_owned());
+    let store = open_existing(&location, interrupt)?
+        .ok_or_else(|| StoreError::Empty(location.to_string()))?;
+    let name = location.to_string();
+    let mut imports = Imports::default();
+    for mut record in all_runs(&store)? {
+        require_whole(&record).map_err(|reason| {
+            ImportError::contents(&name, format!("damaged record {}: {reason}", record.id))
+        })?;
+        mark(&mut record, settings);
+        imports.records.push(record);
+    }
+    if imports.records.is_empty() {
+        return Err(ImportError::contents(&name, "the store has no runs"));
+    }
+    let experiments = store.experiments()?.len();
+    if experiments > 0 {
+        imports
+            .notices
+            .push(format!("{name}: {experiments} experiments were not imported, only their runs"));
+    }
+    Ok(imports)
 }

@@ -31,7 +31,7 @@ pub(super) trait Report: Default {
 /// has no results: a notice names it.
 pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
     let mut runs = Vec::new();
-    let mut skipped = Skipped::default();
+    let mut skipped = Vec::new();
     let (mut report, mut start) = (R::default(), 1);
     for (number, content) in (1..).zip(text.lines()) {
         let line = unquoted(content);
@@ -40,7 +40,7 @@ pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, Impo
             if ended.has_results() {
                 runs.push(finish(ended, name, start)?);
             } else if ended.has_started() {
-                skipped.add(start);
+                skipped.push(start);
             }
             start = number;
         }
@@ -49,10 +49,10 @@ pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, Impo
     if runs.is_empty() || report.has_results() {
         runs.push(finish(report, name, start)?);
     } else if report.has_started() {
-        skipped.add(start);
+        skipped.push(start);
     }
     if let Some(first) = runs.first_mut() {
-        first.notices.extend(skipped.notice(name, R::TOOL));
+        first.notices.extend(skipped_notice(&skipped, name, R::TOOL));
     }
     Ok(runs)
 }
@@ -80,32 +80,17 @@ fn gaps(points: &[Point]) -> Option<String> {
     (count > 0).then(|| "lines of intervals are missing: the series has gaps".to_owned())
 }
 
-/// Runs that ended before their report.
-#[derive(Default)]
-struct Skipped {
-    first_line: u64,
-    runs: u64,
-}
-
-impl Skipped {
-    fn add(&mut self, line: u64) {
-        if self.runs == 0 {
-            self.first_line = line;
+/// A notice about the runs that ended before their report, whose first lines are given.
+fn skipped_notice(lines: &[u64], name: &str, tool: &str) -> Option<String> {
+    match lines {
+        [] => None,
+        [line] => {
+            Some(format!("{name}, line {line}: a run of {tool} without a report was not imported"))
         }
-        self.runs += 1;
-    }
-
-    fn notice(&self, name: &str, tool: &str) -> Option<String> {
-        let line = self.first_line;
-        match self.runs {
-            0 => None,
-            1 => Some(format!(
-                "{name}, line {line}: a run of {tool} without a report was not imported"
-            )),
-            runs => Some(format!(
-                "{name}: {runs} runs of {tool} without a report were not imported, the first one in line {line}"
-            )),
-        }
+        [line, ..] => Some(format!(
+            "{name}: {} runs of {tool} without a report were not imported, the first one in line {line}",
+            lines.len()
+        )),
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Stored {
 /// # Errors
 /// [`ImportError::Conflict`] if another run with the same id is stored, [`ImportError::Store`] if the store cannot
 /// be accessed. Then no run was added.
-pub fn store(store: &dyn Store, records: &[Record]) -> Result<Stored, ImportError> {
+pub fn store(store: &Store, records: &[Record]) -> Result<Stored, ImportError> {
     let mut stored = Stored::default();
     let mut new: Vec<&Record> = Vec::new();
     for record in records {
@@ -50,7 +50,7 @@ const HASH_CHARS: usize = 17;
 
 /// Returns the stored run with the same id. For a run of another tool, the time in the id may be that of the
 /// file; the rest is a hash of its results.
-fn existing(store: &dyn Store, record: &Record) -> Result<Option<Record>, StoreError> {
+fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError> {
     let id = record.id.to_string();
     let part = match &record.imported {
         Some(_) => id.get(id.len().saturating_sub(HASH_CHARS)..).unwrap_or(&id),

@@ -1,6 +1,7 @@
 //! The table `benchruns` of ybio: a run per row.
 //!
-//! Read from CSV, from the text of COPY, or from the output of psql, with or without a header. ybio stores `timestamp` without a time zone, which is read as UTC.
+//! Read from its database, from CSV, from the text of COPY, or from the output of psql, with or without a header. ybio stores
+//! `timestamp` without a time zone, which is read as UTC.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,23 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::error::ImportError;
-use super::format::{YBIO_COLUMNS_MIN, YBIO_SEPARATORS, ybio_separator};
-use super::found::Found;
-use super::number::number;
+use super::format::{Format, Settings, YBIO_COLUMNS_MIN, YBIO_SEPARATORS, ybio_separator};
+use super::found::{Found, ImportSource, Imports};
+use super::number::{Limited, number};
+use crate::host::Interrupt;
 use crate::plan::{ImportedRun, Protocol};
-use crate::record::{LoopRecord, ReportedLatency, ReportedPercentile};
+use crate::record::{LoopRecord, ReportedLatency, ReportedPercentile, TargetRecord};
+use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::units::sql::identifier;
+use crate::workload::fill;
+
+const BENCHRUNS: &str = include_str!("../../sql/import/benchruns.sql");
 
 /// Name of the tool in records.
 const TOOL: &str = "ybio";
 
 /// The columns of the table, in the order of `create table`. The last six exist only in the ybio of riops.
-pub(super) const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 21] = [
     "job_id",
     "start_time",
     "end_time",
@@ -59,7 +66,59 @@ const FACTS: [&str; 11] = [
 ];
 
 /// A row: the values that are not null, by column.
-pub(super) type Row = BTreeMap<String, String>;
+type Row = BTreeMap<String, String>;
+
+/// Returns the runs of the table `benchruns` in the search path of a database. `now` is the time of the import.
+///
+/// # Errors
+/// [`ImportError::Database`] if the table cannot be read, [`ImportError::Line`] with the number of the row.
+pub fn ybio_runs(
+    conninfo: &ConnInfo,
+    settings: &Settings,
+    now: Timestamp,
+    interrupt: &Interrupt,
+) -> Result<Imports, ImportError> {
+    let mut connection = Connection::open(conninfo, interrupt)?;
+    let target = TargetRecord {
+        flavor: connection.dialect().flavor(),
+        server_version: connection.server_version().to_owned(),
+        version_text: connection.query_value("select version()")?.unwrap_or_default(),
+        address: connection.address().to_owned(),
+        database: conninfo.database.clone(),
+        ..TargetRecord::default()
+    };
+    let name = "benchruns";
+    let mut found = Vec::new();
+    let sql = benchruns_sql(&mut connection)?;
+    let rows = connection.query(&sql)?;
+    for (line, row) in (1..).zip(rows) {
+        let json = row.into_iter().next().flatten().unwrap_or_default();
+        let run = row_of(&json).and_then(|row| self::run(&row, name));
+        let run = run.map_err(|reason| ImportError::line(name, line, reason))?;
+        found.extend(run.map(|run| Found { target: target.clone(), ..run }));
+    }
+    let mut imports = Imports::default();
+    let origin = ImportSource { format: Format::Ybio, files: &[], modified: None, now };
+    imports.add(found, &origin, settings)?;
+    Ok(imports)
+}
+
+/// Returns the query for the table that the search path of the role finds.
+fn benchruns_sql(connection: &mut Connection) -> Result<String, ConnectionError> {
+    let sql = "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                where c.relname = 'benchruns' and c.relkind in ('r', 'p')";
+    let found: Vec<String> = connection.query(sql)?.into_iter().flatten().flatten().collect();
+    let path = connection.schemas_of_role()?;
+    let schema = path.iter().find(|schema| found.contains(schema)).or(path.first());
+    Ok(fill(BENCHRUNS, &[("schema", &identifier(schema.map_or("public", String::as_str)))]))
+}
+
+/// Returns the values of a row, which has one JSON object of texts.
+fn row_of(json: &str) -> Result<Row, String> {
+    let values: BTreeMap<String, Option<String>> =
+        serde_json::from_str(json).map_err(|error| error.to_string())?;
+    Ok(values.into_iter().filter_map(|(column, value)| Some((column, value?))).collect())
+}
 
 /// Returns the runs in a text.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
@@ -70,118 +129,101 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
     Ok(runs)
 }
 
+/// A line of the table: its number, and its cells; `None` is null.
+type Line = (u64, Vec<Option<String>>);
+
 /// Returns the rows with the numbers of their lines.
 fn rows(text: &str, name: &str) -> Result<Vec<(u64, Row)>, ImportError> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let of_row = ybio_separator(first);
-    let has_header = of_row.is_none();
-    match of_row.or_else(|| YBIO_SEPARATORS.into_iter().find(|each| first.contains(*each))) {
-        Some('|') => aligned(text, name, has_header),
-        Some('\t') => copied(text, name, has_header),
-        _ => comma_separated(text, name, has_header),
+    let separator =
+        of_row.or_else(|| YBIO_SEPARATORS.into_iter().find(|each| first.contains(*each)));
+    let mut lines = match separator {
+        Some('|') => aligned(text),
+        Some('\t') => copied(text),
+        _ => comma_separated(text, name)?,
     }
+    .into_iter();
+    let header: Vec<String> = match of_row {
+        Some(_) => COLUMNS.map(str::to_owned).to_vec(),
+        None => match lines.next() {
+            Some((_, header)) => header.into_iter().map(Option::unwrap_or_default).collect(),
+            // The frame of a table without rows.
+            None if separator == Some('|') => return Ok(Vec::new()),
+            None => Vec::new(),
+        },
+    };
+    require_columns(&header, name)?;
+    let least = match separator {
+        // The reader of CSV has checked them.
+        Some(',') | None => 0,
+        Some('|') if of_row.is_none() => header.len(),
+        Some(_) => header.len().min(YBIO_COLUMNS_MIN),
+    };
+    let row = |(line, values): Line| {
+        let found = values.len();
+        if least > 0 && !(least..=header.len()).contains(&found) {
+            let reason = format!("expected {} columns, found {found}", header.len());
+            return Err(ImportError::line(name, line, reason));
+        }
+        let known = header.iter().cloned().zip(values);
+        Ok((line, known.filter_map(|(name, value)| Some((name, value?))).collect()))
+    };
+    lines.map(row).collect()
 }
 
-fn comma_separated(
-    text: &str,
-    name: &str,
-    has_header: bool,
-) -> Result<Vec<(u64, Row)>, ImportError> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(has_header).from_reader(text.as_bytes());
-    let damaged = |error: &csv::Error| {
-        let line = error.position().map_or(1, csv::Position::line);
-        ImportError::line(name, line, error.to_string())
+fn comma_separated(text: &str, name: &str) -> Result<Vec<Line>, ImportError> {
+    let line = |position: Option<&csv::Position>| position.map_or(1, csv::Position::line);
+    let row = |record: csv::Result<csv::StringRecord>| {
+        let record = record
+            .map_err(|error| ImportError::line(name, line(error.position()), error.to_string()))?;
+        Ok((line(record.position()), record.iter().map(not_empty).collect()))
     };
-    let header = if has_header {
-        reader.headers().map_err(|error| damaged(&error))?.clone()
-    } else {
-        COLUMNS.to_vec().into()
-    };
-    let header: Vec<&str> = header.iter().collect();
-    require_columns(&header, name)?;
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| damaged(&error))?;
-        let line = record.position().map_or(1, csv::Position::line);
-        let values = header.iter().zip(&record).filter(|(_, value)| !value.is_empty());
-        rows.push((
-            line,
-            values.map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect(),
-        ));
-    }
-    Ok(rows)
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    reader.records().map(row).collect()
+}
+
+fn not_empty(cell: &str) -> Option<String> {
+    (!cell.is_empty()).then(|| cell.to_owned())
 }
 
 /// The text format of COPY: tabs, `\N` for null, backslash escapes.
-fn copied(text: &str, name: &str, has_header: bool) -> Result<Vec<(u64, Row)>, ImportError> {
-    let mut lines =
-        (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && *line != "\\.").peekable();
-    let header: Vec<&str> = match lines.next_if(|_| has_header) {
-        Some((_, line)) => line.split('\t').collect(),
-        None => COLUMNS.to_vec(),
-    };
-    require_columns(&header, name)?;
-    let row = |(line, text): (u64, &str)| {
-        let values: Vec<&str> = text.split('\t').collect();
-        if values.len() > header.len() || values.len() < header.len().min(YBIO_COLUMNS_MIN) {
-            let reason = format!("expected {} columns, found {}", header.len(), values.len());
-            return Err(ImportError::line(name, line, reason));
-        }
-        let known = header.iter().zip(values).filter(|(_, value)| *value != "\\N");
-        Ok((line, known.map(|(name, value)| ((*name).to_owned(), unescaped(value))).collect()))
-    };
-    lines.map(row).collect()
+fn copied(text: &str) -> Vec<Line> {
+    let cell = |cell: &str| (cell != "\\N").then(|| unescaped(cell));
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && *line != "\\.");
+    lines.map(|(number, line)| (number, line.split('\t').map(cell).collect())).collect()
 }
 
 fn unescaped(value: &str) -> String {
     let mut text = String::new();
     let mut rest = value.chars();
     while let Some(c) = rest.next() {
-        match (c, c == '\\') {
-            (_, true) => text.push(match rest.next() {
+        text.push(match c {
+            '\\' => match rest.next() {
                 Some('n') => '\n',
                 Some('r') => '\r',
                 Some('t') => '\t',
                 Some(other) => other,
                 None => '\\',
-            }),
-            (other, false) => text.push(other),
-        }
+            },
+            other => other,
+        });
     }
     text
 }
 
 /// The output of psql: `a | b`, a line of dashes, rows, `(2 rows)`.
-fn aligned(text: &str, name: &str, has_header: bool) -> Result<Vec<(u64, Row)>, ImportError> {
-    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
-    let mut header: Vec<String> =
-        if has_header { Vec::new() } else { COLUMNS.map(str::to_owned).to_vec() };
-    let mut rows = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let is_frame = text.trim().is_empty() || text.starts_with("--") || text.starts_with('(');
-        if is_frame {
-            continue;
-        }
-        if header.is_empty() {
-            header = cells(text);
-            require_columns(&header.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
-            continue;
-        }
-        let values = cells(text);
-        let least = if has_header { header.len() } else { YBIO_COLUMNS_MIN };
-        if !(least..=header.len()).contains(&values.len()) {
-            let reason = format!("expected {} columns, found {}", header.len(), values.len());
-            return Err(ImportError::line(name, line, reason));
-        }
-        let known = header.iter().cloned().zip(values).filter(|(_, value)| !value.is_empty());
-        rows.push((line, known.collect()));
-    }
-    Ok(rows)
+fn aligned(text: &str) -> Vec<Line> {
+    let is_frame =
+        |line: &str| line.trim().is_empty() || line.starts_with("--") || line.starts_with('(');
+    let cells = |line: &str| line.split('|').map(|cell| not_empty(cell.trim())).collect();
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !is_frame(line));
+    lines.map(|(number, line)| (number, cells(line))).collect()
 }
 
-fn require_columns(header: &[&str], name: &str) -> Result<(), ImportError> {
+fn require_columns(header: &[String], name: &str) -> Result<(), ImportError> {
     let needed = ["job_id", "start_time", "end_time", "num_batches", "num_rows"];
-    match needed.into_iter().find(|column| !header.contains(column)) {
+    match needed.into_iter().find(|needed| !header.iter().any(|column| column == needed)) {
         None => Ok(()),
         Some(column) => Err(ImportError::contents(
             name,
@@ -191,22 +233,10 @@ fn require_columns(header: &[&str], name: &str) -> Result<(), ImportError> {
 }
 
 /// Returns the run of a row; `None` for a run that has not ended.
-pub(super) fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
+fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
     let text = |column: &str| row.get(column).map(String::as_str);
-    let count = |column: &str| -> Result<Option<u64>, String> {
-        let parse = |value: &str| {
-            number(value).ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
-        };
-        text(column).map(parse).transpose()
-    };
-    let latency = |column: &str| -> Result<Option<f64>, String> {
-        let parse = |value: &str| {
-            number(value)
-                .map(|ms: f64| ms * 1e3)
-                .ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
-        };
-        text(column).map(parse).transpose()
-    };
+    let count = |column: &str| number_in::<u64>(row, column);
+    let latency = |column: &str| Ok::<_, String>(number_in::<f64>(row, column)?.map(|ms| ms * 1e3));
     let job = text("job_id").ok_or("the row has no job_id")?;
     let start = timestamp("start_time", text("start_time").ok_or("the row has no start_time")?)?;
     let ended = text("end_time").map(|value| timestamp("end_time", value)).transpose()?;
@@ -252,11 +282,18 @@ pub(super) fn run(row: &Row, name: &str) -> Result<Option<Found>, String> {
     Ok(Some(found))
 }
 
+fn number_in<T: Limited>(row: &Row, column: &str) -> Result<Option<T>, String> {
+    let parse = |value: &String| {
+        number(value).ok_or_else(|| format!("expected a number in {column}, found \"{value}\""))
+    };
+    row.get(column).map(parse).transpose()
+}
+
 fn reported(p50: Option<f64>, p99: Option<f64>, max: Option<f64>) -> Option<ReportedLatency> {
     let percentile =
-        |percent: f64, us: Option<f64>| us.map(|us| ReportedPercentile { percent, us });
+        |(percent, us): (f64, Option<f64>)| Some(ReportedPercentile { percent, us: us? });
     let percentiles: Vec<_> =
-        [percentile(50.0, p50), percentile(99.0, p99)].into_iter().flatten().collect();
+        [(50.0, p50), (99.0, p99)].into_iter().filter_map(percentile).collect();
     let is_known = max.is_some() || !percentiles.is_empty();
     is_known.then(|| ReportedLatency { percentiles, max_us: max, ..ReportedLatency::default() })
 }
@@ -268,8 +305,7 @@ fn timestamp(column: &str, text: &str) -> Result<Timestamp, String> {
             "expected a time in {column}, found \"{text}\": export the table with set datestyle = iso"
         )
     };
-    let with_zone = with_minutes(text).and_then(|text| text.parse::<Timestamp>().ok());
-    if let Some(at) = with_zone {
+    if let Some(at) = with_minutes(text).and_then(|text| text.parse().ok()) {
         return Ok(at);
     }
     let civil: DateTime = text.parse().map_err(|_| failed())?;

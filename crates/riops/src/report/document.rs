@@ -1,7 +1,7 @@
 //! What a report says, before it has a form: facts, tables, charts, notes and commands in their order. Sections and
 //! subjects write a document, renderers read it and know no subject.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::report::chart::Chart;
 use crate::report::flame::Flame;
@@ -223,7 +223,7 @@ impl Document {
         self.blocks.push(Block::Flame(Box::new(flame)));
     }
 
-    pub(super) fn flames(&self) -> impl Iterator<Item = &Flame> {
+    fn flames(&self) -> impl Iterator<Item = &Flame> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Flame(flame) => Some(flame.as_ref()),
             _ => None,
@@ -232,6 +232,22 @@ impl Document {
 
     pub(super) fn push_line(&mut self, label: &str, text: String, tone: Option<Tone>) {
         self.blocks.push(Block::Line { label: label.to_owned(), text, tone });
+    }
+}
+
+/// The parts that pages show.
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Parts<'a> {
+            facts: Vec<Fact>,
+            charts: Vec<&'a Chart>,
+            flames: Vec<&'a Flame>,
+            tables: Vec<&'a Table>,
+        }
+        let (charts, flames) = (self.charts().collect(), self.flames().collect());
+        let parts = Parts { facts: self.facts(), charts, flames, tables: self.tables().collect() };
+        parts.serialize(serializer)
     }
 }
 
@@ -244,7 +260,7 @@ pub(super) fn facts(write: impl FnOnce(&mut Document)) -> Vec<Fact> {
 
 /// What several runs show. A text ends with the conclusion, where a reader of a terminal looks; pages and Markdown
 /// begin with it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Findings {
     pub(super) title: String,
     /// Id of the experiment; empty without one.

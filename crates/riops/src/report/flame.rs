@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::record::{ProfileRecord, Stack};
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::percent;
+use crate::units::format::{count, percent, whole};
 
 /// Width of the graph, in the units of its coordinates.
 const WIDTH: f64 = 1_000.0;
@@ -64,6 +64,26 @@ impl Node {
             self.called.entry(first.clone()).or_default().add(rest, side, samples);
         }
     }
+
+    /// Adds the functions that this one called, from `x` on. `all` are the samples of A and of B.
+    fn draw(
+        &self,
+        [all_a, all_b]: [f64; 2],
+        (mut x, depth): (f64, usize),
+        frames: &mut Vec<Frame>,
+    ) {
+        for (name, called) in &self.called {
+            let [a, b] = called.samples.map(|samples| samples as f64);
+            let share = b / all_b;
+            let width = share * WIDTH;
+            if width >= WIDTH_MIN && depth < DEPTH_MAX {
+                let change = (all_a > 0.0).then(|| share - a / all_a);
+                frames.push(frame(name, (x, depth as f64 * ROW, width), share, change));
+                called.draw([all_a, all_b], (x, depth + 1), frames);
+            }
+            x += width;
+        }
+    }
 }
 
 /// Returns the graph of a profile; `None` without samples.
@@ -83,7 +103,7 @@ pub(super) fn note(profile: &ProfileRecord) -> String {
     let kernel = if profile.has_kernel { "with the kernel" } else { "user mode only" };
     format!(
         "{} samples at {} Hz, {kernel}, stacks by {}; perf used {} of one CPU, and slows down the server",
-        crate::units::format::count(profile.samples),
+        count(profile.samples),
         profile.hz,
         profile.stack_method,
         percent(profile.perf_cpus)
@@ -97,52 +117,22 @@ fn draw(title: &str, note: String, sides: [&[Stack]; 2]) -> Option<Flame> {
             root.add(functions, side, *samples);
         }
     }
-    let [of_a, of_b] = root.samples.map(|samples| samples as f64);
-    if of_b == 0.0 {
+    let all = root.samples.map(|samples| samples as f64);
+    if all[1] == 0.0 {
         return None;
     }
-    let mut drawing = Drawing { of_a, of_b, frames: Vec::new(), depth: 0 };
-    drawing.children(&root, (0.0, 0));
-    let height = (drawing.depth + 1) as f64 * ROW;
-    let mut frames = drawing.frames;
+    let mut frames = Vec::new();
+    root.draw(all, (0.0, 0), &mut frames);
     // The outermost functions are at the bottom.
+    let top = frames.iter().map(|frame| frame.y).fold(0.0, f64::max);
     for frame in &mut frames {
-        frame.y = height - ROW - frame.y;
+        frame.y = top - frame.y;
     }
-    Some(Flame { title: title.to_owned(), note, height, frames })
-}
-
-struct Drawing {
-    of_a: f64,
-    of_b: f64,
-    frames: Vec<Frame>,
-    depth: usize,
-}
-
-impl Drawing {
-    fn children(&mut self, node: &Node, (mut x, depth): (f64, usize)) {
-        for (name, called) in &node.called {
-            let [a, b] = called.samples.map(|samples| samples as f64);
-            let share = b / self.of_b;
-            let width = share * WIDTH;
-            if width >= WIDTH_MIN && depth < DEPTH_MAX {
-                self.depth = self.depth.max(depth);
-                let change = (self.of_a > 0.0).then(|| share - a / self.of_a);
-                self.frames.push(frame(name, (x, depth as f64 * ROW, width), share, change));
-                self.children(called, (x, depth + 1));
-            }
-            x += width;
-        }
-    }
+    Some(Flame { title: title.to_owned(), note, height: top + ROW, frames })
 }
 
 fn frame(name: &str, (x, y, width): (f64, f64, f64), share: f64, change: Option<f64>) -> Frame {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a positive number"
-    )]
-    let characters = ((width - 4.0).max(0.0) / CHARACTER) as usize;
+    let characters = whole((width - 4.0).max(0.0) / CHARACTER);
     let text: String =
         if characters < 3 { String::new() } else { name.chars().take(characters).collect() };
     let changed = change.map_or_else(String::new, |change| {
@@ -200,10 +190,8 @@ fn counts(stacks: &[Stack]) -> (Counts, f64) {
 /// The functions with the most samples of their own.
 pub(super) fn functions(stacks: &[Stack]) -> Vec<(String, f64, f64)> {
     let (counts, all) = counts(stacks);
-    let mut found: Vec<_> = counts
-        .into_iter()
-        .map(|(name, (own, whole))| (name, own as f64 / all, whole as f64 / all))
-        .collect();
+    let share = |(name, (own, whole))| (name, own as f64 / all, whole as f64 / all);
+    let mut found: Vec<(String, f64, f64)> = counts.into_iter().map(share).collect();
     found.sort_by(|one, other| other.1.total_cmp(&one.1));
     found.truncate(FUNCTIONS_MAX);
     found

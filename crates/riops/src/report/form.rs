@@ -1,4 +1,4 @@
-//! The trait of all output forms.
+//! What an output form is.
 
 use crate::plan::Plan;
 use crate::record::{Point, Record};
@@ -82,10 +82,14 @@ impl<'a> Extras<'a> {
 /// The parts of a form that is printed while a run is in progress.
 pub trait Stream: Sync {
     /// What is printed before the sessions connect. `intervals`: whether the intervals follow.
-    fn opening(&self, plan: &Plan, intervals: bool) -> String;
+    fn opening(&self, _plan: &Plan, _intervals: bool) -> String {
+        String::new()
+    }
 
     /// What is printed when all sessions are connected.
-    fn connected(&self) -> &'static str;
+    fn connected(&self) -> &'static str {
+        ""
+    }
 
     /// Whether the intervals are printed to standard error.
     fn has_intervals_on_standard_error(&self) -> bool {
@@ -99,39 +103,31 @@ pub trait Stream: Sync {
     fn closing(&self, record: &Record, extras: &Extras<'_>) -> String;
 }
 
+/// Returns a record in a form.
+pub type Print = fn(&Record, &Extras<'_>) -> Result<String, FormError>;
+
 /// An output form of a record. Pure: a record in, text out.
-pub trait Form: Sync {
+pub struct Form {
     /// Its name, as in `--output NAME`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// Whether it supports runs with this plan.
-    fn fits(&self, _plan: &Plan) -> bool {
-        true
-    }
-
-    /// Whether the run of a record that has failed counts as measured, but not valid: its exit code is 3 then, not 1.
-    fn is_measured(&self, _record: &Record) -> bool {
-        false
-    }
-
-    /// Errors to print to standard error, if they are not just the reasons of an invalid run.
-    fn errors(&self, _record: &Record) -> Option<Vec<String>> {
-        None
-    }
-
+    pub fits: fn(&Plan) -> bool,
+    /// Returns the record in this form; fails if the record cannot be encoded.
+    pub print: Print,
     /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.
-    fn has_verdict(&self) -> bool {
-        true
-    }
+    pub has_verdict: bool,
+    /// Whether the run of a record that has failed counts as measured, but not valid: its exit code is 3 then, not 1.
+    pub is_measured: fn(&Record) -> bool,
+    /// Errors to print to standard error, if they are not just the reasons of an invalid run.
+    pub errors: fn(&Record) -> Option<Vec<String>>,
+    /// Its parts, if it is printed while the run is in progress.
+    pub stream: Option<&'static dyn Stream>,
+}
 
-    /// Returns its parts, if it is printed while the run is in progress.
-    fn stream(&self) -> Option<&'static dyn Stream> {
-        None
+impl Form {
+    /// A form with its own verdict.
+    pub(super) const fn new(name: &'static str, fits: fn(&Plan) -> bool, print: Print) -> Self {
+        let (is_measured, errors): (fn(&Record) -> bool, fn(&Record) -> _) = (|_| false, |_| None);
+        Self { name, fits, print, has_verdict: true, is_measured, errors, stream: None }
     }
-
-    /// Returns the record in this form.
-    ///
-    /// # Errors
-    /// If the record cannot be encoded.
-    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError>;
 }

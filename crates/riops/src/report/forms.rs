@@ -2,40 +2,40 @@
 
 use super::compat::{cbc, pgbench, pgio, sysbench, ysql_bench};
 use super::form::{Form, FormError};
-use super::render::json;
 use super::subjects::run;
 use crate::plan::Plan;
+use crate::units::text::json_text;
 
 /// All forms; the first is the default.
-pub const FORMS: [&dyn Form; 8] = [
-    &run::Text,
-    &json::Json,
-    &pgio::Pgio,
-    &sysbench::Sysbench::V1_0,
-    &sysbench::Sysbench::V1_1,
-    &ysql_bench::YsqlBench,
-    &cbc::Cbc,
-    &pgbench::Pgbench,
+pub static FORMS: [Form; 8] = [
+    Form::new("text", |_| true, run::printed),
+    Form::new("json", |_| true, |record, _| Ok(json_text(record)?)),
+    pgio::FORM,
+    sysbench::V1_0,
+    sysbench::V1_1,
+    ysql_bench::FORM,
+    cbc::FORM,
+    pgbench::FORM,
 ];
 
 /// Returns the names of the forms for runs with this plan.
 #[must_use]
 pub fn forms_for(plan: &Plan) -> Vec<&'static str> {
-    FORMS.iter().filter(|form| form.fits(plan)).map(|form| form.name()).collect()
+    FORMS.iter().filter(|form| (form.fits)(plan)).map(|form| form.name).collect()
 }
 
 /// Returns the form of this name for runs with this plan.
 ///
 /// # Errors
 /// [`FormError::Unknown`], or [`FormError::Unsupported`] with the names of the supported forms.
-pub fn form(name: &str, plan: &Plan) -> Result<&'static dyn Form, FormError> {
-    let named = FORMS.into_iter().find(|form| form.name() == name);
+pub fn form(name: &str, plan: &Plan) -> Result<&'static Form, FormError> {
+    let named = FORMS.iter().find(|form| form.name == name);
     let form = named.ok_or_else(|| FormError::Unknown(name.to_owned()))?;
-    if form.fits(plan) {
+    if (form.fits)(plan) {
         return Ok(form);
     }
     Err(FormError::Unsupported {
-        form: form.name(),
+        form: form.name,
         workload: plan.work.traits().name.to_owned(),
         fitting: forms_for(plan).join(", "),
     })

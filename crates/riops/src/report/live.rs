@@ -10,7 +10,7 @@ use crate::report::interval::{NOTHING_FINISHED, counters, latencies, seconds};
 use crate::report::sections::waits::named;
 use crate::report::words;
 use crate::units::Span;
-use crate::units::format::{count, percent, rate};
+use crate::units::format::{count, percent, rate, whole};
 
 /// Intervals of the curve of the rate.
 const CURVE_COLUMNS: usize = 24;
@@ -117,10 +117,8 @@ impl LiveView {
         let backlog = self.last.as_ref().and_then(|point| point.backlog);
         let counters = counters(&self.totals, backlog).into_iter();
         let counters = counters.filter(|(number, _)| *number > 0);
-        counters
-            .map(|(number, name)| format!("{} {name}", count(number)))
-            .collect::<Vec<_>>()
-            .join(" · ")
+        let texts = counters.map(|(number, name)| format!("{} {name}", count(number)));
+        texts.collect::<Vec<_>>().join(" · ")
     }
 
     /// The last interval, the errors so far, and what the server and the machine do.
@@ -148,8 +146,7 @@ impl LiveView {
     /// The rates of the last intervals as a line of bars, from zero to the highest one.
     fn curve(&self) -> String {
         let highest = self.rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 8")]
-        let height = |rate: &f64| (rate / highest * HEIGHTS.len() as f64).ceil() as usize;
+        let height = |rate: &f64| whole((rate / highest * HEIGHTS.len() as f64).ceil());
         let bars = self.rates.iter().map(|rate| HEIGHTS.get(height(rate).saturating_sub(1)));
         bars.flatten().collect()
     }

@@ -4,8 +4,7 @@
 //! percentiles of different intervals cannot be combined. Names and formats are those of `openmetrics`.
 
 use super::openmetrics::{
-    BACKLOG, Labels, Metric, MetricSink, MetricType, MetricsText, RUN, SESSIONS, TextFormat,
-    quantiles,
+    BACKLOG, Labels, Metric, MetricType, MetricsText, RUN, SESSIONS, TextFormat, metric, quantiles,
 };
 use crate::figure::{COUNTS, Count, ERRORS, ROWS, TRANSACTIONS, per_second};
 use crate::record::{LatencyKind, LivePhase, LiveRun, LiveStage, Point};
@@ -29,17 +28,14 @@ pub fn accepted_format(accept: &str) -> TextFormat {
 }
 
 const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    Metric { name, kind: MetricType::Gauge, help }
+    metric(MetricType::Gauge, name, help)
 }
 
 const PHASE: Metric = gauge("run_phase", "Phase of the run: 1 for the current one, label phase");
 const START: Metric = gauge("run_start_time_seconds", "Start of the run, seconds since 1970");
 const PREPARED_ROWS: Metric = gauge("prepared_rows", "Rows of the dataset that were loaded so far");
-const MEASURED: Metric = Metric {
-    name: "measured_seconds",
-    kind: MetricType::Counter,
-    help: "Duration of the completed intervals",
-};
+const MEASURED: Metric =
+    metric(MetricType::Counter, "measured_seconds", "Duration of the completed intervals");
 const INTERVAL: Metric = gauge("interval_seconds", "Length of the last interval");
 const STATEMENT: Metric =
     gauge("statement_seconds", "Duration so far of a statement that runs once");
@@ -60,87 +56,84 @@ const RATES: [(Metric, &Count); 3] = [
 #[must_use]
 pub fn metrics_text(runs: &[LiveRun], format: TextFormat) -> String {
     let mut text = MetricsText::new(format);
-    add_metrics(&mut text, runs);
+    for (metric, samples) in families(runs) {
+        text.family(&metric, samples.into_iter().map(|(labels, value)| (labels, value, None)));
+    }
     text.finish()
 }
 
-/// Writes the metrics of the runs in progress.
-pub(super) fn add_metrics(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
-    add_runs(sink, runs);
-    let loops = || {
-        let loops = stages(runs).filter(|(_, stage)| stage.statement_s.is_none());
-        loops.map(|(run, stage)| (of(run, stage), stage.totals))
+/// A metric with its samples.
+type Family = (Metric, Vec<(Labels, f64)>);
+
+/// Returns the metrics of the runs in progress, each with the samples of all of them.
+pub(super) fn families(runs: &[LiveRun]) -> Vec<Family> {
+    let started = |run: &LiveRun| Some(run.started_at.as_millisecond() as f64 / 1e3);
+    let prepared = |run: &LiveRun| {
+        Some(run.prepared_rows.filter(|_| run.phase == LivePhase::Preparing)?.0 as f64)
     };
-    for count in COUNTS {
-        let totals = loops().map(|(labels, totals)| (labels, (count.total)(&totals) as f64));
-        family(sink, &count.into(), totals);
-    }
-    family(sink, &MEASURED, loops().map(|(labels, totals)| (labels, totals.seconds)));
-    add_last(sink, runs);
-    let statements = stages(runs);
-    let durations =
-        statements.filter_map(|(run, stage)| Some((of(run, stage), stage.statement_s?)));
-    family(sink, &STATEMENT, durations);
-    let shares = stages(runs).filter_map(|(run, stage)| Some((of(run, stage), stage.share?)));
-    family(sink, &PROGRESS, shares);
+    let labeled: Vec<_> = runs.iter().map(|run| (run_labels(run), run)).collect();
+    let mut families = vec![
+        (RUN, runs.iter().map(info).collect()),
+        (PHASE, runs.iter().map(phase).collect()),
+        family(START, &labeled, started),
+        family(SESSIONS, &labeled, |run| Some(f64::from(run.sessions))),
+        family(PREPARED_ROWS, &labeled, prepared),
+    ];
+    let stages = runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)));
+    let stages: Vec<_> = stages.map(|(run, stage)| (of(run, stage), stage)).collect();
+    let of_loop = |stage: &LiveStage| stage.statement_s.is_none().then_some(stage.totals);
+    families.extend(
+        COUNTS.map(|count| {
+            family(count, &stages, |stage| Some((count.total)(&of_loop(stage)?) as f64))
+        }),
+    );
+    families.push(family(MEASURED, &stages, |stage| Some(of_loop(stage)?.seconds)));
+    families.extend(of_last(runs));
+    families.push(family(STATEMENT, &stages, |stage| stage.statement_s));
+    families.push(family(PROGRESS, &stages, |stage| stage.share));
+    families
 }
 
-/// Adds the last interval of each stage in progress: that of an earlier stage is not current.
-fn add_last(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
-    let last: Vec<(Labels, &Point)> = runs
-        .iter()
-        .filter_map(|run| {
-            let stage = run.stage()?;
-            Some((of(run, stage), stage.last.as_ref()?))
-        })
-        .collect();
-    let mut gauge = |metric: &Metric, value: &dyn Fn(&Point) -> Option<f64>| {
-        let samples =
-            last.iter().filter_map(|(labels, point)| Some((labels.clone(), value(point)?)));
-        family(sink, metric, samples);
+/// Returns the last interval of each stage in progress: that of an earlier stage is not current.
+fn of_last(runs: &[LiveRun]) -> Vec<Family> {
+    let last = runs.iter().filter_map(|run| {
+        let stage = run.stage()?;
+        Some((of(run, stage), stage.last.as_ref()?))
+    });
+    let last: Vec<(Labels, &Point)> = last.collect();
+    let mut families = vec![family(INTERVAL, &last, |point| Some(point.seconds))];
+    let rate = |(metric, count): (Metric, &Count)| {
+        family(metric, &last, |point| per_second((count.of)(point), point))
     };
-    gauge(&INTERVAL, &|point| Some(point.seconds));
-    for (metric, count) in RATES {
-        gauge(&metric, &|point| per_second((count.of)(point), point));
-    }
-    gauge(&BACKLOG, &|point| point.backlog.map(|count| count as f64));
-    for kind in LatencyKind::ALL {
+    families.extend(RATES.map(rate));
+    families.push(family(BACKLOG, &last, |point| point.backlog.map(|count| count as f64)));
+    families.extend(LatencyKind::ALL.map(|kind| {
         let samples = last.iter().flat_map(|(labels, point)| {
             quantiles(point, kind).map(move |(quantile, value)| (with(labels, quantile), value))
         });
-        family(sink, &kind.into(), samples);
-    }
+        (kind.into(), samples.collect())
+    }));
+    families
 }
 
-/// Adds the facts about the runs themselves.
-fn add_runs(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
-    let info = |run: &LiveRun| {
-        let texts = [("title", &run.title), ("server", &run.server), ("host", &run.host)];
-        let more = texts.map(|(name, text)| label(name, text));
-        (run_labels(run).into_iter().chain(more).collect(), 1.0)
-    };
-    family(sink, &RUN, runs.iter().map(info));
-    let phase = |run: &LiveRun| (with(&run_labels(run), label("phase", run.phase.as_str())), 1.0);
-    family(sink, &PHASE, runs.iter().map(phase));
-    let start = |run: &LiveRun| (run_labels(run), run.started_at.as_millisecond() as f64 / 1e3);
-    family(sink, &START, runs.iter().map(start));
-    let sessions = |run: &LiveRun| (run_labels(run), f64::from(run.sessions));
-    family(sink, &SESSIONS, runs.iter().map(sessions));
-    let preparing = runs.iter().filter(|run| run.phase == LivePhase::Preparing);
-    let rows = preparing.filter_map(|run| Some((run_labels(run), run.prepared_rows?.0 as f64)));
-    family(sink, &PREPARED_ROWS, rows);
+/// Returns a metric with a sample for each item that has a value.
+fn family<T>(
+    metric: impl Into<Metric>,
+    items: &[(Labels, &T)],
+    value: impl Fn(&T) -> Option<f64>,
+) -> Family {
+    let sample = |(labels, item): &(Labels, &T)| Some((labels.clone(), value(item)?));
+    (metric.into(), items.iter().filter_map(sample).collect())
 }
 
-fn stages(runs: &[LiveRun]) -> impl Iterator<Item = (&LiveRun, &LiveStage)> {
-    runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage)))
+fn info(run: &LiveRun) -> (Labels, f64) {
+    let texts = [("title", &run.title), ("server", &run.server), ("host", &run.host)];
+    let more = texts.map(|(name, text)| label(name, text));
+    (run_labels(run).into_iter().chain(more).collect(), 1.0)
 }
 
-fn family(
-    sink: &mut dyn MetricSink,
-    metric: &Metric,
-    samples: impl Iterator<Item = (Labels, f64)>,
-) {
-    sink.family(metric, &mut samples.map(|(labels, value)| (labels, value, None)));
+fn phase(run: &LiveRun) -> (Labels, f64) {
+    (with(&run_labels(run), label("phase", run.phase.as_str())), 1.0)
 }
 
 fn label(name: &str, value: &str) -> (String, String) {

@@ -33,7 +33,7 @@ mod words;
 
 pub use compat::pgio_sessions;
 pub use document::{Badge, Document, Fact, Findings, Headline, Lines, Tone};
-pub use form::{Extras, Form, FormError, Stream};
+pub use form::{Extras, Form, FormError, Print, Stream};
 pub use forms::{FORMS, form, forms_for};
 pub use gallery::{Gallery, GalleryError, SiteFile};
 pub use glossary::glossary_text;

@@ -52,11 +52,11 @@ pub struct Metric {
     pub name: &'static str,
     /// Type.
     pub kind: MetricType,
-    /// Description.
+    /// Description, without any character that has to be escaped.
     pub help: &'static str,
 }
 
-const fn metric(kind: MetricType, name: &'static str, help: &'static str) -> Metric {
+pub(super) const fn metric(kind: MetricType, name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind, help }
 }
 
@@ -150,21 +150,6 @@ impl Metric {
 /// Labels of a sample: valid names, and values with any characters.
 pub type Labels = Vec<(String, String)>;
 
-/// Samples of a metric: labels, value, and the time if it is not the current one.
-pub type Samples<'a> = &'a mut dyn Iterator<Item = (Labels, f64, Option<Timestamp>)>;
-
-/// What metrics are written to.
-pub trait MetricSink {
-    /// Writes a metric with its samples, unless it has none.
-    fn family(&mut self, metric: &Metric, samples: Samples<'_>);
-}
-
-impl MetricSink for MetricsText {
-    fn family(&mut self, metric: &Metric, samples: Samples<'_>) {
-        Self::family(self, metric, samples);
-    }
-}
-
 /// A text of metrics in one of the two formats. All samples of a metric follow its head; the caller passes the
 /// samples of one set of labels one after the other, in the order of their times.
 #[derive(Debug)]
@@ -187,23 +172,18 @@ impl MetricsText {
         samples: impl IntoIterator<Item = (Labels, f64, Option<Timestamp>)>,
     ) {
         let mut samples = samples.into_iter().peekable();
-        if samples.peek().is_some() {
-            self.head(metric);
+        if samples.peek().is_none() {
+            return;
         }
-        for (labels, value, at) in samples {
-            self.sample(metric, &labels, value, at);
-        }
-    }
-
-    /// Writes the head of a metric: type, unit and help.
-    fn head(&mut self, metric: &Metric) {
         let (name, kind) = metric.family(self.format);
-        let help = escaped_help(metric.help, self.format);
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if let (Some(unit), TextFormat::OpenMetrics) = (metric.unit(), self.format) {
             let _ = writeln!(self.text, "# UNIT {name} {unit}");
         }
-        let _ = writeln!(self.text, "# HELP {name} {help}");
+        let _ = writeln!(self.text, "# HELP {name} {}", metric.help);
+        for (labels, value, at) in samples {
+            self.sample(metric, &labels, value, at);
+        }
     }
 
     fn sample(
@@ -271,14 +251,6 @@ pub fn escaped_label(value: &str) -> String {
 pub fn tag_label(key: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
     format!("tag_{}", key.chars().map(valid).collect::<String>())
-}
-
-fn escaped_help(help: &str, format: TextFormat) -> String {
-    let text = help.replace('\\', "\\\\").replace('\n', "\\n");
-    match format {
-        TextFormat::OpenMetrics => text.replace('"', "\\\""),
-        TextFormat::Prometheus => text,
-    }
 }
 
 /// A number as both formats read it: the shortest text that gives the same number.

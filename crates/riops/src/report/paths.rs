@@ -1,6 +1,7 @@
 //! The access paths of a run: what the checks of their plans found, and which checks had no verdict.
 
 use crate::record::{AccessRecord, moment_text};
+use crate::units::format::number_of;
 
 /// The moments of a check, as in the record.
 const MOMENTS: [&str; 4] = ["before", "first", "middle", "after"];
@@ -79,14 +80,11 @@ impl<'a> CheckedPath<'a> {
     pub fn unchecked(&self) -> Option<String> {
         MOMENTS.into_iter().find_map(|moment| {
             let first = self.at(moment).find_map(|access| access.error.as_ref())?;
-            let sessions: u32 = self
-                .at(moment)
-                .filter(|access| access.error.is_some())
-                .map(|access| access.sessions)
-                .max()?;
+            let failed = self.at(moment).filter(|access| access.error.is_some());
+            let sessions = failed.map(|access| access.sessions).max()?;
             let observed = self.accesses.iter().any(|access| access.observed);
             let noun = if observed { "execution" } else { "session" };
-            let sessions = crate::units::format::number_of(u64::from(sessions), noun);
+            let sessions = number_of(sessions.into(), noun);
             let text = moment_text(moment);
             Some(format!("NOT CHECKED {text} the run by {sessions}: {first}"))
         })

@@ -5,8 +5,7 @@
 use jiff::Timestamp;
 use prost::Message;
 
-use super::metrics_text::add_metrics;
-use super::openmetrics::{Metric, MetricSink, Samples};
+use super::metrics_text::families;
 use crate::record::LiveRun;
 
 /// The message of a request.
@@ -42,36 +41,26 @@ struct Sample {
     at_ms: i64,
 }
 
-/// A request with the samples of one moment.
-struct Request {
-    message: WriteRequest,
-    at_ms: i64,
-}
-
-impl MetricSink for Request {
-    fn family(&mut self, metric: &Metric, samples: Samples<'_>) {
+/// Returns the body of a request with the metrics of a run at a time.
+///
+/// # Errors
+/// [`snap::Error`] if the message is too large to be compressed.
+pub fn remote_write(run: &LiveRun, at: Timestamp) -> Result<Vec<u8>, snap::Error> {
+    let at_ms = at.as_millisecond();
+    let mut message = WriteRequest::default();
+    for (metric, samples) in families(std::slice::from_ref(run)) {
         let name = metric.sample_name();
-        for (labels, value, at) in samples {
+        for (labels, value) in samples {
             // An empty value is the same as no label, and is not permitted.
             let labels = labels.into_iter().filter(|(_, value)| !value.is_empty());
             let labels = labels.chain([("__name__".to_owned(), name.clone())]);
             let mut labels: Vec<Label> =
                 labels.map(|(name, value)| Label { name, value }).collect();
             labels.sort();
-            let at_ms = at.map_or(self.at_ms, Timestamp::as_millisecond);
-            self.message.series.push(TimeSeries { labels, samples: vec![Sample { value, at_ms }] });
+            message.series.push(TimeSeries { labels, samples: vec![Sample { value, at_ms }] });
         }
     }
-}
-
-/// Returns the body of a request with the metrics of a run at a time.
-///
-/// # Errors
-/// [`snap::Error`] if the message is too large to be compressed.
-pub fn remote_write(run: &LiveRun, at: Timestamp) -> Result<Vec<u8>, snap::Error> {
-    let mut request = Request { message: WriteRequest::default(), at_ms: at.as_millisecond() };
-    add_metrics(&mut request, std::slice::from_ref(run));
-    snap::raw::Encoder::new().compress_vec(&request.message.encode_to_vec())
+    snap::raw::Encoder::new().compress_vec(&message.encode_to_vec())
 }
 
 #[cfg(test)]

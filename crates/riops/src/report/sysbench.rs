@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::{LatencySummary, Point, StageRecord};
 use crate::report::interval::seconds;
+use crate::units::format::whole;
 
 /// Returns the latency as defined by sysbench, and its sum in seconds. With a rate this is the response time,
 /// because sysbench includes the time in its queue.
@@ -34,21 +35,16 @@ const BAR: usize = 40;
 pub(super) fn histogram(stage: &StageRecord) -> Option<String> {
     let histogram = stage.session_loop.latency_histogram()?.decode().ok()?;
     let per_bucket = (LONGEST_MS / SHORTEST_MS).ln() / (BUCKETS - 1.0);
-    let mut buckets: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
     for (latency, count) in histogram.recorded() {
         let ms = (latency.as_micros() / 1e3).clamp(SHORTEST_MS, LONGEST_MS);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the number of a bucket"
-        )]
-        let bucket = ((ms / SHORTEST_MS).ln() / per_bucket + 0.5) as u32;
+        let bucket = whole((ms / SHORTEST_MS).ln() / per_bucket + 0.5);
         *buckets.entry(bucket).or_default() += count;
     }
     let most = buckets.values().copied().max()?;
     let mut text = "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n".to_owned();
     for (bucket, count) in buckets {
-        let ms = SHORTEST_MS * (f64::from(bucket) * per_bucket).exp();
+        let ms = SHORTEST_MS * (bucket as f64 * per_bucket).exp();
         let bar = "*"
             .repeat(usize::try_from((count * BAR as u64 * 2 + most) / (most * 2)).unwrap_or(BAR));
         let _ = writeln!(text, "{ms:>12.3} |{bar:<BAR$} {count}");

@@ -8,14 +8,14 @@ use super::failure::Failure;
 use crate::store::{Store, StoreError};
 
 /// Opens the store; `None` if there is none yet.
-pub type OpenStore = Arc<dyn Fn() -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
+pub type OpenStore = Arc<dyn Fn() -> Result<Option<Store>, StoreError> + Send + Sync>;
 
 /// The store of a dashboard.
 #[derive(Clone)]
 pub(super) struct Stored {
     open: OpenStore,
     /// `None` before the first request, and after an error.
-    held: Arc<Mutex<Option<Box<dyn Store>>>>,
+    held: Arc<Mutex<Option<Store>>>,
 }
 
 impl Stored {
@@ -26,7 +26,7 @@ impl Stored {
     /// Does work with the store. Returns `None` if there is no store yet. Requests wait for each other, without a thread.
     pub(super) async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Store) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Store) -> Result<T, Failure> + Send + 'static,
     ) -> Result<Option<T>, Failure> {
         let open = Arc::clone(&self.open);
         let mut held = Arc::clone(&self.held).lock_owned().await;
@@ -37,8 +37,8 @@ impl Stored {
 
 fn now<T>(
     open: &OpenStore,
-    held: &mut Option<Box<dyn Store>>,
-    work: impl FnOnce(&dyn Store) -> Result<T, Failure>,
+    held: &mut Option<Store>,
+    work: impl FnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {
     let store = match held.take() {
         Some(store) => store,
@@ -47,7 +47,7 @@ fn now<T>(
             None => return Ok(None),
         },
     };
-    let result = work(store.as_ref());
+    let result = work(&store);
     // After any other error of the store, the next request opens it again.
     let is_usable = match &result {
         Err(failure @ Failure::Store(_)) => failure.is_absence(),

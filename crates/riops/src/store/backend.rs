@@ -1,4 +1,4 @@
-//! What a database must offer so that [`SharedStore`](super::shared::SharedStore) can keep runs in it.
+//! What a database must offer so that a [`Store`](super::shared::Store) can keep runs in it.
 
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;

@@ -8,8 +8,8 @@ use super::error::StoreError;
 use super::value::{Fields, fields, optional_fields, time_text};
 use crate::figure::{STATISTICS, Statistic, Value};
 use crate::record::{
-    AccessRecord, Check, ErrorEntry, LatencyKind, LatencySummary, Note, OperationRecord, Point,
-    Record, StageRecord,
+    AccessRecord, Check, DiskLimit, ErrorEntry, LatencyKind, LatencySummary, Note, OperationRecord,
+    Point, Record, StageRecord,
 };
 use crate::units::percent;
 
@@ -36,14 +36,20 @@ pub(super) fn insert(
 }
 
 fn insert_derived(session: &mut dyn Session, id: &str, record: &Record) -> Result<(), StoreError> {
-    let of_stages = |rows: fn(&str, u64, &StageRecord) -> Vec<Fields>| -> Vec<Fields> {
-        (1..).zip(&record.stages).flat_map(|(at, each)| rows(id, at, each)).collect()
-    };
+    let (mut stages, mut operations, mut series, mut errors) =
+        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+    for (position, each) in (1..).zip(&record.stages) {
+        let of_loop = &each.session_loop;
+        stages.push(stage(id, position, each));
+        operations.extend(of_loop.operations.iter().map(|each| operation(id, position, each)));
+        series.extend((1..).zip(&of_loop.series).map(|(at, each)| point(id, position, at, each)));
+        errors.extend(of_loop.errors.iter().map(|each| error(id, position, each)));
+    }
     let rows = [
-        of_stages(|id, at, each| vec![stage(id, at, each)]),
-        of_stages(operations_of),
-        of_stages(series_of),
-        of_stages(errors_of),
+        stages,
+        operations,
+        series,
+        errors,
         (1..).zip(&record.accesses).map(|(at, each)| access(id, at, each)).collect(),
         (1..).zip(&record.checks).map(|(at, each)| check(id, at, each)).collect(),
         record.tags.iter().map(|(key, value)| tag(id, key, value)).collect(),
@@ -93,42 +99,35 @@ fn derive_device_limits(session: &mut dyn Session) -> Result<(), StoreError> {
     let rows = session.query(DEVICE_LIMITS, &[])?;
     session.script(DELETE_DEVICE_LIMITS)?;
     for row in rows {
-        let mut row = row.into_iter();
-        let mut next = || row.next().flatten();
-        let (host, device, identity) = (next(), next(), next());
-        let (measured_at, figures) = (next(), next().unwrap_or_default());
-        let decoded = serde_json::from_str(&figures).ok();
-        let limit = device_limit(host.as_deref().unwrap_or_default(), decoded.as_ref(), figures);
-        let kept = [("device", device), ("identity", identity), ("measured_at", measured_at)];
-        let limit = limit
-            .into_iter()
-            .map(|(name, value)| match kept.iter().find(|(column, _)| *column == name) {
-                Some((_, kept)) => (name, Value::from(kept.clone())),
-                None => (name, value),
-            })
-            .collect();
-        session.insert("device_limits", &[limit])?;
+        let Ok([host, device, identity, measured_at, figures]) = <[_; 5]>::try_from(row) else {
+            continue;
+        };
+        let figures = figures.unwrap_or_default();
+        let limit: Option<DiskLimit> = serde_json::from_str(&figures).ok();
+        let key = [host.into(), device.into(), identity.into(), measured_at.into()];
+        session.insert("device_limits", &[device_limit(key, limit.as_ref(), figures)])?;
     }
     Ok(())
 }
 
-/// Returns the row of a device.
+/// Returns the row of a device from its host, name and identity, the time of the measurement, and the limits.
 pub(super) fn device_limit(
-    host: &str,
-    limit: Option<&crate::record::DiskLimit>,
+    [host, device, identity, measured_at]: [Value; 4],
+    limit: Option<&DiskLimit>,
     figures: String,
 ) -> Fields {
-    let mut row = fields! {
+    fields! {
         host: host,
-        measured_at: limit.map(|limit| time_text(limit.measured_at)),
+        measured_at: measured_at,
         sequential_read_mb_s: limit.map(|limit| limit.sequential_read.mb_s),
         sequential_write_mb_s: limit.map(|limit| limit.sequential_write.mb_s),
         random_reads_per_s: limit.map(|limit| limit.random_read.requests_per_s),
         random_writes_per_s: limit.map(|limit| limit.random_write.requests_per_s),
         figures: figures,
-    };
-    row.extend(optional_fields! { limit => { device, identity, tool } });
-    row
+        device: device,
+        identity: identity,
+        tool: limit.map(|limit| &limit.tool),
+    }
 }
 
 /// Returns the workload and, for a single operation, its name: `oltp, point-select`. A run on a part of its dataset is
@@ -160,8 +159,7 @@ fn run(id: &str, record: &Record) -> Fields {
     let service = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Service);
     let response = |percent| latency(Statistic::percentile(percent)?, LatencyKind::Response);
     // Also if its p99 has too few values to be shown.
-    let mean = Statistic::named("mean");
-    let has_response = mean.is_some_and(|mean| latency(mean, LatencyKind::Response).is_some());
+    let mean = Statistic::named("mean").and_then(|mean| latency(mean, LatencyKind::Response));
     let traits = record.plan.work.traits();
     let (target, client, verdict) = (&record.target, &record.client, &record.verdict);
     let warnings: Vec<_> = verdict.warnings.iter().map(crate::record::Warning::labeled).collect();
@@ -203,7 +201,7 @@ fn run(id: &str, record: &Record) -> Fields {
         service_lower_bound_from: session_loop.and_then(|each| each.service_us.as_ref()?.lower_bound_from),
         response_lower_bound_from: session_loop.and_then(|each| each.response_us.as_ref()?.lower_bound_from),
         // With a rate, only the response time includes the wait for a session.
-        p99_us: if has_response { response(99.0) } else { service(99.0) },
+        p99_us: if mean.is_some() { response(99.0) } else { service(99.0) },
         errors: record.stages.iter().map(|stage| stage.session_loop.error_count()).sum::<u64>(),
         retries: record.stages.iter().map(|stage| stage.session_loop.retries).sum::<u64>(),
         record_error: None::<String>;
@@ -284,48 +282,38 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
     row
 }
 
-fn operations_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |operation: &OperationRecord| {
-        let mut row = fields! {
-            run_id: id,
-            stage: position;
-            operation => { name, transactions, rows, failed, unknown, blocks_per_transaction }
-        };
-        row.extend(both_latencies(operation.service_us.as_ref(), operation.response_us.as_ref()));
-        row
+fn operation(id: &str, stage: u64, operation: &OperationRecord) -> Fields {
+    let mut row = fields! {
+        run_id: id,
+        stage: stage;
+        operation => { name, transactions, rows, failed, unknown, blocks_per_transaction }
     };
-    stage.session_loop.operations.iter().map(row).collect()
+    row.extend(both_latencies(operation.service_us.as_ref(), operation.response_us.as_ref()));
+    row
 }
 
-fn series_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |(at, point): (u64, &Point)| {
-        let mut row = fields! {
-            run_id: id,
-            stage: position,
-            position: at;
-            point => {
-                t_s, seconds, transactions, rows, errors, failed, late, skipped, retries, reconnects, backlog,
-                percentile_us,
-            }
-        };
-        row.extend(Statistic::of_series().flat_map(|each| {
-            let column = |kind| each.series_column(kind);
-            LatencyKind::ALL.map(|kind| (column(kind), each.of_point(point, kind).into()))
-        }));
-        row
-    };
-    (1..).zip(&stage.session_loop.series).map(row).collect()
-}
-
-fn errors_of(id: &str, position: u64, stage: &StageRecord) -> Vec<Fields> {
-    let row = |error: &ErrorEntry| {
-        fields! {
-            run_id: id,
-            stage: position;
-            error => { sqlstate, count, retried, attempts_s, without_success_s, sample }
+fn point(id: &str, stage: u64, position: u64, point: &Point) -> Fields {
+    let mut row = fields! {
+        run_id: id,
+        stage: stage,
+        position: position;
+        point => {
+            t_s, seconds, transactions, rows, errors, failed, late, skipped, retries, reconnects, backlog,
+            percentile_us,
         }
     };
-    stage.session_loop.errors.iter().map(row).collect()
+    row.extend(Statistic::of_series().flat_map(|each| {
+        LatencyKind::ALL.map(|kind| (each.series_column(kind), each.of_point(point, kind).into()))
+    }));
+    row
+}
+
+fn error(id: &str, stage: u64, error: &ErrorEntry) -> Fields {
+    fields! {
+        run_id: id,
+        stage: stage;
+        error => { sqlstate, count, retried, attempts_s, without_success_s, sample }
+    }
 }
 
 fn access(id: &str, position: u64, access: &AccessRecord) -> Fields {

@@ -142,17 +142,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The failure of an operation on the PostgreSQL database at this location.
+    pub(super) fn postgresql(location: &str, source: ConnectionError) -> Self {
+        Self::Postgresql { location: location.to_owned(), source: Box::new(source) }
+    }
+
     /// Returns whether the connection to the database was lost, so that another one may succeed.
     pub(super) fn is_connection_lost(&self) -> bool {
-        let Self::Postgresql { source, .. } = self else {
-            return false;
-        };
-        matches!(
-            **source,
-            ConnectionError::Io(_)
-                | ConnectionError::Closed(_)
-                | ConnectionError::Connect { .. }
-                | ConnectionError::Protocol(_)
-        )
+        use ConnectionError::{Closed, Connect, Io, Protocol};
+        matches!(self, Self::Postgresql { source, .. }
+            if matches!(**source, Io(_) | Closed(_) | Connect { .. } | Protocol(_)))
     }
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::error::StoreError;
 use crate::host::output_file::{create_private_directory, private_file};
-use crate::server::{Connection, ConnectionError};
+use crate::server::Connection;
 
 const LOCK: &str = include_str!("../../sql/store/experiment_lock.postgresql.sql");
 /// A server that does not respond within this time is lost.
@@ -56,7 +56,7 @@ impl ExperimentLock {
             return Ok(());
         };
         session.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
-        session.execute("").map_err(|source| failed(location, source))
+        session.execute("").map_err(|source| StoreError::postgresql(location, source))
     }
 
     /// Locks a file beside the store; `None` if another process has locked it.
@@ -78,15 +78,11 @@ impl ExperimentLock {
     ) -> Result<Option<Self>, StoreError> {
         session.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
         let rows = session.query_with(LOCK, &[Some(id)]);
-        let rows = rows.map_err(|source| failed(location, source))?;
+        let rows = rows.map_err(|source| StoreError::postgresql(location, source))?;
         let is_locked = rows.first().and_then(|row| row.first()?.as_deref()) == Some("t");
         let session = Some((location.to_owned(), Box::new(session)));
         Ok(is_locked.then_some(Self { _file: None, session }))
     }
-}
-
-fn failed(location: &str, source: ConnectionError) -> StoreError {
-    StoreError::Postgresql { location: location.to_owned(), source: Box::new(source) }
 }
 
 /// Opens and locks a file.

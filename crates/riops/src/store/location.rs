@@ -89,17 +89,14 @@ pub(super) fn url(conninfo: &ConnInfo) -> String {
 pub fn default_path() -> PathBuf {
     let variable =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    variable("XDG_DATA_HOME")
-        .or_else(|| {
-            variable("HOME").filter(|home| home.is_dir()).map(|home| home.join(".local/share"))
-        })
-        .map_or_else(
-            || {
-                let uid = rustix::process::geteuid().as_raw();
-                PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
-            },
-            |data| data.join("riops/runs.sqlite"),
-        )
+    let home = || Some(variable("HOME").filter(|home| home.is_dir())?.join(".local/share"));
+    match variable("XDG_DATA_HOME").or_else(home) {
+        Some(data) => data.join("riops/runs.sqlite"),
+        None => {
+            let uid = rustix::process::geteuid().as_raw();
+            PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Stored runs: one trait, two backends (a SQLite file, a PostgreSQL database) with the same tables.
+//! Stored runs: one store, two backends (a SQLite file, a PostgreSQL database) with the same tables.
 //!
 //! The JSON of the record is the truth. All other tables are derived from it, in the same transaction, so that a
 //! person can query them and lists never read the JSON. A store must not interpret the records.
@@ -9,11 +9,9 @@ mod error;
 mod experiment_lock;
 mod experiments;
 mod filter;
-mod interface;
 pub mod live;
 mod location;
 mod migrate;
-mod open;
 mod postgresql;
 mod shared;
 mod sqlite;
@@ -24,9 +22,8 @@ pub use error::StoreError;
 pub use experiment_lock::ExperimentLock;
 pub use experiments::{ExperimentState, ExperimentSummary, StoredExperiment};
 pub use filter::{RunFilter, SORT_COLUMNS, Sort};
-pub use interface::{EditNotes, Store, all_runs};
 pub use location::{StoreLocation, default_path};
-pub use open::{open, open_existing};
+pub use shared::{EditNotes, Store, all_runs, open, open_existing};
 pub use summary::{RunSummary, StageSummary};
 
 #[cfg(test)]

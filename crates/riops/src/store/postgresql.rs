@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use riops_wire::copy::text_row;
 
-use super::backend::{Access, Backend, Dialect, Session, Step, Work};
+use super::backend::{Access, Backend, Dialect, Session, Step, Work, transact};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::url;
@@ -61,12 +61,7 @@ impl Postgresql {
 
     /// Returns whether the database contains a store.
     pub(super) fn exists(&self) -> Result<bool, StoreError> {
-        let mut version = 0;
-        self.transaction(Access::Read, &mut |session| {
-            version = session.version()?;
-            Ok(())
-        })?;
-        Ok(version > 0)
+        Ok(transact(self, Access::Read, |session| session.version())? > 0)
     }
 
     fn connect(&self, interrupt: &Interrupt) -> Result<Connection, StoreError> {
@@ -77,28 +72,12 @@ impl Postgresql {
             connection.execute(SESSION)?;
             Ok((connection, untrusted))
         };
-        match open().map_err(|source| self.failed(source))? {
+        match open().map_err(|source| StoreError::postgresql(&self.location, source))? {
             (_, Some(owner)) => {
                 Err(StoreError::UntrustedOwner { location: self.location.clone(), owner })
             }
             (connection, None) => Ok(connection),
         }
-    }
-
-    fn failed(&self, source: ConnectionError) -> StoreError {
-        StoreError::Postgresql { location: self.location.clone(), source: Box::new(source) }
-    }
-
-    /// Runs the transaction up to its end, but not the end.
-    fn begin(
-        &self,
-        connection: &mut Connection,
-        access: Access,
-        work: Work<'_>,
-    ) -> Result<(), StoreError> {
-        let mut session = PostgresqlSession { connection, location: &self.location };
-        session.script(if access == Access::Read { "begin read only" } else { "begin" })?;
-        work(&mut session)
     }
 }
 
@@ -126,15 +105,16 @@ impl Backend for Postgresql {
         };
         loop {
             connection.set_interrupt(&interrupt);
-            match self.begin(&mut connection, access, work) {
+            let location = &self.location;
+            let mut session = PostgresqlSession { connection: &mut connection, location };
+            let begin = if access == Access::Read { "begin read only" } else { "begin" };
+            match session.script(begin).and_then(|()| work(&mut session)) {
                 Err(error) if error.is_connection_lost() && !is_new => {
                     connection = self.connect(&interrupt)?;
                     is_new = true;
                 }
                 worked => {
                     let commits = worked.is_ok() && access == Access::Write;
-                    let mut session =
-                        PostgresqlSession { connection: &mut connection, location: &self.location };
                     let ended = session.script(if commits { "commit" } else { "rollback" });
                     if ended.is_ok() {
                         *held = Some(connection);
@@ -168,10 +148,7 @@ impl PostgresqlSession<'_> {
         self.connection.set_deadline(Some(Instant::now() + timeout));
         let result = work(self.connection);
         self.connection.set_deadline(None);
-        result.map_err(|source| StoreError::Postgresql {
-            location: self.location.to_owned(),
-            source: Box::new(source),
-        })
+        result.map_err(|source| StoreError::postgresql(self.location, source))
     }
 }
 

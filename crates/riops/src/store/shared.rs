@@ -1,19 +1,21 @@
-//! The store on any backend: everything that is the same for all of them.
+//! The store on any backend: how it is opened by its location, and its runs.
 
 use std::collections::BTreeMap;
 
 use super::backend::{Access, Backend, Session, first, id_by_part, read_json, transact};
 use super::derive;
 use super::error::StoreError;
-use super::experiment_lock::ExperimentLock;
-use super::experiments::{self, ExperimentState, ExperimentSummary, StoredExperiment};
-use super::filter::RunFilter;
-use super::interface::{EditNotes, Store};
+use super::filter::{RunFilter, Sort};
+use super::location::StoreLocation;
 use super::migrate::{migrate, require_current};
+use super::postgresql::Postgresql;
+use super::sqlite::Sqlite;
 use super::summary::{RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
 use crate::figure::Value;
+use crate::host::Interrupt;
 use crate::record::{DiskLimit, Note, Record};
+use crate::run::History;
 
 /// Runs that one query lists: far less than a connection accepts rows.
 const PAGE_ROWS: u32 = 20_000;
@@ -28,40 +30,76 @@ const IDS_BY_LABEL: &str = include_str!("../../sql/store/ids_by_label.sql");
 const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
 const UPDATE_NOTE: &str = include_str!("../../sql/store/note_update.sql");
-const UPDATE_EXPERIMENT_NOTES: &str = include_str!("../../sql/store/experiment_notes_update.sql");
 const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
 const DELETE_TAGS: &str = include_str!("../../sql/store/tags_delete.sql");
-const DELETE_EXPERIMENT: &str = include_str!("../../sql/store/experiment_delete.sql");
 const DELETE_RUN: &str = include_str!("../../sql/store/run_delete.sql");
 const DISK_LIMIT: &str = include_str!("../../sql/store/device_limit.sql");
 const DELETE_DISK_LIMIT: &str = include_str!("../../sql/store/device_limit_delete.sql");
 const WRITABLE: &str = include_str!("../../sql/store/writable.sql");
 
-/// A store on a backend.
-pub(super) struct SharedStore<B> {
-    backend: B,
+/// Opens the store; creates or migrates it if necessary. Of all directories, only that of [`default_path`](super::default_path) is
+/// created: any other one may be a typing error.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be accessed, or was written by a newer riops.
+pub fn open(location: &StoreLocation, interrupt: &Interrupt) -> Result<Store, StoreError> {
+    match location {
+        StoreLocation::File(path) => Ok(Store::on(Sqlite::open(path, interrupt)?)?),
+        StoreLocation::Postgresql(conninfo) => {
+            Ok(Store::on(Postgresql::open(conninfo, interrupt)?)?)
+        }
+    }
 }
 
-impl<B: Backend> SharedStore<B> {
+/// Opens the store as [`open`] does; returns `None` instead of creating one.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_existing(
+    location: &StoreLocation,
+    interrupt: &Interrupt,
+) -> Result<Option<Store>, StoreError> {
+    match location {
+        StoreLocation::File(path) if !path.exists() => Ok(None),
+        StoreLocation::File(_) => open(location, interrupt).map(Some),
+        StoreLocation::Postgresql(conninfo) => {
+            let backend = Postgresql::open(conninfo, interrupt)?;
+            let exists = backend.exists()?;
+            Ok(if exists { Some(Store::on(backend)?) } else { None })
+        }
+    }
+}
+
+/// A change of notes.
+pub type EditNotes<'a> = &'a dyn Fn(&mut Vec<Note>);
+
+/// Stored runs and device limits.
+///
+/// A run is named by the start or the end of its id, or by `last`, wherever a parameter is called `run`.
+pub struct Store {
+    pub(super) backend: Box<dyn Backend>,
+}
+
+impl Store {
     /// Brings the store up to date.
-    pub(super) fn open(backend: B) -> Result<Self, StoreError> {
+    fn on(backend: impl Backend + 'static) -> Result<Self, StoreError> {
         migrate(&backend)?;
-        Ok(Self { backend })
+        Ok(Self { backend: Box::new(backend) })
     }
 
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         work: impl FnMut(&mut dyn Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        transact(&self.backend, Access::Read, work)
+        transact(&*self.backend, Access::Read, work)
     }
 
-    fn write<T>(
+    pub(super) fn write<T>(
         &self,
         mut work: impl FnMut(&mut dyn Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        transact(&self.backend, Access::Write, |session| {
-            require_current(&self.backend, session)?;
+        transact(&*self.backend, Access::Write, |session| {
+            require_current(&*self.backend, session)?;
             work(session)
         })
     }
@@ -96,7 +134,7 @@ impl<B: Backend> SharedStore<B> {
     }
 
     /// Returns the result of a write. Its commit may have succeeded although its reply was lost.
-    fn confirmed(
+    pub(super) fn confirmed(
         &self,
         saved: Result<(), StoreError>,
         exists: impl FnMut(&mut dyn Session) -> Result<bool, StoreError>,
@@ -195,19 +233,29 @@ fn encode(record: &Record) -> Result<String, StoreError> {
         .map_err(|source| StoreError::Json { id: record.id.to_string(), source })
 }
 
-impl<B: Backend> Store for SharedStore<B> {
-    fn location(&self) -> String {
+impl Store {
+    /// Returns the path of the file, or the URL of the database without its password.
+    pub fn location(&self) -> String {
         self.backend.location()
     }
 
-    fn require_writable(&self) -> Result<(), StoreError> {
-        transact(&self.backend, Access::Attempt, |session| {
+    /// Fails if no run can be stored: before the run instead of after it. Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be written.
+    pub fn require_writable(&self) -> Result<(), StoreError> {
+        transact(&*self.backend, Access::Attempt, |session| {
             let sql = session.dialect().fill(WRITABLE);
             session.script(&sql)
         })
     }
 
-    fn save(&self, record: &Record) -> Result<(), StoreError> {
+    /// Stores a record, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] if a run with this id is stored already, otherwise as for every method:
+    /// [`StoreError`] if the store cannot be accessed.
+    pub fn save(&self, record: &Record) -> Result<(), StoreError> {
         let id = record.id.to_string();
         let json = encode(record)?;
         let exists = |session: &mut dyn Session| match self.id_in(session, &id) {
@@ -224,25 +272,42 @@ impl<B: Backend> Store for SharedStore<B> {
         self.confirmed(saved, exists)
     }
 
-    fn id(&self, run: &str) -> Result<String, StoreError> {
+    /// Returns the full id of a run.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Ambiguous`] or [`StoreError::Empty`] if no single run matches.
+    pub fn id(&self, run: &str) -> Result<String, StoreError> {
         self.read(|session| self.id_in(session, run))
     }
 
-    fn find(&self, run: &str) -> Result<Record, StoreError> {
+    /// Returns a record.
+    ///
+    /// # Errors
+    /// As [`Self::id`], and [`StoreError::Json`] if the record cannot be decoded.
+    pub fn find(&self, run: &str) -> Result<Record, StoreError> {
         self.read(|session| {
             let id = self.id_in(session, run)?;
             find_in(session, &id)
         })
     }
 
-    fn select(&self, text: &str) -> Result<Vec<Record>, StoreError> {
+    /// Returns the records with a label, with a tag (`key=value` or `key`), or the record of a run, oldest
+    /// first. A label precedes a tag, and a tag precedes an id.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn select(&self, text: &str) -> Result<Vec<Record>, StoreError> {
         self.read(|session| {
             let ids = self.ids_in(session, text)?;
             ids.iter().map(|id| find_in(session, id)).collect()
         })
     }
 
-    fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
+    /// Returns the runs that match the filter. Reads no records.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         self.read(|session| {
             let mut runs = Vec::new();
@@ -260,7 +325,11 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
-    fn stages(&self, run_ids: &[String]) -> Result<Vec<StageSummary>, StoreError> {
+    /// Returns the stages of these runs, in the order of the given full ids. Reads no records.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    pub fn stages(&self, run_ids: &[String]) -> Result<Vec<StageSummary>, StoreError> {
         let ids: Vec<_> = run_ids.iter().map(String::as_str).collect();
         let sql = STAGES.replace("{columns}", &StageSummary::columns());
         let rows = self.read(|session| query_ids(session, &sql, &ids))?;
@@ -273,7 +342,11 @@ impl<B: Backend> Store for SharedStore<B> {
         Ok(ids.into_iter().flat_map(|id| by_run.remove(id).unwrap_or_default()).collect())
     }
 
-    fn tag(
+    /// Sets and removes tags, in the table and in the record.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn tag(
         &self,
         run: &str,
         set: &BTreeMap<String, String>,
@@ -290,7 +363,11 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
-    fn set_label(&self, run: &str, label: Option<&str>) -> Result<(), StoreError> {
+    /// Sets or removes the label, in the table and in the record.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn set_label(&self, run: &str, label: Option<&str>) -> Result<(), StoreError> {
         self.change(run, |session, record| {
             record.label = label.map(str::to_owned);
             session
@@ -299,7 +376,11 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
-    fn edit_notes(&self, run: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
+    /// Changes the notes of a run. The edit may be made again, if the store has to repeat its transaction.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn edit_notes(&self, run: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
         self.change(run, |session, record| {
             edit(&mut record.notes);
             let line = Value::from(Note::newest_line(&record.notes));
@@ -307,47 +388,41 @@ impl<B: Backend> Store for SharedStore<B> {
         })
     }
 
-    fn edit_experiment_notes(&self, id: &str, edit: EditNotes<'_>) -> Result<(), StoreError> {
-        let location = self.location();
-        let json = |notes: &Vec<Note>| {
-            let json = serde_json::to_string(notes);
-            json.map_err(|source| StoreError::Json { id: id.to_owned(), source })
-        };
-        // Another process may change them between reading and writing.
-        loop {
-            let is_done = self.write(|session| {
-                let mut notes = experiments::find(session, &location, id)?.notes;
-                let before = json(&notes)?;
-                edit(&mut notes);
-                let parameters = [id.into(), json(&notes)?.into(), before.into()];
-                Ok(!session.query(UPDATE_EXPERIMENT_NOTES, &parameters)?.is_empty())
-            })?;
-            if is_done {
-                return Ok(());
-            }
-        }
-    }
-
-    fn remove(&self, run: &str) -> Result<(), StoreError> {
+    /// Removes a run.
+    ///
+    /// # Errors
+    /// As [`Self::id`].
+    pub fn remove(&self, run: &str) -> Result<(), StoreError> {
         self.write(|session| {
             let id = self.id_in(session, run)?;
             session.query(DELETE_RUN, &[id.into()]).map(drop)
         })
     }
 
-    fn save_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
+    /// Stores the measured limits of a device of a machine; replaces older ones.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    pub fn save_disk_limit(&self, host: &str, limit: &DiskLimit) -> Result<(), StoreError> {
         let json = serde_json::to_string(limit)
             .map_err(|source| StoreError::Json { id: limit.device.clone(), source })?;
         let key =
             [host.into(), limit.device.as_str().into(), Value::from(limit.identity.as_deref())];
         self.write(|session| {
             session.query(DELETE_DISK_LIMIT, &key)?;
-            let row = derive::device_limit(host, Some(limit), json.clone());
+            let [host, device, identity] = key.clone();
+            let key = [host, device, identity, time_text(limit.measured_at).into()];
+            let row = derive::device_limit(key, Some(limit), json.clone());
             session.insert("device_limits", &[row])
         })
     }
 
-    fn disk_limit(
+    /// Returns the stored limits of the device with this identity. Limits without identity, measured before
+    /// it was stored or on a machine without one, are found by the names of machine and device.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be accessed.
+    pub fn disk_limit(
         &self,
         host: &str,
         device: &str,
@@ -359,35 +434,23 @@ impl<B: Backend> Store for SharedStore<B> {
             .transpose()
             .map_err(|source| StoreError::Json { id: device.to_owned(), source })
     }
+}
 
-    fn save_experiment(&self, experiment: &StoredExperiment) -> Result<(), StoreError> {
-        let saved = self.write(|session| experiments::insert(session, experiment));
-        let exists = |session: &mut dyn Session| experiments::exists(session, &experiment.id);
-        self.confirmed(saved, exists)
+/// Returns the records of all runs, oldest first.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be accessed or a record cannot be decoded.
+pub fn all_runs(store: &Store) -> Result<Vec<Record>, StoreError> {
+    let filter = RunFilter { sort: Sort::parse("started_at:asc")?, ..RunFilter::default() };
+    store.list(&filter)?.iter().map(|run| store.find(&run.id)).collect()
+}
+
+impl History for Store {
+    fn record(&self, id: &str) -> Option<Record> {
+        self.find(id).ok()
     }
 
-    fn update_experiment(&self, id: &str, state: &ExperimentState) -> Result<(), StoreError> {
-        self.write(|session| experiments::update(session, id, state))
-    }
-
-    fn remove_experiment(&self, id: &str) -> Result<(), StoreError> {
-        self.write(|session| session.query(DELETE_EXPERIMENT, &[id.into()]).map(drop))
-    }
-
-    fn experiment(&self, part: &str) -> Result<StoredExperiment, StoreError> {
-        let location = self.location();
-        self.read(|session| {
-            let id = experiments::id_in(session, &location, part)?;
-            experiments::find(session, &location, &id)
-        })
-    }
-
-    fn experiments(&self) -> Result<Vec<ExperimentSummary>, StoreError> {
-        let location = self.location();
-        self.read(|session| experiments::list(session, &location))
-    }
-
-    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
-        self.backend.lock_experiment(id)
+    fn disk_limit(&self, host: &str, device: &str, identity: Option<&str>) -> Option<DiskLimit> {
+        self.disk_limit(host, device, identity).ok().flatten()
     }
 }

@@ -95,7 +95,7 @@ impl Sqlite {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
             );
             if !is_locked {
-                return Err(StoreError::Sqlite { path: self.path.clone(), source: error });
+                return Err(self.failed(error));
             }
             let is_interrupted = self.interrupt.requested();
             let timeout = if is_interrupted { BUSY_TIMEOUT_INTERRUPTED } else { BUSY_TIMEOUT };
@@ -103,6 +103,10 @@ impl Sqlite {
                 return Err(StoreError::Locked(self.path.clone()));
             }
         }
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { path: self.path.clone(), source }
     }
 
     fn begin(&self, access: Access) -> Result<(), StoreError> {
@@ -128,7 +132,7 @@ impl Backend for Sqlite {
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {
         self.begin(access)?;
-        let mut session = SqliteSession { connection: &self.connection, path: &self.path };
+        let mut session = self;
         let done = work(&mut session).and_then(|()| match access {
             // Waits for readers.
             Access::Write => self.unless_locked(|connection| connection.execute_batch("commit")),
@@ -136,32 +140,18 @@ impl Backend for Sqlite {
         });
         if access != Access::Write || done.is_err() {
             let rolled_back = self.connection.execute_batch("rollback");
-            let failed = |source| StoreError::Sqlite { path: self.path.clone(), source };
-            return done.and(rolled_back.map_err(failed));
+            return done.and(rolled_back.map_err(|source| self.failed(source)));
         }
         done
     }
 }
 
-struct SqliteSession<'a> {
-    connection: &'a Connection,
-    path: &'a Path,
-}
-
-impl SqliteSession<'_> {
-    fn failed(&self) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
-        let path = self.path.to_owned();
-        move |source| StoreError::Sqlite { path: path.clone(), source }
-    }
-}
-
-impl Session for SqliteSession<'_> {
+impl Session for &Sqlite {
     fn dialect(&self) -> &'static Dialect {
         &DIALECT
     }
 
     fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let failed = self.failed();
         let read = || -> rusqlite::Result<Vec<Row>> {
             // `$1` is a name in SQLite, and `?1` a position.
             let mut statement = self.connection.prepare_cached(&sql.replace('$', "?"))?;
@@ -174,11 +164,11 @@ impl Session for SqliteSession<'_> {
             }
             Ok(found)
         };
-        read().map_err(failed)
+        read().map_err(|source| self.failed(source))
     }
 
     fn script(&mut self, sql: &str) -> Result<(), StoreError> {
-        self.connection.execute_batch(sql).map_err(self.failed())
+        self.connection.execute_batch(sql).map_err(|source| self.failed(source))
     }
 
     fn insert(&mut self, table: &str, rows: &[Fields]) -> Result<(), StoreError> {
@@ -198,14 +188,14 @@ impl Session for SqliteSession<'_> {
             }
             Ok(())
         };
-        write().map_err(self.failed())
+        write().map_err(|source| self.failed(source))
     }
 
     fn version(&mut self) -> Result<usize, StoreError> {
         self.connection
             .query_row("pragma user_version", [], |row| row.get::<_, u32>(0))
             .map(|version| version as usize)
-            .map_err(self.failed())
+            .map_err(|source| self.failed(source))
     }
 
     fn begin_migration(&mut self) -> Result<(), StoreError> {
@@ -214,7 +204,8 @@ impl Session for SqliteSession<'_> {
 
     fn set_version(&mut self, version: usize) -> Result<(), StoreError> {
         let version = u32::try_from(version).unwrap_or(OTHER_VERSION);
-        self.connection.pragma_update(None, "user_version", version).map_err(self.failed())
+        let updated = self.connection.pragma_update(None, "user_version", version);
+        updated.map_err(|source| self.failed(source))
     }
 
     fn choose(&self, step: &Step) -> Option<&'static str> {

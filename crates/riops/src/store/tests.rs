@@ -10,7 +10,7 @@ use crate::host::Interrupt;
 use crate::record::{DiskLimit, Record};
 use crate::report::{example_cbc, example_record};
 
-fn open_file(path: &Path) -> Result<Box<dyn Store>, StoreError> {
+fn open_file(path: &Path) -> Result<Store, StoreError> {
     open(&StoreLocation::File(path.to_owned()), &Interrupt::new())
 }
 

@@ -18,9 +18,7 @@ use super::super::input::Input;
 use super::super::number::number;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::ImportedRun;
-use crate::record::{
-    ErrorEntry, LatencyKind, LoopRecord, Outcomes, Point, ReportedLatency, StageRecord,
-};
+use crate::record::{LatencyKind, LoopRecord, Point, ReportedLatency, StageRecord};
 
 /// Columns without options, and with those of version 19.
 const COLUMNS_MIN: usize = 6;
@@ -55,47 +53,41 @@ impl Sums {
                 fields.len()
             ));
         }
-        let whole = |at: usize| -> Result<u64, String> {
-            let text = fields.get(at).copied().unwrap_or("0");
-            number(text)
-                .ok_or_else(|| format!("expected a count in column {}, found \"{text}\"", at + 1))
+        let text = |at: usize| fields.get(at).copied().unwrap_or("0");
+        let wrong = |what: &str, at: usize| {
+            format!("expected a {what} in column {}, found \"{}\"", at + 1, text(at))
         };
-        let decimal = |at: usize| -> Result<f64, String> {
-            let text = fields.get(at).copied().unwrap_or("0");
-            let found = number(text).filter(|number: &f64| *number >= 0.0);
-            found.ok_or_else(|| format!("expected a number in column {}, found \"{text}\"", at + 1))
+        let whole = |at: usize| number(text(at)).ok_or_else(|| wrong("count", at));
+        let decimal = |at: usize| {
+            let found = number(text(at)).filter(|number: &f64| *number >= 0.0);
+            found.ok_or_else(|| wrong("number", at))
         };
         let start = super::second(i64::try_from(whole(0)?).unwrap_or(i64::MAX))?;
         let mut count = whole(1)?;
         if fields.len() == COLUMNS_WITH_SKIPPED {
-            count =
-                count.checked_sub(whole(10)?).ok_or("more transactions skipped than counted")?;
+            let skipped: u64 = whole(10)?;
+            count = count.checked_sub(skipped).ok_or("more transactions skipped than counted")?;
         }
         let some = |us: f64| (count > 0).then_some(us);
-        Ok((
-            start,
-            Self {
-                count,
-                latency_us: decimal(2)?,
-                squares: decimal(3)?,
-                min_us: some(decimal(4)?),
-                max_us: some(decimal(5)?),
-                lag_us: decimal(6)?,
-                skipped: whole(10)?,
-                retries: whole(12)?,
-                serialization: whole(13)?,
-                deadlock: whole(14)?,
-                other: whole(15)?,
-            },
-        ))
+        let sums = Self {
+            count,
+            latency_us: decimal(2)?,
+            squares: decimal(3)?,
+            min_us: some(decimal(4)?),
+            max_us: some(decimal(5)?),
+            lag_us: decimal(6)?,
+            skipped: whole(10)?,
+            retries: whole(12)?,
+            serialization: whole(13)?,
+            deadlock: whole(14)?,
+            other: whole(15)?,
+        };
+        Ok((start, sums))
     }
 
     fn add(&mut self, other: &Self) -> Result<(), String> {
         let sum = |a: u64, b: u64| a.checked_add(b).ok_or(OUT_OF_RANGE);
-        let of = |pick: fn(f64, f64) -> f64, a: Option<f64>, b: Option<f64>| match (a, b) {
-            (Some(a), Some(b)) => Some(pick(a, b)),
-            (a, b) => a.or(b),
-        };
+        let of = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
         self.count = sum(self.count, other.count)?;
         self.latency_us += other.latency_us;
         self.squares += other.squares;
@@ -199,18 +191,13 @@ pub(in crate::import) fn aggregate(group: Vec<Input>) -> Result<Found, ImportErr
 /// The length of the intervals: the smallest distance between two starts of a thread, of which all others are
 /// multiples.
 fn interval_s(files: &[File]) -> Result<i64, String> {
-    let distances = || {
-        files
-            .iter()
-            .flat_map(|file| file.keys().zip(file.keys().skip(1)).map(|(one, next)| next - one))
-    };
-    let length = distances().min().ok_or(
+    let starts = files.iter().flat_map(|file| file.keys().zip(file.keys().skip(1)));
+    let distances: Vec<i64> = starts.map(|(one, next)| next - one).collect();
+    let length = *distances.iter().min().ok_or(
         "the log needs at least two intervals: the length of an interval is unknown with one",
     )?;
-    match distances().find(|distance| distance % length != 0) {
-        None => Ok(length),
-        Some(distance) => Err(different(length, distance)),
-    }
+    let other = distances.iter().find(|distance| *distance % length != 0);
+    other.map_or(Ok(length), |distance| Err(different(length, *distance)))
 }
 
 fn different(one_s: i64, other_s: i64) -> String {
@@ -306,23 +293,12 @@ fn session_loop(all: &Sums, intervals: &[Interval]) -> LoopRecord {
             ..Point::default()
         }
     });
-    let entry = |(sqlstate, count): (&str, u64)| ErrorEntry {
-        sqlstate: sqlstate.to_owned(),
-        count,
-        ..ErrorEntry::default()
-    };
-    let errors = [("40001", all.serialization), ("40P01", all.deadlock)];
     LoopRecord {
         reported_latency: reported,
         // Failures are logged only with --failures-detailed: none is not known to be zero.
-        outcomes: (all.failed() > 0).then(|| Outcomes {
-            attempted: all.count + all.failed(),
-            succeeded: all.count,
-            failed: all.failed(),
-            unknown: 0,
-        }),
+        outcomes: (all.failed() > 0).then(|| super::outcomes(all.count, all.failed())),
         retries: all.retries,
-        errors: errors.into_iter().filter(|(_, count)| *count > 0).map(entry).collect(),
+        errors: super::errors([("40001", all.serialization), ("40P01", all.deadlock)]),
         series: series.collect(),
         ..LoopRecord::default()
     }

@@ -4,22 +4,24 @@
 //! intended start, so with a rate it is the response time, and `time - lag` is the service time. The epoch is
 //! that of the end.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, btree_map};
 
 use jiff::Timestamp;
 
 use super::super::error::ImportError;
+use super::super::format::Column7;
 use super::super::found::Found;
 use super::super::input::Input;
 use super::super::number::{Limited, number};
-use super::super::settings::Column7;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
 use crate::record::{
-    ErrorEntry, Fairness, Histogram, HistogramError, LoopRecord, OperationRecord, Outcomes, Point,
-    StageRecord,
+    Fairness, Histogram, HistogramError, LoopRecord, OperationRecord, Point, StageRecord,
+    StoredHistogram,
 };
 use crate::units::Nanos;
+use crate::units::format::whole;
 
 /// A median up to this number of retries is common; a delay of a start is hardly ever as short, in microseconds.
 const RETRIES_MEDIAN_MAX: u64 = 10;
@@ -187,8 +189,8 @@ impl Sums {
         }
         let column_7 = entry.column_7.unwrap_or_default();
         let script = match self.scripts.entry(entry.script) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) => {
+            btree_map::Entry::Occupied(known) => known.into_mut(),
+            btree_map::Entry::Vacant(new) => {
                 let times = Times::new().map_err(|error| error.to_string())?;
                 new.insert(Script { times, failed: 0 })
             }
@@ -297,26 +299,17 @@ fn require_whole(sums: &Sums, name: &str) -> Result<(), ImportError> {
     // Numbers of the log, unlike those that count its lines.
     let numbered = |client: &Client| u128::from(client.last) + u128::from(client.counts_from_0);
     let last: u128 = sums.clients.values().map(numbered).sum();
-    if logged == 0 {
-        return Err(ImportError::contents(name, "the log has no transactions"));
-    }
-    if u128::from(logged) > last {
-        return Err(ImportError::contents(
-            name,
-            format!(
-                "the log has {logged} transactions with {last} numbers: some lines occur twice"
-            ),
-        ));
-    }
-    if u128::from(logged) != last {
-        return Err(ImportError::contents(
-            name,
-            format!(
-                "the log has {logged} of at least {last} transactions: it is a sample (--sampling-rate) or incomplete; import the report that pgbench printed instead"
-            ),
-        ));
-    }
-    Ok(())
+    let reason = match last.cmp(&logged.into()) {
+        _ if logged == 0 => "the log has no transactions".to_owned(),
+        Ordering::Equal => return Ok(()),
+        Ordering::Less => {
+            format!("the log has {logged} transactions with {last} numbers: some lines occur twice")
+        }
+        Ordering::Greater => format!(
+            "the log has {logged} of at least {last} transactions: it is a sample (--sampling-rate) or incomplete; import the report that pgbench printed instead"
+        ),
+    };
+    Err(ImportError::contents(name, reason))
 }
 
 /// Returns the first client without a transaction: clients count from 0.
@@ -330,19 +323,15 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
     let response = with_lag.then_some(&sums.times.all);
     let succeeded = sums.times.all.count();
     let failed: u64 = sums.failures.values().sum();
-    let summary = |histogram: &Histogram| histogram.summary();
-    let encoded =
-        |histogram: &Histogram| (histogram.count() > 0).then(|| histogram.stored()).transpose();
     let session_loop = LoopRecord {
-        service_us: summary(service),
-        histogram: encoded(service)?,
-        response_us: response.and_then(summary),
-        response_histogram: response.map(encoded).transpose()?.flatten(),
-        outcomes: Some(Outcomes { attempted: succeeded + failed, succeeded, failed, unknown: 0 }),
+        service_us: service.summary(),
+        histogram: stored(service)?,
+        response_us: response.and_then(Histogram::summary),
+        response_histogram: response.map(stored).transpose()?.flatten(),
+        outcomes: Some(super::outcomes(succeeded, failed)),
         retries: sums.retries(has_lag).unwrap_or_default(),
-        percentile_us: None,
         operations: operations(sums, with_lag)?,
-        errors: errors(sums),
+        errors: super::errors(sums.failures.iter().map(|(sqlstate, count)| (*sqlstate, *count))),
         sessions_fairness: fairness(sums),
         series: series(sums, has_lag),
         ..LoopRecord::default()
@@ -355,6 +344,10 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
         session_loop,
         ..StageRecord::default()
     })
+}
+
+fn stored(histogram: &Histogram) -> Result<Option<StoredHistogram>, HistogramError> {
+    (histogram.count() > 0).then(|| histogram.stored()).transpose()
 }
 
 fn seconds(us: i64) -> f64 {
@@ -375,21 +368,11 @@ fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, Histo
             failed: script.failed,
             service_us: service.summary(),
             response_us: all.summary().filter(|_| with_lag),
-            histogram: (service.count() > 0).then(|| service.stored()).transpose()?,
+            histogram: stored(service)?,
             ..OperationRecord::default()
         })
     };
     sums.scripts.iter().map(operation).collect()
-}
-
-fn errors(sums: &Sums) -> Vec<ErrorEntry> {
-    let known = sums.failures.iter().filter(|(sqlstate, _)| !sqlstate.is_empty());
-    let entry = |(sqlstate, count): (&&str, &u64)| ErrorEntry {
-        sqlstate: (*sqlstate).to_owned(),
-        count: *count,
-        ..ErrorEntry::default()
-    };
-    known.map(entry).collect()
 }
 
 fn fairness(sums: &Sums) -> Fairness {
@@ -460,11 +443,6 @@ fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
 
 /// Returns the smallest value that a percentage of the sorted values does not exceed.
 fn percentile(sorted: &[u32], percent: f64) -> Option<f64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a position in a list"
-    )]
-    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    let rank = whole((percent / 100.0 * sorted.len() as f64).ceil());
     sorted.get(rank.max(1) - 1).map(|us| f64::from(*us))
 }

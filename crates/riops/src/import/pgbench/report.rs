@@ -1,13 +1,11 @@
 //! The report that pgbench prints, with or without its progress lines.
 
-use super::super::found::{Found, FoundServer};
+use super::super::found::Found;
 use super::super::number::{counted, required as number};
 use super::super::reports::{Report, interval_length};
-use super::{OUT_OF_RANGE, TOOL};
+use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};
-use crate::record::{
-    ErrorEntry, LateRecord, LatencyKind, OperationRecord, Outcomes, Point, ReportedLatency,
-};
+use crate::record::{LateRecord, LatencyKind, OperationRecord, Point, ReportedLatency};
 
 /// Lines that are kept as they are, under their names.
 const FACTS: [&str; 10] = [
@@ -111,7 +109,7 @@ pub(in crate::import) struct PgbenchReport {
     latency: ReportedLatency,
     failed: Option<u64>,
     failures: Vec<(&'static str, u64)>,
-    retries: Option<u64>,
+    retries: u64,
     late: Option<(f64, u64)>,
     skipped: u64,
     scripts: Vec<OperationRecord>,
@@ -208,7 +206,7 @@ impl Report for PgbenchReport {
         found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
         found.started_at = started_at;
         let planned = self.per_client.zip(self.clients);
-        let planned = planned.map(|(each, clients)| each.saturating_mul(u64::from(clients)));
+        let planned = planned.map(|(each, clients)| each.saturating_mul(clients.into()));
         found.stop = found.stop.or(planned.map(Stop::Transactions));
         let stage = &mut found.stage;
         // 0 is unknown: the line was cut off.
@@ -217,29 +215,17 @@ impl Report for PgbenchReport {
         stage.seconds = if tps > 0.0 { processed as f64 / tps } else { duration };
         let each = &mut stage.session_loop;
         each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
-        each.outcomes = outcomes(processed, self.failed)?;
-        each.retries = self.retries.unwrap_or_default();
-        each.errors = self
-            .failures
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(sqlstate, count)| ErrorEntry {
-                sqlstate: sqlstate.to_owned(),
-                count,
-                ..ErrorEntry::default()
-            })
-            .collect();
+        each.outcomes = self.failed.map(|failed| super::outcomes(processed, failed));
+        each.retries = self.retries;
+        each.errors = super::errors(self.failures);
         let skipped = self.skipped;
         for (number, script) in (1..).zip(&self.scripts) {
             let count = script.transactions;
             let text = format!("{}, {count} transactions", script.name);
             found.run.facts.insert(format!("SQL script {number}"), text);
         }
-        each.late = self.late.map(|(limit_us, transactions)| LateRecord {
-            limit_us,
-            transactions,
-            skipped,
-        });
+        let late = |(limit_us, transactions)| LateRecord { limit_us, transactions, skipped };
+        each.late = self.late.map(late);
         each.operations = self.scripts;
         each.series = series;
         Ok(found)
@@ -275,21 +261,20 @@ impl PgbenchReport {
     /// A further report with the same header.
     fn continued(&self) -> Self {
         let run = &self.found.run;
-        let is_setting = |name: &&String| SETTINGS.contains(&name.as_str());
-        let facts = run.facts.keys().filter(is_setting);
-        let facts = facts.filter_map(|name| run.facts.get_key_value(name));
+        let mut facts = run.facts.clone();
+        facts.retain(|name, _| SETTINGS.contains(&name.as_str()));
         Self {
             found: Found {
                 run: ImportedRun {
                     version: run.version.clone(),
                     test: run.test.clone(),
-                    facts: facts.map(|(name, value)| (name.clone(), value.clone())).collect(),
+                    facts,
                     ..ImportedRun::default()
                 },
                 workers: self.found.workers,
                 protocol: self.found.protocol,
                 stop: self.found.stop,
-                server: self.found.server.clone(),
+                target: self.found.target.clone(),
                 ..Found::default()
             },
             has_type: self.has_type,
@@ -336,8 +321,7 @@ impl PgbenchReport {
         self.found.run.version = version(own);
         // Without a server version, the server has the version of pgbench: pgbench prints it only if it differs.
         let server = if server.is_empty() { own } else { server };
-        self.found.server =
-            FoundServer { version: first_word(server).to_owned(), ..FoundServer::default() };
+        first_word(server).clone_into(&mut self.found.target.server_version);
     }
 
     fn pair(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -357,19 +341,19 @@ impl PgbenchReport {
             "number of failed transactions" => self.failed = Some(number(first_word(value))?),
             "number of serialization failures" => self.failure("40001", value)?,
             "number of deadlock failures" => self.failure("40P01", value)?,
-            "total number of retries" => self.retries = Some(number(value)?),
-            "latency average" => self.average(value)?,
+            "total number of retries" => self.retries = number(value)?,
+            // An average over failed transactions too is not that of the successful ones.
+            "latency average" if value.contains("including failures") => {
+                self.found.fact("latency average", &value);
+            }
+            "latency average" => self.latency.mean_us = Some(milliseconds(value)?),
+            "rate limit schedule lag" => self.latency.kind = LatencyKind::Response,
+            "number of transactions skipped" => self.skipped = number(first_word(value))?,
             "latency stddev" => self.latency.stdev_us = Some(milliseconds(value)?),
             _ => {}
         }
         if RESULTS.contains(&name) {
             self.seen.push(name.to_owned());
-        }
-        if name == "rate limit schedule lag" {
-            self.latency.kind = LatencyKind::Response;
-        }
-        if name == "number of transactions skipped" {
-            self.skipped = number(first_word(value))?;
         }
         if let Some(rest) = name.strip_prefix("number of transactions above the ") {
             let late = value.split_once('/').map_or(value, |(late, _)| late);
@@ -396,16 +380,6 @@ impl PgbenchReport {
         Ok(())
     }
 
-    /// An average over failed transactions too is not that of the successful ones.
-    fn average(&mut self, value: &str) -> Result<(), String> {
-        if value.contains("including failures") {
-            self.found.fact("latency average", &value);
-        } else {
-            self.latency.mean_us = Some(milliseconds(value)?);
-        }
-        Ok(())
-    }
-
     /// A line of the last script, or a line of `--report-per-command`, which is ignored.
     fn script_line(&mut self, line: &str) -> Result<(), String> {
         let Some(script) = self.scripts.last_mut() else {
@@ -419,12 +393,6 @@ impl PgbenchReport {
         }
         Ok(())
     }
-}
-
-fn outcomes(succeeded: u64, failed: Option<u64>) -> Result<Option<Outcomes>, String> {
-    let Some(failed) = failed else { return Ok(None) };
-    let attempted = succeeded.checked_add(failed).ok_or(OUT_OF_RANGE)?;
-    Ok(Some(Outcomes { attempted, succeeded, failed, unknown: 0 }))
 }
 
 /// The points of the progress lines, and the start of the first one, if they have timestamps.

@@ -96,9 +96,9 @@ impl Report for SysbenchReport {
         let missing =
             |what: &str| format!("the report of sysbench is incomplete: {what} is missing");
         if !self.totals.has_sql {
-            let what =
-                "the section \"SQL statistics\" (only results of database tests are imported)";
-            return Err(missing(what));
+            return Err(missing(
+                "the section \"SQL statistics\" (only results of database tests are imported)",
+            ));
         }
         let mut found = self.found;
         if self.is_checkpoint {
@@ -138,15 +138,10 @@ impl Report for SysbenchReport {
         stage.database_s = totals.sum_s.filter(|_| !has_rate);
         let percentile_us = totals.latency.percentiles.first().map(|each| each.us);
         let kind = if has_rate { LatencyKind::Response } else { LatencyKind::Service };
-        // With a rate, sysbench adds the time in the queue.
-        let (service, response) = if has_rate { (None, Some(())) } else { (Some(()), None) };
         let is_only_reported = encoded.is_none() && totals.latency.mean_us.is_some();
         let reported = is_only_reported.then_some(ReportedLatency { kind, ..totals.latency });
-        stage.session_loop = LoopRecord {
-            service_us: service.and(summary.clone()),
-            histogram: service.and(encoded.clone()),
-            response_us: response.and(summary),
-            response_histogram: response.and(encoded),
+        let each = &mut stage.session_loop;
+        *each = LoopRecord {
             reported_latency: reported,
             percentile_us,
             queries: totals.queries,
@@ -157,6 +152,12 @@ impl Report for SysbenchReport {
             series: self.series,
             ..LoopRecord::default()
         };
+        // With a rate, sysbench adds the time in the queue.
+        if has_rate {
+            (each.response_us, each.response_histogram) = (summary, encoded);
+        } else {
+            (each.service_us, each.histogram) = (summary, encoded);
+        }
         Ok(found)
     }
 }
@@ -342,19 +343,16 @@ fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 
 /// Returns the percentage and the percentile in microseconds: `lat (ms,95%): 1.25` or `response time: 1.25ms (95%)`.
 fn interval_latency(rest: &str) -> Result<Option<(f64, f64)>, String> {
-    if let Some((percent, text)) =
-        rest.split_once("lat (ms,").and_then(|(_, text)| text.split_once("%): "))
-    {
-        let ms: f64 = number(text.split(' ').next().unwrap_or_default())?;
-        return Ok(Some((number(percent)?, ms * 1e3)));
-    }
-    let Some((ms, text)) =
-        rest.split_once("response time: ").and_then(|(_, text)| text.split_once("ms ("))
-    else {
+    let parts = |start: &str, end: &str| rest.split_once(start)?.1.split_once(end);
+    let (ms, percent) = if let Some((percent, text)) = parts("lat (ms,", "%): ") {
+        (text.split(' ').next().unwrap_or_default(), percent)
+    } else if let Some((ms, text)) = parts("response time: ", "ms (") {
+        (ms, text.split_once('%').map_or(text, |(percent, _)| percent))
+    } else {
         return Ok(None);
     };
-    let percent = text.split_once('%').map_or(text, |(percent, _)| percent);
-    Ok(Some((number(percent)?, number::<f64>(ms)? * 1e3)))
+    let ms: f64 = number(ms)?;
+    Ok(Some((number(percent)?, ms * 1e3)))
 }
 
 /// Returns the percentage of `95th percentile`, or of `approx.  95 percentile` as before version 1.0.

@@ -66,10 +66,7 @@ impl Totals {
 
     fn add(&mut self, part: Self) -> Result<(), String> {
         let sum = |a: u64, b: u64| a.checked_add(b).ok_or("a count is out of range");
-        let of = |pick: fn(f64, f64) -> f64, a: Option<f64>, b: Option<f64>| match (a, b) {
-            (Some(a), Some(b)) => Some(pick(a, b)),
-            (a, b) => a.or(b),
-        };
+        let of = |pick: fn(f64, f64) -> f64, a, b| [a, b].into_iter().flatten().reduce(pick);
         self.queries = Queries {
             read: sum(self.queries.read, part.queries.read)?,
             write: sum(self.queries.write, part.queries.write)?,

@@ -65,7 +65,7 @@ pub(in crate::report) fn value_text(value: f64, unit: Unit) -> String {
         Unit::Percent => format!("{}%", plain(value)),
         Unit::MbS => format!("{} MB/s", plain(value)),
         Unit::Mb => format!("{} MB", plain(value)),
-        Unit::Seconds => format!("{} s", seconds(value)),
+        Unit::Seconds => trimmed(&format!("{value:.3} s")),
         Unit::Nines => percentile_text(value),
         Unit::PerSecond | Unit::Count => plain(value),
     }
@@ -74,17 +74,21 @@ pub(in crate::report) fn value_text(value: f64, unit: Unit) -> String {
 /// The name of a percentile by its number of nines: `99.9%`.
 pub(in crate::report) fn percentile_text(nines: f64) -> String {
     let text = format!("{:.6}", 100.0 * (1.0 - 10f64.powf(-nines)));
-    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+    trimmed(&text) + "%"
+}
+
+/// A number without zeros at the end of its decimals: `10 ms`, `2.5`.
+pub(in crate::report) fn trimmed(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) => format!("{} {unit}", trimmed(number)),
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        None => text.to_owned(),
+    }
 }
 
 /// A number with three significant digits; 0 without decimals.
 fn plain(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { rate(value) }
-}
-
-fn seconds(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Minimum, median and maximum of each line in a sentence.
@@ -120,10 +124,7 @@ fn thinned(xs: &[f64], series: &[Series]) -> (Vec<f64>, Vec<Series>) {
     });
     let thin = |series: &Series| {
         let groups = series.values.chunks(size);
-        let values = groups.flat_map(|group| {
-            let extremes = extremes(group);
-            extremes.into_iter().take(group.len())
-        });
+        let values = groups.flat_map(|group| extremes(group).into_iter().take(group.len()));
         Series { label: series.label.clone(), values: values.collect() }
     };
     (positions.collect(), series.iter().map(thin).collect())

@@ -2,31 +2,16 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{CbcDataset, CbcRun, Plan};
+use crate::plan::{CbcDataset, CbcRun};
 use crate::record::Record;
-use crate::report::form::{Extras, Form, FormError};
+use crate::report::form::Form;
 use crate::units::text::one_line;
 
 /// Only the collector's lines.
-pub(in crate::report) struct Cbc;
-
-impl Form for Cbc {
-    fn name(&self) -> &'static str {
-        "cbc"
-    }
-
-    fn fits(&self, plan: &Plan) -> bool {
-        plan.work.get::<CbcRun>().is_some()
-    }
-
-    fn has_verdict(&self) -> bool {
-        false
-    }
-
-    fn print(&self, record: &Record, _: &Extras<'_>) -> Result<String, FormError> {
-        Ok(cbc_text(record))
-    }
-}
+pub(in crate::report) const FORM: Form = Form {
+    has_verdict: false,
+    ..Form::new("cbc", |plan| plan.work.get::<CbcRun>().is_some(), |record, _| Ok(cbc_text(record)))
+};
 
 /// Returns the lines of the benchmark's collector: key, tab, value. Times are in milliseconds, sizes in
 /// bytes, rates in MB per second as reported by VACUUM. A step that did not end has no line.

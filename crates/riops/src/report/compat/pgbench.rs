@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::plan::script::{Builtin, PartitionMethod, ScriptDataset, ScriptRun, ScriptSource};
-use crate::plan::{Plan, Protocol, Stop};
+use crate::plan::script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
+use crate::plan::{Plan, Stop};
 use crate::record::{
     CommandRecord, EndedSessionRecord, LatencySummary, OperationRecord, Point, Record, StageRecord,
     Status,
 };
-use crate::report::form::{Extras, Form, FormError, Stream};
+use crate::report::form::{Extras, Form, Stream};
 use crate::units::text::one_line;
 
 /// Version of pgbench whose format it is.
@@ -20,94 +20,67 @@ const END_OF_SCRIPT: &str = "end of script reached";
 const TITLE_BYTES: usize = 127;
 
 /// Only pgbench's report.
-pub(in crate::report) struct Pgbench;
-
-impl Form for Pgbench {
-    fn name(&self) -> &'static str {
-        "pgbench"
-    }
-
-    fn fits(&self, plan: &Plan) -> bool {
-        plan.work.get::<ScriptRun>().is_some()
-    }
-
-    fn has_verdict(&self) -> bool {
-        false
-    }
-
-    fn is_measured(&self, record: &Record) -> bool {
+pub(in crate::report) const FORM: Form = Form {
+    has_verdict: false,
+    is_measured: |record| {
         let run = record.plan.work.get::<ScriptRun>();
         run.is_some_and(|run| run.report.allows_no_success) && !record.stages.is_empty()
-    }
+    },
+    errors,
+    stream: Some(&Pgbench),
+    ..Form::new(
+        "pgbench",
+        |plan| plan.work.get::<ScriptRun>().is_some(),
+        |record, extras| Ok(Pgbench.closing(record, extras)),
+    )
+};
 
-    fn errors(&self, record: &Record) -> Option<Vec<String>> {
-        let run = record.plan.work.get::<ScriptRun>()?;
-        let stage = &record.stages.first()?.session_loop;
-        let aborted = |ended: &EndedSessionRecord| aborted(ended, &stage.commands);
-        let mut lines: Vec<String> = stage.ended_sessions.iter().flat_map(aborted).collect();
-        let is_aborted = !lines.is_empty() || record.status == Status::Failed;
-        // The first reason repeats the error of the first client.
-        let reasons = record.verdict.reasons.iter().skip(usize::from(!lines.is_empty()));
-        if lines.is_empty() && run.report.allows_no_success {
-            // Lost connections abort no client, but must not stay unnoticed.
-            let lost = stage.errors.iter().filter(|error| !is_retried(&error.sqlstate));
-            lines.extend(lost.map(|error| {
-                // Messages of the server have it.
-                let sqlstate = format!(" (SQLSTATE {})", error.sqlstate);
-                let more = if error.sample.contains(&sqlstate) { "" } else { &sqlstate };
-                format!("{} × {}{more}", error.count, error.sample)
-            }));
-        }
-        lines.extend(reasons.map(|reason| format!("NOT VALID: {reason}")));
-        let how = match record.status {
-            Status::Interrupted => "interrupted",
-            _ if is_aborted => "aborted",
-            _ => return Some(lines),
-        };
-        lines.push(format!("Run was {how}; the above results are incomplete."));
-        Some(lines)
-    }
+struct Pgbench;
 
-    fn stream(&self) -> Option<&'static dyn Stream> {
-        Some(&Self)
+/// The errors that pgbench prints below its report.
+fn errors(record: &Record) -> Option<Vec<String>> {
+    let run = record.plan.work.get::<ScriptRun>()?;
+    let stage = &record.stages.first()?.session_loop;
+    let aborted = |ended: &EndedSessionRecord| aborted(ended, &stage.commands);
+    let mut lines: Vec<String> = stage.ended_sessions.iter().flat_map(aborted).collect();
+    let is_aborted = !lines.is_empty() || record.status == Status::Failed;
+    // The first reason repeats the error of the first client.
+    let reasons = record.verdict.reasons.iter().skip(usize::from(!lines.is_empty()));
+    if lines.is_empty() && run.report.allows_no_success {
+        // Lost connections abort no client, but must not stay unnoticed.
+        let lost = stage.errors.iter().filter(|error| !is_retried(&error.sqlstate));
+        lines.extend(lost.map(|error| {
+            // Messages of the server have it.
+            let sqlstate = format!(" (SQLSTATE {})", error.sqlstate);
+            let more = if error.sample.contains(&sqlstate) { "" } else { &sqlstate };
+            format!("{} × {}{more}", error.count, error.sample)
+        }));
     }
-
-    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(self.closing(record, extras))
-    }
+    lines.extend(reasons.map(|reason| format!("NOT VALID: {reason}")));
+    let how = match record.status {
+        Status::Interrupted => "interrupted",
+        _ if is_aborted => "aborted",
+        _ => return Some(lines),
+    };
+    lines.push(format!("Run was {how}; the above results are incomplete."));
+    Some(lines)
 }
 
 impl Stream for Pgbench {
-    fn opening(&self, _: &Plan, _: bool) -> String {
-        String::new()
-    }
-
-    fn connected(&self) -> &'static str {
-        ""
-    }
-
     fn has_intervals_on_standard_error(&self) -> bool {
         true
     }
 
     fn interval(&self, point: &Point, plan: &Plan, intervals: bool) -> String {
-        let Some(run) = plan.work.get::<ScriptRun>().filter(|run| run.report.progress) else {
-            return String::new();
-        };
         // pgbench has no shorter interval at the end.
-        if intervals && point.seconds > plan.interval_s - 1e-6 {
-            progress(point, plan, run)
-        } else {
-            String::new()
-        }
+        let is_whole = intervals && point.seconds > plan.interval_s - 1e-6;
+        let run = plan.work.get::<ScriptRun>().filter(|run| is_whole && run.report.progress);
+        run.map(|run| progress(point, plan, run)).unwrap_or_default()
     }
 
     fn closing(&self, record: &Record, _: &Extras<'_>) -> String {
-        let run = record.plan.work.get::<ScriptRun>();
-        let Some((run, stage)) = run.zip(record.stages.first()) else {
-            return String::new();
-        };
-        Report { record, run, stage }.text()
+        let run = record.plan.work.get::<ScriptRun>().zip(record.stages.first());
+        run.map(|(run, stage)| Report { record, run, stage }.text()).unwrap_or_default()
     }
 }
 
@@ -128,16 +101,16 @@ fn aborted(ended: &EndedSessionRecord, commands: &[CommandRecord]) -> Vec<String
         (None, Some(name)) => {
             let kind =
                 if matches!(name, "set" | "if" | "elif") { "evaluation" } else { "execution" };
-            let what = format!("client {session} aborted in command {number} ({name})");
-            vec![
-                message.clone(),
-                format!("{what} of script {script}; {kind} of meta-command failed"),
-            ]
+            let what = format!(
+                "client {session} aborted in command {number} ({name}) of script {script}; {kind} of meta-command failed"
+            );
+            vec![message.clone(), what]
         }
         (lines, _) => {
             let text = lines.as_ref().unwrap_or(message);
-            let what = format!("client {session} script {script} aborted in command {number}");
-            vec![format!("{what} query 0: {text}")]
+            vec![format!(
+                "client {session} script {script} aborted in command {number} query 0: {text}"
+            )]
         }
     }
 }
@@ -151,13 +124,16 @@ fn ms(us: f64) -> f64 {
     us / 1e3
 }
 
+fn mean_us(latency: Option<&LatencySummary>) -> f64 {
+    latency.map_or(0.0, |latency| latency.mean)
+}
+
 fn progress(point: &Point, plan: &Plan, run: &ScriptRun) -> String {
-    let time = if run.report.progress_timestamp {
-        jiff::Timestamp::now().as_duration().as_secs_f64()
+    let (time, digits) = if run.report.progress_timestamp {
+        (jiff::Timestamp::now().as_duration().as_secs_f64(), 3)
     } else {
-        point.t_s
+        (point.t_s, 1)
     };
-    let digits = if run.report.progress_timestamp { 3 } else { 1 };
     let (mean, stdev) = point.mean_stdev_us.unwrap_or_default();
     let mut text = format!(
         "progress: {time:.digits$} s, {:.1} tps, lat {:.3} ms stddev {:.3}, {} failed",
@@ -213,21 +189,19 @@ impl Report<'_> {
 
     fn text(&self) -> String {
         let counts = self.counts();
-        let mut text = self.header();
+        let text = self.header();
         if counts.ended() == 0 {
             return text;
         }
-        text += &self.failures(&counts, "");
-        text + &self.rest(&counts)
+        text + &self.failures(&counts, "") + &self.rest(&counts)
     }
 
     fn header(&self) -> String {
         let mut text = String::new();
         let plan = self.plan();
         let server = &self.record.target.server_version;
-        let own = env!("CARGO_PKG_VERSION");
+        let (own, server) = (env!("CARGO_PKG_VERSION"), one_line(server));
         // Writing to a String cannot fail.
-        let server = one_line(server);
         let _ = writeln!(text, "pgbench ({VERSION}, riops {own}, server {server})");
         let kind = match self.run.scripts.as_slice() {
             [only] => description(only),
@@ -239,37 +213,29 @@ impl Report<'_> {
         let scale = tables.map(|tables| tables.scale.to_string()).or(defined);
         let _ = writeln!(text, "scaling factor: {}", one_line(scale.as_deref().unwrap_or("1")));
         if let Some(tables) = tables.filter(|tables| tables.partitions > 0) {
-            let method = match tables.partition_method {
-                PartitionMethod::Range => "range",
-                PartitionMethod::Hash => "hash",
-            };
-            let _ = writeln!(text, "partition method: {method}\npartitions: {}", tables.partitions);
+            let _ = writeln!(text, "partition method: {}", tables.partition_method);
+            let _ = writeln!(text, "partitions: {}", tables.partitions);
         }
-        let mode = match plan.protocol {
-            Protocol::Prepared => "prepared",
-            Protocol::Extended => "extended",
-            Protocol::Simple => "simple",
-        };
-        let _ = writeln!(text, "query mode: {mode}");
+        let _ = writeln!(text, "query mode: {}", plan.protocol);
         let _ = writeln!(text, "number of clients: {}", plan.sessions);
         let _ = writeln!(text, "number of threads: {}", plan.workers);
         if plan.errors.max_retries < u32::MAX {
             let _ = writeln!(text, "maximum number of tries: {}", plan.errors.max_retries + 1);
         }
         let processed = self.stage.transactions;
-        match (plan.stop, self.run.transactions_per_session) {
-            (Stop::DurationS(seconds), _) => {
+        let of = match plan.stop {
+            Stop::DurationS(seconds) => {
                 let _ = writeln!(text, "duration: {seconds} s");
-                let _ = writeln!(text, "number of transactions actually processed: {processed}");
+                String::new()
             }
-            (Stop::Transactions(all) | Stop::Rows(all), each) => {
-                if let Some(each) = each {
+            Stop::Transactions(all) | Stop::Rows(all) => {
+                if let Some(each) = self.run.transactions_per_session {
                     let _ = writeln!(text, "number of transactions per client: {each}");
                 }
-                let _ =
-                    writeln!(text, "number of transactions actually processed: {processed}/{all}");
+                format!("/{all}")
             }
-        }
+        };
+        let _ = writeln!(text, "number of transactions actually processed: {processed}{of}");
         text
     }
 
@@ -335,21 +301,14 @@ impl Report<'_> {
         }
         text += &latency("", stage.latency_us());
         if let Some(schedule) = &stage.schedule {
-            let mean =
-                |latency: &Option<LatencySummary>| latency.as_ref().map_or(0.0, |us| us.mean);
-            let lag = mean(&stage.response_us) - mean(&stage.service_us);
-            let max = schedule.lag_max_us.unwrap_or(0.0);
-            let _ = writeln!(
-                text,
-                "rate limit schedule lag: avg {:.3} (max {:.3}) ms",
-                ms(lag.max(0.0)),
-                ms(max)
-            );
+            let lag = mean_us(stage.response_us.as_ref()) - mean_us(stage.service_us.as_ref());
+            let (lag, max) = (ms(lag.max(0.0)), ms(schedule.lag_max_us.unwrap_or(0.0)));
+            let _ = writeln!(text, "rate limit schedule lag: avg {lag:.3} (max {max:.3}) ms");
         }
         let tps = self.stage.throughput.transactions_per_s;
         if plan.reconnect_every.is_some() {
-            let mean = stage.connect_us.as_ref().map_or(0.0, |us| us.mean);
-            let _ = writeln!(text, "average connection time = {:.3} ms", ms(mean));
+            let mean = ms(mean_us(stage.connect_us.as_ref()));
+            let _ = writeln!(text, "average connection time = {mean:.3} ms");
             let _ = writeln!(text, "tps = {tps:.6} (including reconnection times)");
         } else {
             let connecting = stage.connecting_s.unwrap_or(0.0) * 1e3;
@@ -391,14 +350,13 @@ impl Report<'_> {
             all.filter(move |command| command.script == number)
         };
         let of = |sqlstate: &str| commands().filter_map(|each| each.errors.get(sqlstate)).sum();
-        let retries = commands().map(|command| command.retries).sum();
         let own = Counts {
             succeeded: operation.transactions,
             failed: operation.failed + operation.unknown,
             serialization: of("40001"),
             deadlock: of("40P01"),
             retried: operation.retried,
-            retries,
+            retries: commands().map(|command| command.retries).sum(),
             skipped: operation.skipped,
         };
         let ended = own.ended();
@@ -406,10 +364,10 @@ impl Report<'_> {
         let mut text = format!(" - {ended} transactions ({share:.1}% of total)\n");
         if ended > 0 {
             let tps = own.succeeded as f64 / self.stage.seconds.max(f64::MIN_POSITIVE);
+            let number = own.succeeded;
             let _ = writeln!(
                 text,
-                " - number of transactions actually processed: {} (tps = {tps:.6})",
-                own.succeeded
+                " - number of transactions actually processed: {number} (tps = {tps:.6})"
             );
             text += &self.failures(&own, " - ");
             text += &self.skipped(&own, " - ");
@@ -428,14 +386,11 @@ impl Report<'_> {
         let own = self.stage.session_loop.commands.iter();
         for command in own.filter(|command| command.script == script) {
             let CommandRecord { title, service_us, failures, retries, .. } = command;
-            let mean = ms(service_us.as_ref().map_or(0.0, |us| us.mean));
+            let mean = ms(mean_us(service_us.as_ref()));
             let failures = failures - retries;
             let retries = if has_retries { format!("  {retries:>10}") } else { String::new() };
-            let _ = writeln!(
-                text,
-                "   {mean:>11.3}  {failures:>10}{retries} {}",
-                one_line(shortened(title))
-            );
+            let title = one_line(shortened(title));
+            let _ = writeln!(text, "   {mean:>11.3}  {failures:>10}{retries} {title}");
         }
         text
     }
@@ -450,12 +405,8 @@ fn description(script: &ScriptSource) -> Cow<'_, str> {
 }
 
 fn latency(prefix: &str, latency: Option<&LatencySummary>) -> String {
-    let (mean, stdev) = latency.map_or((0.0, 0.0), |us| (us.mean, us.stdev));
-    format!(
-        "{prefix}latency average = {:.3} ms\n{prefix}latency stddev = {:.3} ms\n",
-        ms(mean),
-        ms(stdev)
-    )
+    let (mean, stdev) = (ms(mean_us(latency)), ms(latency.map_or(0.0, |each| each.stdev)));
+    format!("{prefix}latency average = {mean:.3} ms\n{prefix}latency stddev = {stdev:.3} ms\n")
 }
 
 fn shortened(title: &str) -> &str {

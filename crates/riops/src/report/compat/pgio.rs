@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{DatasetPlan, Plan, RowsDataset, RowsRun};
+use crate::plan::{DatasetPlan, RowsDataset, RowsRun};
 use crate::record::{DatabaseCounters, Record, SessionRecord, StageRecord};
-use crate::report::form::{Extras, Form, FormError};
-use crate::report::subjects::run::Text;
+use crate::report::form::Form;
+use crate::report::subjects::run::printed;
 use crate::report::words;
 use crate::units::text::one_line;
 
@@ -25,21 +25,11 @@ const SESSION_COLUMNS: [&str; 8] = [
 const BLOCKS_PER_MB: u64 = 128;
 
 /// The text report, followed by PGIO's report.
-pub(in crate::report) struct Pgio;
-
-impl Form for Pgio {
-    fn name(&self) -> &'static str {
-        "pgio"
-    }
-
-    fn fits(&self, plan: &Plan) -> bool {
-        plan.work.get::<RowsRun>().is_some()
-    }
-
-    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        Ok(Text.print(record, extras)? + "\n" + &pgio_text(record))
-    }
-}
+pub(in crate::report) const FORM: Form = Form::new(
+    "pgio",
+    |plan| plan.work.get::<RowsRun>().is_some(),
+    |record, extras| Ok(printed(record, extras)? + "\n" + &pgio_text(record)),
+);
 
 /// Returns PGIO's report of every stage.
 fn pgio_text(record: &Record) -> String {
@@ -109,12 +99,8 @@ fn settings(
 
 /// Returns the share of the stage's transactions that are in the measurement, not in warm-up or drain.
 fn measured_share(stage: &StageRecord) -> f64 {
-    let all: u64 = stage
-        .session_loop
-        .operations
-        .iter()
-        .map(|operation| operation.acknowledged_transactions)
-        .sum();
+    let operations = stage.session_loop.operations.iter();
+    let all: u64 = operations.map(|operation| operation.acknowledged_transactions).sum();
     stage.transactions as f64 / all.max(1) as f64
 }
 
@@ -172,32 +158,27 @@ fn as_psql(rows: &[[String; 8]]) -> String {
 /// Returns the transactions of one kind, the longest in microseconds, and the blocks that they accessed.
 fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, f64, Option<f64>) {
     let found = session.operations.iter().find(|operation| operation.name == name);
-    let (transactions, max_us) =
-        found.map_or((0, 0.0), |operation| (operation.transactions, operation.max_us));
-    let each = stage.session_loop.operations.iter().find(|operation| operation.name == name);
-    let blocks = match each {
-        None => Some(0.0),
-        Some(each) => each.blocks_per_transaction.map(|blocks| blocks * transactions as f64),
-    };
-    (transactions, max_us, blocks)
+    let (transactions, max_us) = found.map_or((0, 0.0), |each| (each.transactions, each.max_us));
+    let found = stage.session_loop.operations.iter().find(|operation| operation.name == name);
+    let each = found.map_or(Some(0.0), |each| each.blocks_per_transaction);
+    (transactions, max_us, each.map(|blocks| blocks * transactions as f64))
 }
 
 fn counters_lines(database: &str, before: &DatabaseCounters, after: &DatabaseCounters) -> String {
     let width = database.len().max("datname".len());
-    let mut text = format!(
-        "pg_stat_database stats:\n         {:<width$} | {:>12} | {:>12} | {:>12} | {:>12} | {:>12}\n",
-        "datname", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_updated"
-    );
-    for (moment, counters) in [("BEFORE:", before), ("AFTER:", after)] {
-        let _ = writeln!(
-            text,
-            "{moment:<8} {database:<width$} | {:>12} | {:>12} | {:>12} | {:>12} | {:>12}",
-            counters.blks_hit,
-            counters.blks_read,
-            counters.tup_returned,
-            counters.tup_fetched,
-            counters.tup_updated
-        );
+    let row = |start: &str, name: &str, cells: [String; 5]| {
+        let cells = cells.map(|cell| format!(" | {cell:>12}")).concat();
+        format!("{start:<8} {name:<width$}{cells}\n")
+    };
+    let names = ["blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_updated"];
+    let mut text =
+        "pg_stat_database stats:\n".to_owned() + &row("", "datname", names.map(Into::into));
+    for (moment, each) in [("BEFORE:", before), ("AFTER:", after)] {
+        let DatabaseCounters {
+            blks_hit, blks_read, tup_returned, tup_fetched, tup_updated, ..
+        } = each;
+        let counts = [blks_hit, blks_read, tup_returned, tup_fetched, tup_updated];
+        text += &row(moment, database, counts.map(|count| count.to_string()));
     }
     text
 }

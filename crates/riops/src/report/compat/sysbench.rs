@@ -4,51 +4,44 @@ use std::fmt::Write as _;
 
 use crate::figure::Summary;
 use crate::plan::{OltpRun, Plan};
-use crate::record::{Checkpoint, LatencySummary, Point, Queries, Record};
-use crate::report::form::{Extras, Form, FormError, Stream};
+use crate::record::{Checkpoint, LatencySummary, Point, Record};
+use crate::report::form::{Extras, Form, Stream};
 use crate::report::sysbench::{
     events_per_transaction, histogram, latency, percentile_name, sysbench_interval,
 };
 
 /// Only sysbench's report, in the format of one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report) enum Sysbench {
+enum Sysbench {
     V1_0,
     /// With the events per second, as the YugabyteDB variant has it.
     V1_1,
 }
 
-impl Form for Sysbench {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::V1_0 => "sysbench",
-            Self::V1_1 => "sysbench-1.1",
-        }
-    }
+pub(in crate::report) const V1_0: Form = Form {
+    has_verdict: false,
+    stream: Some(&Sysbench::V1_0),
+    ..Form::new("sysbench", fits, |record, extras| Ok(Sysbench::V1_0.whole(record, extras)))
+};
+pub(in crate::report) const V1_1: Form = Form {
+    has_verdict: false,
+    stream: Some(&Sysbench::V1_1),
+    ..Form::new("sysbench-1.1", fits, |record, extras| Ok(Sysbench::V1_1.whole(record, extras)))
+};
 
-    fn fits(&self, plan: &Plan) -> bool {
-        plan.work.get::<OltpRun>().is_some()
-    }
+fn fits(plan: &Plan) -> bool {
+    plan.work.get::<OltpRun>().is_some()
+}
 
-    fn has_verdict(&self) -> bool {
-        false
-    }
-
-    fn stream(&self) -> Option<&'static dyn Stream> {
-        Some(match self {
-            Self::V1_0 => &Self::V1_0,
-            Self::V1_1 => &Self::V1_1,
-        })
-    }
-
-    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        let plan = &record.plan;
-        let intervals = extras.intervals;
+impl Sysbench {
+    /// The report of a run that has ended.
+    fn whole(self, record: &Record, extras: &Extras<'_>) -> String {
+        let (plan, intervals) = (&record.plan, extras.intervals);
         let mut text = self.opening(plan, intervals) + self.connected();
         for point in record.stages.first().iter().flat_map(|stage| &stage.session_loop.series) {
             text += &self.interval(point, plan, intervals);
         }
-        Ok(text + &self.closing(record, extras))
+        text + &self.closing(record, extras)
     }
 }
 
@@ -59,11 +52,11 @@ impl Stream for Sysbench {
         let mut line = |line: &str| {
             let _ = writeln!(text, "{line}");
         };
-        let pipeline = plan.work.get::<OltpRun>().is_some_and(|run| run.pipeline);
-        let pipelined = if pipeline {
-            "; NOT the round trips of sysbench: --pipeline sends all statements of a transaction at once"
-        } else {
-            ""
+        let pipelined = match plan.work.get::<OltpRun>() {
+            Some(run) if run.pipeline => {
+                "; NOT the round trips of sysbench: --pipeline sends all statements of a transaction at once"
+            }
+            _ => "",
         };
         let version = env!("CARGO_PKG_VERSION");
         let format = match self {
@@ -129,19 +122,19 @@ impl Stream for Sysbench {
             return text + &since_checkpoint(*self, last, stage.seconds, plan);
         }
         let (found, sum_s) = latency(stage).unzip();
-        let counts = Statistics {
+        let counts = Point {
             queries: stage.session_loop.queries,
-            events: stage.transactions * events_per_transaction(plan),
-            errors: summary.stage.session_loop.error_count(),
+            errors: stage.session_loop.error_count(),
             reconnects: stage.session_loop.reconnects,
             seconds: stage.seconds,
-            total_s: stage.seconds,
+            ..Point::default()
         };
+        let all = stage.transactions * events_per_transaction(plan);
         let events = &stage.session_loop.sessions_fairness;
         let execution =
             stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
         let each = events_per_transaction(plan) as f64;
-        text + &statistics(&counts, *self)
+        text + &statistics(&counts, all, stage.seconds, *self)
             + &latencies(found, stage.session_loop.percentile_us, sum_s, plan)
             + &fairness((events.mean * each, events.stdev * each), execution)
     }
@@ -160,15 +153,7 @@ fn since_checkpoint(
     let sessions = f64::from(plan.sessions.max(1));
     let busy_s = latency.map_or(0.0, |latency| latency.mean * latency.count as f64 / 1e6);
     let events = point.transactions * events_per_transaction(plan);
-    let counts = Statistics {
-        queries: point.queries,
-        events,
-        errors: point.errors,
-        reconnects: point.reconnects,
-        seconds: point.seconds,
-        total_s,
-    };
-    statistics(&counts, format)
+    statistics(point, events, total_s, format)
         + &latencies(latency, point.percentile_us, None, plan)
         + &fairness((events as f64 / sessions, f64::NAN), (busy_s / sessions, f64::NAN))
 }
@@ -186,19 +171,8 @@ fn fairness(events: (f64, f64), execution_s: (f64, f64)) -> String {
     )
 }
 
-/// The counts of a run, or of a part of it.
-struct Statistics {
-    queries: Queries,
-    events: u64,
-    errors: u64,
-    reconnects: u64,
-    /// Time in which they were counted.
-    seconds: f64,
-    /// Time since the start of the measurement.
-    total_s: f64,
-}
-
-fn statistics(counts: &Statistics, format: Sysbench) -> String {
+/// The counts of a run, or of a part of it, `total_s` after the start of the measurement.
+fn statistics(counts: &Point, events: u64, total_s: f64, format: Sysbench) -> String {
     let mut text = String::new();
     let queries = counts.queries;
     let _ = writeln!(text, "SQL statistics:\n    queries performed:");
@@ -212,7 +186,7 @@ fn statistics(counts: &Statistics, format: Sysbench) -> String {
     }
     let seconds = counts.seconds.max(f64::MIN_POSITIVE);
     for (name, number) in [
-        ("transactions:", counts.events),
+        ("transactions:", events),
         ("queries:", queries.total()),
         ("ignored errors:", counts.errors),
         ("reconnects:", counts.reconnects),
@@ -220,16 +194,16 @@ fn statistics(counts: &Statistics, format: Sysbench) -> String {
         let per_s = number as f64 / seconds;
         let _ = writeln!(text, "    {name:<36} {number:<6} ({per_s:.2} per sec.)");
     }
-    if format == Sysbench::V1_1 {
-        let per_s = counts.events as f64 / seconds;
-        let _ = writeln!(text, "\nThroughput:");
-        let _ = writeln!(text, "    events/s (eps):                      {per_s:.4}");
-        let _ = writeln!(text, "    time elapsed:                        {:.4}s", counts.total_s);
-    } else {
-        let _ = writeln!(text, "\nGeneral statistics:");
-        let _ = writeln!(text, "    total time:                          {:.4}s", counts.total_s);
-    }
-    let _ = writeln!(text, "    total number of events:              {}\n", counts.events);
+    let (heading, time) = match format {
+        Sysbench::V1_0 => ("General statistics:".to_owned(), "total time:"),
+        Sysbench::V1_1 => {
+            let per_s = events as f64 / seconds;
+            let eps = format!("Throughput:\n    events/s (eps):                      {per_s:.4}");
+            (eps, "time elapsed:")
+        }
+    };
+    let _ = writeln!(text, "\n{heading}\n    {time:<36} {total_s:.4}s");
+    let _ = writeln!(text, "    total number of events:              {events}\n");
     text
 }
 
@@ -266,7 +240,7 @@ mod tests {
     use crate::units::Nanos;
 
     fn printed(record: &Record) -> String {
-        Sysbench::V1_0.print(record, &Extras::new("", 80)).unwrap()
+        Sysbench::V1_0.whole(record, &Extras::new("", 80))
     }
 
     #[test]
@@ -314,7 +288,7 @@ mod tests {
         }
         record.stages[0].session_loop.histogram = Some(histogram.stored().unwrap());
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Log, 20)));
-        insta::assert_snapshot!(Sysbench::V1_0.print(&record, &extras).unwrap());
+        insta::assert_snapshot!(Sysbench::V1_0.whole(&record, &extras));
         let none = Plan { percentile: 0.0, ..record.plan };
         let text = latencies(None, None, None, &none);
         assert!(text.contains("percentile stats:               disabled"), "{text}");
@@ -329,7 +303,7 @@ mod tests {
     #[test]
     fn version_1_1_prints_the_events_per_second() {
         let record = example_oltp();
-        let text = Sysbench::V1_1.print(&record, &Extras::new("", 80)).unwrap();
+        let text = Sysbench::V1_1.whole(&record, &Extras::new("", 80));
         assert!(text.starts_with("sysbench 1.1.0 (riops "), "{text}");
         let old = printed(&record);
         let tps = old.split_once("transactions: ").and_then(|(_, rest)| {

@@ -2,32 +2,24 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{LoadRun, Method, Plan, PointRun, Protocol, Spec as _, WorkPlan};
+use crate::plan::{LoadRun, Method, PointRun, Protocol, Spec as _, WorkPlan};
 use crate::record::{Record, StageRecord};
-use crate::report::form::{Extras, Form, FormError};
+use crate::report::form::Form;
 use crate::units::text::one_line;
 
 /// Only ysql-bench's report.
-pub(in crate::report) struct YsqlBench;
-
-impl Form for YsqlBench {
-    fn name(&self) -> &'static str {
-        "ysql-bench"
-    }
-
-    fn fits(&self, plan: &Plan) -> bool {
-        plan.work.get::<LoadRun>().is_some() || plan.work.get::<PointRun>().is_some()
-    }
-
-    fn has_verdict(&self) -> bool {
-        false
-    }
-
-    fn print(&self, record: &Record, extras: &Extras<'_>) -> Result<String, FormError> {
-        let stages: String = record.stages.iter().map(|stage| stage_text(record, stage)).collect();
-        Ok(stages + extras.histogram_below(record).trim_start())
-    }
-}
+pub(in crate::report) const FORM: Form = Form {
+    has_verdict: false,
+    ..Form::new(
+        "ysql-bench",
+        |plan| plan.work.get::<LoadRun>().is_some() || plan.work.get::<PointRun>().is_some(),
+        |record, extras| {
+            let stages: String =
+                record.stages.iter().map(|each| stage_text(record, each)).collect();
+            Ok(stages + extras.histogram_below(record).trim_start())
+        },
+    )
+};
 
 /// The operation, and whether its changes are non-transactional.
 fn operation(work: &WorkPlan, stage: &StageRecord) -> (String, bool) {
@@ -88,16 +80,16 @@ fn stage_text(record: &Record, stage: &StageRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Scale, example_load, example_record};
+    use crate::report::{Extras, Scale, example_load, example_record};
 
     #[test]
     fn the_block_has_the_lines_of_ysql_bench() {
         let record = example_load(&[Method::Insert]);
         let extras = Extras::new("", 80).with_histogram(Some((Scale::Linear, 3)));
-        insta::assert_snapshot!(YsqlBench.print(&record, &extras).unwrap());
+        insta::assert_snapshot!((FORM.print)(&record, &extras).unwrap());
         let mut record = example_record();
         record.plan.work = PointRun { op: "update".parse().unwrap(), ..PointRun::default() }.into();
         record.plan.protocol = Protocol::Extended;
-        insta::assert_snapshot!(YsqlBench.print(&record, &Extras::new("", 80)).unwrap());
+        insta::assert_snapshot!((FORM.print)(&record, &Extras::new("", 80)).unwrap());
     }
 }

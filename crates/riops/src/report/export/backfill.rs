@@ -3,15 +3,15 @@
 //!
 //! Counters start with 0 at the start of their stage and grow with each interval, as those of a scrape do.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::super::openmetrics::{
     BACKLOG, Labels, Metric, MetricsText, NODE_TRANSACTIONS, PROBE, RUN, SESSIONS, STATEMENTS,
     TextFormat, quantiles, tag_label,
 };
-use super::row::Row;
+use super::table::{Row, after};
 use crate::figure::{COUNTS, ROWS};
-use crate::record::{LatencyKind, Point, QuerySeries, Record};
+use crate::record::{LatencyKind, Point, Queries, QuerySeries, Record};
 
 pub(super) fn text<'a>(records: &'a [Record]) -> String {
     let stages: Vec<Series<'a>> = Row::all(records)
@@ -24,8 +24,8 @@ pub(super) fn text<'a>(records: &'a [Record]) -> String {
         text.family(metric, stages.iter().flat_map(samples));
     };
     family(&SESSIONS, &|series| {
-        let known = Some(series.row.stage.sessions).filter(|sessions| *sessions > 0);
-        series.gauge(|_| known.map(f64::from))
+        let sessions = series.row.stage.sessions;
+        series.gauge(|_| (sessions > 0).then(|| sessions.into()))
     });
     for count in COUNTS {
         family(&count.into(), &|series| {
@@ -74,8 +74,7 @@ impl<'a> Series<'a> {
 
     /// The end of an interval.
     fn at(&self, point: &Point) -> Option<Timestamp> {
-        let elapsed = SignedDuration::try_from_secs_f64(point.t_s).ok()?;
-        self.start.checked_add(elapsed).ok()
+        after(self.start, point.t_s)
     }
 
     fn with(&self, name: &str, value: &impl ToString) -> Labels {
@@ -124,10 +123,10 @@ impl<'a> Series<'a> {
         if self.row.stage.session_loop.queries.is_none() {
             return Vec::new();
         }
-        let read = self.totals(&self.with("kind", &"read"), |point| point.queries.read);
-        let write = self.totals(&self.with("kind", &"write"), |point| point.queries.write);
-        let other = self.totals(&self.with("kind", &"other"), |point| point.queries.other);
-        [read, write, other].concat()
+        let of = |kind: &str, count: fn(&Queries) -> u64| {
+            self.totals(&self.with("kind", &kind), |point| count(&point.queries))
+        };
+        [of("read", |of| of.read), of("write", |of| of.write), of("other", |of| of.other)].concat()
     }
 
     fn nodes(&self) -> Vec<Sample> {
@@ -141,12 +140,10 @@ impl<'a> Series<'a> {
     }
 
     fn probes(&self) -> Vec<Sample> {
-        let at =
-            |t_s: f64| self.start.checked_add(SignedDuration::try_from_secs_f64(t_s).ok()?).ok();
         let of_series = |series: &'a QuerySeries| {
             let labels = self.with("name", &series.name);
             let points = series.points.iter();
-            points.map(move |point| (labels.clone(), point.value, at(point.t_s)))
+            points.map(move |point| (labels.clone(), point.value, after(self.start, point.t_s)))
         };
         self.row.stage.query_series.iter().flat_map(of_series).collect()
     }
@@ -169,7 +166,6 @@ fn start(row: &Row<'_>) -> Timestamp {
     row.stage.started_at.unwrap_or_else(|| {
         let before = usize::try_from(row.number.saturating_sub(1)).unwrap_or_default();
         let seconds = row.record.stages.iter().take(before).map(|stage| stage.seconds).sum();
-        let elapsed = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
-        row.record.started_at.checked_add(elapsed).unwrap_or(row.record.started_at)
+        after(row.record.started_at, seconds).unwrap_or(row.record.started_at)
     })
 }

@@ -1,9 +1,7 @@
 //! A row per bucket of the latency histograms of each stage.
 
-use super::error::ExportError;
-use super::row::Row;
-use super::table::{csv_columns, csv_table};
-use crate::record::{Record, StoredHistogram};
+use super::table::{ExportError, Row, csv_columns, csv_table};
+use crate::record::Record;
 
 /// A bucket of a histogram.
 struct Bucket<'a> {
@@ -21,8 +19,18 @@ pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
         let each = &row.stage.session_loop;
         let histograms = [("service", &each.histogram), ("response", &each.response_histogram)];
         for (kind, stored) in histograms {
-            if let Some(stored) = stored {
-                add(&mut buckets, &row, kind, stored)?;
+            let Some(stored) = stored else { continue };
+            let histogram = stored.decode().map_err(|source| ExportError::Histogram {
+                id: row.record.id.to_string(),
+                stage: row.stage.name.clone(),
+                source,
+            })?;
+            let mut until = 0;
+            for (from, to, count) in histogram.buckets() {
+                until += count;
+                let (from_us, to_us) = (from.as_micros(), to.as_micros());
+                let cumulative_share = until as f64 / histogram.count() as f64;
+                buckets.push(Bucket { row, kind, from_us, to_us, count, cumulative_share });
             }
         }
     }
@@ -39,30 +47,4 @@ pub(super) fn table<'a>(records: &'a [Record]) -> Result<String, ExportError> {
         cumulative_share: each.cumulative_share,
     }};
     csv_table(&columns, buckets)
-}
-
-fn add<'a>(
-    buckets: &mut Vec<Bucket<'a>>,
-    row: &Row<'a>,
-    kind: &'static str,
-    stored: &StoredHistogram,
-) -> Result<(), ExportError> {
-    let histogram = stored.decode().map_err(|source| ExportError::Histogram {
-        id: row.record.id.to_string(),
-        stage: row.stage.name.clone(),
-        source,
-    })?;
-    let mut until = 0;
-    for (from, to, count) in histogram.buckets() {
-        until += count;
-        buckets.push(Bucket {
-            row: *row,
-            kind,
-            from_us: from.as_micros(),
-            to_us: to.as_micros(),
-            count,
-            cumulative_share: until as f64 / histogram.count() as f64,
-        });
-    }
-    Ok(())
 }

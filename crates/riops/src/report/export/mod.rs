@@ -4,14 +4,12 @@
 //! histogram. OpenMetrics has the series with their times, for backfilling Prometheus.
 
 mod backfill;
-mod error;
 mod latencies;
-mod row;
 mod series;
 mod stages;
 mod table;
 
-pub use error::ExportError;
+pub use table::ExportError;
 pub(super) use table::{cell, csv_columns, csv_table, csv_text};
 
 use crate::record::Record;

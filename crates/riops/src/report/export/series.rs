@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::error::ExportError;
-use super::row::Row;
-use super::table::{Column, csv_columns, csv_table};
+use super::table::{Column, ExportError, Row, after, column, csv_columns, csv_table};
 use crate::figure::{
     COUNTS, Count, ERRORS, FAILED, LATE, RECONNECTS, RETRIES, SKIPPED, Statistic, per_second,
 };
@@ -64,8 +62,8 @@ fn columns<'a>() -> Vec<Column<Interval<'a>>> {
         percentile_us: each.point.percentile_us,
     }});
     for kind in LatencyKind::ALL {
-        columns.extend(Statistic::of_series().map(|of| -> Column<Interval<'a>> {
-            (of.column(kind).into(), Box::new(move |each| of.of_point(each.point, kind).into()))
+        columns.extend(Statistic::of_series().map(|of| {
+            column(of.column(kind), move |each: &Interval<'a>| of.of_point(each.point, kind))
         }));
     }
     columns.extend(csv_columns! { each: Interval<'a> => { node_transactions: nodes(each.point) }});
@@ -76,32 +74,26 @@ fn columns<'a>() -> Vec<Column<Interval<'a>>> {
 fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
     let all = records.iter().flat_map(|record| &record.stages).flat_map(|each| &each.query_series);
     let names: BTreeSet<String> = all.map(|series| series.name.clone()).collect();
-    let column = |name: String| -> Column<Interval<'a>> {
-        let title = format!("probe_{name}");
-        let value = move |each: &Interval<'a>| {
+    let probe = |name: String| {
+        column(format!("probe_{name}"), move |each: &Interval<'a>| {
             let mut series = each.row.stage.query_series.iter();
-            let series = series.find(|series| series.name == name);
-            series.and_then(|series| series.at(each.point.t_s + NEAR_S)).into()
-        };
-        (title.into(), Box::new(value))
+            series.find(|series| series.name == name)?.at(each.point.t_s + NEAR_S)
+        })
     };
-    names.into_iter().map(column).collect()
+    names.into_iter().map(probe).collect()
 }
 
 /// The column of a count.
 fn count<'a>(count: &'static Count) -> Column<Interval<'a>> {
-    let value = move |each: &Interval<'a>| {
-        each.known.contains(&count.key).then(|| (count.of)(each.point)).into()
-    };
-    (count.key.into(), Box::new(value))
+    column(count.key, move |each: &Interval<'a>| {
+        each.known.contains(&count.key).then(|| (count.of)(each.point))
+    })
 }
 
 impl Interval<'_> {
     /// The end of the interval, if the start of the stage is known.
     fn ended_at(&self) -> Option<Timestamp> {
-        let start = self.row.stage.started_at?;
-        let elapsed = SignedDuration::try_from_secs_f64(self.point.t_s).ok()?;
-        start.checked_add(elapsed).ok()
+        after(self.row.stage.started_at?, self.point.t_s)
     }
 
     /// Records without any statement did not count them.

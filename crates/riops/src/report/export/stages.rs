@@ -1,8 +1,6 @@
 //! A row per stage, with the figures that tell runs apart and compare them.
 
-use super::error::ExportError;
-use super::row::Row;
-use super::table::{Column, csv_columns, csv_table};
+use super::table::{Column, ExportError, Row, column, csv_columns, csv_table};
 use crate::figure::{Figure, STATISTICS, Statistic, Summary};
 use crate::plan::Driver;
 use crate::record::{LatencyKind, Record, Status, Validity};
@@ -75,25 +73,18 @@ fn counts<'a>() -> Vec<Column<Row<'a>>> {
 
 /// The columns of the service or the response time.
 fn latencies<'a>(kind: LatencyKind) -> Vec<Column<Row<'a>>> {
-    let mut columns = match kind {
-        LatencyKind::Service => csv_columns! { row: Row<'a> => {
-            service_count: row.stage.session_loop.service_us.as_ref().map(|each| each.count),
-        }},
-        LatencyKind::Response => csv_columns! { row: Row<'a> => {
-            response_count: row.stage.session_loop.response_us.as_ref().map(|each| each.count),
-        }},
+    let count = match kind {
+        LatencyKind::Service => "service_count",
+        LatencyKind::Response => "response_count",
     };
-    columns.extend(STATISTICS.iter().map(|each| -> Column<Row<'a>> {
-        let value = move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind).into();
-        (each.column(kind).into(), Box::new(value))
+    let summary = move |row: &Row<'a>| row.stage.session_loop.summary_us(kind);
+    let mut columns = vec![column(count, move |row| summary(row).map(|each| each.count))];
+    columns.extend(STATISTICS.iter().map(|each| {
+        column(each.column(kind), move |row: &Row<'a>| each.of_loop(&row.stage.session_loop, kind))
     }));
-    columns.push((
-        Statistic::bound_column(kind).into(),
-        Box::new(move |row: &Row<'a>| {
-            let summary = row.stage.session_loop.summary_us(kind);
-            summary.and_then(|summary| summary.lower_bound_from).into()
-        }),
-    ));
+    columns.push(column(Statistic::bound_column(kind), move |row| {
+        summary(row).and_then(|summary| summary.lower_bound_from)
+    }));
     columns
 }
 
@@ -120,10 +111,7 @@ fn costs<'a>() -> Vec<Column<Row<'a>>> {
             Some(value(row)? / (rows > 0.0 && row.has_rows()).then_some(rows)?)
         };
         let name = figure.as_str();
-        [
-            (name.into(), Box::new(move |row: &Row<'a>| value(row).into())),
-            (name.replace("transaction", "row").into(), Box::new(move |row| of_row(row).into())),
-        ]
+        [column(name, value), column(name.replace("transaction", "row"), of_row)]
     };
     Figure::costs().flat_map(both).collect()
 }

@@ -1,18 +1,73 @@
-//! Tables as CSV.
+//! Tables as CSV, their rows, and why an export failed.
 
 use std::borrow::Cow;
 
 use csv::{QuoteStyle, Terminator, WriterBuilder};
+use jiff::{SignedDuration, Timestamp};
 
-use super::error::ExportError;
 use crate::figure::Value;
+use crate::record::{HistogramError, Record, StageRecord};
+use crate::report::words;
 use crate::units::text::lines;
+
+/// Records that cannot be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A value cannot be encoded as JSON.
+    #[error("cannot write run {id} as JSON: {source}")]
+    Json {
+        /// Id of the run.
+        id: String,
+        /// Reason.
+        source: serde_json::Error,
+    },
+    /// A row cannot be encoded as CSV.
+    #[error("cannot write CSV: {0}")]
+    Csv(String),
+    /// A histogram cannot be decoded.
+    #[error("cannot export the latencies of run {id}, stage \"{stage}\": {source}")]
+    Histogram {
+        /// Id of the run.
+        id: String,
+        /// Name of the stage.
+        stage: String,
+        /// Reason.
+        source: HistogramError,
+    },
+}
+
+/// A stage and its number, from 1.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) record: &'a Record,
+    pub(super) number: u64,
+    pub(super) stage: &'a StageRecord,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn all(records: &'a [Record]) -> impl Iterator<Item = Self> {
+        records.iter().flat_map(|record| {
+            let stages = (1..).zip(&record.stages);
+            stages.map(move |(number, stage)| Self { record, number, stage })
+        })
+    }
+
+    /// Whether the workload has rows.
+    pub(super) fn has_rows(&self) -> bool {
+        words::of(&self.record.plan.work).measure().has_rows
+    }
+}
+
+/// Returns the time this number of seconds after the start of a stage.
+pub(super) fn after(start: Timestamp, seconds: f64) -> Option<Timestamp> {
+    start.checked_add(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
+}
 
 /// First characters with which spreadsheets start a formula. Source: OWASP, "CSV Injection".
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// Returns the text with a leading quote, if a spreadsheet would execute it as a formula.
-pub(in crate::report) fn without_formula(text: String) -> String {
+fn without_formula(text: String) -> String {
     if text.starts_with(FORMULA_STARTS) { format!("'{text}") } else { text }
 }
 
@@ -29,6 +84,14 @@ pub(in crate::report) fn cell(value: Value) -> String {
 
 /// A column: its name, and its value in a row.
 pub(in crate::report) type Column<R> = (Cow<'static, str>, Box<dyn Fn(&R) -> Value>);
+
+/// Returns a column with this name.
+pub(super) fn column<R, V: Into<Value>>(
+    name: impl Into<Cow<'static, str>>,
+    value: impl Fn(&R) -> V + 'static,
+) -> Column<R> {
+    (name.into(), Box::new(move |row| value(row).into()))
+}
 
 /// Declares columns: their names, and their values in a row.
 macro_rules! csv_columns {

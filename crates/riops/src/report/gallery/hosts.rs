@@ -13,17 +13,6 @@ use serde_json::Value;
 
 use crate::record::Record;
 
-/// Fields that are the address of a host.
-const OF_HOSTS: [&str; 4] = ["host", "address", "node", "client_host"];
-/// Maps whose keys people choose.
-const MAPS: [&str; 2] = ["tags", "facts"];
-/// Fields with what people wrote.
-const WRITTEN: [&str; 3] = ["label", "text", "description"];
-/// Fields with what servers and riops report.
-const MESSAGES: [&str; 3] = ["failure", "sample", "reasons"];
-/// Fields with versions, which may have the form of an address.
-const VERSIONS: [&str; 3] = ["server_version", "riops_version", "version_text"];
-
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,12 +32,15 @@ fn json_of(value: &impl Serialize) -> Result<Value, serde_json::Error> {
 }
 
 impl Kind {
+    /// What the texts in a field with this key are; `None`: they have no host.
     fn of(key: &str) -> Option<Self> {
         match key {
-            key if VERSIONS.contains(&key) => None,
-            key if OF_HOSTS.contains(&key) => Some(Self::Host),
-            key if WRITTEN.contains(&key) || MAPS.contains(&key) => Some(Self::Written),
-            key if MESSAGES.contains(&key) => Some(Self::Message),
+            // Versions may have the form of an address.
+            "server_version" | "riops_version" | "version_text" => None,
+            "host" | "address" | "node" | "client_host" => Some(Self::Host),
+            // People choose the keys of these maps, too.
+            "label" | "text" | "description" | "tags" | "facts" => Some(Self::Written),
+            "failure" | "sample" | "reasons" => Some(Self::Message),
             _ => Some(Self::Other),
         }
     }
@@ -201,8 +193,7 @@ impl Hosts {
         let lower = text.to_ascii_lowercase();
         let parts: Vec<&str> = lower.split("://").collect();
         for (scheme, rest) in parts.iter().zip(parts.iter().skip(1)) {
-            let end = rest.find(|c: char| "/?#\"'`<>)".contains(c) || c.is_whitespace());
-            let authority = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+            let authority = until(rest, "/?#\"'`<>)");
             let is_link =
                 kind == Kind::Written && scheme.ends_with("https") && !authority.contains(':');
             if !is_link {
@@ -213,24 +204,27 @@ impl Hosts {
         let spaced = lower.replace(" = ", "=");
         for key in ["host=", "hostaddr="] {
             for rest in spaced.split(key).skip(1) {
-                let rest = rest.trim_start_matches('\'');
-                let end = rest.find(|c: char| "&\"';".contains(c) || c.is_whitespace());
-                let hosts = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+                let hosts = until(rest.trim_start_matches('\''), "&\"';");
                 hosts.split(',').for_each(|host| self.learn(host));
             }
         }
         let mut at = 0;
         while let Some(c) = lower.get(at..).and_then(|rest| rest.chars().next()) {
-            let found =
-                lower.split_at_checked(at).and_then(|(before, rest)| address_at(before, rest));
-            if let Some((_, ip)) =
-                found.filter(|(_, ip)| kind != Kind::Written || is_no_version(*ip))
+            let parts = lower.split_at_checked(at);
+            let found = parts.and_then(|(before, rest)| address_at(before, rest));
+            if let Some((_, ip)) = found
+                && (kind != Kind::Written || is_no_version(ip))
             {
                 self.learn(&ip.to_string());
             }
             at += found.map_or(c.len_utf8(), |(length, _)| length);
         }
     }
+}
+
+/// The start of a text before one of these characters, or a blank.
+fn until<'a>(text: &'a str, ends: &str) -> &'a str {
+    text.split(|c: char| ends.contains(c) || c.is_whitespace()).next().unwrap_or_default()
 }
 
 /// Whether a host follows in a URL or after `host=`.
@@ -277,12 +271,10 @@ fn address_at(before: &str, rest: &str) -> Option<(usize, IpAddr)> {
         return None;
     }
     let word = whole.trim_end_matches(['.', ':']);
-    let (word, ip) = if let Ok(ip) = word.parse::<IpAddr>() {
-        (word, ip)
-    } else {
+    let (word, ip) = match word.parse::<IpAddr>() {
+        Ok(ip) => (word, ip),
         // With a port.
-        let ip = word.parse::<SocketAddr>().ok()?.ip();
-        (word.rsplit_once(':')?.0, ip)
+        Err(_) => (word.rsplit_once(':')?.0, word.parse::<SocketAddr>().ok()?.ip()),
     };
     let is_long = word.matches(':').count() > 2 || word.contains('.');
     let has_four = word.split(':').next().is_some_and(|first| first.len() == 4);

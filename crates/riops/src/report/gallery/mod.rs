@@ -11,7 +11,6 @@ use hosts::Kind::Written;
 use jiff::Timestamp;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::document::Findings;
 use super::render::html::{ASSETS, Layout, Link, environment, findings_html};
@@ -27,6 +26,7 @@ use crate::record::Record;
 use crate::stats::ChangeSettings;
 use crate::store::{RunSummary, StageSummary};
 use crate::units::format::number_of;
+use crate::units::text::hash_text;
 
 const INDEX: &str = include_str!("../../../assets/page/gallery.html");
 const SCRIPT: &str = include_str!("../../../assets/page/gallery.js");
@@ -64,6 +64,7 @@ pub enum GalleryError {
 /// A page that the index names.
 #[derive(Debug)]
 struct Entry {
+    group: &'static str,
     path: String,
     title: String,
     detail: String,
@@ -76,16 +77,14 @@ pub struct Gallery {
     /// Absent if hosts are published.
     hosts: Option<Hosts>,
     runs: Vec<Vec<Cell>>,
-    groups: [(&'static str, Vec<Entry>); 3],
+    entries: Vec<Entry>,
 }
 
 /// The groups of pages, in the order of the index.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Experiments,
-    Comparisons,
-    Histories,
-}
+const GROUPS: [&str; 3] = [EXPERIMENTS, COMPARISONS, HISTORIES];
+const EXPERIMENTS: &str = "Experiments";
+const COMPARISONS: &str = "Comparisons";
+const HISTORIES: &str = "Histories";
 
 /// The values of `gallery.html`.
 #[derive(Serialize)]
@@ -101,8 +100,7 @@ impl Gallery {
     #[must_use]
     pub fn new(title: String, with_hosts: bool) -> Self {
         let hosts = (!with_hosts).then(Hosts::default);
-        let groups = ["Experiments", "Comparisons", "Histories"].map(|name| (name, Vec::new()));
-        Self { title, hosts, runs: Vec::new(), groups }
+        Self { title, hosts, runs: Vec::new(), entries: Vec::new() }
     }
 
     /// Learns the hosts of a record. Those of all records are known before the first one is published, because the texts of one may
@@ -137,10 +135,9 @@ impl Gallery {
     /// [`GalleryError`]
     pub fn run(&mut self, record: Record) -> Result<[SiteFile; 2], GalleryError> {
         let record = self.published(record)?;
-        let records = [record];
-        let [record] = &records;
+        let records = std::slice::from_ref(&record);
         let name = record.id.to_string();
-        let mut layout = layout_of(title(&records));
+        let mut layout = layout_of(title(records));
         let link = |text: &str, href: String| Link { text: text.to_owned(), href, current: false };
         if let Some(path) = record.label.as_deref().map(history_path).filter(|path| self.has(path))
         {
@@ -149,10 +146,9 @@ impl Gallery {
         layout.nav.push(link("Record as JSON", format!("{name}.json")));
         layout.reproduce =
             Some(format!("riops runs import {name}.json && riops runs rerun {name}"));
-        self.runs.push(row(record));
-        let page = html_in(&layout, &records, None)?;
-        let [record] = &records;
-        let json = serde_json::to_string(record)? + "\n";
+        self.runs.push(row(&record));
+        let page = html_in(&layout, records, None)?;
+        let json = serde_json::to_string(&record)? + "\n";
         Ok([
             SiteFile { path: format!("runs/{name}.html"), text: page },
             SiteFile { path: format!("runs/{name}.json"), text: json },
@@ -185,7 +181,7 @@ impl Gallery {
             number_of(study.finished.len() as u64, "run"),
             study.experiment.created_at.strftime("%F")
         );
-        self.page(Kind::Experiments, path, &experiment(&view(&study)), detail)
+        self.page(EXPERIMENTS, path, &experiment(&view(&study)), detail)
     }
 
     /// The page of a comparison of two groups.
@@ -206,7 +202,7 @@ impl Gallery {
         };
         let names: Vec<_> = published.iter().map(|(name, _)| name.as_str()).collect();
         let path = format!("comparisons/{}.html", file_name(&names.join(" -- ")));
-        self.page(Kind::Comparisons, path, &found, String::new()).map(Some)
+        self.page(COMPARISONS, path, &found, String::new()).map(Some)
     }
 
     /// The page of the history of a label. The pages of its runs, which come later, link to it.
@@ -235,7 +231,7 @@ impl Gallery {
         let series = history(&runs, &stages, None, ChangeSettings::default().change_min);
         let found = history_findings(&label, &series, &|run| format!("../runs/{run}.html"));
         let detail = number_of(runs.len() as u64, "run");
-        self.page(Kind::Histories, history_path(&label), &found, detail)
+        self.page(HISTORIES, history_path(&label), &found, detail)
     }
 
     /// The files that all pages use, and the index.
@@ -255,12 +251,12 @@ impl Gallery {
             word("server"),
             word("tags and facts"),
         ];
-        let groups = self.groups.into_iter().filter(|(_, entries)| !entries.is_empty());
-        let groups = groups.map(|(name, entries)| {
-            let row = |entry: Entry| {
-                vec![Cell::from(entry.title).with_link(entry.path), entry.detail.into()]
-            };
-            (name, Table::new(name, [word("page"), word("about")], entries.into_iter().map(row)))
+        let groups = GROUPS.into_iter().filter_map(|name| {
+            let entries = self.entries.iter().filter(|entry| entry.group == name);
+            let rows = entries.map(|Entry { title, path, detail, .. }| {
+                vec![Cell::from(title.as_str()).with_link(path), detail.as_str().into()]
+            });
+            Some((name, Table::new(name, [word("page"), word("about")], rows).filled()?))
         });
         let index = Index {
             title: &title,
@@ -282,7 +278,7 @@ impl Gallery {
     }
 
     fn has(&self, path: &str) -> bool {
-        self.groups.iter().any(|(_, entries)| entries.iter().any(|entry| entry.path == path))
+        self.entries.iter().any(|entry| entry.path == path)
     }
 
     fn published(&self, record: Record) -> Result<Record, GalleryError> {
@@ -299,16 +295,13 @@ impl Gallery {
 
     fn page(
         &mut self,
-        kind: Kind,
+        group: &'static str,
         path: String,
         found: &Findings,
         detail: String,
     ) -> Result<SiteFile, GalleryError> {
         let text = findings_html(found, &layout_of(found.title.clone()))?;
-        let entry = Entry { path: path.clone(), title: found.title.clone(), detail };
-        if let Some((_, entries)) = self.groups.get_mut(kind as usize) {
-            entries.push(entry);
-        }
+        self.entries.push(Entry { group, path: path.clone(), title: found.title.clone(), detail });
         Ok(SiteFile { path, text })
     }
 }
@@ -328,11 +321,8 @@ fn row(record: &Record) -> Vec<Cell> {
     let name = record.label.as_ref().map(|label| format!(" · {label}")).unwrap_or_default();
     // Those by which the runs of an experiment are found again say nothing to readers.
     let is_own = |key: &str| [tag::EXPERIMENT, tag::BLOCK, tag::TURN].contains(&key);
-    let tags = record
-        .tags
-        .iter()
-        .filter(|(key, _)| !is_own(key))
-        .map(|(key, value)| format!("{key}={value}"));
+    let tags = record.tags.iter().filter(|(key, _)| !is_own(key));
+    let tags = tags.map(|(key, value)| format!("{key}={value}"));
     let facts = record.plan.facts.iter().map(|(name, value)| format!("{name} {value}"));
     let started: Timestamp = record.started_at;
     vec![
@@ -358,12 +348,8 @@ fn file_name(text: &str) -> String {
     if !text.is_empty() && text.len() <= 60 && text.chars().all(plain) {
         return text.to_owned();
     }
-    let words: String = text
-        .chars()
-        .take(40)
-        .map(|c| if plain(c.to_ascii_lowercase()) { c.to_ascii_lowercase() } else { '-' })
-        .collect();
-    let hash =
-        Sha256::digest(text).iter().take(4).fold(0_u32, |hash, byte| hash << 8 | u32::from(*byte));
-    format!("{words}-{hash:08x}")
+    let lower = text.chars().take(40).map(|c| c.to_ascii_lowercase());
+    let words: String = lower.map(|c| if plain(c) { c } else { '-' }).collect();
+    let hash = hash_text(text);
+    format!("{words}-{}", hash.get(..8).unwrap_or_default())
 }

@@ -13,10 +13,7 @@ use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::super::chart::Chart;
-use super::super::document::{Badge, Fact, Findings, Headline};
-use super::super::flame::Flame;
-use super::super::table::Table;
+use super::super::document::Findings;
 
 const UPLOT: &str = include_str!("../../../assets/uplot/uPlot.iife.min.js");
 const CHARTS: &str = include_str!("../../../assets/page/charts.js");
@@ -137,36 +134,6 @@ pub fn environment() -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
-/// What the macro `findings` shows.
-#[derive(Debug, Serialize)]
-pub(in crate::report) struct FindingsView<'a> {
-    title: &'a str,
-    id: &'a str,
-    badge: Option<&'a Badge>,
-    headline: Option<&'a Headline>,
-    conclusion: Vec<Fact>,
-    charts: Vec<&'a Chart>,
-    flames: Vec<&'a Flame>,
-    tables: Vec<&'a Table>,
-    conditions: Vec<Fact>,
-}
-
-impl<'a> FindingsView<'a> {
-    pub(in crate::report) fn of(findings: &'a Findings) -> Self {
-        Self {
-            title: &findings.title,
-            id: &findings.id,
-            badge: findings.badge.as_ref(),
-            headline: findings.headline.as_ref(),
-            conclusion: findings.conclusion.facts(),
-            charts: findings.results.charts().collect(),
-            flames: findings.results.flames().collect(),
-            tables: findings.results.tables().collect(),
-            conditions: findings.conditions.facts(),
-        }
-    }
-}
-
 /// Returns the page of the findings within a frame that the caller chooses.
 ///
 /// # Errors
@@ -175,9 +142,9 @@ pub fn findings_html(findings: &Findings, layout: &Layout) -> Result<String, min
     #[derive(Debug, Serialize)]
     struct Page<'a> {
         layout: &'a Layout,
-        found: FindingsView<'a>,
+        found: &'a Findings,
     }
-    let page = Page { layout, found: FindingsView::of(findings) };
+    let page = Page { layout, found: findings };
     environment()?.get_template("findings.html")?.render(Value::from(Serde(page)))
 }
 

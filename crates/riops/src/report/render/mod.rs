@@ -3,7 +3,6 @@
 pub(super) mod drawing;
 pub(super) mod fill;
 pub(super) mod html;
-pub(super) mod json;
 pub(super) mod markdown;
 mod plot;
 pub(super) mod png;

@@ -1,12 +1,12 @@
 //! A chart of estimates for a terminal: dots with interval whiskers on a grid, or bars for categories.
 
-use crate::report::chart::lines::value_text;
+use crate::report::chart::lines::{trimmed, value_text};
 use crate::report::chart::{
     Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit,
 };
 use crate::report::render::fill::{columns as width_of, fill};
 use crate::report::render::table::table_lines;
-use crate::units::format::{duration_us, rate};
+use crate::units::format::{duration_us, rate, whole};
 
 /// Rows of the grid.
 const ROWS: usize = 13;
@@ -39,18 +39,13 @@ pub(in crate::report) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     for mark in &chart.plot.marks {
         grid.mark(mark);
     }
-    let order = |each: &&PointSeries| matches!(each.style, PointStyle::Line | PointStyle::Dots);
+    let has_dots = |each: &&PointSeries| matches!(each.style, PointStyle::Line | PointStyle::Dots);
     // Curves first: dots are drawn over them.
-    let (dots, curves): (Vec<_>, Vec<_>) = series.iter().partition(order);
-    for each in &curves {
-        grid.curve(each);
-    }
-    dots.iter()
-        .filter(|each| each.style == PointStyle::Line)
-        .for_each(|each| grid.joined(&each.points));
-    for each in &dots {
-        grid.whiskers(&each.points);
-    }
+    let (dots, curves): (Vec<_>, Vec<_>) = series.iter().partition(has_dots);
+    curves.iter().for_each(|each| grid.curve(each));
+    let joined = dots.iter().filter(|each| each.style == PointStyle::Line);
+    joined.for_each(|each| grid.joined(&each.points));
+    dots.iter().for_each(|each| grid.whiskers(&each.points));
     for (each, dot) in dots.iter().zip(DOTS.into_iter().cycle()) {
         grid.dots(&each.points, dot);
     }
@@ -79,8 +74,7 @@ fn shades(chart: &Chart, cells: &[(usize, usize, f64)], width: usize) -> Vec<Str
     let mut table = table.clone();
     for &(column, row, value) in cells {
         let share = if span > 0.0 { (value - least) / span } else { 0.5 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 3")]
-        let sign = SHADES.get((share * 3.99) as usize).copied().unwrap_or_default();
+        let sign = SHADES.get(whole(share * 3.99)).copied().unwrap_or_default();
         if let Some(cell) = table.rows.get_mut(row).and_then(|row| row.get_mut(column + 1)) {
             *cell = format!("{sign} {}", cell.text()).into();
         }
@@ -98,9 +92,7 @@ fn legend(chart: &Chart, dots: &[&PointSeries], curves: &[&PointSeries]) -> Stri
         let curve = |each: &&&PointSeries| each.style == PointStyle::Band;
         parts.extend(curves.iter().filter(curve).map(|each| format!("line: {}", each.label)));
     }
-    let has_interval =
-        |each: &&&PointSeries| each.points.iter().any(|point| point.interval.is_some());
-    if dots.iter().any(|each| has_interval(&each)) {
+    if dots.iter().flat_map(|each| &each.points).any(|point| point.interval.is_some()) {
         parts.push("┬┴ 95% interval".to_owned());
     }
     parts.join(" · ")
@@ -144,10 +136,8 @@ impl<'a> Grid<'a> {
     }
 
     fn curve(&mut self, series: &PointSeries) {
-        for (at, point) in series.points.iter().enumerate() {
-            if series.style == PointStyle::Dashed && at % 2 == 1 {
-                continue;
-            }
+        let step = if series.style == PointStyle::Dashed { 2 } else { 1 };
+        for point in series.points.iter().step_by(step) {
             self.set(self.column(point.x), self.row(point.y), '·');
         }
     }
@@ -164,15 +154,7 @@ impl<'a> Grid<'a> {
             let mut step = 2.0;
             while step < steps - 1.0 {
                 let share = step / steps;
-                let at = |from: f64, to: f64| {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "in the grid"
-                    )]
-                    let at = (from + (to - from) * share).round() as usize;
-                    at
-                };
+                let at = |from: f64, to: f64| whole((from + (to - from) * share).round());
                 self.set(at(start.0, end.0), at(start.1, end.1), '·');
                 // Every second column: the line must not look like data.
                 step += 2.0;
@@ -186,13 +168,10 @@ impl<'a> Grid<'a> {
                 continue;
             };
             let (column, top, bottom) = (self.column(point.x), self.row(high), self.row(low));
-            for row in top..=bottom {
-                let sign = match row {
-                    row if row == top && top != bottom => '┬',
-                    row if row == bottom && top != bottom => '┴',
-                    _ => '│',
-                };
-                self.set(column, row, sign);
+            (top..=bottom).for_each(|row| self.set(column, row, '│'));
+            if top != bottom {
+                self.set(column, top, '┬');
+                self.set(column, bottom, '┴');
             }
         }
     }
@@ -212,11 +191,8 @@ impl<'a> Grid<'a> {
                 column.saturating_sub(count + 1)
             };
             let is_free = self.cells.get(row).is_some_and(|cells| {
-                cells
-                    .iter()
-                    .skip(start.saturating_sub(1))
-                    .take(count + 2)
-                    .all(|cell| matches!(cell, ' ' | '·' | '┊') || *cell == dot)
+                let mut around = cells.iter().skip(start.saturating_sub(1)).take(count + 2);
+                around.all(|cell| matches!(cell, ' ' | '·' | '┊') || *cell == dot)
             });
             if is_free {
                 label.chars().enumerate().for_each(|(at, sign)| self.set(start + at, row, sign));
@@ -246,9 +222,7 @@ fn place(axis: &Axis, value: f64, count: usize) -> usize {
     };
     let share = (scaled(value) - scaled(low)) / (scaled(high) - scaled(low)).max(f64::MIN_POSITIVE);
     let last = count.saturating_sub(1) as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the grid")]
-    let place = (share.clamp(0.0, 1.0) * last).round() as usize;
-    place
+    whole((share.clamp(0.0, 1.0) * last).round())
 }
 
 /// Round values of an axis, about four.
@@ -258,12 +232,7 @@ fn ticks_of(axis: &Axis) -> Vec<f64> {
         let decades = (high / low).log10();
         #[expect(clippy::cast_possible_truncation, reason = "powers of ten")]
         let (first, last) = (low.log10().ceil() as i32, high.log10().floor() as i32);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a few decades"
-        )]
-        let step = ((decades / 5.0).ceil() as usize).max(1);
+        let step = whole((decades / 5.0).ceil()).max(1);
         return (first..=last).step_by(step).map(|power| 10f64.powi(power)).collect();
     }
     let raw = (high - low) / 4.0;
@@ -286,48 +255,24 @@ fn ticks_of(axis: &Axis) -> Vec<f64> {
 fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::DurationUs if value == 0.0 => "0".to_owned(),
-        Unit::DurationUs => short(&duration_us(value)),
-        Unit::Seconds => short(&duration_us(value * 1e6)),
+        Unit::DurationUs => trimmed(&duration_us(value)),
+        Unit::Seconds => trimmed(&duration_us(value * 1e6)),
         Unit::Percent => format!("{value:.0}%"),
         _ if value == 0.0 => "0".to_owned(),
-        _ if value >= 1e6 => format!("{}M", trimmed(value / 1e6)),
-        _ if value >= 1e4 => format!("{}k", trimmed(value / 1e3)),
-        _ => trimmed(value),
-    }
-}
-
-fn trimmed(value: f64) -> String {
-    let text = rate(value);
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
-/// Without zeros at the end of the decimals: `10 ms`.
-fn short(text: &str) -> String {
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text.to_owned(),
+        _ if value >= 1e6 => format!("{}M", trimmed(&rate(value / 1e6))),
+        _ if value >= 1e4 => format!("{}k", trimmed(&rate(value / 1e3))),
+        _ => trimmed(&rate(value)),
     }
 }
 
 /// The axis below the grid, with the names of the ticks where there is room.
 fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> String {
-    let own = ticks_of(x);
-    let labeled: Vec<(f64, String)> = if ticks.is_empty() {
-        own.iter().map(|tick| (*tick, value(*tick, x.unit))).collect()
-    } else {
-        let name =
-            |at: usize, tick: f64| names.get(at).cloned().unwrap_or_else(|| value(tick, x.unit));
-        ticks.iter().enumerate().map(|(at, tick)| (*tick, name(at, *tick))).collect()
-    };
+    let (ticks, names) =
+        if ticks.is_empty() { (ticks_of(x), &[][..]) } else { (ticks.to_vec(), names) };
     let mut line = String::new();
     let mut used = 0;
-    for (tick, name) in labeled {
+    for (at, tick) in ticks.into_iter().enumerate() {
+        let name = names.get(at).cloned().unwrap_or_else(|| value(tick, x.unit));
         let half = width_of(&name) / 2;
         let last = (LABEL_COLUMNS + 2 + grid.columns).saturating_sub(width_of(&name));
         let start = (grid.column(tick) + LABEL_COLUMNS + 2).saturating_sub(half).min(last);

@@ -3,6 +3,7 @@
 
 use crate::report::render::fill::{columns, fill};
 use crate::report::table::{Cell, Column, Table, word};
+use crate::units::format::whole;
 
 /// Gap between two columns.
 const GAP: usize = 2;
@@ -21,12 +22,7 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 
 /// A bar of this share of the longest.
 fn bar(share: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "eighths of a few characters"
-    )]
-    let eighths = (share.clamp(0.0, 1.0) * BAR_WIDTH as f64 * 8.0).round() as usize;
+    let eighths = whole((share.clamp(0.0, 1.0) * BAR_WIDTH as f64 * 8.0).round());
     let mut bar = "█".repeat(eighths / 8);
     match EIGHTHS.get(eighths % 8) {
         Some(' ') if bar.is_empty() => bar.push('▏'),
@@ -83,9 +79,8 @@ pub(in crate::report) fn table_lines(table: &Table, width: usize) -> Vec<String>
         if !named.is_empty() {
             let text = named.join(" · ");
             let space = width.saturating_sub(BELOW_INDENT);
-            lines.extend(
-                fill(&text, space).iter().map(|line| format!("{:BELOW_INDENT$}{line}", "")),
-            );
+            let below = fill(&text, space).into_iter();
+            lines.extend(below.map(|line| format!("{:BELOW_INDENT$}{line}", "")));
         }
     }
     lines

@@ -105,23 +105,21 @@ impl Writer {
         let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
         let lines = fill(text, space);
         // A long word, such as an id, gets more room below the label.
-        if lines.iter().any(|line| columns(line) > space) {
-            if !label.is_empty() {
-                self.push(&format!("{:INDENT$}{label}", ""));
-            }
-            for line in fill(text, self.width.saturating_sub(NARROW_INDENT)) {
-                self.toned(&format!("{:NARROW_INDENT$}", ""), &line, tone);
-            }
-            return;
-        }
+        let is_wide = lines.iter().any(|line| columns(line) > space);
         // A long label is above its text.
-        let is_long = columns(label) >= LABEL_COLUMNS;
-        if is_long {
+        let is_above = columns(label) >= LABEL_COLUMNS || is_wide && !label.is_empty();
+        if is_above {
             self.push(&format!("{:INDENT$}{label}", ""));
         }
+        let (lines, indent) = if is_wide {
+            (fill(text, self.width.saturating_sub(NARROW_INDENT)), NARROW_INDENT)
+        } else {
+            (lines, INDENT + LABEL_COLUMNS)
+        };
         for (position, line) in lines.iter().enumerate() {
-            let label = if position == 0 && !is_long { label } else { "" };
-            self.toned(&format!("{:INDENT$}{label:<LABEL_COLUMNS$}", ""), line, tone);
+            let label = if position == 0 && !is_above { label } else { "" };
+            let start = format!("{:INDENT$}{label}", "");
+            self.toned(&format!("{start:<indent$}"), line, tone);
         }
     }
 
@@ -130,10 +128,8 @@ impl Writer {
     fn commands(&mut self, label: &str, commands: &[Hint]) {
         let space = self.width.saturating_sub(INDENT + LABEL_COLUMNS);
         let widest = commands.iter().map(|hint| columns(&hint.command)).max().unwrap_or(0);
-        let beside: Vec<_> = commands
-            .iter()
-            .map(|hint| format!("{:<widest$}  ({})", hint.command, hint.purpose))
-            .collect();
+        let beside = |hint: &Hint| format!("{:<widest$}  ({})", hint.command, hint.purpose);
+        let beside: Vec<_> = commands.iter().map(beside).collect();
         let is_narrow = beside.iter().any(|line| columns(line) > space);
         let mut label = label;
         for (Hint { command, purpose }, beside) in commands.iter().zip(&beside) {

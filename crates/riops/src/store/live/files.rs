@@ -44,18 +44,14 @@ impl FileSink {
         let failed = |source| LiveError::File { path: path.clone(), source };
         remove_dead(directory);
         let file = create(directory, &new).map_err(failed)?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|source| LiveError::File { path: new.clone(), source: source.into() })?;
         let mut sink = Self { path: new, file, bytes: 0 };
-        sink.lock()?;
         sink.write(run)?;
         // Only now can a reader find it: with its lock, and with its first line.
         fs::rename(&sink.path, &path).map_err(failed)?;
         sink.path = path;
         Ok(sink)
-    }
-
-    fn lock(&self) -> Result<(), LiveError> {
-        let locked = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
-        locked.map_err(|error| self.failed(error.into()))
     }
 
     fn failed(&self, source: std::io::Error) -> LiveError {
@@ -208,10 +204,10 @@ impl LiveSource for FileSource {
                 Some(followed) => Some(followed),
                 None => open_plain(&path).ok().map(|file| Followed { file, offset: 0, run: None }),
             };
-            let Some(mut followed) = followed.filter(|followed| followed.is_alive(&path)) else {
-                continue;
-            };
-            if followed.read().is_ok() {
+            if let Some(mut followed) = followed
+                && !remove_if_dead(&followed.file, &path)
+                && followed.read().is_ok()
+            {
                 self.followed.insert(path, followed);
             }
         }
@@ -222,11 +218,6 @@ impl LiveSource for FileSource {
 }
 
 impl Followed {
-    /// Returns whether the writer lives. Removes the file otherwise.
-    fn is_alive(&self, path: &Path) -> bool {
-        !remove_if_dead(&self.file, path)
-    }
-
     /// Reads the complete lines that were added.
     fn read(&mut self) -> std::io::Result<()> {
         let bytes = self.file.metadata()?.len();

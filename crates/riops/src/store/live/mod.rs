@@ -4,15 +4,13 @@
 //! kind of store. Publishing must never delay a run or fail it: see [`Publisher`].
 
 mod files;
-mod open;
 mod postgresql;
 mod publisher;
 
 use std::path::{Path, PathBuf};
 
-pub use open::{sink_of, source_of};
 pub(crate) use postgresql::create_tables;
-pub use publisher::{OpenSink, Publisher};
+pub use publisher::{OpenSink, Publisher, sink_of, source_of};
 
 use crate::record::{LiveEvent, LiveRun};
 use crate::server::ConnectionError;

@@ -148,10 +148,8 @@ impl PostgresqlSource {
             return Ok(Vec::new());
         }
         let rows = connection.query_with(RUNS, &[Some(STALE_AFTER_S)])?;
-        let found: Vec<(String, u64)> = rows
-            .iter()
-            .filter_map(|row| Some((text(row, 0)?.to_owned(), number(row, 1)?)))
-            .collect();
+        let found = rows.iter().filter_map(|row| Some((text(row, 0)?.to_owned(), number(row, 1)?)));
+        let found: Vec<(String, u64)> = found.collect();
         self.followed.retain(|id, _| found.iter().any(|(other, _)| other == id));
         for (id, state_number) in found {
             let is_known =

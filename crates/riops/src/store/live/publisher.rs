@@ -1,11 +1,15 @@
-//! Publishes a run from a separate thread, so that neither a slow disk nor a slow database delays the run.
+//! Opens the feed of a store by its location, and publishes a run from a separate thread, so that neither a slow disk nor a slow database delays the run.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::LiveSink;
+use super::files::{FileSink, FileSource};
+use super::postgresql::{PostgresqlSink, PostgresqlSource};
+use super::{LiveError, LiveSink, LiveSource, live_directory};
+use crate::host::Interrupt;
 use crate::record::{LiveEvent, LiveRun};
+use crate::store::location::StoreLocation;
 
 /// Events that wait for the thread. A run has a few events per second; if the thread is stuck, further events are
 /// dropped.
@@ -24,7 +28,7 @@ pub struct Publisher {
 }
 
 /// Opens a sink and publishes the initial state of a run.
-pub type OpenSink = Box<dyn FnOnce(&LiveRun) -> Result<Box<dyn LiveSink>, super::LiveError> + Send>;
+pub type OpenSink = Box<dyn FnOnce(&LiveRun) -> Result<Box<dyn LiveSink>, LiveError> + Send>;
 
 impl Publisher {
     /// Starts the thread, which opens the sink: connecting to a database must not delay the run. `on_error` is
@@ -35,7 +39,7 @@ impl Publisher {
     pub fn start(
         run: LiveRun,
         open: OpenSink,
-        on_error: impl FnOnce(super::LiveError) + Send + 'static,
+        on_error: impl FnOnce(LiveError) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (events, received) = sync_channel(EVENTS_WAITING_MAX);
         let (done, finished) = sync_channel(1);
@@ -73,7 +77,7 @@ fn publish_all(
     mut run: LiveRun,
     open: OpenSink,
     received: &Receiver<LiveEvent>,
-) -> Result<(), super::LiveError> {
+) -> Result<(), LiveError> {
     let mut sink = open(&run)?;
     let mut heartbeat = Instant::now();
     loop {
@@ -92,11 +96,36 @@ fn publish_all(
     }
 }
 
+/// Returns what opens the sink of a run that is stored at this location.
+#[must_use]
+pub fn sink_of(location: &StoreLocation) -> OpenSink {
+    match location {
+        StoreLocation::File(path) => {
+            let directory = live_directory(path);
+            Box::new(move |run| Ok(Box::new(FileSink::create(&directory, run)?)))
+        }
+        StoreLocation::Postgresql(conninfo) => {
+            let conninfo = conninfo.clone();
+            Box::new(move |run| Ok(Box::new(PostgresqlSink::create(&conninfo, run)?)))
+        }
+    }
+}
+
+/// Returns the source of the runs in progress of a store.
+#[must_use]
+pub fn source_of(location: &StoreLocation, interrupt: &Interrupt) -> Box<dyn LiveSource> {
+    match location {
+        StoreLocation::File(path) => Box::new(FileSource::new(live_directory(path))),
+        StoreLocation::Postgresql(conninfo) => {
+            Box::new(PostgresqlSource::new(conninfo.as_ref().clone(), interrupt))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use super::super::LiveError;
     use super::*;
     use crate::plan::Plan;
     use crate::record::example_live_run;

@@ -8,16 +8,17 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::report::chart::lines::{percentile_text, value_text};
+use crate::report::chart::lines::{percentile_text, trimmed, value_text};
 use crate::report::chart::{Chart, Content, Mark, Unit};
 use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
+use crate::units::format::whole;
 
 /// Size of the image, in pixels.
 const WIDTH: u32 = 1200;
 const HEIGHT: u32 = 520;
 /// Space around the axes, in pixels.
-const MARGIN: u32 = 18;
-const TOP: u32 = 96;
+const MARGIN: i32 = 18;
+const TOP: i32 = 96;
 const LEFT: u32 = 86;
 const BOTTOM: u32 = 52;
 /// Characters of the summary in a line.
@@ -164,8 +165,7 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
         }
         let fitting = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
         if fitting > 3 {
-            let place = (u32::try_from(x + 2).unwrap_or(0), TOP - 18);
-            text(root, &shortened(&mark.label, fitting), 13, SOFT, place)?;
+            text(root, &shortened(&mark.label, fitting), 13, SOFT, (x + 2, TOP - 18))?;
         }
     }
     Ok(())
@@ -177,22 +177,21 @@ fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
         Content::Points { series, .. } => series.iter().map(|each| each.label.as_str()).collect(),
         Content::Heatmap { .. } | Content::Grid { .. } | Content::Dots { .. } => return Ok(()),
     };
-    let mut x = i32::try_from(MARGIN).unwrap_or(0);
+    let mut x = MARGIN;
     for (label, color) in labels.into_iter().zip(COLORS.iter().cycle()) {
         let width = 34 + CHARACTER * i32::try_from(label.chars().count()).unwrap_or(0);
-        if x + width > i32::try_from(WIDTH - MARGIN).unwrap_or(0) {
+        if x + width > WIDTH.cast_signed() - MARGIN {
             break;
         }
         root.draw(&Rectangle::new([(x, 63), (x + 11, 74)], color.filled()))?;
-        text(root, label, 14, INK, (u32::try_from(x + 17).unwrap_or(0), 61))?;
+        text(root, label, 14, INK, (x + 17, 61))?;
         x += width;
     }
     Ok(())
 }
 
-fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, (x, y): (u32, u32)) -> Drawn<()> {
+fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, place: (i32, i32)) -> Drawn<()> {
     let style = (FAMILY, size).into_font().color(&color);
-    let place = (i32::try_from(x).unwrap_or(0), i32::try_from(y).unwrap_or(0));
     root.draw(&Text::new(text.to_owned(), place, style))
 }
 
@@ -213,21 +212,9 @@ fn tick(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A number without zeros at the end of its decimals: `10 ms`, `2.5`.
-fn trimmed(text: &str) -> String {
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
-        }
-        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        _ => text.to_owned(),
-    }
-}
-
 fn heat(share: f64) -> RGBColor {
     let position = share.clamp(0.0, 1.0) * 4.0;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 3")]
-    let from = position.floor().min(3.0) as usize;
+    let from = whole(position.min(3.0));
     let (low, high) = HEAT.get(from).copied().zip(HEAT.get(from + 1).copied()).unwrap_or_default();
     let mixed = |low: u8, high: u8| {
         let part = f64::from(low) + (f64::from(high) - f64::from(low)) * (position - from as f64);

@@ -12,6 +12,6 @@ mod series;
 mod side_by_side;
 mod view;
 
-pub(in crate::report) use document::Text;
+pub(in crate::report) use document::printed;
 pub use document::{run_document, run_text, threshold_text};
 pub use scatter::scatter_png;

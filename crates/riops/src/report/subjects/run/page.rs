@@ -18,7 +18,7 @@ use crate::report::chart::Chart;
 use crate::report::document::{Document, Findings};
 use crate::report::flame;
 use crate::report::glossary::glossary_text;
-use crate::report::render::html::{Delivery, FindingsView, Layout, environment};
+use crate::report::render::html::{Delivery, Layout, environment};
 use crate::report::render::markdown::{add_findings, escaped, row, table};
 use crate::report::sections::{
     agents, bottleneck, cost, failures, queries, sources, statements, time, window,
@@ -34,7 +34,7 @@ const TEXT_COLUMNS: usize = 100;
 #[derive(Debug, Serialize)]
 struct Page<'a> {
     layout: &'a Layout,
-    comparison: Option<FindingsView<'a>>,
+    comparison: Option<Findings>,
     runs: Vec<RunView>,
 }
 
@@ -59,7 +59,7 @@ pub fn html_in(
     let (comparison, whole) = parts(records, comparison);
     let runs = whole.iter().enumerate();
     let runs = runs.map(|(position, record)| view(record, position, records.len())).collect();
-    let page = Page { layout, comparison: comparison.as_ref().map(FindingsView::of), runs };
+    let page = Page { layout, comparison, runs };
     environment()?.get_template("report.html")?.render(Value::from(Serde(page)))
 }
 
