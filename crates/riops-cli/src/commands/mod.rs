@@ -1,23 +1,17 @@
-//! The subcommands, one module each.
+//! The subcommands.
 
-mod ab;
 mod bisect;
-mod cleanup;
 mod compare;
+mod dataset;
 mod doctor;
 mod editing;
+mod exchange;
 mod experiments;
-mod export;
+mod files;
 mod gallery;
 mod gate;
 mod generate;
-mod graph;
-mod history;
-mod import;
-mod listing;
 mod manifest;
-mod merge;
-mod prepare;
 mod repeat;
 mod report;
 mod run;
@@ -27,8 +21,6 @@ mod serve;
 mod server;
 mod shell;
 mod sweep;
-mod verify;
-mod warm;
 
 use std::process::ExitCode;
 
@@ -55,21 +47,21 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         ui.notice(notice);
     }
     match arguments.command {
-        Command::Prepare { workload } => prepare::run(&workload, ui),
+        Command::Prepare { workload } => dataset::prepare(&workload, ui),
         Command::Run(options) => run::run(&options, ui),
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
-        Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
-        Command::Ab(options) => ab::run(&options, ui),
+        Command::Sweep(options) => sweep::sweep(&options, &arguments.cell_words, ui),
+        Command::Ab(options) => sweep::ab(&options, ui),
         Command::Gallery(options) => gallery::run(&options, ui),
         Command::Gate(options) => gate::run(&options, ui),
         Command::Bisect(options) => bisect::run(&options, ui),
-        Command::Verify { workload } => verify::run(&workload, ui),
-        Command::Warm { workload } => warm::run(&workload, ui),
-        Command::Cleanup { workload } => cleanup::run(&workload, ui),
+        Command::Verify { workload } => dataset::verify(&workload, ui),
+        Command::Warm { workload } => dataset::warm(&workload, ui),
+        Command::Cleanup { workload } => dataset::cleanup(&workload, ui),
         Command::Generate { what: Generate::Csv(options) } => generate::csv(&options, ui),
         Command::Runs { action } => runs::run(&action, ui),
         Command::Experiments { action } => experiments::run(&action, ui),
-        Command::Compare(options) => compare::run(&options, ui),
+        Command::Compare(options) => compare::compare(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Serve(options) => serve::serve(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, ui),

@@ -21,9 +21,13 @@ use crate::ui::Ui;
 const RUNS_MAX: usize = 50;
 
 /// Writes the specified runs to files or to standard output.
-pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
+pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let selections = select(&*store, &options.runs)?;
+    let count: usize = selections.iter().map(|(_, runs)| runs.len()).sum();
+    if count > RUNS_MAX {
+        bail!("{count} runs were selected, more than the {RUNS_MAX} of a report");
+    }
     if let Some(view) = experiment_of(&*store, &selections)? {
         let id = riops::units::format::short_id(&view.id);
         ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
@@ -87,18 +91,14 @@ fn experiment_of(
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.
-fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+pub(super) fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
     let mut known = HashSet::new();
-    let mut selections = Vec::new();
-    for text in texts {
+    let runs_of = |text: &String| -> Result<_> {
         let mut runs = store.select(text)?;
         runs.retain(|run| known.insert(run.id));
-        selections.push((text.clone(), runs));
-    }
-    if known.len() > RUNS_MAX {
-        bail!("{} runs were selected, more than the {RUNS_MAX} of a report", known.len());
-    }
-    Ok(selections)
+        Ok((text.clone(), runs))
+    };
+    texts.iter().map(runs_of).collect()
 }
 
 /// Writes each chart of each run to a PNG file in `folder`.

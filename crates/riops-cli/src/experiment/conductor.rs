@@ -29,6 +29,18 @@ use crate::fleet::Membership;
 use crate::stored;
 use crate::ui::Ui;
 
+/// Lists the stored experiments.
+pub(crate) fn list(store_options: &StoreOptions, form: &str, ui: Ui) -> Result<ExitCode> {
+    let found = stored::open_existing(store_options, ui)?.experiments()?;
+    crate::ui::print_done(&match form {
+        "json" => json_text(&found)?,
+        "markdown" | "csv" => {
+            return refuse(format!("experiments are listed as text or json, not as {form}"));
+        }
+        _ => report::experiments_text(&found, crate::ui::output_columns()),
+    })
+}
+
 /// Conducts experiments of a store.
 pub(crate) struct Conductor<'a> {
     pub(crate) store_options: &'a StoreOptions,
@@ -189,20 +201,6 @@ impl Conductor<'_> {
     fn location(&self, membership: Option<&Membership>) -> Result<StoreLocation> {
         membership
             .map_or_else(|| stored::location(self.store_options, self.ui), |own| Ok(own.location()))
-    }
-
-    /// Lists the stored experiments.
-    pub(crate) fn list(&self) -> Result<ExitCode> {
-        let store = stored::open_existing(self.store_options, self.ui)?;
-        let found = store.experiments()?;
-        let text = match self.results.form {
-            "json" => json_text(&found)?,
-            form @ ("markdown" | "csv") => {
-                return refuse(format!("experiments are listed as text or json, not as {form}"));
-            }
-            _ => report::experiments_text(&found, crate::ui::output_columns()),
-        };
-        crate::ui::print_done(&text)
     }
 
     fn show(&self, study: &Study, end: End) -> Result<ExitCode> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::Environment;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 
-use super::failure::Failure;
+use super::failure::{Answer, Failure};
 use super::feed::Feed;
 use super::stored::Stored;
 use crate::report::{Delivery, Layout, Link, environment};
@@ -27,6 +27,8 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("edit.html", include_str!("../../assets/serve/edit.html")),
     ("message.html", include_str!("../../assets/serve/message.html")),
 ];
+
+const JSON: (HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
 
 /// The dashboard as its requests see it.
 pub(super) struct App {
@@ -87,19 +89,14 @@ impl App {
     }
 
     /// Renders a page.
-    pub(super) fn page(
-        &self,
-        template: &str,
-        layout: Layout,
-        values: impl Serialize,
-    ) -> Result<Response, Failure> {
+    pub(super) fn page(&self, template: &str, layout: Layout, values: impl Serialize) -> Answer {
         let page = Page { layout, values };
         let text = self.templates.get_template(template)?.render(Value::from(Serde(page)))?;
         Ok(Html(text).into_response())
     }
 
     /// Returns the page of a failed request.
-    pub(super) fn failed(&self, failure: &Failure) -> Response {
+    fn failed(&self, failure: &Failure) -> Response {
         let status = failure.status();
         let title = status.canonical_reason().unwrap_or("Error");
         let message = Message { title, text: failure.to_string() };
@@ -107,11 +104,21 @@ impl App {
         let page = self.page("message.html", layout, message);
         (status, page.unwrap_or_else(|error| error.to_string().into_response())).into_response()
     }
+}
 
-    /// Returns the page, or that of the failure.
-    pub(super) fn answer(&self, result: Result<Response, Failure>) -> Response {
-        result.unwrap_or_else(|failure| self.failed(&failure))
-    }
+/// Gives failures the form of a page.
+pub(super) async fn with_page(State(app): Shared, mut response: Response) -> Response {
+    let failure = response.extensions_mut().remove::<Arc<Failure>>();
+    failure.map_or(response, |failure| app.failed(&failure))
+}
+
+/// Gives failures the form of JSON.
+pub(super) async fn with_json(mut response: Response) -> Response {
+    let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else {
+        return response;
+    };
+    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
+    (failure.status(), [JSON], format!("{body}\n")).into_response()
 }
 
 /// Returns the frame of a page.
@@ -131,19 +138,11 @@ pub(super) fn layout(title: impl Into<String>, place: Place) -> Layout {
 }
 
 /// Returns a value as JSON.
-pub(super) fn json(value: &impl Serialize) -> Result<Response, Failure> {
-    let text = serde_json::to_string(value)? + "\n";
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
-}
-
-/// Returns a failure as JSON.
-pub(super) fn json_failed(failure: &Failure) -> Response {
-    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
-    let headers = [(header::CONTENT_TYPE, "application/json")];
-    (failure.status(), headers, format!("{body}\n")).into_response()
+pub(super) fn json(value: &impl Serialize) -> Answer {
+    Ok(([JSON], serde_json::to_string(value)? + "\n").into_response())
 }
 
 /// Continues with another page after a form.
-pub(super) fn see_other(path: &str) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, path.to_owned())]).into_response()
+pub(super) fn see_other(path: String) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
 }

@@ -5,23 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::response::Response;
+use axum::middleware::{map_response, map_response_with_state};
 use axum::routing::{get, post};
 use tokio::sync::watch;
 
 use super::access::Access;
-use super::app::{App, Shared};
+use super::app::{App, with_json, with_page};
 use super::connections::Limits;
 use super::error::ServeError;
 use super::failure::Failure;
 use super::feed::Feed;
 use super::listen::ListenAddress;
 use super::metrics::require_token;
-use super::pages::{compare, edit, experiments, history, list, live, run};
+use super::pages::{edit, experiments, history, list, live, run};
 use super::stored::{OpenStore, Stored};
 use super::token::{Token, derived, random_text};
-use super::{api, assets, server, stream};
+use super::{api, assets, server};
 use crate::host::Interrupt;
 use crate::store::live::LiveSource;
 
@@ -111,7 +110,7 @@ async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<boo
 }
 
 fn router(app: Arc<App>) -> Router {
-    Router::new()
+    let pages = Router::new()
         .route("/", get(list::list))
         .route("/runs/{id}", get(run::run))
         .route("/runs/{id}/edit", get(edit::form))
@@ -123,21 +122,20 @@ fn router(app: Arc<App>) -> Router {
         .route("/experiments/{id}", get(experiments::page))
         .route("/experiments/{id}/edit", get(edit::experiment_form))
         .route("/experiments/{id}/notes", post(edit::experiment_notes))
-        .route("/compare", get(compare::compare))
+        .route("/compare", get(run::compare))
         .route("/history", get(history::history))
         .route("/live/{id}", get(live::live))
         .route("/metrics", get(api::metrics))
+        .route("/assets/{name}", get(assets::asset))
+        .fallback(async || Failure::NoPage)
+        .layer(map_response_with_state(Arc::clone(&app), with_page));
+    let data = Router::new()
         .route("/api/runs", get(api::runs))
         .route("/api/runs/{id}", get(api::run))
         .route("/api/experiments", get(api::experiments))
         .route("/api/experiments/{id}", get(api::experiment))
         .route("/api/live", get(api::live))
-        .route("/api/live/{id}/events", get(stream::events))
-        .route("/assets/{name}", get(assets::asset))
-        .fallback(no_page)
-        .with_state(app)
-}
-
-async fn no_page(State(app): Shared) -> Response {
-    app.failed(&Failure::NoPage)
+        .route("/api/live/{id}/events", get(api::events))
+        .layer(map_response(with_json));
+    pages.merge(data).with_state(app)
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
-use super::failure::Failure;
 use crate::record::LiveRun;
 use crate::store::live::LiveSource;
 
@@ -28,7 +27,17 @@ impl Feed {
 
     /// Returns the runs in progress; none if they cannot be read. The stored runs can be shown nevertheless.
     pub(super) async fn current(&self) -> Runs {
-        self.read().await.unwrap_or_default()
+        // Requests wait for each other, without a thread.
+        let mut source = Arc::clone(&self.source).lock_owned().await;
+        let Ok(Ok(runs)) = tokio::task::spawn_blocking(move || source.runs()).await else {
+            return Runs::default();
+        };
+        let runs = Arc::new(runs);
+        // The last events of a run are returned only once.
+        if self.latest.receiver_count() > 0 {
+            self.latest.send_replace(Arc::clone(&runs));
+        }
+        runs
     }
 
     /// Returns the changes of the runs, as long as [`Self::keep_reading`] is running.
@@ -46,18 +55,5 @@ impl Feed {
                 self.current().await;
             }
         }
-    }
-
-    async fn read(&self) -> Result<Runs, Failure> {
-        // Requests wait for each other, without a thread.
-        let mut source = Arc::clone(&self.source).lock_owned().await;
-        let runs = tokio::task::spawn_blocking(move || source.runs());
-        let runs = runs.await.map_err(|_| Failure::Aborted)?;
-        let runs = Arc::new(runs.map_err(|_| Failure::Aborted)?);
-        // The last events of a run are returned only once.
-        if self.latest.receiver_count() > 0 {
-            self.latest.send_replace(Arc::clone(&runs));
-        }
-        Ok(runs)
     }
 }

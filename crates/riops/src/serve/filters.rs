@@ -58,7 +58,7 @@ impl Filters {
             },
         };
         let sort = query.given("sort").map(Sort::parse).transpose();
-        let sort = sort.map_err(|error| Failure::Request(error.to_string()))?.unwrap_or_default();
+        let sort = sort.map_err(Failure::request)?.unwrap_or_default();
         let direction = if sort.is_descending() { "desc" } else { "asc" };
         let parsed = RunFilter {
             workload: text("workload"),

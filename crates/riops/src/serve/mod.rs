@@ -20,9 +20,7 @@ mod push;
 mod query;
 mod server;
 mod stored;
-mod stream;
 mod token;
-mod writes;
 
 pub use dashboard::{Dashboard, Settings};
 pub use error::ServeError;

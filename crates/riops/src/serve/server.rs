@@ -20,8 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::access::{Access, guard};
-use super::connections::{Connections, Limits, Place};
-use super::writes::Writes;
+use super::connections::{Connections, Limits, Place, Writes};
 
 /// Largest body of a request: the forms are short.
 const BODY_BYTES_MAX: usize = 64 * 1024;

@@ -23,36 +23,38 @@ impl Stored {
         Self { open, held: Arc::default() }
     }
 
-    /// Does work with the store. Returns `None` if there is no store yet. Requests wait for each other, without a thread.
+    /// Does work with the store. Fails if there is no store yet. Requests wait for each other, without a thread.
     pub(super) async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Store) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<T, Failure> {
         let open = Arc::clone(&self.open);
         let mut held = Arc::clone(&self.held).lock_owned().await;
-        let result = tokio::task::spawn_blocking(move || now(&open, &mut held, work)).await;
-        result.map_err(|_| Failure::Aborted)?
+        let blocking = move || {
+            let store = match held.take() {
+                Some(store) => store,
+                None => open()?.ok_or(Failure::NoRuns)?,
+            };
+            let result = work(store.as_ref());
+            // After any other error of the store, the next request opens it again.
+            let is_usable = match &result {
+                Err(failure @ Failure::Store(_)) => failure.is_absence(),
+                _ => true,
+            };
+            *held = Some(store).filter(|_| is_usable);
+            result
+        };
+        tokio::task::spawn_blocking(blocking).await.map_err(|_| Failure::Aborted)?
     }
-}
 
-fn now<T>(
-    open: &OpenStore,
-    held: &mut Option<Box<dyn Store>>,
-    work: impl FnOnce(&dyn Store) -> Result<T, Failure>,
-) -> Result<Option<T>, Failure> {
-    let store = match held.take() {
-        Some(store) => store,
-        None => match open()? {
-            Some(store) => store,
-            None => return Ok(None),
-        },
-    };
-    let result = work(store.as_ref());
-    // After any other error of the store, the next request opens it again.
-    let is_usable = match &result {
-        Err(failure @ Failure::Store(_)) => failure.is_absence(),
-        _ => true,
-    };
-    *held = Some(store).filter(|_| is_usable);
-    result.map(Some)
+    /// The same, with an empty result if there is no store yet.
+    pub(super) async fn any<T: Default + Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Store) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match self.with(work).await {
+            Err(Failure::NoRuns) => Ok(T::default()),
+            result => result,
+        }
+    }
 }
