@@ -1,7 +1,7 @@
 //! `--repeat`: runs a plan several times and summarizes the runs.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use riops::plan::Plan;
@@ -11,16 +11,13 @@ use riops::units::Span;
 
 use crate::args::GraphOptions;
 use crate::args::run::{RepeatOptions, SETTLE};
-use crate::failure::exit_code;
-use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, refuse};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, exit_code, refuse};
 use crate::measure::Runner;
 
 /// Tag that repeated runs have in common.
 const TAG: &str = "repeat";
 /// Characters of the value of the tag: the end of a UUID.
 const TAG_CHARS: usize = 8;
-/// How often an interrupt is noticed during a pause.
-const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
 
 /// How often a plan is run, with a pause in between.
 pub(super) struct Repeats {
@@ -91,11 +88,7 @@ impl Repeats {
     /// Waits until writes in progress and background work have ended. Returns false after an interrupt.
     fn settled(&self, runner: &Runner<'_>) -> bool {
         runner.ui.notice(&format!("pause of {} before the next run", Span(self.settle)));
-        let end = Instant::now() + self.settle;
-        while Instant::now() < end && !runner.ui.interrupt.requested() {
-            std::thread::sleep(INTERRUPT_CHECK.min(end.saturating_duration_since(Instant::now())));
-        }
-        !runner.ui.interrupt.requested()
+        runner.ui.interrupt.pause(self.settle)
     }
 }
 

@@ -9,7 +9,7 @@ use riops::experiment::Axis;
 use riops::units::text::is_unprintable;
 use toml::{Table, Value};
 
-use super::words::{long_name, text_of, typed, without_password};
+use super::words::{all_typed, long_name, text_of, typed, without_password};
 use crate::failure::refuse;
 
 /// The axis of the variants.
@@ -53,8 +53,7 @@ impl TypedAxis {
             let Value::Table(options) = options else {
                 return refuse(format!("variant \"{name}\": expected a table of options"));
             };
-            let words = options.iter().map(|(option, value)| typed(command, option, value));
-            Ok((name.clone(), words.collect::<Result<Vec<_>>>()?.concat()))
+            Ok((name.clone(), all_typed(command, options)?))
         };
         let values = variants.iter().map(variant).collect::<Result<_>>()?;
         Self { name: VARIANT.to_owned(), values }.checked()
@@ -103,19 +102,17 @@ pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<O
     if count.is_none_or(|count| count > CELLS_MAX) {
         return refuse(format!("the axes have more than {CELLS_MAX} combinations"));
     }
-    let none = vec![(Vec::new(), Vec::new())];
-    Ok(axes.iter().fold(none, |cells, axis| {
-        let with_value = |(values, words): &(Vec<String>, Vec<OsString>)| {
-            let extended = axis.values.iter().map(|(text, more)| {
-                (
-                    [values.as_slice(), std::slice::from_ref(text)].concat(),
-                    [words.as_slice(), more].concat(),
-                )
-            });
-            extended.collect::<Vec<_>>()
+    let mut cells = vec![(Vec::new(), Vec::new())];
+    for axis in axes {
+        let with_each = |(values, words): (Vec<String>, Vec<OsString>)| {
+            axis.values.iter().map(move |(text, more)| {
+                let values = values.iter().chain([text]).cloned().collect();
+                (values, [&words[..], more].concat())
+            })
         };
-        cells.iter().flat_map(with_value).collect()
-    }))
+        cells = cells.into_iter().flat_map(with_each).collect();
+    }
+    Ok(cells)
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Conductor<'_> {
             return follow(study.experiment, (own, agent), databases, self.ui);
         }
         self.results.require_writable()?;
-        let (study, end) = self.store_and_conduct(study, membership, databases)?;
+        let (study, end) = self.store_and_conduct(study.experiment, membership, databases)?;
         self.show(&study, end)
     }
 
@@ -73,15 +73,13 @@ impl Conductor<'_> {
     pub(crate) fn measured(&self, draft: Draft, continues: bool) -> Result<(Study, End)> {
         let Defined { experiment, databases } = draft.define()?;
         if !continues {
-            let study = Study::load(experiment, Vec::new(), Vec::new());
-            return self.store_and_conduct(study, None, databases);
+            return self.store_and_conduct(experiment, None, databases);
         }
         let location = self.location(None)?;
         let store = store::open(&location, self.ui.interrupt)?;
         let Some(stored) = same(store.as_ref(), &experiment)? else {
             drop(store);
-            let study = Study::load(experiment, Vec::new(), Vec::new());
-            return self.store_and_conduct(study, None, databases);
+            return self.store_and_conduct(experiment, None, databases);
         };
         let Experiment { id, created_at, seed, .. } = Experiment::of_stored(&stored)?;
         let again = experiment.clone();
@@ -101,20 +99,18 @@ impl Conductor<'_> {
         };
         // The runs of another machine cannot be compared with those of this one.
         self.ui.notice(&format!("measuring again, because this changed: {}", changes.join("; ")));
-        let study = Study::load(again, Vec::new(), Vec::new());
-        self.store_and_conduct(study, None, databases)
+        self.store_and_conduct(again, None, databases)
     }
 
     fn store_and_conduct(
         &self,
-        study: Study,
+        experiment: Experiment,
         membership: Option<Membership>,
         databases: BTreeMap<String, String>,
     ) -> Result<(Study, End)> {
         let location = self.location(membership.as_ref())?;
         let store = store::open(&location, self.ui.interrupt)?;
         store.require_writable()?;
-        let experiment = &study.experiment;
         let lock = store.lock_experiment(&experiment.id)?;
         let lock = lock.ok_or_else(|| anyhow!("the id {} is in use", experiment.id))?;
         let state = ExperimentState::default();
@@ -123,13 +119,13 @@ impl Conductor<'_> {
             name: experiment.name.clone(),
             kind: experiment.goal.name().to_owned(),
             created_at: experiment.created_at,
-            definition: serde_json::to_string(experiment)?,
+            definition: serde_json::to_string(&experiment)?,
             state: state.clone(),
             notes: Vec::new(),
         })?;
         let rights = (Some(lock), membership);
         let servers = Servers::new((store, location), rights, (databases, state), self.ui);
-        self.conduct(study, servers)
+        self.conduct(Study::load(experiment, Vec::new(), Vec::new()), servers)
     }
 
     /// Continues a stored experiment.

@@ -9,7 +9,6 @@ pub(crate) mod draft;
 pub(crate) mod file;
 pub(crate) mod follow;
 pub(crate) mod gate;
-mod ready;
 pub(crate) mod results;
 pub(crate) mod stored;
 pub(crate) mod words;

@@ -10,7 +10,7 @@ use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
 use toml::Value;
 
-use crate::args::{self, TargetOptions};
+use crate::args;
 use crate::failure::{UsageError, refuse};
 use crate::options::{OptionNames, with_suggestion};
 use crate::settings;
@@ -47,17 +47,26 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
         return refuse(with_suggestion(text, &names.nearest(&name)));
     };
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
-    Ok(match value {
-        Value::Boolean(true) if is_switch => vec![format!("--{name}").into()],
-        Value::Boolean(false) if is_switch => Vec::new(),
-        Value::String(text) if is_switch && text == "true" => vec![format!("--{name}").into()],
-        Value::String(text) if is_switch && text == "false" => Vec::new(),
-        Value::Array(values) => {
-            let words = values.iter().map(|value| typed(command, &name, value));
-            words.collect::<Result<Vec<_>>>()?.concat()
-        }
-        value => vec![format!("--{name}={}", text_of(value)?).into()],
+    if let Value::Array(values) = value {
+        return all_typed(command, values.iter().map(|value| (&name, value)));
+    }
+    Ok(match text_of(value)?.as_str() {
+        "true" if is_switch => vec![format!("--{name}").into()],
+        "false" if is_switch => Vec::new(),
+        text => vec![format!("--{name}={text}").into()],
     })
+}
+
+/// Returns options and their values as typed.
+///
+/// # Errors
+/// As [`typed`].
+pub(crate) fn all_typed<'a>(
+    command: &Command,
+    options: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Result<Vec<OsString>> {
+    let words = options.into_iter().map(|(name, value)| typed(command, name, value));
+    Ok(words.collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// Returns the long name of an option that was typed with an alias or with underscores.
@@ -121,25 +130,21 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed> {
     };
     let options = workload.options();
     let target = options.options().target;
+    let embedded = &target.embedded;
     Ok(Parsed {
         // A file was checked before its options became words.
         plan: Plan { trust: Trust(true), ..options.plan()? },
-        server: server_of(target),
+        server: ServerChoice {
+            database: target.database.as_deref().map(without_password),
+            settings: embedded.server_set.clone(),
+            server_dir: embedded.server_dir.clone(),
+            server_data: embedded.server_data.clone(),
+            server_user: embedded.server_user.clone(),
+            server_port: embedded.server_port,
+            cache_dir: embedded.cache_dir.clone(),
+        },
         database: target.database.clone(),
     })
-}
-
-fn server_of(options: &TargetOptions) -> ServerChoice {
-    let embedded = &options.embedded;
-    ServerChoice {
-        database: options.database.as_deref().map(without_password),
-        settings: embedded.server_set.clone(),
-        server_dir: embedded.server_dir.clone(),
-        server_data: embedded.server_data.clone(),
-        server_user: embedded.server_user.clone(),
-        server_port: embedded.server_port,
-        cache_dir: embedded.cache_dir.clone(),
-    }
 }
 
 /// Returns a connection string with `***` in place of its password.

@@ -17,7 +17,7 @@ use pgbench_errors::in_its_words;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use translation::{Meaning, Outside, Refused, Secret, Translation};
 
-use crate::failure::{FAILED, INTERRUPTED, also_in_words_of};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, also_in_words_of};
 use crate::ui::Ui;
 
 /// A tool whose command line riops accepts.
@@ -26,8 +26,21 @@ pub(crate) struct Tool {
     translate: fn(&[String], &Outside<'_>) -> Result<Translation, Refused>,
     /// Finds a password among the arguments.
     password: fn(&[String]) -> Option<Secret>,
+    /// Its exit code for results that are not valid. All other failures have the exit code 1.
+    not_valid: u8,
+}
+
+impl Tool {
     /// The exit code of the tool for that of riops.
-    exit_code: fn(ExitCode) -> ExitCode,
+    fn exit_code(&self, code: ExitCode) -> ExitCode {
+        if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
+            code
+        } else if code == ExitCode::from(NOT_VALID) {
+            ExitCode::from(self.not_valid)
+        } else {
+            ExitCode::from(FAILED)
+        }
+    }
 }
 
 static TOOLS: [Tool; 4] = [
@@ -35,20 +48,20 @@ static TOOLS: [Tool; 4] = [
         name: "sysbench",
         translate: sysbench::translate,
         password: sysbench::password,
-        exit_code: merged,
+        not_valid: FAILED,
     },
     Tool {
         name: "ysql-bench",
         translate: ysql_bench::translate,
         password: ysql_bench::url_with_password,
-        exit_code: merged,
+        not_valid: FAILED,
     },
-    Tool { name: "pgio", translate: pgio::translate, password: |_| None, exit_code: merged },
+    Tool { name: "pgio", translate: pgio::translate, password: |_| None, not_valid: FAILED },
     Tool {
         name: PGBENCH,
         translate: pgbench::translate,
         password: pgbench::connection_with_password,
-        exit_code: pgbench::exit_code,
+        not_valid: 2,
     },
 ];
 
@@ -134,9 +147,9 @@ pub(crate) fn run(
         },
         Meaning::Silent(commands) => {
             crate::ui::discard_results();
-            merged(execute_all(commands, execute))
+            tool.exit_code(execute_all(commands, execute))
         }
-        Meaning::Commands(commands) => (tool.exit_code)(execute_all(commands, execute)),
+        Meaning::Commands(commands) => tool.exit_code(execute_all(commands, execute)),
     }
 }
 
@@ -154,32 +167,25 @@ fn execute_all(
     ExitCode::SUCCESS
 }
 
-/// All failures have the exit code 1, as in the tools.
-fn merged(code: ExitCode) -> ExitCode {
-    if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
-        return code;
-    }
-    ExitCode::from(FAILED)
-}
-
 /// If the arguments contain a password, executes riops again without it, with the password in the environment.
 fn hide_password(tool: &Tool, arguments: &[String]) {
-    let found = (tool.password)(arguments);
-    if let Some(Secret { variable, value, positions, replacement }) = found {
-        let all: Vec<OsString> = std::env::args_os().collect();
-        // The arguments of the tool are the last ones.
-        let before = all.len() - arguments.len();
-        let mut kept = Vec::new();
-        for (position, word) in all.into_iter().enumerate() {
-            let own = position.checked_sub(before);
-            if own.is_none_or(|own| !positions.contains(&own)) {
-                kept.push(word);
-            } else if own == positions.last().copied() {
-                kept.extend(replacement.clone().map(OsString::from));
-            }
+    let Some(Secret { variable, value, positions, replacement }) = (tool.password)(arguments)
+    else {
+        return;
+    };
+    let all: Vec<OsString> = std::env::args_os().collect();
+    // The arguments of the tool are the last ones.
+    let before = all.len() - arguments.len();
+    let mut kept = Vec::new();
+    for (position, word) in all.into_iter().enumerate() {
+        let own = position.checked_sub(before);
+        if own.is_none_or(|own| !positions.contains(&own)) {
+            kept.push(word);
+        } else if own == positions.last().copied() {
+            kept.extend(replacement.clone().map(OsString::from));
         }
-        crate::title::execute_again(&kept, [(variable, value)]);
     }
+    crate::title::execute_again(&kept, [(variable, value)]);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! PGIO's scripts `setup.sh` and `runit.sh`, which read `pgio.conf`.
 
-use super::translation::{Meaning, Outside, Refused, Translation};
+use super::translation::{Meaning, Outside, Refused, Translation, Words};
 
 /// The file that the scripts read.
 const FILE: &str = "pgio.conf";
@@ -27,17 +27,16 @@ pub(super) fn translate(
         }
     };
     (outside.read)(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-    let command: &[&str] = match script {
+    let mut words = Words::of(match script {
         // The script drops the tables of an earlier setup.
-        "setup" | "setup.sh" => &["prepare", "rows", "--recreate"],
+        "setup" | "setup.sh" => "prepare rows --recreate",
         "run" | "runit" | "runit.sh" => {
-            &["run", "rows", "--output=pgio", "--session-detail=pgio_session_detail.out"]
+            "run rows --output=pgio --session-detail=pgio_session_detail.out"
         }
         other => return Err(format!("unknown script: {other}\n{USAGE}")),
-    };
-    let mut command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    command.push(format!("--config={file}"));
-    Ok(Meaning::Commands(vec![command]).without_notices())
+    });
+    words.set("config", file);
+    Ok(Meaning::Commands(vec![words.0]).without_notices())
 }
 
 #[cfg(test)]
