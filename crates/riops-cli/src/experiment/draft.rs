@@ -12,8 +12,7 @@ use riops::experiment::{
 };
 use riops::plan::{Plan, Schedule};
 
-use super::axes::{TypedAxis, combinations};
-use super::words::{Parsed, command_of, parse, require_no_password};
+use super::words::{Parsed, TypedAxis, combinations, command_of, parse, require_no_password};
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};

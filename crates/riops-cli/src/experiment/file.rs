@@ -12,9 +12,10 @@ use riops::units::Span;
 use serde::Deserialize;
 use toml::Table;
 
-use super::axes::{TypedAxis, VARIANT};
 use super::draft::Draft;
-use super::words::{all_typed, command_of, long_name, require_no_password, text_of, typed};
+use super::words::{
+    TypedAxis, VARIANT, all_typed, command_of, long_name, require_no_password, text_of, typed,
+};
 use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
 use crate::failure::{UsageError, refuse};

@@ -1,6 +1,5 @@
 //! From options and experiment files to an experiment, and the runs of an experiment on its servers.
 
-pub(crate) mod axes;
 pub(crate) mod bench;
 pub(crate) mod bisect;
 pub(crate) mod build;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use pgbench_errors::in_its_words;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use translation::{Meaning, Outside, Refused, Secret, Translation};
+use translation::{Meaning, Outside, Secret, Translated, Translation};
 
 use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, also_in_words_of};
 use crate::ui::Ui;
@@ -23,7 +23,7 @@ use crate::ui::Ui;
 /// A tool whose command line riops accepts.
 pub(crate) struct Tool {
     name: &'static str,
-    translate: fn(&[String], &Outside<'_>) -> Result<Translation, Refused>,
+    translate: fn(&[String], &Outside<'_>) -> Translated,
     /// Finds a password among the arguments.
     password: fn(&[String]) -> Option<Secret>,
     /// Its exit code for results that are not valid. All other failures have the exit code 1.

@@ -9,7 +9,7 @@ use riops::units::conninfo;
 
 use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
 use super::pgbench_options::{BENCHMARKING, CommandLine, INITIALIZATION, SCRIPTS};
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, Words};
+use super::translation::{Meaning, Outside, Refused, Secret, Translated, Translation, Words};
 use crate::options::PGBENCH_CONNECTION;
 
 /// The variable with the random seed.
@@ -54,10 +54,7 @@ fn parsed(arguments: &[String]) -> Result<(CommandLine, ArgMatches), clap::Error
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let (line, matches) = match parsed(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
@@ -114,9 +111,7 @@ impl CommandLine {
         if !self.initialize && is_given(&[INITIALIZATION]) {
             return refuse("some of the specified options cannot be used in benchmarking mode");
         }
-        if let Some((_, text)) = self.conflicts().iter().find(|(refused, _)| *refused) {
-            return refuse(text);
-        }
+        self.conflict().map_or(Ok(()), refuse)?;
         match (self.aggregate_interval, self.time) {
             (Some(each), Some(all)) if each > all => Err(format!(
                 "number of seconds for aggregation ({each}) must not be higher than test duration ({all})"
@@ -146,53 +141,44 @@ impl CommandLine {
         }
     }
 
-    /// Combinations of options, with the reason why they are refused.
-    fn conflicts(&self) -> [(bool, &'static str); 12] {
+    /// Returns why a combination of options is refused.
+    fn conflict(&self) -> Option<&'static str> {
         let is_limited = self.latency_limit.is_some() || self.time.is_some();
-        [
-            (
-                self.dbname.is_some() && self.database.is_some(),
-                "too many command-line arguments: two database names",
-            ),
-            (
-                self.transactions.is_some() && self.time.is_some(),
-                "specify either a number of transactions (-t) or a duration (-T), not both",
-            ),
-            (
-                self.max_tries == 0 && !is_limited,
-                "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
-            ),
-            (
-                self.sampling_rate.is_some_and(|share| !(share > 0.0 && share <= 1.0)),
-                "invalid sampling rate",
-            ),
-            (
-                !self.log && self.sampling_rate.is_some(),
-                "log sampling (--sampling-rate) is allowed only when logging transactions (-l)",
-            ),
-            (
-                !self.log && self.aggregate_interval.is_some(),
-                "log aggregation is allowed only when actually logging transactions",
-            ),
-            (
-                !self.log && self.log_prefix.is_some(),
-                "log file prefix (--log-prefix) is allowed only when logging transactions (-l)",
-            ),
-            (
-                self.sampling_rate.is_some() && self.aggregate_interval.is_some(),
-                "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time",
-            ),
-            (
-                self.progress_timestamp && self.progress.is_none(),
-                "--progress-timestamp is allowed only under --progress",
-            ),
-            (
-                self.partition_method.is_some() && self.partitions.unwrap_or(0) == 0,
-                "--partition-method requires greater than zero --partitions",
-            ),
-            (self.latency_limit.is_some_and(|limit| limit <= 0.0), "invalid latency limit"),
-            (self.rate.is_some_and(|rate| rate <= 0.0), "invalid rate limit"),
-        ]
+        Some(match () {
+            () if self.dbname.is_some() && self.database.is_some() => {
+                "too many command-line arguments: two database names"
+            }
+            () if self.transactions.is_some() && self.time.is_some() => {
+                "specify either a number of transactions (-t) or a duration (-T), not both"
+            }
+            () if self.max_tries == 0 && !is_limited => {
+                "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)"
+            }
+            () if self.sampling_rate.is_some_and(|share| !(share > 0.0 && share <= 1.0)) => {
+                "invalid sampling rate"
+            }
+            () if !self.log && self.sampling_rate.is_some() => {
+                "log sampling (--sampling-rate) is allowed only when logging transactions (-l)"
+            }
+            () if !self.log && self.aggregate_interval.is_some() => {
+                "log aggregation is allowed only when actually logging transactions"
+            }
+            () if !self.log && self.log_prefix.is_some() => {
+                "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"
+            }
+            () if self.sampling_rate.is_some() && self.aggregate_interval.is_some() => {
+                "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time"
+            }
+            () if self.progress_timestamp && self.progress.is_none() => {
+                "--progress-timestamp is allowed only under --progress"
+            }
+            () if self.partition_method.is_some() && self.partitions.unwrap_or(0) == 0 => {
+                "--partition-method requires greater than zero --partitions"
+            }
+            () if self.latency_limit.is_some_and(|limit| limit <= 0.0) => "invalid latency limit",
+            () if self.rate.is_some_and(|rate| rate <= 0.0) => "invalid rate limit",
+            () => return None,
+        })
     }
 
     /// The name of the database, or the connection string.

@@ -1,6 +1,6 @@
 //! PGIO's scripts `setup.sh` and `runit.sh`, which read `pgio.conf`.
 
-use super::translation::{Meaning, Outside, Refused, Translation, Words};
+use super::translation::{Meaning, Outside, Translated, Words};
 
 /// The file that the scripts read.
 const FILE: &str = "pgio.conf";
@@ -11,10 +11,7 @@ Usage: riops pgio setup [FILE]   create the tables of pgio.conf (or FILE), as se
 ";
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (script, file) = match words[..] {
         [] | ["help" | "--help" | "-h"] => {
@@ -41,6 +38,7 @@ pub(super) fn translate(
 
 #[cfg(test)]
 mod tests {
+    use super::super::translation::Refused;
     use super::*;
 
     fn commands(line: &str) -> Result<String, Refused> {

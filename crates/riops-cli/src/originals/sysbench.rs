@@ -8,7 +8,7 @@ use riops::plan::{OltpTest, SERIES_POINTS_MAX};
 use riops::units::conninfo;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, Words};
+use super::translation::{Meaning, Outside, Refused, Secret, Translated, Translation, Words};
 use crate::options::SYSBENCH_VERSION;
 
 /// The tests that measure no database.
@@ -43,10 +43,7 @@ pub(super) fn password(arguments: &[String]) -> Option<Secret> {
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let line = Line::read(arguments, outside)?;
     if line.is_on("version") {
         let version = concat!("sysbench 1.0.20 (riops ", env!("CARGO_PKG_VERSION"), ")\n");
@@ -155,7 +152,7 @@ fn test_of(name: &str) -> Result<OltpTest, Refused> {
 /// The options, one per line, with their meanings and defaults.
 fn listed(options: &[Known]) -> String {
     let mut text = String::new();
-    for Known { name, kind, default, meaning, .. } in options {
+    for (name, kind, default, _, meaning) in options {
         let value = match kind {
             Kind::Number | Kind::Rate => "=N".to_owned(),
             Kind::Text => "=STRING".to_owned(),
@@ -245,23 +242,24 @@ impl Options {
         for (name, value) in &line.given {
             let dashed = name.replace('_', "-");
             // The other options of MySQL, such as --mysql-host.
-            let found = known.iter().find(|known| known.name == name);
+            let found = known.iter().find(|(known, ..)| known == name);
             if found.is_none() && name.starts_with("mysql_") {
                 options.notices.push(format!("--{dashed} has no effect: it is an option of MySQL"));
                 continue;
             }
-            let found = found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
-            let value = checked(found.kind, value.as_deref()).ok_or_else(|| {
+            let &&(name, kind, _, used, _) =
+                found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
+            let value = checked(kind, value.as_deref()).ok_or_else(|| {
                 format!("invalid value for --{dashed}: {}", value.as_deref().unwrap_or("none"))
             })?;
-            match found.used {
+            match used {
                 Use::Ignored(why) => {
                     options.notices.push(format!("--{dashed} has no effect: {why}"));
                 }
                 Use::Refused(why) => return Err(format!("--{dashed} is not supported: {why}")),
                 _ => {}
             }
-            options.given.insert(found.name, (found.used, value));
+            options.given.insert(name, (used, value));
         }
         options.check_general()?;
         Ok(options)

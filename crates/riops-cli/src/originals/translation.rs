@@ -64,6 +64,9 @@ pub(super) struct Outside<'a> {
 /// Why a command line is refused.
 pub(super) type Refused = String;
 
+/// What a command line means, or why it is refused.
+pub(super) type Translated = Result<Translation, Refused>;
+
 /// A password among the arguments.
 pub(super) struct Secret {
     /// The environment variable that replaces it.

@@ -6,7 +6,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use riops::units::conninfo;
 
-use super::translation::{Meaning, Outside, Refused, Secret, Translation, Words};
+use super::translation::{Meaning, Outside, Secret, Translated, Words};
 
 /// The variable with the connection string, in the environment or in the file `.env`.
 const URL: &str = "YSQLBENCH_URL";
@@ -99,10 +99,7 @@ pub(super) fn url_with_password(arguments: &[String]) -> Option<Secret> {
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     // ysql-bench writes some names with underscores.
     let dashed = |argument: &String| match argument.strip_prefix("--") {
         Some(option) => {
@@ -197,6 +194,7 @@ impl CommandLine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::translation::Refused;
     use super::*;
 
     fn translated(

@@ -16,7 +16,7 @@ use super::stored::Stored;
 use crate::report::{Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.
-const STREAMS_MAX: usize = 32;
+pub(super) const STREAMS_MAX: usize = 32;
 
 const TEMPLATES: [(&str, &str); 7] = [
     ("serve.html", include_str!("../../assets/serve/serve.html")),
@@ -40,7 +40,7 @@ pub(super) struct App {
     pub(super) form_secret: Option<String>,
     pub(super) streams: Arc<Semaphore>,
     pub(super) stop: watch::Receiver<bool>,
-    templates: Environment<'static>,
+    pub(super) templates: Environment<'static>,
 }
 
 /// The state of a handler.
@@ -63,6 +63,15 @@ struct Page<T> {
     values: T,
 }
 
+/// Returns the templates of the pages.
+pub(super) fn templates() -> Result<Environment<'static>, minijinja::Error> {
+    let mut templates = environment()?;
+    for (name, text) in TEMPLATES {
+        templates.add_template(name, text)?;
+    }
+    Ok(templates)
+}
+
 /// The values of `message.html`.
 #[derive(Serialize)]
 struct Message<'a> {
@@ -71,23 +80,6 @@ struct Message<'a> {
 }
 
 impl App {
-    /// # Errors
-    /// The syntax error of a template.
-    pub(super) fn new(
-        stored: Stored,
-        feed: Feed,
-        location: String,
-        form_secret: Option<String>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<Self, minijinja::Error> {
-        let mut templates = environment()?;
-        for (name, text) in TEMPLATES {
-            templates.add_template(name, text)?;
-        }
-        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Ok(Self { stored, feed, location, form_secret, streams, stop, templates })
-    }
-
     /// Renders a page.
     pub(super) fn page(&self, template: &str, layout: Layout, values: impl Serialize) -> Answer {
         let page = Page { layout, values };

@@ -1,5 +1,6 @@
 //! The dashboard: its settings, its routes and its life.
 
+use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +8,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{map_response, map_response_with_state};
 use axum::routing::{get, post};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::access::Access;
-use super::app::{App, with_json, with_page};
+use super::app::{App, STREAMS_MAX, templates, with_json, with_page};
 use super::connections::Limits;
 use super::error::ServeError;
 use super::failure::Failure;
@@ -79,13 +80,15 @@ impl Dashboard {
         let failed = |source| ServeError::Start { address: listen.to_string(), source };
         let secret = random_text().map_err(failed)?;
         let (stop, stopped) = watch::channel(false);
-        let app = Arc::new(App::new(
-            Stored::new(open),
-            Feed::new(live),
+        let app = Arc::new(App {
+            stored: Stored::new(open),
+            feed: Feed::new(live),
             location,
-            allow_edit.then(|| derived(&secret, "form")),
-            stopped.clone(),
-        )?);
+            form_secret: allow_edit.then(|| derived(&secret, "form")),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            stop: stopped.clone(),
+            templates: templates()?,
+        });
         let access = Access { hosts: listen.hosts(), token };
         let background = background(Arc::clone(&app), interrupt.clone(), stop);
         server::run(self.listener, router(app), access, Limits::DEFAULT, &stopped, background)
@@ -94,7 +97,7 @@ impl Dashboard {
 }
 
 /// Reads the runs in progress, and stops the server when the user interrupts it.
-async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) {
+async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) -> Infallible {
     let interrupted = async {
         while !interrupt.requested() {
             tokio::time::sleep(INTERRUPT_EVERY).await;
@@ -106,21 +109,21 @@ async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<boo
     }
     let _ = stop.send(true);
     // Without its sender, the channel would look stopped to new streams as well, which is what they need.
-    std::future::pending::<()>().await;
+    std::future::pending().await
 }
 
 fn router(app: Arc<App>) -> Router {
     let pages = Router::new()
         .route("/", get(list::list))
         .route("/runs/{id}", get(run::run))
-        .route("/runs/{id}/edit", get(edit::form))
+        .route("/runs/{id}/edit", get(edit::run))
         .route("/runs/{id}/label", post(edit::label))
         .route("/runs/{id}/tags", post(edit::tags))
         .route("/runs/{id}/remove", post(edit::remove))
         .route("/runs/{id}/notes", post(edit::notes))
         .route("/experiments", get(experiments::list))
         .route("/experiments/{id}", get(experiments::page))
-        .route("/experiments/{id}/edit", get(edit::experiment_form))
+        .route("/experiments/{id}/edit", get(edit::experiment))
         .route("/experiments/{id}/notes", post(edit::experiment_notes))
         .route("/compare", get(run::compare))
         .route("/history", get(history::history))

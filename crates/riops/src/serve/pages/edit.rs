@@ -20,6 +20,9 @@ const OTHER_FORM: &str =
 /// Tags of a run.
 const TAGS_MAX: usize = 100;
 
+/// A form that was sent for a run or an experiment.
+type Sent = (Shared, Path<String>, Bytes);
+
 /// The values of `edit.html`.
 #[derive(Default, Serialize)]
 struct Form {
@@ -55,7 +58,7 @@ impl NoteField {
 }
 
 /// The forms for a run.
-pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -> Answer {
+pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
     let read = move |store: &dyn Store| {
         let record = store.find(&id)?;
         let tags: Vec<String> =
@@ -74,10 +77,7 @@ pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -
 }
 
 /// The form for an experiment.
-pub(in crate::serve) async fn experiment_form(
-    State(app): Shared,
-    Path(id): Path<String>,
-) -> Answer {
+pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
     let read = move |store: &dyn Store| {
         let found = store.experiment(&id)?;
         Ok(Form {
@@ -117,11 +117,7 @@ fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
 }
 
 /// Sets or removes the label.
-pub(in crate::serve) async fn label(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer {
+pub(in crate::serve) async fn label((State(app), Path(id), body): Sent) -> Answer {
     let label = fields(&app, &body)?.given("label").map(str::to_owned);
     require_printable(&label).map_err(Failure::request)?;
     let changed = app.stored.with(move |store| {
@@ -133,11 +129,7 @@ pub(in crate::serve) async fn label(
 }
 
 /// Replaces the tags.
-pub(in crate::serve) async fn tags(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer {
+pub(in crate::serve) async fn tags((State(app), Path(id), body): Sent) -> Answer {
     let tags = parse_tags(fields(&app, &body)?.get("tags").unwrap_or_default())?;
     let changed = app.stored.with(move |store| {
         let record = store.find(&id)?;
@@ -151,11 +143,7 @@ pub(in crate::serve) async fn tags(
 }
 
 /// Changes the notes of a run, and adds one.
-pub(in crate::serve) async fn notes(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer {
+pub(in crate::serve) async fn notes((State(app), Path(id), body): Sent) -> Answer {
     let edit = notes_of(&fields(&app, &body)?)?;
     let changed = app.stored.with(move |store| {
         let id = store.id(&id)?;
@@ -166,11 +154,7 @@ pub(in crate::serve) async fn notes(
 }
 
 /// Changes the notes of an experiment, and adds one.
-pub(in crate::serve) async fn experiment_notes(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer {
+pub(in crate::serve) async fn experiment_notes((State(app), Path(id), body): Sent) -> Answer {
     let edit = notes_of(&fields(&app, &body)?)?;
     let changed = app.stored.with(move |store| {
         let id = store.experiment(&id)?.id;
@@ -181,11 +165,7 @@ pub(in crate::serve) async fn experiment_notes(
 }
 
 /// Removes the run.
-pub(in crate::serve) async fn remove(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer {
+pub(in crate::serve) async fn remove((State(app), Path(id), body): Sent) -> Answer {
     if fields(&app, &body)?.get("confirm") != Some("yes") {
         return Err(Failure::request("tick the box to confirm that the run is removed"));
     }

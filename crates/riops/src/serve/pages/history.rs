@@ -134,15 +134,14 @@ fn view(number: usize, series: &HistorySeries) -> View {
 
 fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
     let change = series.changes.iter().find(|change| change.index == index);
-    let tone = |change: &HistoryChange| match change.outcome {
-        Outcome::Slower => "bad",
-        _ => "good",
+    let shown = |change: &HistoryChange| {
+        (change.text(), if change.outcome == Outcome::Slower { "bad" } else { "good" })
     };
     Row {
         id: point.run.clone(),
         started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
-        change: change.map(|change| (change.text(), tone(change))),
+        change: change.map(shown),
         acknowledged: point.acknowledged.clone(),
         marks: point.marks.clone(),
     }
