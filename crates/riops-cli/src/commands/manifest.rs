@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::plan::Share;
-use riops::server::ConnInfo;
 
 use crate::args::{Command, ManifestOptions};
+use crate::experiment::words::has_password;
 use crate::failure::{UsageError, refuse};
 use crate::settings::parse_words;
 
@@ -53,8 +53,6 @@ fn require_divisible(command: &Command, agents: u32) -> Result<()> {
     };
     let (plan, options) = (workload.options().plan()?, workload.options().options());
     let given = options.keep.store.given().and_then(|given| given.to_str());
-    let has_password =
-        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
     if given.into_iter().chain(options.target.database.as_deref()).any(has_password) {
         return refuse(
             "an address has a password, which everyone who may read the Job would see: put the addresses into the Secret, and omit -d and --store",

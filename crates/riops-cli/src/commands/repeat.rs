@@ -19,6 +19,9 @@ const TAG: &str = "repeat";
 /// Characters of the value of the tag: the end of a UUID.
 const TAG_CHARS: usize = 8;
 
+/// The exit code, and the last record.
+pub(super) type Ran = Result<(ExitCode, Option<Record>)>;
+
 /// How often a plan is run, with a pause in between.
 pub(super) struct Repeats {
     count: u32,
@@ -44,11 +47,7 @@ impl Repeats {
 
     /// Runs the plan, then prints the summary. Ends early if a run fails or is interrupted. The exit code is that
     /// of the worst run.
-    pub(super) fn run(
-        &self,
-        plan: &Plan,
-        runner: &mut Runner<'_>,
-    ) -> Result<(ExitCode, Option<Record>)> {
+    pub(super) fn run(&self, plan: &Plan, runner: &mut Runner<'_>) -> Ran {
         let mut plan = plan.clone();
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();

@@ -12,7 +12,7 @@ use riops::units::text::json_text;
 use riops::{report, run};
 
 use super::files::{FileOfRun, draw, open_graph};
-use super::repeat::Repeats;
+use super::repeat::{Ran, Repeats};
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
@@ -57,7 +57,7 @@ pub(crate) fn run_existing_plan(
     options: &PlanOptions,
     before: Option<&Record>,
     ui: Ui,
-) -> Result<(ExitCode, Option<Record>)> {
+) -> Ran {
     let PlanOptions { trust, prepare, keep, graph_options, target } = options;
     plan.trust = Trust(trust.trust);
     plan.keep_samples |= graph_options.graph.is_some();
@@ -78,11 +78,7 @@ fn read_plan(file: &Path) -> Result<Plan> {
 
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
 /// several times.
-fn perform(
-    plan: &Plan,
-    options: &CommandOptions<'_>,
-    ui: Ui,
-) -> Result<(ExitCode, Option<Record>)> {
+fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     let CommandOptions { keep, graph_options, target: target_options, before, session_detail } =
         options;
     plan.validate()?;

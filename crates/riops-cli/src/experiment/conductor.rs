@@ -1,10 +1,9 @@
 //! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, listed and
 //! shown.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
 use riops::experiment::{End, Experiment, Failure, Goal, Step, Study, conduct, next};
 use riops::record::Status;
@@ -15,12 +14,13 @@ use riops::units::format::short_id;
 use riops::units::text::json_text;
 
 use super::bench::{Changed, Servers};
-use super::draft::{Defined, Draft};
+use super::draft::Draft;
 use super::follow::{divide, follow};
 use super::results::{Results, exit_code};
 use super::stored::{
     databases, needs_trust, require_agents, require_passwords, same, trust_or_refuse,
 };
+use super::words::Databases;
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
@@ -53,7 +53,7 @@ impl Conductor<'_> {
     /// Conducts a new experiment.
     pub(crate) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let membership = Membership::of(self.fleet, self.store_options, self.ui)?;
-        let Defined { mut experiment, databases } = draft.define()?;
+        let (mut experiment, databases) = draft.define()?;
         if let Some(own) = &membership {
             divide(&mut experiment, own)?;
         }
@@ -71,7 +71,7 @@ impl Conductor<'_> {
 
     /// Conducts the A/B test of a draft, or continues the stored one that is the same.
     pub(crate) fn measured(&self, draft: Draft, continues: bool) -> Result<(Study, End)> {
-        let Defined { experiment, databases } = draft.define()?;
+        let (experiment, databases) = draft.define()?;
         if !continues {
             return self.store_and_conduct(experiment, None, databases);
         }
@@ -106,7 +106,7 @@ impl Conductor<'_> {
         &self,
         experiment: Experiment,
         membership: Option<Membership>,
-        databases: BTreeMap<String, String>,
+        databases: Databases,
     ) -> Result<(Study, End)> {
         let location = self.location(membership.as_ref())?;
         let store = store::open(&location, self.ui.interrupt)?;
@@ -155,9 +155,7 @@ impl Conductor<'_> {
             return follow(experiment, (own, agent), databases, self.ui);
         }
         let Some(lock) = store.lock_experiment(&id)? else {
-            return Err(anyhow!(
-                "another riops process conducts the experiment {id}; wait until it ends"
-            ));
+            bail!("another riops process conducts the experiment {id}; wait until it ends");
         };
         // Its state may have changed until it was locked.
         let mut stored = store.experiment(&id)?;
@@ -219,27 +217,25 @@ impl Conductor<'_> {
             let trust = if needs_trust(&study.experiment).is_some() { " --trust" } else { "" };
             format!("`riops {command} --resume {}{option}{trust}`", short_id(&id))
         };
-        match end {
-            End::Complete if failed > 0 && !is_search => self.ui.notice(&format!(
-                "failed runs: {failed}; repeat them with {}",
-                again(" --retry-failed")
-            )),
-            End::Complete if servers.state.finished_at.is_none() => {
-                servers.state.finished_at = Some(Timestamp::now());
-                servers.store.update_experiment(&id, &servers.state)?;
+        let notice = match end {
+            End::Complete if failed > 0 && !is_search => {
+                format!("failed runs: {failed}; repeat them with {}", again(" --retry-failed"))
             }
-            End::Complete => {}
-            End::Failing => self.ui.notice(&format!(
+            End::Complete => {
+                if servers.state.finished_at.is_none() {
+                    servers.state.finished_at = Some(Timestamp::now());
+                    servers.store.update_experiment(&id, &servers.state)?;
+                }
+                return Ok((study, end));
+            }
+            End::Failing => format!(
                 "the first runs failed; fix the cause and continue with {}",
                 again(" --retry-failed")
-            )),
-            End::TimeLimit => {
-                self.ui.notice(&format!("time limit reached; continue with {}", again("")));
-            }
-            End::Interrupted => {
-                self.ui.notice(&format!("interrupted; continue with {}", again("")));
-            }
-        }
+            ),
+            End::TimeLimit => format!("time limit reached; continue with {}", again("")),
+            End::Interrupted => format!("interrupted; continue with {}", again("")),
+        };
+        self.ui.notice(&notice);
         Ok((study, end))
     }
 }

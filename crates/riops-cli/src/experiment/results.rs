@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use riops::experiment::evaluation::StudyView;
 use riops::experiment::{End, Goal, Study};
-use riops::record::Record;
 use riops::report::{self, Delivery, Findings, Layout, experiment};
 
 use crate::args::sweep::StudyOptions;
@@ -94,7 +93,6 @@ fn create(folder: &Path) -> Result<()> {
 /// The exit code of an experiment.
 pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
     let records = || study.finished.iter().filter_map(|finished| finished.result.as_ref().ok());
-    let is_breached = |record: &Record| record.thresholds.iter().any(|found| !found.held);
     let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
     if end == End::Interrupted {
         INTERRUPTED
@@ -105,7 +103,7 @@ pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
         FAILED
     } else if records().any(|record| !record.verdict.valid) {
         NOT_VALID
-    } else if records().any(|record| is_breached(record)) {
+    } else if records().any(|record| record.thresholds.iter().any(|found| !found.held)) {
         BREACHED
     } else {
         0

@@ -2,7 +2,7 @@
 //! and variants, which are several options at once. The command line of riops parses the words, so that an experiment
 //! supports exactly the options of `riops run`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -110,6 +110,9 @@ pub(crate) fn text_of(value: &Value) -> Result<String> {
     })
 }
 
+/// Connection strings with passwords, by those without.
+pub(crate) type Databases = BTreeMap<String, String>;
+
 /// The plan and the server of `riops run` with these words.
 pub(crate) struct Parsed {
     pub(crate) plan: Plan,
@@ -155,14 +158,17 @@ pub(crate) fn without_password(database: &str) -> String {
     ConnInfo::without_password(database).unwrap_or_else(|| "…".to_owned())
 }
 
+/// Whether a connection string has a password.
+pub(crate) fn has_password(database: &str) -> bool {
+    ConnInfo::without_password(database).is_some_and(|shown| shown != database.trim())
+}
+
 /// Fails for a password in options of a command line, which all users of the machine can read while the experiment is
 /// conducted.
 ///
 /// # Errors
 /// [`UsageError`] that does not show it.
 pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
-    let has_password =
-        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
     let databases = options.iter().filter(|(name, _)| name == "database");
     if databases.flat_map(|(_, value)| value.split(',')).any(has_password) {
         let text = "a password in --axis or --set is visible to other users of the machine: use PGPASSWORD or a password file";

@@ -31,9 +31,9 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The exit code of the tool for that of riops.
+    /// The exit code of the tool for that of riops, if it has failed.
     fn exit_code(&self, code: ExitCode) -> ExitCode {
-        if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
+        if code == ExitCode::from(INTERRUPTED) {
             code
         } else if code == ExitCode::from(NOT_VALID) {
             ExitCode::from(self.not_valid)
@@ -133,35 +133,29 @@ pub(crate) fn run(
     for notice in notices {
         ui.notice(&notice);
     }
-    match meaning {
+    let commands = match meaning {
         Meaning::Message(text) => {
             crate::ui::print_error(&text);
-            ExitCode::SUCCESS
+            return ExitCode::SUCCESS;
         }
-        Meaning::Text(text) => match crate::ui::print(&text) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                crate::ui::error(&format!("{error:#}"));
-                ExitCode::from(FAILED)
-            }
-        },
+        Meaning::Text(text) => {
+            let Err(error) = crate::ui::print(&text) else {
+                return ExitCode::SUCCESS;
+            };
+            crate::ui::error(&format!("{error:#}"));
+            return ExitCode::from(FAILED);
+        }
         Meaning::Silent(commands) => {
             crate::ui::discard_results();
-            tool.exit_code(execute_all(commands, execute))
+            commands
         }
-        Meaning::Commands(commands) => tool.exit_code(execute_all(commands, execute)),
-    }
-}
-
-fn execute_all(
-    commands: Vec<Vec<String>>,
-    execute: impl Fn(Vec<OsString>) -> ExitCode,
-) -> ExitCode {
+        Meaning::Commands(commands) => commands,
+    };
     for command in commands {
         let words = std::iter::once("riops".to_owned()).chain(command).map(OsString::from);
         let code = execute(words.collect());
         if code != ExitCode::SUCCESS {
-            return code;
+            return tool.exit_code(code);
         }
     }
     ExitCode::SUCCESS

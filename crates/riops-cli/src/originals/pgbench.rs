@@ -82,13 +82,11 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
         return Ok(Meaning::Message(script).without_notices());
     }
     line.check(&matches)?;
-    let mut notices = Vec::new();
-    let words = if line.initialize {
-        line.initialization(outside)
-    } else {
-        line.run(&matches, outside, &mut notices)?
-    };
-    Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices })
+    if line.initialize {
+        let words = line.initialization(outside);
+        return Ok(Meaning::Commands(vec![words.0]).without_notices());
+    }
+    line.run(&matches, outside)
 }
 
 impl CommandLine {
@@ -124,9 +122,7 @@ impl CommandLine {
         if let Some(pair) = self.define.iter().find(|pair| !pair.contains('=')) {
             return refuse(&format!("invalid variable definition: \"{pair}\""));
         }
-        // Those of -S and -N have the weight 1.
-        let others = usize::from(self.select_only) + usize::from(self.skip_some_updates);
-        check_scripts(&self.builtin, &self.file, others)?;
+        check_scripts(self)?;
         let Some(steps) = &self.init_steps else {
             return Ok(());
         };
@@ -226,12 +222,8 @@ impl CommandLine {
         words
     }
 
-    fn run(
-        &self,
-        matches: &ArgMatches,
-        outside: &Outside<'_>,
-        notices: &mut Vec<String>,
-    ) -> Result<Words, Refused> {
+    fn run(&self, matches: &ArgMatches, outside: &Outside<'_>) -> Translated {
+        let mut notices = Vec::new();
         let mut words = Words::of(
             "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success",
         );
@@ -271,7 +263,7 @@ impl CommandLine {
             notices.push(format!("setting random seed to {seed}"));
             words.set("seed", seed);
         }
-        Ok(words)
+        Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices })
     }
 
     /// The seed that was asked for; `None` for one that riops chooses.

@@ -1,6 +1,6 @@
 //! The command line of sysbench 1.0 and 1.1, with sysbench's defaults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
     if own_script {
         options.notices.push(format!("runs the built-in test {name}; {typed} is not read"));
     }
-    let is_quiet = options.number("verbosity").is_some_and(|level| level < VERBOSITY_OF_REPORTS);
+    let is_quiet = options.number("verbosity") < VERBOSITY_OF_REPORTS;
     let words = match command {
         "create" | "load" if !is_bulk => {
             options.notices.push(
@@ -277,7 +277,7 @@ impl Options {
             ),
             Some(other) => return Err(format!("invalid value for --forced-shutdown: '{other}'")),
         }
-        if self.number("threads") == Some(0) {
+        if self.number("threads") == 0 {
             return Err("invalid value for --threads: 0".to_owned());
         }
         Ok(())
@@ -287,14 +287,22 @@ impl Options {
         self.given.get(name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a number; `None` if the option was not given.
-    fn number(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
+    /// The value of an option; its default if it was not given.
+    fn value(&self, name: &str) -> &str {
+        let default = || {
+            let known = GENERAL.iter().chain(OLTP).find(|(known, ..)| *known == name);
+            known.map_or("", |(_, _, default, ..)| *default)
+        };
+        self.text(name).unwrap_or_else(default)
     }
 
-    /// The value of a number for which 0 means off.
+    fn number(&self, name: &str) -> u64 {
+        self.value(name).parse().unwrap_or_default()
+    }
+
+    /// The value of a number that was given and for which 0 means off.
     fn positive(&self, name: &str) -> Option<u64> {
-        self.number(name).filter(|&number| number > 0)
+        self.text(name)?.parse().ok().filter(|&number| number > 0)
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -307,20 +315,17 @@ impl Options {
         let mut words = Words::of(command);
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
         if any {
-            let defaults = [
-                ("dbname", "pgsql_db", Some("sbtest")),
-                ("host", "pgsql_host", Some("localhost")),
-                ("port", "pgsql_port", Some("5432")),
-                ("user", "pgsql_user", Some("sbtest")),
-                ("password", "pgsql_password", None),
-                ("sslmode", "pgsql_sslmode", None),
+            let settings = [
+                ("dbname", self.value("pgsql_db")),
+                ("host", self.value("pgsql_host")),
+                ("port", self.value("pgsql_port")),
+                ("user", self.value("pgsql_user")),
+                ("password", self.value("pgsql_password")),
+                ("sslmode", self.text("pgsql_sslmode").unwrap_or_default()),
             ];
-            let pair = |(setting, option, default): (&str, &str, Option<&str>)| {
-                let value = self.text(option).or(default).filter(|value| !value.is_empty())?;
-                Some(conninfo::pair(setting, value))
-            };
-            let database = defaults.into_iter().filter_map(pair).collect::<Vec<_>>().join(" ");
-            words.set("database", database);
+            let given = settings.into_iter().filter(|(_, value)| !value.is_empty());
+            let pairs: Vec<_> = given.map(|(name, value)| conninfo::pair(name, value)).collect();
+            words.set("database", pairs.join(" "));
         }
         words
     }
@@ -332,14 +337,10 @@ impl Options {
         }
     }
 
-    fn threads(&self) -> u64 {
-        self.number("threads").unwrap_or(1)
-    }
-
     fn prepare(&self) -> Words {
         let mut words = self.on_server("prepare oltp --schema=public");
         self.same(&mut words, &[Use::Prepare, Use::Both]);
-        words.set("connections", self.threads());
+        words.set("connections", self.number("threads"));
         // Without it, tables of earlier versions of riops are accepted.
         if self.given.keys().any(|name| name.starts_with("rand_") && *name != "rand_seed") {
             words.set("rand-type", self.distribution());
@@ -350,7 +351,7 @@ impl Options {
 
     fn prepare_bulk(&self) -> Words {
         let mut words = self.on_server("prepare oltp --schema=public --bulk-insert");
-        words.set("tables", self.threads());
+        words.set("tables", self.number("threads"));
         words
     }
 
@@ -381,7 +382,7 @@ impl Options {
         // Only inserts use sequences.
         let inserts = test == OltpTest::Insert;
         self.same(&mut words, if inserts { &[Use::Run, Use::Both] } else { &[Use::Run] });
-        words.set("sessions", self.threads());
+        words.set("sessions", self.number("threads"));
         let events = if test == OltpTest::BulkInsert {
             let rows = self.rows_of_statements();
             words.set("batch-insert-count", rows);
@@ -394,7 +395,7 @@ impl Options {
             1
         };
         words.set_some("seed", self.positive("rand_seed"));
-        words.set("warmup", format!("{}s", self.number("warmup_time").unwrap_or(0)));
+        words.set("warmup", format!("{}s", self.number("warmup_time")));
         self.stop(&mut words);
         let rate = self.positive("rate").map(|rate| rate as f64 / events as f64);
         words.set_some("rate", rate);
@@ -413,8 +414,8 @@ impl Options {
 
     /// Adds the part of the tables that sysbench uses, whatever was prepared.
     fn part(&self, words: &mut Words) {
-        words.set("tables", self.text("tables").unwrap_or("1"));
-        words.set("table-size", self.text("table_size").unwrap_or("10000"));
+        words.set("tables", self.value("tables"));
+        words.set("table-size", self.value("table_size"));
     }
 
     /// The number of rows of each statement of `bulk_insert`. Its events are rows: their number becomes one of
@@ -423,7 +424,7 @@ impl Options {
         let Some(events) = self.positive("events") else {
             return BULK_ROWS;
         };
-        let threads = self.threads().min(events);
+        let threads = self.number("threads").min(events);
         let rows = events.div_ceil(events.div_ceil(BULK_ROWS).max(threads));
         let statements = events.div_ceil(rows);
         if statements * rows > events {
@@ -441,18 +442,16 @@ impl Options {
         let Some(text) = self.text("report_checkpoints").filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        let times: Result<Vec<u64>, _> = text.split(',').map(|time| time.trim().parse()).collect();
-        let mut times =
+        let times = text.split(',').map(|time| time.trim().parse()).collect::<Result<_, _>>();
+        let times: BTreeSet<u64> =
             times.map_err(|_| format!("invalid value for --report-checkpoints: {text}"))?;
-        times.sort_unstable();
-        times.dedup();
         let times: Vec<String> = times.iter().map(u64::to_string).collect();
         Ok(Some(times.join(",")))
     }
 
     /// Adds the end of the run and the interval of its series, which has a limited number of points.
     fn stop(&self, words: &mut Words) {
-        let (events, time_s) = (self.positive("events"), self.number("time").unwrap_or(10));
+        let (events, time_s) = (self.positive("events"), self.number("time"));
         let reported_s = self.positive("report_interval");
         let points = SERIES_POINTS_MAX as u64;
         // Checkpoints are multiples of the interval: riops refuses other ones.
@@ -470,16 +469,15 @@ impl Options {
     }
 
     fn distribution(&self) -> String {
-        let or = |name: &str, default: &str| self.text(name).unwrap_or(default).to_owned();
-        let draws = or("rand_spec_iter", "12");
-        match self.text("rand_type").unwrap_or("special") {
+        let draws = self.value("rand_spec_iter");
+        match self.value("rand_type") {
             "special" => {
-                let keys = or("rand_spec_pct", "1");
-                format!("special:{keys}:{}:{draws}", or("rand_spec_res", "75"))
+                let (keys, accesses) = (self.value("rand_spec_pct"), self.value("rand_spec_res"));
+                format!("special:{keys}:{accesses}:{draws}")
             }
             "gaussian" => format!("gaussian:{draws}"),
-            "pareto" => format!("pareto:{}", or("rand_pareto_h", "0.2")),
-            "zipfian" => format!("zipfian:{}", or("rand_zipfian_exp", "0.8")),
+            "pareto" => format!("pareto:{}", self.value("rand_pareto_h")),
+            "zipfian" => format!("zipfian:{}", self.value("rand_zipfian_exp")),
             other => other.to_owned(),
         }
     }

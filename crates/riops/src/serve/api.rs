@@ -13,11 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::app::{App, Shared, json};
 use super::failure::{Answer, Failure};
-use super::feed::Runs;
 use super::filters::Filters;
 use super::metrics::metrics_response;
 use super::query::Query;
 use super::server::stopped;
+use super::stored::Runs;
 use crate::experiment::Study;
 use crate::record::LiveRun;
 use crate::report::experiment::view;

@@ -11,8 +11,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 
 use super::failure::{Answer, Failure};
-use super::feed::Feed;
-use super::stored::Stored;
+use super::stored::{Feed, Stored};
 use crate::report::{Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.

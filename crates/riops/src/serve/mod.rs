@@ -11,7 +11,6 @@ mod connections;
 mod dashboard;
 mod error;
 mod failure;
-mod feed;
 mod filters;
 mod listen;
 mod metrics;

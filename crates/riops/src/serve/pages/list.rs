@@ -17,7 +17,8 @@ use crate::units::format::{bounded, duration_us, rate, short_id, to_the_minute};
 #[derive(Serialize)]
 struct List<'a> {
     location: &'a str,
-    live: Vec<Live>,
+    /// The runs in progress with their phases.
+    live: Vec<(&'a LiveRun, &'static str)>,
     filters: &'a Filters,
     is_filtered: bool,
     workloads: Vec<String>,
@@ -29,16 +30,6 @@ struct List<'a> {
     previous: Option<String>,
     next: Option<String>,
     can_edit: bool,
-}
-
-/// A run in progress.
-#[derive(Serialize)]
-struct Live {
-    id: String,
-    title: String,
-    label: Option<String>,
-    phase: &'static str,
-    server: String,
 }
 
 /// A column with the address of the list that it sorts.
@@ -131,7 +122,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
     let page = |page: u32| query.with("page", &page.to_string()).after("/");
     let list = List {
         location: &app.location,
-        live: live.iter().map(in_progress).collect(),
+        live: live.iter().map(|run| (run, run.phase.text())).collect(),
         is_filtered: filters.is_filtered(),
         workloads: WorkPlan::names(),
         columns: columns.map(|shown| column(&query, &filters, shown)).collect(),
@@ -166,16 +157,6 @@ fn column(
             (true, false) => "ascending",
         },
         number,
-    }
-}
-
-fn in_progress(run: &LiveRun) -> Live {
-    Live {
-        id: run.id.to_string(),
-        title: run.title.clone(),
-        label: run.label.clone(),
-        phase: run.phase.text(),
-        server: run.server.clone(),
     }
 }
 
