@@ -3,25 +3,24 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
-use riops::experiment::{BisectStep, BisectView, GateVerdict, Study};
-use riops::report::{self, Delivery, Findings, Layout, experiment};
+use anyhow::{Result, bail};
+use riops::experiment::{BisectCommit, BisectStep, BisectView, GateVerdict, Study};
+use riops::report::{self, Findings, experiment};
 use riops::units::text::json_text;
 
-use super::gate::{Measured, Plan, builder, measured, variant};
+use super::gate::{Measured, Plan, builder, measured, variant, write_page};
 use crate::args::gate::Bisect;
 use crate::experiment::bisect::{Bisection, Found, Next};
 use crate::experiment::build::{Builder, commit_of};
 use crate::experiment::gate::{GateFile, Rules};
+use crate::experiment::results::print_findings;
 use crate::failure::{BuildFailed, FAILED, INTERRUPTED, refuse};
-use crate::file;
 use crate::ui::Ui;
 
 /// Conducts the bisection, and continues it if it was interrupted: finished measurements are found in the store.
 pub(super) fn run(options: &Bisect, ui: Ui) -> Result<ExitCode> {
     let gate = GateFile::read(&options.file, options.both.trust)?;
-    let Some(builder) = builder(&options.both.build, &options.both.target, gate.build.as_ref())?
-    else {
+    let Some(builder) = builder(&options.both, &gate)? else {
         return refuse("a bisection needs a build of a commit: build = \"…\" or --build");
     };
     let repository = &builder.repository;
@@ -92,15 +91,11 @@ impl Search<'_> {
         match self.step(&bisection, &bad)? {
             Found::Bad => {}
             Found::Good => {
-                return Err(anyhow!(
-                    "the bad commit is not slower than the good one: there is nothing to find"
-                ));
+                bail!("the bad commit is not slower than the good one: there is nothing to find")
             }
-            Found::Unknown => {
-                return Err(anyhow!(
-                    "the bad commit cannot be judged; with a longer duration or more blocks, it may"
-                ));
-            }
+            Found::Unknown => bail!(
+                "the bad commit cannot be judged; with a longer duration or more blocks, it may"
+            ),
         }
         loop {
             if self.ui.interrupt.requested() {
@@ -145,7 +140,7 @@ impl Search<'_> {
             return Ok(Found::Unknown);
         }
         if is_cut {
-            return Err(anyhow!("time limit reached; the same command continues"));
+            bail!("time limit reached; the same command continues");
         }
         let found = match view.verdict {
             GateVerdict::Slower => Found::Bad,
@@ -156,12 +151,8 @@ impl Search<'_> {
             self.cause = Some((commit.to_owned(), studies));
         }
         let step = BisectStep::measured(of, position, &view);
-        self.ui.notice(&format!(
-            "{} {}: {}",
-            step.of.commit,
-            step.of.subject,
-            view.verdict.as_str()
-        ));
+        let BisectCommit { commit, subject } = &step.of;
+        self.ui.notice(&format!("{commit} {subject}: {}", view.verdict.as_str()));
         self.view.steps.push(step);
         Ok(found)
     }
@@ -178,22 +169,13 @@ impl Search<'_> {
                 .collect(),
             _ => Vec::new(),
         };
-        let form = self.options.both.output.as_str();
-        if form == "json" {
-            crate::ui::print(&json_text(&self.view)?)?;
+        match self.options.both.output.as_str() {
+            "json" => crate::ui::print(&json_text(&self.view)?)?,
+            form => causes
+                .iter()
+                .chain([&document])
+                .try_for_each(|findings| print_findings(findings, form))?,
         }
-        for findings in causes.iter().chain([&document]).filter(|_| form != "json") {
-            let lines = crate::ui::output_lines();
-            if form == "markdown" {
-                crate::ui::print(&report::findings_markdown(findings))?;
-            } else {
-                crate::ui::print_colored(&report::findings_text(findings, lines))?;
-            }
-        }
-        if let Some(path) = &self.options.both.html {
-            let layout = Layout::new("riops bisect".to_owned(), Delivery::Inline);
-            file::write(path, &report::findings_html(&document, &layout)?, self.ui)?;
-        }
-        Ok(())
+        write_page(&self.options.both, "riops bisect", &document, self.ui)
     }
 }

@@ -8,10 +8,9 @@ use riops::store::{self, ExperimentState, StoreError};
 use riops::units::text::one_line;
 
 use super::editing::{self, Subject};
-use crate::args::fleet::FleetOptions;
-use crate::args::sweep::{Experiments, RemoveExperiment, StudyOptions};
+use crate::args::sweep::{Experiments, RemoveExperiment};
 use crate::experiment::bench::Servers;
-use crate::experiment::conductor::Conductor;
+use crate::experiment::conductor::list;
 use crate::experiment::results::Results;
 use crate::experiment::stored::{databases, trust_or_refuse};
 use crate::stored;
@@ -20,11 +19,7 @@ use crate::ui::Ui;
 
 pub(super) fn run(action: &Experiments, ui: Ui) -> Result<ExitCode> {
     match action {
-        Experiments::List { output, store } => {
-            let (options, fleet) = (StudyOptions::default(), FleetOptions::default());
-            let results = Results { form: output, options: &options };
-            Conductor { store_options: store, fleet: &fleet, results, ui }.list()
-        }
+        Experiments::List { output, store } => list(store, output, ui),
         Experiments::Show { experiment, output, results, store } => {
             let store = stored::open_existing(store, ui)?;
             let study = Study::stored(&store, experiment)?;

@@ -1,24 +1,22 @@
 //! `riops gate`: whether the head is slower than the base, as an exit code and in the forms of CI services.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
 use riops::experiment::{End, GateVerdict, GateView, GateWorkload, Study};
-use riops::report::{self, Delivery, Layout, experiment};
+use riops::report::{self, Delivery, Findings, Layout, experiment};
 use riops::server::embedded::cache_directory;
 use riops::units::text::json_text;
 
+use crate::args::StoreOptions;
 use crate::args::fleet::FleetOptions;
-use crate::args::gate::{BuildOptions, ExitCodes, Gate};
+use crate::args::gate::{BuildOptions, ExitCodes, Gate, JudgedOptions};
 use crate::args::sweep::StudyOptions;
-use crate::args::{StoreOptions, TargetOptions};
 use crate::experiment::build::{Builder, commit_of, git, output_of, short};
 use crate::experiment::conductor::Conductor;
 use crate::experiment::gate::{GateFile, Rules, Undecided, Variant};
-use crate::experiment::results::Results;
+use crate::experiment::results::{Results, print_findings};
 use crate::failure::{BREACHED, BuildFailed, CodedError, FAILED, INTERRUPTED, code_of, refuse};
 use crate::file;
 use crate::target::embedded_options;
@@ -32,8 +30,7 @@ const ENDED: u8 = 128;
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
     let in_bisect = options.exit_code == ExitCodes::Bisect;
-    let result = judged(options, ui);
-    let (view, fails) = match result {
+    let (view, fails) = match judged(options, ui) {
         Ok(found) => found,
         Err(error) if in_bisect => {
             let code = match code_of(&error) {
@@ -61,7 +58,7 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
 /// Returns the result, and whether an inconclusive one fails.
 fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
     let file = GateFile::read(&options.file, options.both.trust)?;
-    let builder = builder(&options.both.build, &options.both.target, file.build.as_ref())?;
+    let builder = builder(&options.both, &file)?;
     let variants = match &builder {
         None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
         Some(builder) => {
@@ -115,8 +112,7 @@ pub(super) fn measured(
     if second.name == base.name {
         second.name.push_str(" (again)");
     }
-    let target: Vec<OsString> = ui.given().target.clone();
-    for mut draft in file.drafts([base, &second], rules.error, &target)? {
+    for mut draft in file.drafts([base, &second], rules.error, &ui.given().target)? {
         if ui.interrupt.requested() {
             break;
         }
@@ -135,20 +131,16 @@ pub(super) fn measured(
 }
 
 /// Returns what builds commits, if there is a command.
-pub(super) fn builder(
-    options: &BuildOptions,
-    target: &TargetOptions,
-    of_file: Option<&String>,
-) -> Result<Option<Builder>> {
-    let Some(command) = options.build.as_ref().or(of_file) else {
+pub(super) fn builder(options: &JudgedOptions, file: &GateFile) -> Result<Option<Builder>> {
+    let BuildOptions { build, repository, builds, .. } = &options.build;
+    let Some(command) = build.as_ref().or(file.build.as_ref()) else {
         return Ok(None);
     };
-    let builds: PathBuf = match &options.builds {
+    let builds = match builds {
         Some(builds) => std::path::absolute(builds)?,
-        None => cache_directory(&embedded_options(&target.embedded))?.join("builds"),
+        None => cache_directory(&embedded_options(&options.target.embedded))?.join("builds"),
     };
-    let repository = options.repository.clone();
-    Ok(Some(Builder { repository, command: command.clone(), builds }))
+    Ok(Some(Builder { repository: repository.clone(), command: command.clone(), builds }))
 }
 
 /// Builds a revision.
@@ -167,14 +159,25 @@ fn merge_base(builder: &Builder) -> Result<String> {
     }
 }
 
+/// Writes the page of `--html`.
+pub(super) fn write_page(
+    options: &JudgedOptions,
+    title: &str,
+    findings: &Findings,
+    ui: Ui,
+) -> Result<()> {
+    let Some(path) = &options.html else {
+        return Ok(());
+    };
+    let layout = Layout::new(title, Delivery::Inline);
+    file::write(path, &report::findings_html(findings, &layout)?, ui)
+}
+
 fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
     match options.both.output.as_str() {
         "json" => crate::ui::print(&json_text(view)?)?,
         "markdown" => crate::ui::print(&report::gate_markdown(view))?,
-        _ => {
-            let text = report::findings_text(&report::gate(view), crate::ui::output_lines());
-            crate::ui::print_colored(&text)?;
-        }
+        form => print_findings(&report::gate(view), form)?,
     }
     if let Some(path) = &options.markdown {
         file::write(path, &report::gate_markdown(view), ui)?;
@@ -182,10 +185,7 @@ fn write(options: &Gate, view: &GateView, fails: bool, ui: Ui) -> Result<()> {
     if let Some(path) = &options.junit {
         file::write(path, &report::gate_junit(view, fails), ui)?;
     }
-    if let Some(path) = &options.both.html {
-        let layout = Layout::new("riops gate".to_owned(), Delivery::Inline);
-        file::write(path, &report::findings_html(&report::gate(view), &layout)?, ui)?;
-    }
+    write_page(&options.both, "riops gate", &report::gate(view), ui)?;
     if options.annotations || std::env::var_os("GITHUB_ACTIONS").is_some_and(|on| on == "true") {
         crate::ui::print_error(&report::gate_annotations(view, fails));
     }

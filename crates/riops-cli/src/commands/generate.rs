@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
@@ -39,7 +39,6 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
         anyhow::bail!("{} already exists: replace it with --force", existing.display());
     }
     let next = AtomicU32::new(1);
-    let failure = Mutex::new(None);
     let work = || -> Result<()> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -52,15 +51,14 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
             ui.notice(&format!("wrote {}", path.display()));
         }
     };
+    let failure = OnceLock::new();
     std::thread::scope(|scope| {
         for _ in 0..machine::cpus().clamp(1, files as usize) {
             scope.spawn(|| {
                 if let Err(error) = work() {
                     // The other threads start no further file.
                     next.store(files + 1, Ordering::Relaxed);
-                    if let Ok(mut failure) = failure.lock() {
-                        failure.get_or_insert(error);
-                    }
+                    let _ = failure.set(error);
                 }
             });
         }
@@ -68,7 +66,7 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
     if ui.interrupt.requested() {
         return Err(ConnectionError::Interrupted.into());
     }
-    if let Ok(Some(error)) = failure.into_inner() {
+    if let Some(error) = failure.into_inner() {
         return Err(error);
     }
     crate::ui::print_done(&format!(

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::plan::Share;
-use riops::server::ConnInfo;
 
 use crate::args::{Command, ManifestOptions};
+use crate::experiment::words::has_password;
 use crate::failure::{UsageError, refuse};
 use crate::settings::parse_words;
 
@@ -53,8 +53,6 @@ fn require_divisible(command: &Command, agents: u32) -> Result<()> {
     };
     let (plan, options) = (workload.options().plan()?, workload.options().options());
     let given = options.keep.store.given().and_then(|given| given.to_str());
-    let has_password =
-        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
     if given.into_iter().chain(options.target.database.as_deref()).any(has_password) {
         return refuse(
             "an address has a password, which everyone who may read the Job would see: put the addresses into the Secret, and omit -d and --store",
@@ -93,32 +91,17 @@ fn words(command: &[OsString]) -> Result<Vec<String>> {
 
 /// Returns the Job of the base with other values.
 fn job(name: &str, agents: u32, image: &str, words: &[String]) -> String {
-    let mut text = String::new();
-    let (mut has_name, mut in_arguments) = (false, false);
-    for line in JOB.lines() {
-        let trimmed = line.trim_start();
-        let indent = line.get(..line.len() - trimmed.len()).unwrap_or_default();
-        if in_arguments && trimmed.starts_with("- ") {
-            continue;
-        }
-        in_arguments = trimmed == "args:";
-        let changed = match trimmed.split_once(':').map_or(trimmed, |(key, _)| key) {
-            "name" if !has_name => {
-                has_name = true;
-                format!("name: {name}")
-            }
-            "completions" => format!("completions: {agents}"),
-            "parallelism" => format!("parallelism: {agents}"),
-            "image" => format!("image: {}", quoted(image)),
-            _ => trimmed.to_owned(),
-        };
-        text.extend([indent, &changed, "\n"]);
-        if in_arguments {
-            let items = words.iter().map(|word| format!("{indent}  - {}\n", quoted(word)));
-            text.extend(items);
-        }
-    }
-    text
+    const ARGUMENTS: &str = "          args:\n";
+    const AFTER: &str = "          env:\n";
+    let (before, rest) = JOB.split_once(ARGUMENTS).unwrap_or_default();
+    let (_, after) = rest.split_once(AFTER).unwrap_or_default();
+    let before = before
+        .replacen("name: riops", &format!("name: {name}"), 1)
+        .replacen("completions: 4", &format!("completions: {agents}"), 1)
+        .replacen("parallelism: 4", &format!("parallelism: {agents}"), 1)
+        .replacen("image: riops:latest", &format!("image: {}", quoted(image)), 1);
+    let items = words.iter().map(|word| format!("            - {}\n", quoted(word)));
+    [&before, ARGUMENTS, &items.collect::<String>(), AFTER, after].concat()
 }
 
 /// A text as in JSON, which is also YAML.

@@ -1,23 +1,17 @@
-//! The subcommands, one module each.
+//! The subcommands.
 
-mod ab;
 mod bisect;
-mod cleanup;
 mod compare;
+mod dataset;
 mod doctor;
 mod editing;
+mod exchange;
 mod experiments;
-mod export;
+mod files;
 mod gallery;
 mod gate;
 mod generate;
-mod graph;
-mod history;
-mod import;
-mod listing;
 mod manifest;
-mod merge;
-mod prepare;
 mod repeat;
 mod report;
 mod run;
@@ -27,14 +21,15 @@ mod serve;
 mod server;
 mod shell;
 mod sweep;
-mod verify;
-mod warm;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Server};
@@ -55,21 +50,21 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
         ui.notice(notice);
     }
     match arguments.command {
-        Command::Prepare(workload) => prepare::run(&workload, ui),
+        Command::Prepare(workload) => dataset::prepare(&workload, ui),
         Command::Run(options) => run::run(&options, ui),
         Command::Observe(options) => run::run_workload(options.as_ref(), ui),
-        Command::Sweep(options) => sweep::run(&options, &arguments.cell_words, ui),
-        Command::Ab(options) => ab::run(&options, ui),
+        Command::Sweep(options) => sweep::sweep(&options, &arguments.cell_words, ui),
+        Command::Ab(options) => sweep::ab(&options, ui),
         Command::Gallery(options) => gallery::run(&options, ui),
         Command::Gate(options) => gate::run(&options, ui),
         Command::Bisect(options) => bisect::run(&options, ui),
-        Command::Verify(workload) => verify::run(&workload, ui),
-        Command::Warm(workload) => warm::run(&workload, ui),
-        Command::Cleanup(workload) => cleanup::run(&workload, ui),
+        Command::Verify(workload) => dataset::verify(&workload, ui),
+        Command::Warm(workload) => dataset::warm(&workload, ui),
+        Command::Cleanup(workload) => dataset::cleanup(&workload, ui),
         Command::Generate(Generate::Csv(options)) => generate::csv(&options, ui),
         Command::Runs(action) => runs::run(&action, ui),
         Command::Experiments(action) => experiments::run(&action, ui),
-        Command::Compare(options) => compare::run(&options, ui),
+        Command::Compare(options) => compare::compare(&options, ui),
         Command::Report(options) => report::write(&options, ui),
         Command::Serve(options) => serve::serve(&options, ui),
         Command::Doctor(options) => doctor::doctor(&options, ui),
@@ -95,21 +90,20 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 }
 
 /// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
-/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
+/// one exits immediately, without cleanup; the keeper then stops the embedded server. SIGHUP does not count: a terminal
+/// that is closed may send it twice, or before SIGTERM.
 fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
+    let is_second = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&is_second))?;
+        register(signal, Arc::clone(&is_second))?;
+    }
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
-        let mut is_second = false;
         for signal in signals.forever() {
-            if signal != SIGHUP {
-                if is_second {
-                    exit_immediately();
-                }
-                is_second = true;
-            }
             interrupt.request_by(signal);
         }
     })?;
@@ -124,10 +118,4 @@ fn ignores_hangup() -> bool {
     ignored
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_none_or(|mask| mask & 1 == 1)
-}
-
-/// Exits without cleanup. The keeper then stops the embedded server.
-#[expect(clippy::exit, reason = "the second Ctrl-C must not wait for work in progress")]
-fn exit_immediately() -> ! {
-    std::process::exit(i32::from(INTERRUPTED))
 }

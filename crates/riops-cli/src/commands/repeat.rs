@@ -1,7 +1,7 @@
 //! `--repeat`: runs a plan several times and summarizes the runs.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use riops::plan::Plan;
@@ -11,16 +11,16 @@ use riops::units::Span;
 
 use crate::args::GraphOptions;
 use crate::args::run::{RepeatOptions, SETTLE};
-use crate::failure::exit_code;
-use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, refuse};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, exit_code, refuse};
 use crate::measure::Runner;
 
 /// Tag that repeated runs have in common.
 const TAG: &str = "repeat";
 /// Characters of the value of the tag: the end of a UUID.
 const TAG_CHARS: usize = 8;
-/// How often an interrupt is noticed during a pause.
-const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
+
+/// The exit code, and the last record.
+pub(super) type Ran = Result<(ExitCode, Option<Record>)>;
 
 /// How often a plan is run, with a pause in between.
 pub(super) struct Repeats {
@@ -47,11 +47,7 @@ impl Repeats {
 
     /// Runs the plan, then prints the summary. Ends early if a run fails or is interrupted. The exit code is that
     /// of the worst run.
-    pub(super) fn run(
-        &self,
-        plan: &Plan,
-        runner: &mut Runner<'_>,
-    ) -> Result<(ExitCode, Option<Record>)> {
+    pub(super) fn run(&self, plan: &Plan, runner: &mut Runner<'_>) -> Ran {
         let mut plan = plan.clone();
         let id = uuid::Uuid::now_v7().simple().to_string();
         let value = id.get(id.len() - TAG_CHARS..).unwrap_or(&id).to_owned();
@@ -91,11 +87,7 @@ impl Repeats {
     /// Waits until writes in progress and background work have ended. Returns false after an interrupt.
     fn settled(&self, runner: &Runner<'_>) -> bool {
         runner.ui.notice(&format!("pause of {} before the next run", Span(self.settle)));
-        let end = Instant::now() + self.settle;
-        while Instant::now() < end && !runner.ui.interrupt.requested() {
-            std::thread::sleep(INTERRUPT_CHECK.min(end.saturating_duration_since(Instant::now())));
-        }
-        !runner.ui.interrupt.requested()
+        runner.ui.interrupt.pause(self.settle)
     }
 }
 

@@ -10,6 +10,7 @@ use riops::experiment::{Study, tag};
 use riops::record::Record;
 use riops::report::{self, experiment};
 use riops::store::Store;
+use riops::units::format;
 
 use crate::args::Report;
 use crate::experiment::results::{write_images, write_page};
@@ -21,48 +22,46 @@ use crate::ui::Ui;
 const RUNS_MAX: usize = 50;
 
 /// Writes the specified runs to files or to standard output.
-pub(crate) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
+pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
     let selections = select(&store, &options.runs)?;
-    if let Some(view) = experiment_of(&store, &selections)? {
-        let id = riops::units::format::short_id(&view.id);
-        ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
-        return write_forms(
-            (options, id, ui),
-            |folder| write_images(&view, folder, ui),
-            || report::findings_markdown(&experiment::experiment(&view)),
-            |page| write_page(&view, page, ui),
-        );
+    let count: usize = selections.iter().map(|(_, runs)| runs.len()).sum();
+    if count > RUNS_MAX {
+        bail!("{count} runs were selected, more than the {RUNS_MAX} of a report");
     }
-    let comparison = report::comparison_of(&selections);
+    let study = experiment_of(&store, &selections)?;
+    let comparison = if study.is_none() { report::comparison_of(&selections) } else { None };
     let records: Vec<Record> = selections.into_iter().flat_map(|(_, runs)| runs).collect();
-    let page = |file: &Path| {
-        file::write_bytes(file, report::html(&records, comparison.as_ref())?.as_bytes(), ui)
-    };
-    write_forms(
-        (options, &names(&records), ui),
-        |folder| write_charts(&records, folder, ui),
-        || report::markdown(&records, comparison.as_ref()),
-        page,
-    )
-}
-
-/// Writes the forms that were requested: images to a directory, Markdown, or a page.
-fn write_forms(
-    (options, name, ui): (&Report, &str, Ui),
-    images: impl Fn(&Path) -> Result<()>,
-    markdown: impl Fn() -> String,
-    page: impl Fn(&Path) -> Result<()>,
-) -> Result<ExitCode> {
+    if let Some(view) = &study {
+        let id = format::short_id(&view.id);
+        ui.notice(&format!("these runs belong to the experiment {id}, which is shown as a whole"));
+    }
     if let Some(folder) = &options.png {
-        images(folder)?;
+        match &study {
+            Some(view) => write_images(view, folder, ui)?,
+            None => write_charts(&records, folder, ui)?,
+        }
     }
     let file = options.file.as_deref();
     if options.markdown {
-        file::write(file.unwrap_or(Path::new("-")), &markdown(), ui)?;
+        let text = match &study {
+            Some(view) => report::findings_markdown(&experiment::experiment(view)),
+            None => report::markdown(&records, comparison.as_ref()),
+        };
+        file::write(file.unwrap_or(Path::new("-")), &text, ui)?;
     } else if options.png.is_none() || file.is_some() {
+        let name = study
+            .as_ref()
+            .map_or_else(|| names(&records), |view| format::short_id(&view.id).to_owned());
         let default = PathBuf::from(format!("riops-{name}.html"));
-        page(file.unwrap_or(&default))?;
+        let page = file.unwrap_or(&default);
+        match &study {
+            Some(view) => write_page(view, page, ui)?,
+            None => {
+                let text = report::html(&records, comparison.as_ref())?;
+                file::write_bytes(page, text.as_bytes(), ui)?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -84,18 +83,14 @@ fn experiment_of(store: &Store, selections: &[(String, Vec<Record>)]) -> Result<
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.
-fn select(store: &Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+pub(super) fn select(store: &Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
     let mut known = HashSet::new();
-    let mut selections = Vec::new();
-    for text in texts {
+    let runs_of = |text: &String| -> Result<_> {
         let mut runs = store.select(text)?;
         runs.retain(|run| known.insert(run.id));
-        selections.push((text.clone(), runs));
-    }
-    if known.len() > RUNS_MAX {
-        bail!("{} runs were selected, more than the {RUNS_MAX} of a report", known.len());
-    }
-    Ok(selections)
+        Ok((text.clone(), runs))
+    };
+    texts.iter().map(runs_of).collect()
 }
 
 /// Writes each chart of each run to a PNG file in `folder`.
@@ -123,5 +118,5 @@ fn names(records: &[Record]) -> String {
 
 /// Returns the end of the id of a run, as shown by `runs list`.
 fn short_id(record: &Record) -> String {
-    riops::units::format::short_id(&record.id.to_string()).to_owned()
+    format::short_id(&record.id.to_string()).to_owned()
 }

@@ -1,20 +1,18 @@
 //! `riops run`: executes a plan from options or a file, and stores and prints the record.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use riops::fleet::{Fleet, Role};
-use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::{Plan, PreparePolicy, Trust};
 use riops::record::Record;
 use riops::units::text::json_text;
 use riops::{report, run};
 
-use super::graph::Graph;
-use super::repeat::Repeats;
+use super::files::{FileOfRun, draw, open_graph};
+use super::repeat::{Ran, Repeats};
 use crate::args::run::{CommandOptions, RunWorkload};
 use crate::args::{self, PlanOptions};
 use crate::failure::{UsageError, refuse};
@@ -58,7 +56,7 @@ pub(crate) fn run_existing_plan(
     options: &PlanOptions,
     before: Option<&Record>,
     ui: Ui,
-) -> Result<(ExitCode, Option<Record>)> {
+) -> Ran {
     let PlanOptions { trust, prepare, keep, graph_options, target } = options;
     plan.trust = Trust(trust.trust);
     plan.keep_samples |= graph_options.graph.is_some();
@@ -79,11 +77,7 @@ fn read_plan(file: &Path) -> Result<Plan> {
 
 /// Opens the store and the server, runs the plan, and stores and prints the record: once, or with `--repeat`
 /// several times.
-fn perform(
-    plan: &Plan,
-    options: &CommandOptions<'_>,
-    ui: Ui,
-) -> Result<(ExitCode, Option<Record>)> {
+fn perform(plan: &Plan, options: &CommandOptions<'_>, ui: Ui) -> Ran {
     let CommandOptions { keep, graph_options, target: target_options, before, session_detail } =
         options;
     plan.validate()?;
@@ -94,8 +88,9 @@ fn perform(
     let form = report::form(&keep.output.output, plan)?;
     let repeats = Repeats::of(&keep.repeat, graph_options)?;
     // Opened before the run, so that a file that cannot be written fails before the measurement.
-    let graph = Graph::open(graph_options)?;
-    let session_detail = session_detail.map(SessionDetail::open).transpose()?;
+    let graph = open_graph(graph_options)?;
+    let session_detail =
+        session_detail.map(|path| FileOfRun::open("session-detail", path)).transpose()?;
     let membership = Membership::of(&keep.fleet, &keep.store, ui)?;
     if membership.is_some() && (keep.no_store || keep.repeat.repeat.is_some()) {
         return refuse("--fleet cannot be combined with --no-store and --repeat");
@@ -142,12 +137,13 @@ fn perform(
     let (record, published) = runner.measure(plan, &as_in_form)?;
     let code = runner.code;
     drop(runner);
-    let drawn = graph.map_or(Ok(()), |graph| graph.draw(&record, ui));
-    let drawn = drawn.and(session_detail.map_or(Ok(()), |detail| detail.write(&record)));
+    let drawn = graph.map_or(Ok(()), |file| draw(file, graph_options, &record, ui));
+    let detailed = |file: FileOfRun| file.write(report::pgio_sessions(&record).as_bytes());
+    let written = drawn.and(session_detail.map_or(Ok(()), detailed));
     target.close()?;
     published?;
     let code = code.unwrap_or_else(|| ExitCode::from(exit_code_in(form, &record)));
-    with_files(code, drawn, ui).map(|code| (code, Some(record)))
+    with_files(code, written, ui).map(|code| (code, Some(record)))
 }
 
 /// Returns the exit code of a run whose files were written or not: that of the run takes precedence.
@@ -158,22 +154,4 @@ fn with_files(code: ExitCode, written: Result<()>, ui: Ui) -> Result<ExitCode> {
         Ok(()) => {}
     }
     Ok(code)
-}
-
-/// The table of the sessions, which is written after the run. The file is opened before the run, so that a path that
-/// cannot be written fails early.
-struct SessionDetail<'a>(&'a Path, OutputFile);
-
-impl<'a> SessionDetail<'a> {
-    fn open(path: &'a Path) -> Result<Self> {
-        let file = OutputFile::create(path)
-            .with_context(|| format!("cannot write --session-detail {}", path.display()))?;
-        Ok(Self(path, file))
-    }
-
-    fn write(mut self, record: &Record) -> Result<()> {
-        let text = report::pgio_sessions(record);
-        let written = self.1.write_all(text.as_bytes()).and_then(|()| self.1.complete());
-        written.with_context(|| format!("cannot write {}", self.0.display()))
-    }
 }

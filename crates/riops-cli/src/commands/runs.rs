@@ -3,25 +3,28 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use riops::report;
+use riops::experiment::comparison::differences;
+use riops::report::{self, run_lines, runs_csv, runs_json, runs_table};
+use riops::store::{self, RunFilter};
 
 use super::editing::Subject;
-use super::graph::draw_stored;
+use super::files::draw_stored;
 use super::run::run_existing_plan;
-use super::{editing, export, import, listing};
-use crate::args::Runs;
+use super::{compare, editing, exchange};
+use crate::args::{FilterOptions, ListOptions, ListOutput, Runs};
+use crate::failure::UsageError;
 use crate::measure::print;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Lists, shows, changes or repeats stored runs.
-pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
+pub(super) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
     match action {
-        Runs::List(options) => return listing::list(options, ui),
-        Runs::Tag(options) => return editing::tag(options, ui),
-        Runs::Note(options) => return editing::note(Subject::Run, options, ui),
-        Runs::Ack(options) => return editing::acknowledge(options, ui),
-        Runs::Rm(options) => return editing::remove(options, ui),
+        Runs::List(options) => list(options, ui),
+        Runs::Tag(options) => editing::tag(options, ui),
+        Runs::Note(options) => editing::note(Subject::Run, options, ui),
+        Runs::Ack(options) => editing::acknowledge(options, ui),
+        Runs::Rm(options) => editing::remove(options, ui),
         Runs::Show { run, store, output, graph_options } => {
             let store = stored::open_existing(store, ui)?;
             let record = store.find(run)?;
@@ -31,24 +34,72 @@ pub(crate) fn run(action: &Runs, ui: Ui) -> Result<ExitCode> {
             let options = (None, Some(ui.given().store.as_str()));
             print(&record, &stored, form, (graph_options, options))?;
             draw_stored(&record, graph_options, ui)?;
+            Ok(ExitCode::SUCCESS)
         }
-        Runs::History(options) => return super::history::run(options, ui),
+        Runs::History(options) => compare::history(options, ui),
         Runs::Rerun { run, seed, again } => {
             let stored = stored::open_existing(&again.keep.store, ui)?.find(run)?;
             let mut plan = stored.repeated_plan();
             plan.seed = seed.unwrap_or(plan.seed);
             let (code, record) = run_existing_plan(plan, again, Some(&stored), ui)?;
-            for difference in record
-                .iter()
-                .flat_map(|now| riops::experiment::comparison::differences(&stored, now))
-            {
+            for difference in record.iter().flat_map(|now| differences(&stored, now)) {
                 ui.notice(&difference);
             }
-            return Ok(code);
+            Ok(code)
         }
-        Runs::Merge(options) => return super::merge::run(options, ui),
-        Runs::Export(options) => return export::run(options, ui),
-        Runs::Import(options) => return import::run(options, ui),
+        Runs::Merge(options) => exchange::merge(options, ui),
+        Runs::Export(options) => exchange::export(options, ui),
+        Runs::Import(options) => exchange::import(options, ui),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the runs that match the filter, or their stages. Does not create the store.
+fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
+    let sort = options.sort.unwrap_or_default();
+    let filter = RunFilter { sort, limit: Some(options.limit), ..filter(&options.filter)? };
+    let location = stored::location(&options.store, ui)?;
+    let (mut runs, mut stages) = (Vec::new(), None);
+    if let Some(store) = store::open_existing(&location, ui.interrupt)? {
+        runs = store.list(&filter)?;
+        let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
+        stages = options.stages.then(|| store.stages(&ids)).transpose()?;
+    } else {
+        ui.notice(&format!("there is no store yet: {location}"));
+    }
+    let lines = run_lines(&runs, stages.as_deref(), sort);
+    let is_filtered = filter != RunFilter { sort, limit: filter.limit, ..RunFilter::default() };
+    crate::ui::print_done(&match options.output {
+        ListOutput::Text if lines.is_empty() && is_filtered => {
+            "no stored run matches the filter\n".to_owned()
+        }
+        ListOutput::Text if lines.is_empty() => {
+            ui.given().complete("no stored runs; start one with `riops run rows`\n")
+        }
+        ListOutput::Text => runs_table(&lines, crate::ui::output_columns()),
+        ListOutput::Json => runs_json(&lines)?,
+        ListOutput::Csv => runs_csv(&lines)?,
+    })
+}
+
+/// Returns the filter of the options, with the default order and without a limit.
+pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
+    if let (Some(since), Some(until)) = (options.since, options.until)
+        && since >= until
+    {
+        return Err(UsageError(format!("--since {since} is not before --until {until}")));
+    }
+    Ok(RunFilter {
+        workload: options.workload.clone(),
+        label: options.label.clone(),
+        tags: options.tag.clone(),
+        facts: options.fact.clone(),
+        since: options.since,
+        until: options.until,
+        valid: match (options.valid, options.invalid) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+        ..RunFilter::default()
+    })
 }

@@ -27,13 +27,11 @@ pub(crate) fn run(command: &ScriptCommand, ui: Ui) -> Result<ExitCode> {
 fn initialize(options: &InitializeScript, ui: Ui) -> Result<ExitCode> {
     let dataset = options.dataset()?;
     let target = Target::select(&options.target, ui)?;
-    let connections = cores();
-    let steps = &options.steps.0;
     let initialization = Initialization {
         target: &target.conninfo,
         dataset,
-        steps,
-        connections,
+        steps: &options.steps.0,
+        connections: cores(),
         interrupt: ui.interrupt,
     };
     let durations = initialization.run(&mut |text| ui.notice(text))?;
@@ -79,19 +77,17 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
     let target = Target::open(&options.target, ui)?;
     let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
     let mut is_refused = false;
-    let mut text = String::new();
+    let mut texts = Vec::new();
     for script in &scripts {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&report::script_title(script));
+        let mut text = report::script_title(script);
         for checked in script::check(&mut connection, script, &names, &scope)? {
             is_refused |= matches!(checked.finding, Finding::Refused(_));
-            text.push_str(&report::script_statement(&checked));
+            text += &report::script_statement(&checked);
         }
+        texts.push(text);
     }
     drop(connection);
     target.close()?;
-    crate::ui::print(&text)?;
+    crate::ui::print(&texts.join("\n"))?;
     Ok(if is_refused { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
 }

@@ -1,22 +1,23 @@
-//! `riops sweep`.
+//! `riops sweep` and `riops ab`.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::Sweep;
 use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
-use crate::experiment::conductor::Conductor;
+use crate::args::{Ab, Sweep};
+use crate::experiment::conductor::{Conductor, list};
 use crate::experiment::draft::Draft;
-use crate::experiment::file;
+use crate::experiment::file::{read, read_variant, run_words, variants};
 use crate::experiment::results::Results;
-use crate::experiment::words::replaced;
+use crate::experiment::words::{command_of, replaced, require_no_password, typed};
 use crate::failure::refuse;
 use crate::ui::Ui;
 
 /// Conducts the experiment of the options or of a file, continues one, or lists them.
-pub(crate) fn run(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
+pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
     if let Some(workload) = &command.workload {
         require_no_single_run_option(cell_words)?;
         let (experiment, run) = workload.options();
@@ -34,10 +35,10 @@ pub(crate) fn run(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<Ex
     }
     let results = Results { form: &command.own.output, options: &command.experiment.results };
     let (store_options, fleet) = (&command.own.store, &command.own.fleet);
-    let conductor = Conductor { store_options, fleet, results, ui };
     if command.list {
-        return conductor.list();
+        return list(store_options, results.form, ui);
     }
+    let conductor = Conductor { store_options, fleet, results, ui };
     match (&command.file, &command.resume.resume) {
         (Some(_), Some(_)) => refuse("--resume continues a stored experiment; omit the file"),
         (None, Some(_)) => {
@@ -45,7 +46,7 @@ pub(crate) fn run(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<Ex
             conductor.resume(&command.resume, command.trust, &command.target, time_limit)
         }
         (Some(path), None) => {
-            let mut draft = file::read(path, &command.own.set, command.trust)?;
+            let mut draft = read(path, &command.own.set, command.trust)?;
             draft.words = replaced(draft.words, &ui.given().target);
             draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);
@@ -72,4 +73,63 @@ fn require_no_single_run_option(words: &[OsString]) -> Result<()> {
         Some(option) => refuse(format!("--{option} is not supported by riops sweep")),
         None => Ok(()),
     }
+}
+
+/// Compares two variants, or continues a comparison.
+pub(super) fn ab(command: &Ab, ui: Ui) -> Result<ExitCode> {
+    let results = Results { form: &command.output, options: &command.results };
+    let (store_options, fleet) = (&command.store, &command.fleet);
+    let conductor = Conductor { store_options, fleet, results, ui };
+    let mut draft = match (&command.a, &command.b, &command.resume.resume) {
+        // The two cells of an experiment file.
+        (Some(file), None, None) => {
+            let draft = read(file, &command.set, command.trust)?;
+            Draft { words: replaced(draft.words, &ui.given().target), ..draft }
+        }
+        (Some(a), Some(b), None) => of_variants(command, (a, b), ui)?,
+        (None, None, Some(_)) => {
+            let time_limit = command.conditions.time_limit;
+            return conductor.resume(&command.resume, command.trust, &command.target, time_limit);
+        }
+        _ => return refuse("specify the files of both variants, or --resume to continue"),
+    };
+    draft.apply_conditions(&command.conditions);
+    draft.blocks_max = Some(command.blocks_max);
+    draft.seed = command.seed.or(draft.seed);
+    draft.effect = command.effect.map(|share| share.0).or(draft.effect);
+    conductor.start(draft)
+}
+
+fn of_variants(options: &Ab, (a, b): (&Path, &Path), ui: Ui) -> Result<Draft> {
+    let (workload, words_a) = read_variant(a, options.trust)?;
+    let (workload_b, words_b) = read_variant(b, options.trust)?;
+    if workload != workload_b {
+        let text =
+            format!("the variants have different workloads: \"{workload}\" and \"{workload_b}\"");
+        return refuse(text);
+    }
+    let stem = |path: &Path| {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let (mut name_a, mut name_b) = (stem(a), stem(b));
+    if name_a == name_b {
+        (name_a, name_b) = (a.display().to_string(), b.display().to_string());
+    }
+    if name_a == name_b {
+        // Two runs of the same file: a test of the method itself.
+        (name_a, name_b) = (format!("{name_a} (A)"), format!("{name_b} (B)"));
+    }
+    require_no_password(&options.set)?;
+    let command = command_of(&workload)?;
+    let set = options
+        .set
+        .iter()
+        .map(|(name, value)| typed(&command, name, &toml::Value::String(value.clone())));
+    let set = set.collect::<Result<Vec<_>>>()?.concat();
+    let mut draft = Draft::new(format!("ab {name_a} {name_b}"), workload.clone());
+    draft.words = [run_words(&workload), ui.given().target.clone()].concat();
+    // The options of the command line replace those of the files.
+    let with_set = |words: Vec<_>| replaced(words, &set);
+    draft.axes = vec![variants((name_a, with_set(words_a)), (name_b, with_set(words_b)))?];
+    Ok(draft)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, bail};
 use riops::experiment::{
     self, Bench, Cell, DatabaseChoice, Environment, Experiment, Remaining, Reset, ServerChoice,
     Study, Task, client_differences, server_differences,
@@ -18,6 +18,7 @@ use riops::server::Server;
 use riops::store::live::sink_of;
 use riops::store::{ExperimentLock, ExperimentState, Store, StoreLocation};
 
+use super::words::Databases;
 use crate::args::{EmbeddedOptions, LiveOptions, TargetOptions};
 use crate::fleet::{self, Ended, Membership};
 use crate::live::{Live, OpenFeed};
@@ -42,6 +43,9 @@ impl fmt::Display for Changed {
 
 impl std::error::Error for Changed {}
 
+/// The record of a run, or its error. The outer error ends the experiment.
+type Measured = Result<Result<Box<Record>, String>>;
+
 /// Where an experiment is measured.
 pub(crate) struct Servers {
     pub(crate) store: Store,
@@ -51,8 +55,7 @@ pub(crate) struct Servers {
     membership: Option<Membership>,
     /// The right to conduct experiments in this fleet.
     fleet_lock: Option<ExperimentLock>,
-    /// Connection strings with passwords, by those without.
-    databases: BTreeMap<String, String>,
+    databases: Databases,
     pub(crate) state: ExperimentState,
     pub(crate) allow_changed: bool,
     /// Servers whose environment was compared.
@@ -65,7 +68,7 @@ impl Servers {
     pub(crate) fn new(
         (store, location): (Store, StoreLocation),
         (lock, membership): (Option<ExperimentLock>, Option<Membership>),
-        (databases, state): (BTreeMap<String, String>, ExperimentState),
+        (databases, state): (Databases, ExperimentState),
         ui: Ui,
     ) -> Self {
         Self {
@@ -88,10 +91,7 @@ impl Servers {
         if let Some(own) = self.membership.as_ref().filter(|_| self.lock.is_some()) {
             self.fleet_lock = self.store.lock_experiment(&own.lock())?;
             if self.fleet_lock.is_none() {
-                return Err(anyhow!(
-                    "another process conducts an experiment in fleet {}",
-                    own.name
-                ));
+                bail!("another process conducts an experiment in fleet {}", own.name);
             }
         }
         Ok(())
@@ -161,17 +161,11 @@ impl Bench for Servers {
         ));
     }
 
-    fn measure(
-        &mut self,
-        study: &Study,
-        task: &Task,
-        plan: &Plan,
-        is_first: bool,
-    ) -> Result<Result<Box<Record>, String>> {
+    fn measure(&mut self, study: &Study, task: &Task, plan: &Plan, is_first: bool) -> Measured {
         self.lock.as_mut().map_or(Ok(()), ExperimentLock::check)?;
         let experiment = &study.experiment;
         let Some(cell) = experiment.cells.get(task.cell) else {
-            return Err(anyhow!("the experiment has no cell {}", task.cell));
+            bail!("the experiment has no cell {}", task.cell);
         };
         let server = match self
             .select(experiment, &cell.server)
@@ -238,7 +232,7 @@ impl Servers {
     /// The current server with the database that contains the dataset.
     fn template(&self, experiment: &Experiment) -> Result<Server> {
         let Some((_, target)) = &self.current else {
-            return Err(anyhow!("no server is selected"));
+            bail!("no server is selected");
         };
         Ok(experiment::choose_database(&target.server(), &experiment.database, self.ui.interrupt)?)
     }
@@ -316,13 +310,8 @@ impl Servers {
         }
     }
 
-    /// Runs the plan on a server and stores the record: alone, or as an agent of a fleet. The inner error is that of the run.
-    fn run(
-        &mut self,
-        plan: &Plan,
-        server: &Server,
-        role: Role,
-    ) -> Result<Result<Box<Record>, String>> {
+    /// Runs the plan on a server and stores the record: alone, or as an agent of a fleet.
+    fn run(&mut self, plan: &Plan, server: &Server, role: Role) -> Measured {
         let (ui, membership) = (self.ui, self.membership.as_ref());
         let joined = membership.map(|own| own.join(plan, server, role, ui)).transpose();
         let mut fleet = match joined {
@@ -365,13 +354,9 @@ impl Servers {
     }
 
     /// Takes part in a run of an experiment that agent 0 conducts.
-    pub(super) fn take_part(
-        &mut self,
-        experiment: &Experiment,
-        task: &Task,
-    ) -> Result<Result<Box<Record>, String>> {
+    pub(super) fn take_part(&mut self, experiment: &Experiment, task: &Task) -> Measured {
         let Some((plan, cell)) = experiment.plan(task).zip(experiment.cells.get(task.cell)) else {
-            return Err(anyhow!("the experiment has no cell {}", task.cell));
+            bail!("the experiment has no cell {}", task.cell);
         };
         self.select(experiment, &cell.server)?;
         let template = self.template(experiment)?;

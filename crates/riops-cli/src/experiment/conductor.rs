@@ -1,10 +1,9 @@
 //! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, listed and
 //! shown.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
 use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct, next};
 use riops::record::Status;
@@ -15,12 +14,13 @@ use riops::units::format::short_id;
 use riops::units::text::json_text;
 
 use super::bench::{Changed, Servers};
-use super::draft::{Defined, Draft};
+use super::draft::Draft;
 use super::follow::{divide, follow};
 use super::results::{Results, exit_code};
 use super::stored::{
     databases, needs_trust, require_agents, require_passwords, same, trust_or_refuse,
 };
+use super::words::Databases;
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
@@ -28,6 +28,18 @@ use crate::failure::refuse;
 use crate::fleet::Membership;
 use crate::stored;
 use crate::ui::Ui;
+
+/// Lists the stored experiments.
+pub(crate) fn list(store_options: &StoreOptions, form: &str, ui: Ui) -> Result<ExitCode> {
+    let found = stored::open_existing(store_options, ui)?.experiments()?;
+    crate::ui::print_done(&match form {
+        "json" => json_text(&found)?,
+        "markdown" | "csv" => {
+            return refuse(format!("experiments are listed as text or json, not as {form}"));
+        }
+        _ => report::experiments_text(&found, crate::ui::output_columns()),
+    })
+}
 
 /// Conducts experiments of a store.
 pub(crate) struct Conductor<'a> {
@@ -41,7 +53,7 @@ impl Conductor<'_> {
     /// Conducts a new experiment.
     pub(crate) fn start(&self, draft: Draft) -> Result<ExitCode> {
         let membership = Membership::of(self.fleet, self.store_options, self.ui)?;
-        let Defined { mut experiment, databases } = draft.define()?;
+        let (mut experiment, databases) = draft.define()?;
         if let Some(own) = &membership {
             divide(&mut experiment, own)?;
         }
@@ -53,23 +65,21 @@ impl Conductor<'_> {
             return follow(study.experiment, (own, agent), databases, self.ui);
         }
         self.results.require_writable()?;
-        let (study, end) = self.store_and_conduct(study, membership, databases)?;
+        let (study, end) = self.store_and_conduct(study.experiment, membership, databases)?;
         self.show(&study, end)
     }
 
     /// Conducts the A/B test of a draft, or continues the stored one that is the same.
     pub(crate) fn measured(&self, draft: Draft, continues: bool) -> Result<(Study, End)> {
-        let Defined { experiment, databases } = draft.define()?;
+        let (experiment, databases) = draft.define()?;
         if !continues {
-            let study = Study::load(experiment, Vec::new(), Vec::new());
-            return self.store_and_conduct(study, None, databases);
+            return self.store_and_conduct(experiment, None, databases);
         }
         let location = self.location(None)?;
         let store = store::open(&location, self.ui.interrupt)?;
         let Some(stored) = same(&store, &experiment)? else {
             drop(store);
-            let study = Study::load(experiment, Vec::new(), Vec::new());
-            return self.store_and_conduct(study, None, databases);
+            return self.store_and_conduct(experiment, None, databases);
         };
         let Experiment { id, created_at, seed, .. } = Experiment::of_stored(&stored)?;
         let again = experiment.clone();
@@ -89,20 +99,18 @@ impl Conductor<'_> {
         };
         // The runs of another machine cannot be compared with those of this one.
         self.ui.notice(&format!("measuring again, because this changed: {}", changes.join("; ")));
-        let study = Study::load(again, Vec::new(), Vec::new());
-        self.store_and_conduct(study, None, databases)
+        self.store_and_conduct(again, None, databases)
     }
 
     fn store_and_conduct(
         &self,
-        study: Study,
+        experiment: Experiment,
         membership: Option<Membership>,
-        databases: BTreeMap<String, String>,
+        databases: Databases,
     ) -> Result<(Study, End)> {
         let location = self.location(membership.as_ref())?;
         let store = store::open(&location, self.ui.interrupt)?;
         store.require_writable()?;
-        let experiment = &study.experiment;
         let lock = store.lock_experiment(&experiment.id)?;
         let lock = lock.ok_or_else(|| anyhow!("the id {} is in use", experiment.id))?;
         let state = ExperimentState::default();
@@ -111,13 +119,13 @@ impl Conductor<'_> {
             name: experiment.name.clone(),
             kind: experiment.goal.name().to_owned(),
             created_at: experiment.created_at,
-            definition: serde_json::to_string(experiment)?,
+            definition: serde_json::to_string(&experiment)?,
             state: state.clone(),
             notes: Vec::new(),
         })?;
         let rights = (Some(lock), membership);
         let servers = Servers::new((store, location), rights, (databases, state), self.ui);
-        self.conduct(study, servers)
+        self.conduct(Study::load(experiment, Vec::new(), Vec::new()), servers)
     }
 
     /// Continues a stored experiment.
@@ -147,9 +155,7 @@ impl Conductor<'_> {
             return follow(experiment, (own, agent), databases, self.ui);
         }
         let Some(lock) = store.lock_experiment(&id)? else {
-            return Err(anyhow!(
-                "another riops process conducts the experiment {id}; wait until it ends"
-            ));
+            bail!("another riops process conducts the experiment {id}; wait until it ends");
         };
         // Its state may have changed until it was locked.
         let mut stored = store.experiment(&id)?;
@@ -191,20 +197,6 @@ impl Conductor<'_> {
             .map_or_else(|| stored::location(self.store_options, self.ui), |own| Ok(own.location()))
     }
 
-    /// Lists the stored experiments.
-    pub(crate) fn list(&self) -> Result<ExitCode> {
-        let store = stored::open_existing(self.store_options, self.ui)?;
-        let found = store.experiments()?;
-        let text = match self.results.form {
-            "json" => json_text(&found)?,
-            form @ ("markdown" | "csv") => {
-                return refuse(format!("experiments are listed as text or json, not as {form}"));
-            }
-            _ => report::experiments_text(&found, crate::ui::output_columns()),
-        };
-        crate::ui::print_done(&text)
-    }
-
     fn show(&self, study: &Study, end: End) -> Result<ExitCode> {
         self.results.show(study, self.ui)?;
         Ok(ExitCode::from(exit_code(study, end)))
@@ -225,27 +217,25 @@ impl Conductor<'_> {
             let trust = if needs_trust(&study.experiment).is_some() { " --trust" } else { "" };
             format!("`riops {command} --resume {}{option}{trust}`", short_id(&id))
         };
-        match end {
-            End::Complete if failed > 0 && !is_search => self.ui.notice(&format!(
-                "failed runs: {failed}; repeat them with {}",
-                again(" --retry-failed")
-            )),
-            End::Complete if servers.state.finished_at.is_none() => {
-                servers.state.finished_at = Some(Timestamp::now());
-                servers.store.update_experiment(&id, &servers.state)?;
+        let notice = match end {
+            End::Complete if failed > 0 && !is_search => {
+                format!("failed runs: {failed}; repeat them with {}", again(" --retry-failed"))
             }
-            End::Complete => {}
-            End::Failing => self.ui.notice(&format!(
+            End::Complete => {
+                if servers.state.finished_at.is_none() {
+                    servers.state.finished_at = Some(Timestamp::now());
+                    servers.store.update_experiment(&id, &servers.state)?;
+                }
+                return Ok((study, end));
+            }
+            End::Failing => format!(
                 "the first runs failed; fix the cause and continue with {}",
                 again(" --retry-failed")
-            )),
-            End::TimeLimit => {
-                self.ui.notice(&format!("time limit reached; continue with {}", again("")));
-            }
-            End::Interrupted => {
-                self.ui.notice(&format!("interrupted; continue with {}", again("")));
-            }
-        }
+            ),
+            End::TimeLimit => format!("time limit reached; continue with {}", again("")),
+            End::Interrupted => format!("interrupted; continue with {}", again("")),
+        };
+        self.ui.notice(&notice);
         Ok((study, end))
     }
 }

@@ -1,7 +1,6 @@
 //! An experiment before its cells are known: options as typed. All of them are checked when the experiment is
 //! made, before its first run.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::{Context, Result};
@@ -12,8 +11,9 @@ use riops::experiment::{
 };
 use riops::plan::{Plan, Schedule};
 
-use super::axes::{TypedAxis, combinations};
-use super::words::{Parsed, command_of, parse, require_no_password};
+use super::words::{
+    Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password,
+};
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
@@ -52,12 +52,6 @@ pub(crate) struct Draft {
     pub(crate) reset: Reset,
     pub(crate) has_own_database: bool,
     pub(crate) time_limit_s: Option<f64>,
-}
-
-/// An experiment, and the connection strings with passwords by those without.
-pub(crate) struct Defined {
-    pub(crate) experiment: Experiment,
-    pub(crate) databases: BTreeMap<String, String>,
 }
 
 impl Draft {
@@ -106,10 +100,10 @@ impl Draft {
     ///
     /// # Errors
     /// If an option of a cell is invalid, with the name of the cell.
-    pub(crate) fn define(self) -> Result<Defined> {
+    pub(crate) fn define(self) -> Result<(Experiment, Databases)> {
         let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
         let has_workers = self.has_workers();
-        let mut databases = BTreeMap::new();
+        let mut databases = Databases::new();
         let mut cells = Vec::new();
         for (values, words) in combinations(&self.axes)? {
             let named = || {
@@ -165,7 +159,7 @@ impl Draft {
                 cell.plan.workers = cores();
             }
         }
-        Ok(Defined { experiment, databases })
+        Ok((experiment, databases))
     }
 
     /// Whether the number of workers was chosen, and does not follow from that of sessions.
@@ -276,7 +270,7 @@ mod tests {
             search: Some(Search::Sessions),
             ..Draft::new("search".to_owned(), "rows".to_owned())
         };
-        draft.define().unwrap().experiment.cells[0].plan.workers
+        draft.define().unwrap().0.cells[0].plan.workers
     }
 
     #[test]

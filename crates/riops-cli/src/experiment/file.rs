@@ -12,14 +12,34 @@ use riops::units::Span;
 use serde::Deserialize;
 use toml::Table;
 
-use super::axes::{TypedAxis, VARIANT};
 use super::draft::Draft;
-use super::ready;
-use super::words::{command_of, long_name, require_no_password, text_of, typed};
+use super::words::{
+    TypedAxis, VARIANT, all_typed, command_of, long_name, require_no_password, text_of, typed,
+};
 use crate::args::TrustOption;
 use crate::args::sweep::REPEATS;
 use crate::failure::{UsageError, refuse};
 use crate::settings::needs_permission;
+
+/// Pairs of the name and the text of the file.
+macro_rules! ready {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// The experiments that riops contains, by name.
+const READY: [(&str, &str); 9] = ready![
+    "cbc-clients",
+    "compare-two-servers",
+    "find-my-limit",
+    "instances",
+    "load-methods",
+    "oltp-nodes",
+    "oltp-threads",
+    "pgio-memory-to-disk",
+    "ybio-batch-size",
+];
 
 /// An experiment file.
 #[derive(Debug, Deserialize)]
@@ -89,11 +109,12 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
             return refuse(format!("experiment file {shown}: {error}"));
         }
         Err(error) => {
-            let found = path.to_str().and_then(ready::text);
-            found.map(str::to_owned).ok_or_else(|| {
+            let found =
+                path.to_str().and_then(|name| READY.iter().find(|(known, _)| *known == name));
+            found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
                 UsageError(format!(
                     "\"{shown}\" is no workload and no ready experiment ({}), and cannot be read as an experiment file: {error}",
-                    ready::names().join(", ")
+                    READY.map(|(name, _)| name).join(", ")
                 ))
             })?
         }
@@ -164,13 +185,12 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
     if !file.variants.is_empty() {
         axes.push(TypedAxis::of_variants(&command, &file.variants)?);
     }
-    let words = options.iter().map(|(name, value)| typed(&command, name, value));
     let name = file.name.unwrap_or(stem);
     let effect = file.effect.as_deref().map(crate::args::parse_share).transpose();
     let effect = effect.map_err(|error| UsageError(format!("effect: {error}")))?;
     Ok(Draft {
         description: file.description,
-        words: [run_words(&file.workload), words.collect::<Result<Vec<_>>>()?.concat()].concat(),
+        words: [run_words(&file.workload), all_typed(&command, &options)?].concat(),
         axes,
         repeats: file.repeat.unwrap_or(REPEATS),
         order: file.run_order.unwrap_or_default(),

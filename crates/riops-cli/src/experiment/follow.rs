@@ -1,6 +1,5 @@
 //! An agent of a fleet that takes part in the runs of an experiment, which agent 0 conducts.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use riops::store::{self, ExperimentState, Store};
 use riops::units::format::short_id;
 
 use super::bench::Servers;
+use super::words::Databases;
 use crate::failure::{INTERRUPTED, refuse};
 use crate::fleet::Membership;
 use crate::ui::Ui;
@@ -49,7 +49,7 @@ pub(crate) fn divide(experiment: &mut Experiment, own: &Membership) -> Result<()
 pub(crate) fn follow(
     mut experiment: Experiment,
     (own, agent): (&Membership, u32),
-    databases: BTreeMap<String, String>,
+    databases: Databases,
     ui: Ui,
 ) -> Result<ExitCode> {
     let place = (store::open(&own.location(), ui.interrupt)?, own.location());

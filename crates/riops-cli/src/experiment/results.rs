@@ -5,13 +5,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use riops::experiment::evaluation::StudyView;
 use riops::experiment::{End, Goal, Study};
-use riops::record::Record;
-use riops::report::{self, Delivery, Layout, experiment};
+use riops::report::{self, Delivery, Findings, Layout, experiment};
 
 use crate::args::sweep::StudyOptions;
 use crate::failure::{BREACHED, FAILED, INTERRUPTED, NOT_VALID};
 use crate::file;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 /// What is printed and written.
 pub(crate) struct Results<'a> {
@@ -48,38 +47,33 @@ impl Results<'_> {
         }
         let view = experiment::view(study);
         match self.form {
-            "json" => crate::ui::print(&experiment::json(&view)?),
-            "markdown" => {
-                crate::ui::print(&report::findings_markdown(&experiment::experiment(&view)))
-            }
-            "csv" => crate::ui::print(&experiment::csv(&view)?),
-            _ => {
-                let (document, lines) = (experiment::experiment(&view), crate::ui::output_lines());
-                crate::ui::print_colored(&report::findings_text(&document, lines))
-            }
-        }?;
-        self.write(&view, ui)
-    }
-
-    fn write(&self, view: &StudyView, ui: Ui) -> Result<()> {
+            "json" => ui::print(&experiment::json(&view)?)?,
+            "csv" => ui::print(&experiment::csv(&view)?)?,
+            form => print_findings(&experiment::experiment(&view), form)?,
+        }
         if let Some(page) = &self.options.html {
-            write_page(view, page, ui)?;
+            write_page(&view, page, ui)?;
         }
         if let Some(folder) = &self.options.png {
-            write_images(view, folder, ui)?;
+            write_images(&view, folder, ui)?;
         }
         Ok(())
     }
 }
 
+/// Prints findings as Markdown, or as text.
+pub(crate) fn print_findings(findings: &Findings, form: &str) -> Result<()> {
+    if form == "markdown" {
+        return ui::print(&report::findings_markdown(findings));
+    }
+    ui::print_colored(&report::findings_text(findings, ui::output_lines()))
+}
+
 /// Writes the page of an experiment.
 pub(crate) fn write_page(view: &StudyView, page: &Path, ui: Ui) -> Result<()> {
     let layout = Layout::new(format!("riops: {}", view.name), Delivery::Inline);
-    file::write_bytes(
-        page,
-        report::findings_html(&experiment::experiment(view), &layout)?.as_bytes(),
-        ui,
-    )
+    let text = report::findings_html(&experiment::experiment(view), &layout)?;
+    file::write_bytes(page, text.as_bytes(), ui)
 }
 
 /// Writes the charts of an experiment to a directory.
@@ -99,7 +93,6 @@ fn create(folder: &Path) -> Result<()> {
 /// The exit code of an experiment.
 pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
     let records = || study.finished.iter().filter_map(|finished| finished.result.as_ref().ok());
-    let is_breached = |record: &Record| record.thresholds.iter().any(|found| !found.held);
     let is_search = matches!(study.experiment.goal, Goal::Saturation(_));
     if end == End::Interrupted {
         INTERRUPTED
@@ -110,7 +103,7 @@ pub(crate) fn exit_code(study: &Study, end: End) -> u8 {
         FAILED
     } else if records().any(|record| !record.verdict.valid) {
         NOT_VALID
-    } else if records().any(|record| is_breached(record)) {
+    } else if records().any(|record| record.thresholds.iter().any(|found| !found.held)) {
         BREACHED
     } else {
         0

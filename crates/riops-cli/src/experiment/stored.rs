@@ -1,13 +1,13 @@
 //! Stored experiments, continued by another process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 use riops::experiment::Experiment;
 use riops::plan::Trust;
 use riops::store::{Store, StoredExperiment};
 
-use super::words::without_password;
+use super::words::{Databases, without_password};
 use crate::args::{TargetOptions, TrustOption};
 use crate::failure::refuse;
 use crate::fleet::Membership;
@@ -50,11 +50,8 @@ pub(crate) fn require_agents(
 
 /// Returns the connection string of the command line by the one of the experiment. If all cells use the same
 /// database, it replaces that.
-pub(crate) fn databases(
-    experiment: &mut Experiment,
-    target: &TargetOptions,
-) -> Result<BTreeMap<String, String>> {
-    let mut found = BTreeMap::new();
+pub(crate) fn databases(experiment: &mut Experiment, target: &TargetOptions) -> Result<Databases> {
+    let mut found = Databases::new();
     if let Some(given) = &target.database {
         let masked = without_password(given);
         let known: BTreeSet<_> =
@@ -95,10 +92,7 @@ pub(crate) fn trust_or_refuse(experiment: &mut Experiment, trust: TrustOption) -
 }
 
 /// Fails if the password of a database is missing: passwords are not stored.
-pub(crate) fn require_passwords(
-    experiment: &Experiment,
-    given: &BTreeMap<String, String>,
-) -> Result<()> {
+pub(crate) fn require_passwords(experiment: &Experiment, given: &Databases) -> Result<()> {
     let masked = experiment.cells.iter().filter_map(|cell| cell.server.database.as_ref());
     let mut missing =
         masked.filter(|database| database.contains("***") && !given.contains_key(*database));

@@ -1,16 +1,19 @@
-//! Options of `riops run` as a list of words, and their plans. The command line of riops parses them, so that an
-//! experiment supports exactly the options of `riops run`.
+//! Options of `riops run` as a list of words, their plans, and the axes of an experiment: options with several values,
+//! and variants, which are several options at once. The command line of riops parses the words, so that an experiment
+//! supports exactly the options of `riops run`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command};
-use riops::experiment::ServerChoice;
+use riops::experiment::{Axis, ServerChoice};
 use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
-use toml::Value;
+use riops::units::text::is_unprintable;
+use toml::{Table, Value};
 
-use crate::args::{self, TargetOptions};
+use crate::args;
 use crate::failure::{UsageError, refuse};
 use crate::options::{OptionNames, with_suggestion};
 use crate::settings;
@@ -47,17 +50,26 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
         return refuse(with_suggestion(text, &names.nearest(&name)));
     };
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
-    Ok(match value {
-        Value::Boolean(true) if is_switch => vec![format!("--{name}").into()],
-        Value::Boolean(false) if is_switch => Vec::new(),
-        Value::String(text) if is_switch && text == "true" => vec![format!("--{name}").into()],
-        Value::String(text) if is_switch && text == "false" => Vec::new(),
-        Value::Array(values) => {
-            let words = values.iter().map(|value| typed(command, &name, value));
-            words.collect::<Result<Vec<_>>>()?.concat()
-        }
-        value => vec![format!("--{name}={}", text_of(value)?).into()],
+    if let Value::Array(values) = value {
+        return all_typed(command, values.iter().map(|value| (&name, value)));
+    }
+    Ok(match text_of(value)?.as_str() {
+        "true" if is_switch => vec![format!("--{name}").into()],
+        "false" if is_switch => Vec::new(),
+        text => vec![format!("--{name}={text}").into()],
     })
+}
+
+/// Returns options and their values as typed.
+///
+/// # Errors
+/// As [`typed`].
+pub(crate) fn all_typed<'a>(
+    command: &Command,
+    options: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Result<Vec<OsString>> {
+    let words = options.into_iter().map(|(name, value)| typed(command, name, value));
+    Ok(words.collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// Returns the long name of an option that was typed with an alias or with underscores.
@@ -98,6 +110,9 @@ pub(crate) fn text_of(value: &Value) -> Result<String> {
     })
 }
 
+/// Connection strings with passwords, by those without.
+pub(crate) type Databases = BTreeMap<String, String>;
+
 /// The plan and the server of `riops run` with these words.
 pub(crate) struct Parsed {
     pub(crate) plan: Plan,
@@ -121,30 +136,31 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed> {
     };
     let options = workload.options();
     let target = options.options().target;
+    let embedded = &target.embedded;
     Ok(Parsed {
         // A file was checked before its options became words.
         plan: Plan { trust: Trust(true), ..options.plan()? },
-        server: server_of(target),
+        server: ServerChoice {
+            database: target.database.as_deref().map(without_password),
+            settings: embedded.server_set.clone(),
+            server_dir: embedded.server_dir.clone(),
+            server_data: embedded.server_data.clone(),
+            server_user: embedded.server_user.clone(),
+            server_port: embedded.server_port,
+            cache_dir: embedded.cache_dir.clone(),
+        },
         database: target.database.clone(),
     })
-}
-
-fn server_of(options: &TargetOptions) -> ServerChoice {
-    let embedded = &options.embedded;
-    ServerChoice {
-        database: options.database.as_deref().map(without_password),
-        settings: embedded.server_set.clone(),
-        server_dir: embedded.server_dir.clone(),
-        server_data: embedded.server_data.clone(),
-        server_user: embedded.server_user.clone(),
-        server_port: embedded.server_port,
-        cache_dir: embedded.cache_dir.clone(),
-    }
 }
 
 /// Returns a connection string with `***` in place of its password.
 pub(crate) fn without_password(database: &str) -> String {
     ConnInfo::without_password(database).unwrap_or_else(|| "…".to_owned())
+}
+
+/// Whether a connection string has a password.
+pub(crate) fn has_password(database: &str) -> bool {
+    ConnInfo::without_password(database).is_some_and(|shown| shown != database.trim())
 }
 
 /// Fails for a password in options of a command line, which all users of the machine can read while the experiment is
@@ -153,12 +169,172 @@ pub(crate) fn without_password(database: &str) -> String {
 /// # Errors
 /// [`UsageError`] that does not show it.
 pub(crate) fn require_no_password(options: &[(String, String)]) -> Result<()> {
-    let has_password =
-        |text: &str| ConnInfo::without_password(text).is_some_and(|shown| shown != text.trim());
     let databases = options.iter().filter(|(name, _)| name == "database");
     if databases.flat_map(|(_, value)| value.split(',')).any(has_password) {
         let text = "a password in --axis or --set is visible to other users of the machine: use PGPASSWORD or a password file";
         return refuse(text);
     }
     Ok(())
+}
+
+/// The axis of the variants.
+pub(crate) const VARIANT: &str = "variant";
+/// More cells are a mistake.
+const CELLS_MAX: usize = 10_000;
+
+/// An axis whose values are options of `riops run`.
+#[derive(Debug, Clone)]
+pub(crate) struct TypedAxis {
+    pub(crate) name: String,
+    /// The text of each value, and the options that it stands for.
+    pub(crate) values: Vec<(String, Vec<OsString>)>,
+}
+
+impl TypedAxis {
+    /// An axis of an option.
+    ///
+    /// # Errors
+    /// If the workload has no such option.
+    pub(crate) fn of_option(command: &Command, name: &str, values: &[Value]) -> Result<Self> {
+        let name = long_name(command, name);
+        if name == "seed" {
+            return refuse("\"seed\" cannot be an axis: all cells of a block use the same keys");
+        }
+        let value = |value: &Value| {
+            let text = text_of(value)?;
+            let shown = if name == "database" { without_password(&text) } else { text };
+            Ok((shown, typed(command, &name, value)?))
+        };
+        let values = values.iter().map(value).collect::<Result<_>>()?;
+        Self { name, values }.checked()
+    }
+
+    /// The axis of the variants.
+    ///
+    /// # Errors
+    /// If the workload has no such options.
+    pub(crate) fn of_variants(command: &Command, variants: &Table) -> Result<Self> {
+        let variant = |(name, options): (&String, &Value)| {
+            let Value::Table(options) = options else {
+                return refuse(format!("variant \"{name}\": expected a table of options"));
+            };
+            Ok((name.clone(), all_typed(command, options)?))
+        };
+        let values = variants.iter().map(variant).collect::<Result<_>>()?;
+        Self { name: VARIANT.to_owned(), values }.checked()
+    }
+
+    /// Parses `NAME=VALUE,…`.
+    ///
+    /// # Errors
+    /// As [`Self::of_option`].
+    pub(crate) fn of_text(command: &Command, (name, values): &(String, String)) -> Result<Self> {
+        let values: Vec<Value> =
+            values.split(',').map(|value| Value::String(value.trim().to_owned())).collect();
+        Self::of_option(command, name, &values)
+    }
+
+    /// Fails if a value is missing, repeated or cannot be shown.
+    pub(super) fn checked(self) -> Result<Self> {
+        let mut seen = BTreeSet::new();
+        if self.values.is_empty() {
+            return refuse(format!("axis \"{}\" has no values", self.name));
+        }
+        for (text, _) in &self.values {
+            if text.chars().any(is_unprintable) || text.is_empty() {
+                return refuse(format!("axis \"{}\": invalid value {text:?}", self.name));
+            }
+            if !seen.insert(text) {
+                return refuse(format!("axis \"{}\" has the value \"{text}\" twice", self.name));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The axis as stored.
+    pub(crate) fn plain(&self) -> Axis {
+        let values = self.values.iter().map(|(text, _)| text.clone()).collect();
+        Axis { name: self.name.clone(), values }
+    }
+}
+
+/// Returns all combinations of the values with their options, the last axis varying fastest.
+///
+/// # Errors
+/// If there are too many.
+pub(crate) fn combinations(axes: &[TypedAxis]) -> Result<Vec<(Vec<String>, Vec<OsString>)>> {
+    let count = axes.iter().map(|axis| axis.values.len()).try_fold(1_usize, usize::checked_mul);
+    if count.is_none_or(|count| count > CELLS_MAX) {
+        return refuse(format!("the axes have more than {CELLS_MAX} combinations"));
+    }
+    let mut cells = vec![(Vec::new(), Vec::new())];
+    for axis in axes {
+        let with_each = |(values, words): (Vec<String>, Vec<OsString>)| {
+            axis.values.iter().map(move |(text, more)| {
+                let values = values.iter().chain([text]).cloned().collect();
+                (values, [&words[..], more].concat())
+            })
+        };
+        cells = cells.into_iter().flat_map(with_each).collect();
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(text: (&str, &str)) -> Result<TypedAxis> {
+        let command = command_of("rows").unwrap();
+        TypedAxis::of_text(&command, &(text.0.to_owned(), text.1.to_owned()))
+    }
+
+    #[test]
+    fn combinations_vary_the_last_axis_fastest() {
+        let axes =
+            [axis(("sessions", "1,2")).unwrap(), axis(("index_only", "false,true")).unwrap()];
+        let cells = combinations(&axes).unwrap();
+        let expected = [
+            (["1", "false"], vec!["--sessions=1"]),
+            (["1", "true"], vec!["--sessions=1", "--index-only"]),
+            (["2", "false"], vec!["--sessions=2"]),
+            (["2", "true"], vec!["--sessions=2", "--index-only"]),
+        ];
+        let expected = expected.map(|(values, words)| {
+            let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+            (values.map(str::to_owned).to_vec(), words)
+        });
+        assert_eq!(cells, expected);
+        assert_eq!(combinations(&[]).unwrap(), [(Vec::new(), Vec::new())]);
+    }
+
+    #[test]
+    fn rejects_unknown_options_repeated_values_and_too_many_cells() {
+        let error = |text| axis(text).unwrap_err().to_string();
+        assert!(error(("sesions", "1")).contains("did you mean sessions?"));
+        assert!(error(("batch", "1,2,1")).contains("\"1\" twice"));
+        assert!(error(("batch", "1,,2")).contains("invalid value"));
+        let many: Vec<_> = (1..=101).map(|value| value.to_string()).collect();
+        let many = axis(("batch", &many.join(","))).unwrap();
+        assert!(combinations(&[many.clone(), many]).is_err());
+    }
+
+    #[test]
+    fn the_password_of_a_database_is_not_part_of_its_value() {
+        let url = "postgresql://me:secret@h/db";
+        let axis = axis(("database", url)).unwrap();
+        assert_eq!(axis.plain().values, ["postgresql://me:***@h/db"]);
+        assert_eq!(axis.values[0].1, [OsString::from(format!("--database={url}"))]);
+    }
+
+    #[test]
+    fn a_variant_is_several_options_at_once() {
+        let variants =
+            "small = { server-set = [\"shared_buffers=16MB\", \"work_mem=1MB\"], sessions = 2 }";
+        let command = command_of("rows").unwrap();
+        let axis = TypedAxis::of_variants(&command, &variants.parse().unwrap()).unwrap();
+        let words =
+            ["--server-set=shared_buffers=16MB", "--server-set=work_mem=1MB", "--sessions=2"];
+        assert_eq!(axis.values, [("small".to_owned(), words.map(OsString::from).to_vec())]);
+    }
 }

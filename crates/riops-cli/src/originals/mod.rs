@@ -15,19 +15,32 @@ use std::process::ExitCode;
 
 use pgbench_errors::in_its_words;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use translation::{Meaning, Outside, Refused, Secret, Translation};
+use translation::{Meaning, Outside, Secret, Translated, Translation};
 
-use crate::failure::{FAILED, INTERRUPTED, also_in_words_of};
+use crate::failure::{FAILED, INTERRUPTED, NOT_VALID, also_in_words_of};
 use crate::ui::Ui;
 
 /// A tool whose command line riops accepts.
 pub(crate) struct Tool {
     name: &'static str,
-    translate: fn(&[String], &Outside<'_>) -> Result<Translation, Refused>,
+    translate: fn(&[String], &Outside<'_>) -> Translated,
     /// Finds a password among the arguments.
     password: fn(&[String]) -> Option<Secret>,
-    /// The exit code of the tool for that of riops.
-    exit_code: fn(ExitCode) -> ExitCode,
+    /// Its exit code for results that are not valid. All other failures have the exit code 1.
+    not_valid: u8,
+}
+
+impl Tool {
+    /// The exit code of the tool for that of riops, if it has failed.
+    fn exit_code(&self, code: ExitCode) -> ExitCode {
+        if code == ExitCode::from(INTERRUPTED) {
+            code
+        } else if code == ExitCode::from(NOT_VALID) {
+            ExitCode::from(self.not_valid)
+        } else {
+            ExitCode::from(FAILED)
+        }
+    }
 }
 
 static TOOLS: [Tool; 4] = [
@@ -35,20 +48,20 @@ static TOOLS: [Tool; 4] = [
         name: "sysbench",
         translate: sysbench::translate,
         password: sysbench::password,
-        exit_code: merged,
+        not_valid: FAILED,
     },
     Tool {
         name: "ysql-bench",
         translate: ysql_bench::translate,
         password: ysql_bench::url_with_password,
-        exit_code: merged,
+        not_valid: FAILED,
     },
-    Tool { name: "pgio", translate: pgio::translate, password: |_| None, exit_code: merged },
+    Tool { name: "pgio", translate: pgio::translate, password: |_| None, not_valid: FAILED },
     Tool {
         name: PGBENCH,
         translate: pgbench::translate,
         password: pgbench::connection_with_password,
-        exit_code: pgbench::exit_code,
+        not_valid: 2,
     },
 ];
 
@@ -120,66 +133,53 @@ pub(crate) fn run(
     for notice in notices {
         ui.notice(&notice);
     }
-    match meaning {
+    let commands = match meaning {
         Meaning::Message(text) => {
             crate::ui::print_error(&text);
-            ExitCode::SUCCESS
+            return ExitCode::SUCCESS;
         }
-        Meaning::Text(text) => match crate::ui::print(&text) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                crate::ui::error(&format!("{error:#}"));
-                ExitCode::from(FAILED)
-            }
-        },
+        Meaning::Text(text) => {
+            let Err(error) = crate::ui::print(&text) else {
+                return ExitCode::SUCCESS;
+            };
+            crate::ui::error(&format!("{error:#}"));
+            return ExitCode::from(FAILED);
+        }
         Meaning::Silent(commands) => {
             crate::ui::discard_results();
-            merged(execute_all(commands, execute))
+            commands
         }
-        Meaning::Commands(commands) => (tool.exit_code)(execute_all(commands, execute)),
-    }
-}
-
-fn execute_all(
-    commands: Vec<Vec<String>>,
-    execute: impl Fn(Vec<OsString>) -> ExitCode,
-) -> ExitCode {
+        Meaning::Commands(commands) => commands,
+    };
     for command in commands {
         let words = std::iter::once("riops".to_owned()).chain(command).map(OsString::from);
         let code = execute(words.collect());
         if code != ExitCode::SUCCESS {
-            return code;
+            return tool.exit_code(code);
         }
     }
     ExitCode::SUCCESS
 }
 
-/// All failures have the exit code 1, as in the tools.
-fn merged(code: ExitCode) -> ExitCode {
-    if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
-        return code;
-    }
-    ExitCode::from(FAILED)
-}
-
 /// If the arguments contain a password, executes riops again without it, with the password in the environment.
 fn hide_password(tool: &Tool, arguments: &[String]) {
-    let found = (tool.password)(arguments);
-    if let Some(Secret { variable, value, positions, replacement }) = found {
-        let all: Vec<OsString> = std::env::args_os().collect();
-        // The arguments of the tool are the last ones.
-        let before = all.len() - arguments.len();
-        let mut kept = Vec::new();
-        for (position, word) in all.into_iter().enumerate() {
-            let own = position.checked_sub(before);
-            if own.is_none_or(|own| !positions.contains(&own)) {
-                kept.push(word);
-            } else if own == positions.last().copied() {
-                kept.extend(replacement.clone().map(OsString::from));
-            }
+    let Some(Secret { variable, value, positions, replacement }) = (tool.password)(arguments)
+    else {
+        return;
+    };
+    let all: Vec<OsString> = std::env::args_os().collect();
+    // The arguments of the tool are the last ones.
+    let before = all.len() - arguments.len();
+    let mut kept = Vec::new();
+    for (position, word) in all.into_iter().enumerate() {
+        let own = position.checked_sub(before);
+        if own.is_none_or(|own| !positions.contains(&own)) {
+            kept.push(word);
+        } else if own == positions.last().copied() {
+            kept.extend(replacement.clone().map(OsString::from));
         }
-        crate::title::execute_again(&kept, [(variable, value)]);
     }
+    crate::title::execute_again(&kept, [(variable, value)]);
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The command line of pgbench 18.
 
-use std::process::ExitCode;
-
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -11,8 +9,7 @@ use riops::units::conninfo;
 
 use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
 use super::pgbench_options::{BENCHMARKING, CommandLine, INITIALIZATION, SCRIPTS};
-use super::translation::{Meaning, Outside, Refused, Secret, Translation};
-use crate::failure::{FAILED, INTERRUPTED, NOT_VALID};
+use super::translation::{Meaning, Outside, Refused, Secret, Translated, Translation, Words};
 use crate::options::PGBENCH_CONNECTION;
 
 /// The variable with the random seed.
@@ -22,17 +19,6 @@ const HIDDEN: &str = "(hidden)";
 
 /// The options of a run that initialization accepts.
 const IN_BOTH_MODES: [&str; 4] = ["allow_shell", "no_vacuum", "progress_timestamp", "scale"];
-
-/// Returns the exit code of pgbench: 2 if a client was aborted or the results are not valid, otherwise 1.
-pub(super) fn exit_code(code: ExitCode) -> ExitCode {
-    if code == ExitCode::SUCCESS || code == ExitCode::from(INTERRUPTED) {
-        code
-    } else if code == ExitCode::from(NOT_VALID) {
-        ExitCode::from(2)
-    } else {
-        ExitCode::from(FAILED)
-    }
-}
 
 /// Returns the connection string among the arguments if it may contain a password.
 pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
@@ -68,10 +54,7 @@ fn parsed(arguments: &[String]) -> Result<(CommandLine, ArgMatches), clap::Error
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let (line, matches) = match parsed(arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
@@ -99,13 +82,11 @@ pub(super) fn translate(
         return Ok(Meaning::Message(script).without_notices());
     }
     line.check(&matches)?;
-    let mut notices = Vec::new();
-    let words = if line.initialize {
-        line.initialization(outside)
-    } else {
-        line.run(&matches, outside, &mut notices)?
-    };
-    Ok(Translation { meaning: Meaning::Commands(vec![words]), notices })
+    if line.initialize {
+        let words = line.initialization(outside);
+        return Ok(Meaning::Commands(vec![words.0]).without_notices());
+    }
+    line.run(&matches, outside)
 }
 
 impl CommandLine {
@@ -128,30 +109,26 @@ impl CommandLine {
         if !self.initialize && is_given(&[INITIALIZATION]) {
             return refuse("some of the specified options cannot be used in benchmarking mode");
         }
-        if let Some((_, text)) = self.conflicts().iter().find(|(refused, _)| *refused) {
-            return refuse(text);
-        }
-        if let (Some(each), Some(all)) = (self.aggregate_interval, self.time)
-            && (each > all || all % each != 0)
-        {
-            return refuse(&if each > all {
-                format!(
-                    "number of seconds for aggregation ({each}) must not be higher than test duration ({all})"
-                )
-            } else {
-                format!("duration ({all}) must be a multiple of aggregation interval ({each})")
-            });
-        }
+        self.conflict().map_or(Ok(()), refuse)?;
+        match (self.aggregate_interval, self.time) {
+            (Some(each), Some(all)) if each > all => Err(format!(
+                "number of seconds for aggregation ({each}) must not be higher than test duration ({all})"
+            )),
+            (Some(each), Some(all)) if all % each != 0 => {
+                Err(format!("duration ({all}) must be a multiple of aggregation interval ({each})"))
+            }
+            _ => Ok(()),
+        }?;
         if let Some(pair) = self.define.iter().find(|pair| !pair.contains('=')) {
             return refuse(&format!("invalid variable definition: \"{pair}\""));
         }
-        // Those of -S and -N have the weight 1.
-        let others = usize::from(self.select_only) + usize::from(self.skip_some_updates);
-        check_scripts(&self.builtin, &self.file, others)?;
-        if self.init_steps.as_deref().is_some_and(|steps| steps.trim().is_empty()) {
+        check_scripts(self)?;
+        let Some(steps) = &self.init_steps else {
+            return Ok(());
+        };
+        if steps.trim().is_empty() {
             return refuse("no initialization steps specified");
         }
-        let steps = self.init_steps.as_deref().unwrap_or_default();
         match steps.chars().find(|step| !"dtgGvpf ".contains(*step)) {
             Some(step) => refuse(&format!(
                 "unrecognized initialization step \"{step}\": Allowed step characters are: \"dtgGvpf\"."
@@ -160,53 +137,44 @@ impl CommandLine {
         }
     }
 
-    /// Combinations of options, with the reason why they are refused.
-    fn conflicts(&self) -> [(bool, &'static str); 12] {
+    /// Returns why a combination of options is refused.
+    fn conflict(&self) -> Option<&'static str> {
         let is_limited = self.latency_limit.is_some() || self.time.is_some();
-        [
-            (
-                self.dbname.is_some() && self.database.is_some(),
-                "too many command-line arguments: two database names",
-            ),
-            (
-                self.transactions.is_some() && self.time.is_some(),
-                "specify either a number of transactions (-t) or a duration (-T), not both",
-            ),
-            (
-                self.max_tries == 0 && !is_limited,
-                "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
-            ),
-            (
-                self.sampling_rate.is_some_and(|share| !(share > 0.0 && share <= 1.0)),
-                "invalid sampling rate",
-            ),
-            (
-                !self.log && self.sampling_rate.is_some(),
-                "log sampling (--sampling-rate) is allowed only when logging transactions (-l)",
-            ),
-            (
-                !self.log && self.aggregate_interval.is_some(),
-                "log aggregation is allowed only when actually logging transactions",
-            ),
-            (
-                !self.log && self.log_prefix.is_some(),
-                "log file prefix (--log-prefix) is allowed only when logging transactions (-l)",
-            ),
-            (
-                self.sampling_rate.is_some() && self.aggregate_interval.is_some(),
-                "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time",
-            ),
-            (
-                self.progress_timestamp && self.progress.is_none(),
-                "--progress-timestamp is allowed only under --progress",
-            ),
-            (
-                self.partition_method.is_some() && self.partitions.unwrap_or(0) == 0,
-                "--partition-method requires greater than zero --partitions",
-            ),
-            (self.latency_limit.is_some_and(|limit| limit <= 0.0), "invalid latency limit"),
-            (self.rate.is_some_and(|rate| rate <= 0.0), "invalid rate limit"),
-        ]
+        Some(match () {
+            () if self.dbname.is_some() && self.database.is_some() => {
+                "too many command-line arguments: two database names"
+            }
+            () if self.transactions.is_some() && self.time.is_some() => {
+                "specify either a number of transactions (-t) or a duration (-T), not both"
+            }
+            () if self.max_tries == 0 && !is_limited => {
+                "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)"
+            }
+            () if self.sampling_rate.is_some_and(|share| !(share > 0.0 && share <= 1.0)) => {
+                "invalid sampling rate"
+            }
+            () if !self.log && self.sampling_rate.is_some() => {
+                "log sampling (--sampling-rate) is allowed only when logging transactions (-l)"
+            }
+            () if !self.log && self.aggregate_interval.is_some() => {
+                "log aggregation is allowed only when actually logging transactions"
+            }
+            () if !self.log && self.log_prefix.is_some() => {
+                "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"
+            }
+            () if self.sampling_rate.is_some() && self.aggregate_interval.is_some() => {
+                "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used at the same time"
+            }
+            () if self.progress_timestamp && self.progress.is_none() => {
+                "--progress-timestamp is allowed only under --progress"
+            }
+            () if self.partition_method.is_some() && self.partitions.unwrap_or(0) == 0 => {
+                "--partition-method requires greater than zero --partitions"
+            }
+            () if self.latency_limit.is_some_and(|limit| limit <= 0.0) => "invalid latency limit",
+            () if self.rate.is_some_and(|rate| rate <= 0.0) => "invalid rate limit",
+            () => return None,
+        })
     }
 
     /// The name of the database, or the connection string.
@@ -218,99 +186,74 @@ impl CommandLine {
     fn connection(&self, outside: &Outside<'_>) -> Option<String> {
         let hidden = (outside.variable)(PGBENCH_CONNECTION);
         let named = self.named().filter(|named| *named != HIDDEN).or(hidden.as_ref());
-        let options = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
-        let options: Vec<(&str, &String)> =
-            options.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?))).collect();
-        let mut parts: Vec<String> =
-            options.iter().map(|(name, value)| conninfo::pair(name, value)).collect();
-        match named {
-            Some(uri) if uri.contains("://") => {
-                let pair = |(name, value): &(&str, &String)| {
-                    format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
-                };
-                let query: Vec<String> = options.iter().map(pair).collect();
-                let separator = if uri.contains('?') { '&' } else { '?' };
-                return Some(match query.as_slice() {
-                    [] => uri.clone(),
-                    query => format!("{uri}{separator}{}", query.join("&")),
-                });
-            }
-            Some(name) => parts.push(conninfo::pair("dbname", name)),
-            None if parts.is_empty() => return None,
-            None => {}
+        let given = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
+        let given = given.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let Some(uri) = named.filter(|named| named.contains("://")) else {
+            let pairs = given.chain(named.map(|name| ("dbname", name)));
+            let pairs: Vec<_> = pairs.map(|(name, value)| conninfo::pair(name, value)).collect();
+            return (!pairs.is_empty()).then(|| pairs.join(" "));
+        };
+        let encoded = |value: &String| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+        let pairs: Vec<_> =
+            given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        if pairs.is_empty() {
+            return Some(uri.clone());
         }
-        Some(parts.join(" "))
+        let separator = if uri.contains('?') { '&' } else { '?' };
+        Some(format!("{uri}{separator}{}", pairs.join("&")))
     }
 
-    fn initialization(&self, outside: &Outside<'_>) -> Vec<String> {
+    fn initialization(&self, outside: &Outside<'_>) -> Words {
         let mut steps = self.init_steps.clone().unwrap_or_else(|| "dtgvp".to_owned());
         steps.retain(|step| step != ' ' && !(step == 'v' && self.no_vacuum));
         if self.foreign_keys && !steps.contains('f') {
             steps.push('f');
         }
-        let mut words: Vec<String> = ["script", "initialize"].map(str::to_owned).into();
-        words.push(format!("--steps={steps}"));
-        words.extend(self.connection(outside).map(|connection| format!("--database={connection}")));
-        let numbers = [
-            ("scale", self.scale),
-            ("fillfactor", self.fillfactor.map(u64::from)),
-            ("partitions", self.partitions.map(u64::from)),
-        ];
-        words.extend(
-            numbers.iter().filter_map(|(name, value)| Some(format!("--{name}={}", (*value)?))),
-        );
-        let texts = [
-            ("partition-method", &self.partition_method),
-            ("tablespace", &self.tablespace),
-            ("index-tablespace", &self.index_tablespace),
-        ];
-        let texts = texts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        words.extend(texts.map(|(name, value)| format!("--{name}={value}")));
-        if self.unlogged_tables {
-            words.push("--unlogged-tables".to_owned());
-        }
+        let mut words = Words::of("script initialize");
+        words.set("steps", steps);
+        words.set_some("database", self.connection(outside));
+        words.set_some("scale", self.scale);
+        words.set_some("fillfactor", self.fillfactor);
+        words.set_some("partitions", self.partitions);
+        words.set_some("partition-method", self.partition_method.as_ref());
+        words.set_some("tablespace", self.tablespace.as_ref());
+        words.set_some("index-tablespace", self.index_tablespace.as_ref());
+        words.flag("unlogged-tables", self.unlogged_tables);
         words
     }
 
-    fn run(
-        &self,
-        matches: &ArgMatches,
-        outside: &Outside<'_>,
-        notices: &mut Vec<String>,
-    ) -> Result<Vec<String>, Refused> {
-        let mut words: Vec<String> =
-            ["--quiet", "run", "script", "--output=pgbench", "--warmup=0s", "--no-verify"]
-                .map(str::to_owned)
-                .into();
-        words.push("--allow-no-success".to_owned());
-        words.extend(self.connection(outside).map(|connection| format!("--database={connection}")));
-        words.extend(self.scripts(matches));
-        words.push(format!("--sessions={}", self.client));
-        words.push(format!("--workers={}", self.jobs.min(self.client)));
-        words.push(format!("--protocol={}", self.protocol));
-        words.push(match self.time {
-            Some(seconds) => format!("--duration={seconds}s"),
-            None => format!("--transactions-per-session={}", self.transactions.unwrap_or(10)),
-        });
-        let retries = self.max_tries.checked_sub(1).unwrap_or(u32::MAX);
-        words.push(format!("--max-retries={retries}"));
-        words.push(
-            match (self.exit_on_abort, self.continue_on_error) {
-                (true, _) => "--on-error=stop",
-                (_, true) => "--on-error=continue",
-                _ => "--on-error=end-session",
-            }
-            .to_owned(),
+    fn run(&self, matches: &ArgMatches, outside: &Outside<'_>) -> Translated {
+        let mut notices = Vec::new();
+        let mut words = Words::of(
+            "--quiet run script --output=pgbench --warmup=0s --no-verify --allow-no-success",
         );
+        words.set_some("database", self.connection(outside));
+        words.0.extend(self.scripts(matches));
+        words.set("sessions", self.client);
+        words.set("workers", self.jobs.min(self.client));
+        words.set("protocol", &self.protocol);
+        match self.time {
+            Some(seconds) => words.set("duration", format!("{seconds}s")),
+            None => words.set("transactions-per-session", self.transactions.unwrap_or(10)),
+        }
+        words.set("max-retries", self.max_tries.checked_sub(1).unwrap_or(u32::MAX));
+        let on_error = match (self.exit_on_abort, self.continue_on_error) {
+            (true, _) => "stop",
+            (_, true) => "continue",
+            _ => "end-session",
+        };
+        words.set("on-error", on_error);
         self.limits(&mut words);
         self.outputs(&mut words);
-        words.extend(self.define.iter().map(|pair| format!("--define={pair}")));
+        for pair in &self.define {
+            words.set("define", pair);
+        }
         let defines_scale = self.define.iter().any(|pair| pair.starts_with("scale="));
         if self.is_without_builtin() && !defines_scale {
-            words.push(format!("--define=scale={}", self.scale.unwrap_or(1)));
+            words.set("define", format!("scale={}", self.scale.unwrap_or(1)));
         }
         if !self.no_vacuum {
-            words.push(format!("--vacuum-first={}", if self.vacuum_all { "all" } else { "short" }));
+            words.set("vacuum-first", if self.vacuum_all { "all" } else { "short" });
         }
         if self.scale.is_some() && !self.is_without_builtin() {
             notices
@@ -318,9 +261,9 @@ impl CommandLine {
         }
         if let Some(seed) = self.seed(outside)? {
             notices.push(format!("setting random seed to {seed}"));
-            words.push(format!("--seed={seed}"));
+            words.set("seed", seed);
         }
-        Ok(words)
+        Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices })
     }
 
     /// The seed that was asked for; `None` for one that riops chooses.
@@ -338,41 +281,31 @@ impl CommandLine {
         }
     }
 
-    fn limits(&self, words: &mut Vec<String>) {
-        if let Some(rate) = self.rate {
-            words.extend([format!("--rate={rate}"), "--poisson".to_owned()]);
-        }
+    fn limits(&self, words: &mut Words) {
+        words.set_some("rate", self.rate);
+        words.flag("poisson", self.rate.is_some());
         if let Some(limit) = self.latency_limit {
-            words.push(format!("--latency-limit={}us", (limit * 1e3).max(1.0).round()));
-            if self.rate.is_some() {
-                words.push("--skip-late".to_owned());
-            }
+            words.set("latency-limit", format!("{}us", (limit * 1e3).max(1.0).round()));
+            words.flag("skip-late", self.rate.is_some());
         }
-        if self.connect {
-            words.push("--reconnect=1".to_owned());
-        }
+        words.flag("reconnect=1", self.connect);
     }
 
-    fn outputs(&self, words: &mut Vec<String>) {
-        if let Some(seconds) = self.progress {
-            words.extend([format!("--interval={seconds}s"), "--progress".to_owned()]);
-        }
+    fn outputs(&self, words: &mut Words) {
+        words.set_some("interval", self.progress.map(|seconds| format!("{seconds}s")));
+        words.flag("progress", self.progress.is_some());
         if self.log {
-            let prefix = self.log_prefix.as_deref().unwrap_or("pgbench_log");
-            words.push(format!("--log={prefix}"));
+            words.set("log", self.log_prefix.as_deref().unwrap_or("pgbench_log"));
         }
-        words.extend(self.sampling_rate.map(|share| format!("--sampling-rate={share}")));
-        words.extend(self.aggregate_interval.map(|each| format!("--aggregate-interval={each}")));
-        let flags = [
-            (self.progress_timestamp, "--progress-timestamp"),
-            (self.report_per_command, "--report-per-command"),
-            (self.failures_detailed, "--failures-detailed"),
-            // The script has the rights of the user who calls pgbench.
-            (true, "--allow-shell"),
-            (self.verbose_errors, "--verbose-errors"),
-            (self.debug, "--debug"),
-        ];
-        words.extend(flags.iter().filter(|(given, _)| *given).map(|(_, word)| (*word).to_owned()));
+        words.set_some("sampling-rate", self.sampling_rate);
+        words.set_some("aggregate-interval", self.aggregate_interval);
+        words.flag("progress-timestamp", self.progress_timestamp);
+        words.flag("report-per-command", self.report_per_command);
+        words.flag("failures-detailed", self.failures_detailed);
+        // The script has the rights of the user who calls pgbench.
+        words.flag("allow-shell", true);
+        words.flag("verbose-errors", self.verbose_errors);
+        words.flag("debug", self.debug);
     }
 
     fn is_without_builtin(&self) -> bool {
@@ -384,21 +317,19 @@ impl CommandLine {
 
     /// The scripts in the order of the command line.
     fn scripts(&self, matches: &ArgMatches) -> Vec<String> {
-        let mut scripts: Vec<(usize, String)> = Vec::new();
-        let indices = |id: &str| matches.indices_of(id).into_iter().flatten().collect::<Vec<_>>();
-        let named = |id: &str, names: &[String]| {
-            let words = names.iter().map(|name| format!("--{id}={name}"));
-            indices(id).into_iter().zip(words).collect::<Vec<_>>()
-        };
-        scripts.extend(named("builtin", &self.builtin));
-        scripts.extend(named("file", &self.file));
-        for (id, count, name) in [
+        let indices = |id: &str| matches.indices_of(id).into_iter().flatten();
+        let builtin = self.builtin.iter().map(|name| format!("--builtin={name}"));
+        let file = self.file.iter().map(|name| format!("--file={name}"));
+        let flags = [
             ("skip_some_updates", self.skip_some_updates, "simple-update"),
             ("select_only", self.select_only, "select-only"),
-        ] {
-            let first = indices(id).first().copied().unwrap_or_default();
-            scripts.extend((0..count).map(|_| (first, format!("--builtin={name}"))));
-        }
+        ];
+        let of_flags = flags.into_iter().flat_map(|(id, count, name)| {
+            let first = indices(id).next().unwrap_or_default();
+            (0..count).map(move |_| (first, format!("--builtin={name}")))
+        });
+        let named = indices("builtin").zip(builtin).chain(indices("file").zip(file));
+        let mut scripts: Vec<_> = named.chain(of_flags).collect();
         scripts.sort_by_key(|(index, _)| *index);
         scripts.into_iter().map(|(_, word)| word).collect()
     }

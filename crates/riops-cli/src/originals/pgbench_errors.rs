@@ -3,6 +3,7 @@
 use clap::error::{ContextKind, ContextValue};
 use riops::plan::script::Builtin;
 
+use super::pgbench_options::CommandLine;
 use super::translation::Refused;
 
 /// The number of scripts that pgbench refuses.
@@ -70,15 +71,12 @@ pub(super) fn as_pgbench(error: &clap::Error) -> String {
 }
 
 /// Refuses scripts that pgbench refuses. The others are read by the command.
-pub(super) fn check_scripts(
-    builtin: &[String],
-    files: &[String],
-    others: usize,
-) -> Result<(), Refused> {
-    let mut weights = i64::try_from(others).unwrap_or(i64::MAX);
-    for (spec, is_builtin) in
-        builtin.iter().map(|spec| (spec, true)).chain(files.iter().map(|spec| (spec, false)))
-    {
+pub(super) fn check_scripts(line: &CommandLine) -> Result<(), Refused> {
+    // Those of -S and -N have the weight 1.
+    let others = u16::from(line.select_only) + u16::from(line.skip_some_updates);
+    let mut weights = i64::from(others);
+    let builtin = line.builtin.iter().map(|spec| (spec, true));
+    for (spec, is_builtin) in builtin.chain(line.file.iter().map(|spec| (spec, false))) {
         let (name, weight) = match spec.rsplit_once('@') {
             None => (spec.as_str(), "1"),
             Some(parts) => parts,
@@ -87,9 +85,7 @@ pub(super) fn check_scripts(
             Err(_) => return refuse(&format!("invalid weight specification: @{weight}")),
             Ok(weight) if !(0..=i64::from(i32::MAX)).contains(&weight) => {
                 let most = i32::MAX;
-                return refuse(&format!(
-                    "weight specification out of range (0 .. {most}): {weight}"
-                ));
+                return Err(format!("weight specification out of range (0 .. {most}): {weight}"));
             }
             Ok(weight) => weights += weight,
         }
@@ -103,7 +99,7 @@ pub(super) fn check_scripts(
             });
         }
     }
-    match builtin.len() + files.len() + others {
+    match line.builtin.len() + line.file.len() + usize::from(others) {
         0 => Ok(()),
         SCRIPTS_BEYOND.. => refuse("at most 128 SQL scripts are allowed"),
         _ if weights == 0 => refuse("total script weight must not be zero"),

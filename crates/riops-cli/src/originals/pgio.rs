@@ -1,6 +1,6 @@
 //! PGIO's scripts `setup.sh` and `runit.sh`, which read `pgio.conf`.
 
-use super::translation::{Meaning, Outside, Refused, Translation};
+use super::translation::{Meaning, Outside, Translated, Words};
 
 /// The file that the scripts read.
 const FILE: &str = "pgio.conf";
@@ -11,10 +11,7 @@ Usage: riops pgio setup [FILE]   create the tables of pgio.conf (or FILE), as se
 ";
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (script, file) = match words[..] {
         [] | ["help" | "--help" | "-h"] => {
@@ -27,21 +24,21 @@ pub(super) fn translate(
         }
     };
     (outside.read)(file).map_err(|error| format!("cannot read {file}: {error}"))?;
-    let command: &[&str] = match script {
+    let mut words = Words::of(match script {
         // The script drops the tables of an earlier setup.
-        "setup" | "setup.sh" => &["prepare", "rows", "--recreate"],
+        "setup" | "setup.sh" => "prepare rows --recreate",
         "run" | "runit" | "runit.sh" => {
-            &["run", "rows", "--output=pgio", "--session-detail=pgio_session_detail.out"]
+            "run rows --output=pgio --session-detail=pgio_session_detail.out"
         }
         other => return Err(format!("unknown script: {other}\n{USAGE}")),
-    };
-    let mut command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    command.push(format!("--config={file}"));
-    Ok(Meaning::Commands(vec![command]).without_notices())
+    });
+    words.set("config", file);
+    Ok(Meaning::Commands(vec![words.0]).without_notices())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::translation::Refused;
     use super::*;
 
     fn commands(line: &str) -> Result<String, Refused> {

@@ -8,7 +8,7 @@ use riops::plan::{OltpTest, SERIES_POINTS_MAX};
 use riops::units::conninfo;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
-use super::translation::{Meaning, Outside, Refused, Secret, Translation};
+use super::translation::{Meaning, Outside, Refused, Secret, Translated, Translation, Words};
 use crate::options::SYSBENCH_VERSION;
 
 /// The tests that measure no database.
@@ -35,23 +35,15 @@ pub(super) fn password(arguments: &[String]) -> Option<Secret> {
         let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
         (name.replace('-', "_") == "pgsql_password" && !value.is_empty()).then(|| value.to_owned())
     };
-    let mut value = None;
-    let mut positions = Vec::new();
-    for (position, argument) in arguments.iter().enumerate() {
-        if let Some(found) = of(argument) {
-            value = Some(found);
-            positions.push(position);
-        }
-    }
+    let found = arguments.iter().enumerate();
+    let (positions, mut values): (_, Vec<_>) =
+        found.filter_map(|(position, argument)| Some((position, of(argument)?))).unzip();
     let replacement = Some("--pgsql-password=".to_owned());
-    value.map(|value| Secret { variable: "PGPASSWORD", value, positions, replacement })
+    Some(Secret { variable: "PGPASSWORD", value: values.pop()?, positions, replacement })
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let line = Line::read(arguments, outside)?;
     if line.is_on("version") {
         let version = concat!("sysbench 1.0.20 (riops ", env!("CARGO_PKG_VERSION"), ")\n");
@@ -79,7 +71,7 @@ pub(super) fn translate(
     if own_script {
         options.notices.push(format!("runs the built-in test {name}; {typed} is not read"));
     }
-    let is_quiet = options.number("verbosity").is_some_and(|level| level < VERBOSITY_OF_REPORTS);
+    let is_quiet = options.number("verbosity") < VERBOSITY_OF_REPORTS;
     let words = match command {
         "create" | "load" if !is_bulk => {
             options.notices.push(
@@ -94,19 +86,19 @@ pub(super) fn translate(
         "prepare" if is_bulk => options.prepare_bulk(),
         "prepare" => options.prepare(),
         "run" => options.run(test, outside)?,
-        "cleanup" => options.on_server(&["cleanup", "oltp", "--schema=public"]),
+        "cleanup" => options.on_server("cleanup oltp --schema=public"),
         "prewarm" | "warmup" => {
-            let mut words = options.on_server(&["warm", "oltp", "--schema=public"]);
-            words.extend(options.part());
+            let mut words = options.on_server("warm oltp --schema=public");
+            options.part(&mut words);
             words
         }
         other => return Err(format!("unknown command: {other}")),
     };
     if is_quiet {
-        let quiet = std::iter::once("--quiet".to_owned()).chain(words).collect();
+        let quiet = std::iter::once("--quiet".to_owned()).chain(words.0).collect();
         return Ok(Meaning::Silent(vec![quiet]).without_notices());
     }
-    Ok(Translation { meaning: Meaning::Commands(vec![words]), notices: options.notices })
+    Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices: options.notices })
 }
 
 /// Returns the name of a test, and whether it was typed as the path of one of sysbench's own scripts. Any other script
@@ -160,7 +152,7 @@ fn test_of(name: &str) -> Result<OltpTest, Refused> {
 /// The options, one per line, with their meanings and defaults.
 fn listed(options: &[Known]) -> String {
     let mut text = String::new();
-    for Known { name, kind, default, meaning, .. } in options {
+    for (name, kind, default, _, meaning) in options {
         let value = match kind {
             Kind::Number | Kind::Rate => "=N".to_owned(),
             Kind::Text => "=STRING".to_owned(),
@@ -241,35 +233,33 @@ impl Line {
 /// The options that were given, with checked values.
 struct Options {
     given: BTreeMap<&'static str, (Use, String)>,
-    /// The names of all of them, with those that have no effect.
-    all: BTreeSet<&'static str>,
     notices: Vec<String>,
 }
 
 impl Options {
     fn check(line: &Line, known: &[&Known]) -> Result<Self, Refused> {
-        let mut options =
-            Self { given: BTreeMap::new(), all: BTreeSet::new(), notices: Vec::new() };
+        let mut options = Self { given: BTreeMap::new(), notices: Vec::new() };
         for (name, value) in &line.given {
             let dashed = name.replace('_', "-");
             // The other options of MySQL, such as --mysql-host.
-            let found = known.iter().find(|known| known.name == name);
+            let found = known.iter().find(|(known, ..)| known == name);
             if found.is_none() && name.starts_with("mysql_") {
                 options.notices.push(format!("--{dashed} has no effect: it is an option of MySQL"));
                 continue;
             }
-            let found = found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
-            let value = checked(found.kind, value.as_deref()).ok_or_else(|| {
+            let &&(name, kind, _, used, _) =
+                found.ok_or_else(|| format!("invalid option: --{dashed}"))?;
+            let value = checked(kind, value.as_deref()).ok_or_else(|| {
                 format!("invalid value for --{dashed}: {}", value.as_deref().unwrap_or("none"))
             })?;
-            options.all.insert(found.name);
-            match found.used {
+            match used {
                 Use::Ignored(why) => {
                     options.notices.push(format!("--{dashed} has no effect: {why}"));
                 }
                 Use::Refused(why) => return Err(format!("--{dashed} is not supported: {why}")),
-                used => drop(options.given.insert(found.name, (used, value))),
+                _ => {}
             }
+            options.given.insert(name, (used, value));
         }
         options.check_general()?;
         Ok(options)
@@ -287,7 +277,7 @@ impl Options {
             ),
             Some(other) => return Err(format!("invalid value for --forced-shutdown: '{other}'")),
         }
-        if self.number("threads") == Some(0) {
+        if self.number("threads") == 0 {
             return Err("invalid value for --threads: 0".to_owned());
         }
         Ok(())
@@ -297,14 +287,22 @@ impl Options {
         self.given.get(name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a number; `None` if the option was not given.
-    fn number(&self, name: &str) -> Option<u64> {
-        self.text(name)?.parse().ok()
+    /// The value of an option; its default if it was not given.
+    fn value(&self, name: &str) -> &str {
+        let default = || {
+            let known = GENERAL.iter().chain(OLTP).find(|(known, ..)| *known == name);
+            known.map_or("", |(_, _, default, ..)| *default)
+        };
+        self.text(name).unwrap_or_else(default)
     }
 
-    /// The value of a number for which 0 means off.
+    fn number(&self, name: &str) -> u64 {
+        self.value(name).parse().unwrap_or_default()
+    }
+
+    /// The value of a number that was given and for which 0 means off.
     fn positive(&self, name: &str) -> Option<u64> {
-        self.number(name).filter(|&number| number > 0)
+        self.text(name)?.parse().ok().filter(|&number| number > 0)
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -313,51 +311,47 @@ impl Options {
 
     /// A command of riops on the server of the options. Without any of them, on the server that riops uses by
     /// default.
-    fn on_server(&self, command: &[&str]) -> Vec<String> {
-        let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    fn on_server(&self, command: &str) -> Words {
+        let mut words = Words::of(command);
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
         if any {
-            let defaults = [
-                ("dbname", "pgsql_db", Some("sbtest")),
-                ("host", "pgsql_host", Some("localhost")),
-                ("port", "pgsql_port", Some("5432")),
-                ("user", "pgsql_user", Some("sbtest")),
-                ("password", "pgsql_password", None),
-                ("sslmode", "pgsql_sslmode", None),
+            let settings = [
+                ("dbname", self.value("pgsql_db")),
+                ("host", self.value("pgsql_host")),
+                ("port", self.value("pgsql_port")),
+                ("user", self.value("pgsql_user")),
+                ("password", self.value("pgsql_password")),
+                ("sslmode", self.text("pgsql_sslmode").unwrap_or_default()),
             ];
-            let pair = |(setting, option, default): (&str, &str, Option<&str>)| {
-                let value = self.text(option).or(default).filter(|value| !value.is_empty())?;
-                Some(conninfo::pair(setting, value))
-            };
-            let database = defaults.into_iter().filter_map(pair).collect::<Vec<_>>().join(" ");
-            words.push(format!("--database={database}"));
+            let given = settings.into_iter().filter(|(_, value)| !value.is_empty());
+            let pairs: Vec<_> = given.map(|(name, value)| conninfo::pair(name, value)).collect();
+            words.set("database", pairs.join(" "));
         }
         words
     }
 
-    /// The options that have the same name in riops.
-    fn same(&self, is_used: impl Fn(Use) -> bool) -> impl Iterator<Item = String> {
-        self.given
-            .iter()
-            .filter(move |(_, (used, _))| is_used(*used))
-            .map(|(name, (_, value))| format!("--{}={value}", name.replace('_', "-")))
+    /// Adds the options that have the same name in riops.
+    fn same(&self, words: &mut Words, uses: &[Use]) {
+        for (name, (_, value)) in self.given.iter().filter(|(_, (used, _))| uses.contains(used)) {
+            words.set(&name.replace('_', "-"), value);
+        }
     }
 
-    fn prepare(&self) -> Vec<String> {
-        let mut words = self.on_server(&["prepare", "oltp", "--schema=public"]);
-        words.extend(self.same(|used| matches!(used, Use::Prepare | Use::Both)));
-        words.push(format!("--connections={}", self.number("threads").unwrap_or(1)));
+    fn prepare(&self) -> Words {
+        let mut words = self.on_server("prepare oltp --schema=public");
+        self.same(&mut words, &[Use::Prepare, Use::Both]);
+        words.set("connections", self.number("threads"));
         // Without it, tables of earlier versions of riops are accepted.
         if self.given.keys().any(|name| name.starts_with("rand_") && *name != "rand_seed") {
-            words.push(format!("--rand-type={}", self.distribution()));
+            words.set("rand-type", self.distribution());
         }
-        words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
+        words.set_some("seed", self.positive("rand_seed"));
         words
     }
 
-    fn prepare_bulk(&self) -> Vec<String> {
-        let mut words = self.on_server(&["prepare", "oltp", "--schema=public", "--bulk-insert"]);
-        words.push(format!("--tables={}", self.number("threads").unwrap_or(1)));
+    fn prepare_bulk(&self) -> Words {
+        let mut words = self.on_server("prepare oltp --schema=public --bulk-insert");
+        words.set("tables", self.number("threads"));
         words
     }
 
@@ -371,66 +365,57 @@ impl Options {
                     "invalid value for {SYSBENCH_VERSION}: {other}: expected 1.0 or 1.1"
                 ));
             }
-            None => OF_1_1.iter().any(|name| self.all.contains(name)),
+            None => OF_1_1.iter().any(|name| self.given.contains_key(name)),
         };
         Ok(if is_newer { "sysbench-1.1" } else { "sysbench" })
     }
 
-    fn run(&mut self, test: OltpTest, outside: &Outside<'_>) -> Result<Vec<String>, Refused> {
-        let mut words = self.on_server(&["run", "oltp"]);
+    fn run(&mut self, test: OltpTest, outside: &Outside<'_>) -> Result<Words, Refused> {
+        let mut words = self.on_server("run oltp");
         // This test has no tables.
         let has_tables = test != OltpTest::SelectOne;
-        words.extend(has_tables.then(|| "--schema=public".to_owned()));
-        words.push(format!("--output={}", self.form(outside)?));
+        words.flag("schema=public", has_tables);
+        words.set("output", self.form(outside)?);
         // sysbench starts a transaction again after these errors until it succeeds.
-        words.push(format!("--max-retries={}", u32::MAX));
-        words.push(format!("--test={test}"));
-        let is_used = |used| matches!(used, Use::Run | Use::Both);
+        words.set("max-retries", u32::MAX);
+        words.set("test", test);
         // Only inserts use sequences.
         let inserts = test == OltpTest::Insert;
-        words.extend(self.same(is_used).filter(|word| inserts || !word.starts_with("--auto-inc")));
-        words.push(format!("--sessions={}", self.number("threads").unwrap_or(1)));
+        self.same(&mut words, if inserts { &[Use::Run, Use::Both] } else { &[Use::Run] });
+        words.set("sessions", self.number("threads"));
         let events = if test == OltpTest::BulkInsert {
             let rows = self.rows_of_statements();
-            words.push(format!("--batch-insert-count={rows}"));
+            words.set("batch-insert-count", rows);
             rows
         } else {
             if has_tables {
-                words.extend(self.part());
+                self.part(&mut words);
             }
-            words.push(format!("--distribution={}", self.distribution()));
+            words.set("distribution", self.distribution());
             1
         };
-        words.extend(self.positive("rand_seed").map(|seed| format!("--seed={seed}")));
-        words.push(format!("--warmup={}s", self.number("warmup_time").unwrap_or(0)));
-        words.extend(self.stop());
+        words.set_some("seed", self.positive("rand_seed"));
+        words.set("warmup", format!("{}s", self.number("warmup_time")));
+        self.stop(&mut words);
         let rate = self.positive("rate").map(|rate| rate as f64 / events as f64);
-        words.extend(
-            rate.into_iter().flat_map(|rate| [format!("--rate={rate}"), "--poisson".to_owned()]),
-        );
+        words.set_some("rate", rate);
+        words.flag("poisson", rate.is_some());
         let timeout = self.positive("thread_init_timeout");
-        words.extend(timeout.map(|seconds| format!("--thread-init-timeout={seconds}s")));
-        words.extend(self.checkpoints()?.map(|times| format!("--report-checkpoints={times}")));
-        if let Some(percentile) = self.text("percentile") {
-            words.push(format!("--percentile={percentile}"));
-        }
-        if self.is_on("histogram") {
-            words.push("--print-histogram".to_owned());
-        }
+        words.set_some("thread-init-timeout", timeout.map(|seconds| format!("{seconds}s")));
+        words.set_some("report-checkpoints", self.checkpoints()?);
+        words.set_some("percentile", self.text("percentile"));
+        words.flag("print-histogram", self.is_on("histogram"));
         // sysbench never prepares these statements.
-        let unprepared = matches!(test, OltpTest::Insert | OltpTest::BulkInsert);
-        if unprepared || self.text("db_ps_mode") == Some("disable") {
-            words.push("--protocol=simple".to_owned());
-        }
+        let unprepared = inserts || test == OltpTest::BulkInsert;
+        let is_simple = unprepared || self.text("db_ps_mode") == Some("disable");
+        words.flag("protocol=simple", is_simple);
         Ok(words)
     }
 
-    /// The part of the tables that sysbench uses, whatever was prepared.
-    fn part(&self) -> [String; 2] {
-        [
-            format!("--tables={}", self.text("tables").unwrap_or("1")),
-            format!("--table-size={}", self.text("table_size").unwrap_or("10000")),
-        ]
+    /// Adds the part of the tables that sysbench uses, whatever was prepared.
+    fn part(&self, words: &mut Words) {
+        words.set("tables", self.value("tables"));
+        words.set("table-size", self.value("table_size"));
     }
 
     /// The number of rows of each statement of `bulk_insert`. Its events are rows: their number becomes one of
@@ -439,7 +424,7 @@ impl Options {
         let Some(events) = self.positive("events") else {
             return BULK_ROWS;
         };
-        let threads = self.number("threads").unwrap_or(1).min(events);
+        let threads = self.number("threads").min(events);
         let rows = events.div_ceil(events.div_ceil(BULK_ROWS).max(threads));
         let statements = events.div_ceil(rows);
         if statements * rows > events {
@@ -457,18 +442,16 @@ impl Options {
         let Some(text) = self.text("report_checkpoints").filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        let times: Result<Vec<u64>, _> = text.split(',').map(|time| time.trim().parse()).collect();
-        let mut times =
+        let times = text.split(',').map(|time| time.trim().parse()).collect::<Result<_, _>>();
+        let times: BTreeSet<u64> =
             times.map_err(|_| format!("invalid value for --report-checkpoints: {text}"))?;
-        times.sort_unstable();
-        times.dedup();
         let times: Vec<String> = times.iter().map(u64::to_string).collect();
         Ok(Some(times.join(",")))
     }
 
-    /// The end of the run and the interval of its series, which has a limited number of points.
-    fn stop(&self) -> Vec<String> {
-        let (events, time_s) = (self.positive("events"), self.number("time").unwrap_or(10));
+    /// Adds the end of the run and the interval of its series, which has a limited number of points.
+    fn stop(&self, words: &mut Words) {
+        let (events, time_s) = (self.positive("events"), self.number("time"));
         let reported_s = self.positive("report_interval");
         let points = SERIES_POINTS_MAX as u64;
         // Checkpoints are multiples of the interval: riops refuses other ones.
@@ -476,31 +459,25 @@ impl Options {
         let time_s =
             if time_s == 0 && events.is_none() { longest_s.min(UNLIMITED_S) } else { time_s };
         let interval_s = reported_s.unwrap_or_else(|| time_s.div_ceil(points).max(1));
-        let mut words = match events {
-            None => vec![format!("--duration={time_s}s")],
-            Some(events) if time_s == 0 => vec![format!("--transactions={events}")],
-            Some(events) => {
-                vec![format!("--transactions={events}"), format!("--max-duration={time_s}s")]
-            }
-        };
-        words.push(format!("--interval={interval_s}s"));
-        if reported_s.is_none() {
-            words.push("--no-intervals".to_owned());
+        words.set_some("transactions", events);
+        if events.is_none() || time_s > 0 {
+            let option = if events.is_none() { "duration" } else { "max-duration" };
+            words.set(option, format!("{time_s}s"));
         }
-        words
+        words.set("interval", format!("{interval_s}s"));
+        words.flag("no-intervals", reported_s.is_none());
     }
 
     fn distribution(&self) -> String {
-        let or = |name: &str, default: &str| self.text(name).unwrap_or(default).to_owned();
-        let draws = or("rand_spec_iter", "12");
-        match self.text("rand_type").unwrap_or("special") {
+        let draws = self.value("rand_spec_iter");
+        match self.value("rand_type") {
             "special" => {
-                let keys = or("rand_spec_pct", "1");
-                format!("special:{keys}:{}:{draws}", or("rand_spec_res", "75"))
+                let (keys, accesses) = (self.value("rand_spec_pct"), self.value("rand_spec_res"));
+                format!("special:{keys}:{accesses}:{draws}")
             }
             "gaussian" => format!("gaussian:{draws}"),
-            "pareto" => format!("pareto:{}", or("rand_pareto_h", "0.2")),
-            "zipfian" => format!("zipfian:{}", or("rand_zipfian_exp", "0.8")),
+            "pareto" => format!("pareto:{}", self.value("rand_pareto_h")),
+            "zipfian" => format!("zipfian:{}", self.value("rand_zipfian_exp")),
             other => other.to_owned(),
         }
     }

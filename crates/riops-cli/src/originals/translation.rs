@@ -1,5 +1,7 @@
 //! The result of a translation, and what the translations share.
 
+use std::fmt::Display;
+
 /// What a command line of another tool means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -16,6 +18,31 @@ pub(super) enum Meaning {
 impl Meaning {
     pub(super) fn without_notices(self) -> Translation {
         Translation { meaning: self, notices: Vec::new() }
+    }
+}
+
+/// The words of a command of riops, without its name.
+pub(super) struct Words(pub(super) Vec<String>);
+
+impl Words {
+    /// The words of a text.
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.split(' ').map(str::to_owned).collect())
+    }
+
+    /// Adds an option with a value.
+    pub(super) fn set(&mut self, name: &str, value: impl Display) {
+        self.0.push(format!("--{name}={value}"));
+    }
+
+    /// Adds an option with its value, if there is one.
+    pub(super) fn set_some(&mut self, name: &str, value: Option<impl Display>) {
+        self.0.extend(value.map(|value| format!("--{name}={value}")));
+    }
+
+    /// Adds a flag, if it is on.
+    pub(super) fn flag(&mut self, name: &str, is_on: bool) {
+        self.0.extend(is_on.then(|| format!("--{name}")));
     }
 }
 
@@ -36,6 +63,9 @@ pub(super) struct Outside<'a> {
 
 /// Why a command line is refused.
 pub(super) type Refused = String;
+
+/// What a command line means, or why it is refused.
+pub(super) type Translated = Result<Translation, Refused>;
 
 /// A password among the arguments.
 pub(super) struct Secret {

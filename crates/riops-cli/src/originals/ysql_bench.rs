@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::Parser;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser};
 use riops::units::conninfo;
 
-use super::translation::{Meaning, Outside, Refused, Secret, Translation};
+use super::translation::{Meaning, Outside, Secret, Translated, Words};
 
 /// The variable with the connection string, in the environment or in the file `.env`.
 const URL: &str = "YSQLBENCH_URL";
@@ -99,25 +99,17 @@ pub(super) fn url_with_password(arguments: &[String]) -> Option<Secret> {
 }
 
 /// Translates a command line.
-pub(super) fn translate(
-    arguments: &[String],
-    outside: &Outside<'_>,
-) -> Result<Translation, Refused> {
+pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     // ysql-bench writes some names with underscores.
     let dashed = |argument: &String| match argument.strip_prefix("--") {
         Some(option) => {
-            let (name, value) =
-                option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
-            let value = value.map_or_else(String::new, |value| format!("={value}"));
+            let (name, value) = option.split_at(option.find('=').unwrap_or(option.len()));
             format!("--{}{value}", name.replace('_', "-"))
         }
         None => argument.clone(),
     };
     let typed = std::iter::once("ysql-bench".to_owned()).chain(arguments.iter().map(dashed));
-    let parsed = <CommandLine as CommandFactory>::command()
-        .try_get_matches_from(typed)
-        .and_then(|matches| CommandLine::from_arg_matches(&matches));
-    let line = match parsed {
+    let line = match CommandLine::try_parse_from(typed) {
         Ok(line) => line,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return Ok(Meaning::Text(error.render().to_string()).without_notices());
@@ -128,7 +120,7 @@ pub(super) fn translate(
         }
     };
     let database = line.database(outside);
-    let command = |operation: &String| line.words(operation, database.as_deref());
+    let command = |operation: &String| line.words(operation, database.as_deref()).0;
     let commands = line.operations.iter().map(command).collect();
     Ok(Meaning::Commands(commands).without_notices())
 }
@@ -156,58 +148,53 @@ impl CommandLine {
         })
     }
 
-    fn words(&self, operation: &str, database: Option<&str>) -> Vec<String> {
+    fn words(&self, operation: &str, database: Option<&str>) -> Words {
         let mut words = match operation {
             "select" | "update" => self.point(operation),
             method => self.load(method),
         };
-        words.push(format!("--sessions={}", self.threads));
-        words.push(format!("--table-name={}", self.table_name));
-        words.push("--output=ysql-bench".to_owned());
-        words.extend(database.map(|database| format!("--database={database}")));
-        words.extend(self.tablets.map(|tablets| format!("--tablets={tablets}")));
-        let flags = [
-            (self.nontransactional, "--non-transactional".to_owned()),
-            (self.no_prepared, "--protocol=extended".to_owned()),
-            (self.show_rowsize, "--show-rowsize".to_owned()),
-            (self.print_histogram, "--print-histogram".to_owned()),
-            (self.print_histogram, format!("--histogram-buckets={}", self.histogram_buckets)),
-            (self.graph, format!("--graph=ysql_bench_{operation}.png")),
-        ];
-        words.extend(flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag));
-        words
-    }
-
-    fn load(&self, method: &str) -> Vec<String> {
-        let rows = if method == "copy_file" {
-            self.rows
-        } else {
-            self.rows.saturating_mul(u64::from(self.threads))
-        };
-        let mut words: Vec<String> = ["run", "load", "--drop"].map(str::to_owned).into();
-        words.push(format!("--method={}", method.replace("copy_file", "copy-file")));
-        words.push(format!("--rows={rows}"));
-        words.push(format!("--field-length={}", self.fields_length));
-        if method != "copy_file" {
-            words.push(format!("--batch-size={}", self.batch_size));
+        words.set("sessions", self.threads);
+        words.set("table-name", &self.table_name);
+        words.set("output", "ysql-bench");
+        words.set_some("database", database);
+        words.set_some("tablets", self.tablets);
+        words.flag("non-transactional", self.nontransactional);
+        words.flag("protocol=extended", self.no_prepared);
+        words.flag("show-rowsize", self.show_rowsize);
+        if self.print_histogram {
+            words.flag("print-histogram", true);
+            words.set("histogram-buckets", self.histogram_buckets);
+        }
+        if self.graph {
+            words.set("graph", format!("ysql_bench_{operation}.png"));
         }
         words
     }
 
-    fn point(&self, operation: &str) -> Vec<String> {
-        let mut words: Vec<String> = ["run", "point", "--warmup=0s"].map(str::to_owned).into();
-        words.push(format!("--op={operation}"));
-        words.push(format!("--rows={}", self.rows));
-        words.push(format!("--duration={}s", self.runtime_select.saturating_mul(60)));
-        if operation == "update" {
-            words.push(format!("--field-length={}", self.fields_length));
-        }
+    fn load(&self, method: &str) -> Words {
+        let is_file = method == "copy_file";
+        let sessions = if is_file { 1 } else { u64::from(self.threads) };
+        let mut words = Words::of("run load --drop");
+        words.set("method", method.replace("copy_file", "copy-file"));
+        words.set("rows", self.rows.saturating_mul(sessions));
+        words.set("field-length", self.fields_length);
+        words.set_some("batch-size", (!is_file).then_some(self.batch_size));
+        words
+    }
+
+    fn point(&self, operation: &str) -> Words {
+        let mut words = Words::of("run point --warmup=0s");
+        words.set("op", operation);
+        words.set("rows", self.rows);
+        words.set("duration", format!("{}s", self.runtime_select.saturating_mul(60)));
+        words.set_some("field-length", (operation == "update").then_some(self.fields_length));
         words
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::translation::Refused;
     use super::*;
 
     fn translated(

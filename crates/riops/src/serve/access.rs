@@ -27,11 +27,10 @@ pub(super) struct Access {
 }
 
 /// Whether a request has the right to an answer.
-#[derive(Debug, PartialEq, Eq)]
-enum Decision {
+enum Decision<'a> {
     Answer,
     /// The token is in the URL: a cookie replaces it.
-    Exchange,
+    Exchange(&'a Token),
     Refuse(StatusCode, &'static str),
 }
 
@@ -42,7 +41,7 @@ const OTHER_SITE: &str = "The request was sent by a page of another site.";
 const NO_METHOD: &str = "Only GET, HEAD and POST are supported.";
 
 impl Access {
-    fn decide(&self, method: &Method, query: &Query, headers: &HeaderMap) -> Decision {
+    fn decide(&self, method: &Method, query: &Query, headers: &HeaderMap) -> Decision<'_> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let is_own = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().is_ok_and(|host| self.hosts.allow(host)),
@@ -67,7 +66,7 @@ impl Access {
             return Decision::Answer;
         }
         match query.get("token") {
-            Some(found) if reads && token.is(found) => Decision::Exchange,
+            Some(found) if reads && token.is(found) => Decision::Exchange(token),
             _ => Decision::Refuse(StatusCode::UNAUTHORIZED, NO_TOKEN),
         }
     }
@@ -109,11 +108,10 @@ fn is_from_another_site(headers: &HeaderMap) -> bool {
 pub(super) async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let decision = access.decide(request.method(), &query, request.headers());
-    let response = match (decision, &access.token) {
-        (Decision::Answer, _) => next.run(request).await,
-        (Decision::Exchange, Some(token)) => exchange(request.uri().path(), &query, token),
-        (Decision::Refuse(status, text), _) => refuse(status, text),
-        (Decision::Exchange, None) => refuse(StatusCode::UNAUTHORIZED, NO_TOKEN),
+    let response = match decision {
+        Decision::Answer => next.run(request).await,
+        Decision::Exchange(token) => exchange(request.uri().path(), &query, token),
+        Decision::Refuse(status, text) => refuse(status, text),
     };
     with_headers(response)
 }
@@ -172,12 +170,12 @@ mod tests {
         Access { hosts: listen.hosts(), token: token.then(|| Token::new(TOKEN).unwrap()) }
     }
 
-    fn decide(
-        access: &Access,
+    fn decide<'a>(
+        access: &'a Access,
         method: &Method,
         query: &str,
         headers: &[(&'static str, &str)],
-    ) -> Decision {
+    ) -> Decision<'a> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
@@ -188,7 +186,7 @@ mod tests {
     fn status(decision: &Decision) -> u16 {
         match decision {
             Decision::Answer => 200,
-            Decision::Exchange => 0,
+            Decision::Exchange(_) => 0,
             Decision::Refuse(status, _) => status.as_u16(),
         }
     }
@@ -249,7 +247,8 @@ mod tests {
 
     #[test]
     fn other_methods_are_refused() {
-        let delete = decide(&access(false), &Method::DELETE, "", &[("host", "localhost")]);
+        let access = access(false);
+        let delete = decide(&access, &Method::DELETE, "", &[("host", "localhost")]);
         assert_eq!(status(&delete), 405);
     }
 

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::Environment;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 
-use super::failure::Failure;
-use super::feed::Feed;
-use super::stored::Stored;
+use super::failure::{Answer, Failure};
+use super::stored::{Feed, Stored};
 use crate::report::{Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.
-const STREAMS_MAX: usize = 32;
+pub(super) const STREAMS_MAX: usize = 32;
 
 const TEMPLATES: [(&str, &str); 7] = [
     ("serve.html", include_str!("../../assets/serve/serve.html")),
@@ -28,6 +27,8 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("message.html", include_str!("../../assets/serve/message.html")),
 ];
 
+const JSON: (HeaderName, &str) = (header::CONTENT_TYPE, "application/json");
+
 /// The dashboard as its requests see it.
 pub(super) struct App {
     pub(super) stored: Stored,
@@ -38,7 +39,7 @@ pub(super) struct App {
     pub(super) form_secret: Option<String>,
     pub(super) streams: Arc<Semaphore>,
     pub(super) stop: watch::Receiver<bool>,
-    templates: Environment<'static>,
+    pub(super) templates: Environment<'static>,
 }
 
 /// The state of a handler.
@@ -61,6 +62,15 @@ struct Page<T> {
     values: T,
 }
 
+/// Returns the templates of the pages.
+pub(super) fn templates() -> Result<Environment<'static>, minijinja::Error> {
+    let mut templates = environment()?;
+    for (name, text) in TEMPLATES {
+        templates.add_template(name, text)?;
+    }
+    Ok(templates)
+}
+
 /// The values of `message.html`.
 #[derive(Serialize)]
 struct Message<'a> {
@@ -69,37 +79,15 @@ struct Message<'a> {
 }
 
 impl App {
-    /// # Errors
-    /// The syntax error of a template.
-    pub(super) fn new(
-        stored: Stored,
-        feed: Feed,
-        location: String,
-        form_secret: Option<String>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<Self, minijinja::Error> {
-        let mut templates = environment()?;
-        for (name, text) in TEMPLATES {
-            templates.add_template(name, text)?;
-        }
-        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Ok(Self { stored, feed, location, form_secret, streams, stop, templates })
-    }
-
     /// Renders a page.
-    pub(super) fn page(
-        &self,
-        template: &str,
-        layout: Layout,
-        values: impl Serialize,
-    ) -> Result<Response, Failure> {
+    pub(super) fn page(&self, template: &str, layout: Layout, values: impl Serialize) -> Answer {
         let page = Page { layout, values };
         let text = self.templates.get_template(template)?.render(Value::from(Serde(page)))?;
         Ok(Html(text).into_response())
     }
 
     /// Returns the page of a failed request.
-    pub(super) fn failed(&self, failure: &Failure) -> Response {
+    fn failed(&self, failure: &Failure) -> Response {
         let status = failure.status();
         let title = status.canonical_reason().unwrap_or("Error");
         let message = Message { title, text: failure.to_string() };
@@ -107,11 +95,21 @@ impl App {
         let page = self.page("message.html", layout, message);
         (status, page.unwrap_or_else(|error| error.to_string().into_response())).into_response()
     }
+}
 
-    /// Returns the page, or that of the failure.
-    pub(super) fn answer(&self, result: Result<Response, Failure>) -> Response {
-        result.unwrap_or_else(|failure| self.failed(&failure))
-    }
+/// Gives failures the form of a page.
+pub(super) async fn with_page(State(app): Shared, mut response: Response) -> Response {
+    let failure = response.extensions_mut().remove::<Arc<Failure>>();
+    failure.map_or(response, |failure| app.failed(&failure))
+}
+
+/// Gives failures the form of JSON.
+pub(super) async fn with_json(mut response: Response) -> Response {
+    let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else {
+        return response;
+    };
+    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
+    (failure.status(), [JSON], format!("{body}\n")).into_response()
 }
 
 /// Returns the frame of a page.
@@ -131,19 +129,11 @@ pub(super) fn layout(title: impl Into<String>, place: Place) -> Layout {
 }
 
 /// Returns a value as JSON.
-pub(super) fn json(value: &impl Serialize) -> Result<Response, Failure> {
-    let text = serde_json::to_string(value)? + "\n";
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
-}
-
-/// Returns a failure as JSON.
-pub(super) fn json_failed(failure: &Failure) -> Response {
-    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
-    let headers = [(header::CONTENT_TYPE, "application/json")];
-    (failure.status(), headers, format!("{body}\n")).into_response()
+pub(super) fn json(value: &impl Serialize) -> Answer {
+    Ok(([JSON], serde_json::to_string(value)? + "\n").into_response())
 }
 
 /// Continues with another page after a form.
-pub(super) fn see_other(path: &str) -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, path.to_owned())]).into_response()
+pub(super) fn see_other(path: String) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
 }

@@ -1,9 +1,11 @@
-//! The open connections of a server: who must make room if there are too many.
+//! The open connections of a server: who must make room if there are too many, and which end because the client does not
+//! read.
 //!
 //! A connection is idle until the header of a request has arrived, and again after the response. Idle ones are closed
 //! to admit others, so that silent clients keep no one out.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +14,10 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep};
 
 /// Bits of an IPv6 address that belong to the network: a client has the others for itself.
 const NETWORK_BITS: u32 = 64;
@@ -198,6 +203,56 @@ impl HttpBody for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// A stream whose writes fail if none of their bytes is accepted in time: otherwise, a client that stops to read would
+/// hold its response in memory.
+#[derive(Debug)]
+pub(super) struct Writes {
+    stream: TcpStream,
+    limit: Duration,
+    /// Ends when the client must have read something; `None` if no write is waiting.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Writes {
+    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+        Self { stream, limit, stalled: None }
+    }
+}
+
+impl AsyncRead for Writes {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Writes {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, bytes) {
+            self.stalled = None;
+            return Poll::Ready(written);
+        }
+        let limit = self.limit;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

@@ -1,27 +1,26 @@
 //! The dashboard: its settings, its routes and its life.
 
+use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::response::Response;
+use axum::middleware::{map_response, map_response_with_state};
 use axum::routing::{get, post};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::access::Access;
-use super::app::{App, Shared};
+use super::app::{App, STREAMS_MAX, templates, with_json, with_page};
 use super::connections::Limits;
 use super::error::ServeError;
 use super::failure::Failure;
-use super::feed::Feed;
 use super::listen::ListenAddress;
 use super::metrics::require_token;
-use super::pages::{compare, edit, experiments, history, list, live, run};
-use super::stored::{OpenStore, Stored};
+use super::pages::{edit, experiments, history, list, live, run};
+use super::stored::{Feed, OpenStore, Stored};
 use super::token::{Token, derived, random_text};
-use super::{api, assets, server, stream};
+use super::{api, assets, server};
 use crate::host::Interrupt;
 use crate::store::live::LiveSource;
 
@@ -80,13 +79,15 @@ impl Dashboard {
         let failed = |source| ServeError::Start { address: listen.to_string(), source };
         let secret = random_text().map_err(failed)?;
         let (stop, stopped) = watch::channel(false);
-        let app = Arc::new(App::new(
-            Stored::new(open),
-            Feed::new(live),
+        let app = Arc::new(App {
+            stored: Stored::new(open),
+            feed: Feed::new(live),
             location,
-            allow_edit.then(|| derived(&secret, "form")),
-            stopped.clone(),
-        )?);
+            form_secret: allow_edit.then(|| derived(&secret, "form")),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            stop: stopped.clone(),
+            templates: templates()?,
+        });
         let access = Access { hosts: listen.hosts(), token };
         let background = background(Arc::clone(&app), interrupt.clone(), stop);
         server::run(self.listener, router(app), access, Limits::DEFAULT, &stopped, background)
@@ -95,7 +96,7 @@ impl Dashboard {
 }
 
 /// Reads the runs in progress, and stops the server when the user interrupts it.
-async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) {
+async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<bool>) -> Infallible {
     let interrupted = async {
         while !interrupt.requested() {
             tokio::time::sleep(INTERRUPT_EVERY).await;
@@ -107,37 +108,36 @@ async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<boo
     }
     let _ = stop.send(true);
     // Without its sender, the channel would look stopped to new streams as well, which is what they need.
-    std::future::pending::<()>().await;
+    std::future::pending().await
 }
 
 fn router(app: Arc<App>) -> Router {
-    Router::new()
+    let pages = Router::new()
         .route("/", get(list::list))
         .route("/runs/{id}", get(run::run))
-        .route("/runs/{id}/edit", get(edit::form))
+        .route("/runs/{id}/edit", get(edit::run))
         .route("/runs/{id}/label", post(edit::label))
         .route("/runs/{id}/tags", post(edit::tags))
         .route("/runs/{id}/remove", post(edit::remove))
         .route("/runs/{id}/notes", post(edit::notes))
         .route("/experiments", get(experiments::list))
         .route("/experiments/{id}", get(experiments::page))
-        .route("/experiments/{id}/edit", get(edit::experiment_form))
+        .route("/experiments/{id}/edit", get(edit::experiment))
         .route("/experiments/{id}/notes", post(edit::experiment_notes))
-        .route("/compare", get(compare::compare))
+        .route("/compare", get(run::compare))
         .route("/history", get(history::history))
         .route("/live/{id}", get(live::live))
         .route("/metrics", get(api::metrics))
+        .route("/assets/{name}", get(assets::asset))
+        .fallback(async || Failure::NoPage)
+        .layer(map_response_with_state(Arc::clone(&app), with_page));
+    let data = Router::new()
         .route("/api/runs", get(api::runs))
         .route("/api/runs/{id}", get(api::run))
         .route("/api/experiments", get(api::experiments))
         .route("/api/experiments/{id}", get(api::experiment))
         .route("/api/live", get(api::live))
-        .route("/api/live/{id}/events", get(stream::events))
-        .route("/assets/{name}", get(assets::asset))
-        .fallback(no_page)
-        .with_state(app)
-}
-
-async fn no_page(State(app): Shared) -> Response {
-    app.failed(&Failure::NoPage)
+        .route("/api/live/{id}/events", get(api::events))
+        .layer(map_response(with_json));
+    pages.merge(data).with_state(app)
 }

@@ -1,8 +1,15 @@
 //! Requests that cannot be answered.
 
+use std::fmt::Display;
+use std::sync::Arc;
+
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 
 use crate::store::StoreError;
+
+/// The answer to a request. The layers of the routes give failures a form.
+pub(super) type Answer = Result<Response, Failure>;
 
 /// Why a request is not answered.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +49,20 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(Arc::new(self));
+        response
+    }
+}
+
 impl Failure {
+    /// A request without a valid meaning, for this reason.
+    pub(super) fn request(error: impl Display) -> Self {
+        Self::Request(error.to_string())
+    }
+
     /// Returns whether the store contains no such run.
     pub(super) fn is_absence(&self) -> bool {
         match self {
@@ -64,13 +84,11 @@ impl Failure {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             _ if self.is_absence() => StatusCode::NOT_FOUND,
-            Self::NoPage | Self::NoRuns => StatusCode::NOT_FOUND,
+            Self::NoPage => StatusCode::NOT_FOUND,
             Self::Request(_) => StatusCode::BAD_REQUEST,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Store(_) | Self::Template(_) | Self::Json(_) | Self::Aborted => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

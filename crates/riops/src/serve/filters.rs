@@ -1,5 +1,7 @@
 //! The filters, the order and the page of the list of runs, as the query of its address.
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use serde::Serialize;
@@ -13,17 +15,15 @@ const PAGE_RUNS: u32 = 50;
 /// Last page: the store has no more runs than a person can look at.
 const PAGE_MAX: u32 = 10_000;
 
+/// The filters: dates are in `since` and `until`, and `valid` is `yes` or `no`.
+const NAMES: [&str; 6] = ["workload", "label", "tag", "valid", "since", "until"];
+
 /// What the list shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Filters {
-    pub(super) workload: Option<String>,
-    pub(super) label: Option<String>,
-    pub(super) tag: Option<String>,
-    /// `yes` or `no`.
-    pub(super) valid: Option<String>,
-    /// Dates.
-    pub(super) since: Option<String>,
-    pub(super) until: Option<String>,
+    /// Those of [`NAMES`] that are set.
+    #[serde(flatten)]
+    given: BTreeMap<&'static str, String>,
     /// Column, with `:asc` or `:desc`.
     pub(super) sort: String,
     pub(super) page: u32,
@@ -38,9 +38,11 @@ fn wrong(name: &str, value: &str, expected: &str) -> Failure {
 impl Filters {
     /// Reads the query of the list. Unknown names are ignored.
     pub(super) fn parse(query: &Query) -> Result<Self, Failure> {
-        let text = |name: &str| query.given(name).map(str::to_owned);
-        let tag = text("tag");
-        let tags = tag.iter().flat_map(|tag| tag.split(',')).map(|tag| match tag.split_once('=') {
+        let given =
+            NAMES.into_iter().filter_map(|name| Some((name, query.given(name)?.to_owned())));
+        let given: BTreeMap<_, _> = given.collect();
+        let tags = query.given("tag").unwrap_or_default().split(',');
+        let tags = tags.map(|tag| match tag.split_once('=') {
             Some((key, value)) => (key.trim().to_owned(), Some(value.trim().to_owned())),
             None => (tag.trim().to_owned(), None),
         });
@@ -58,11 +60,11 @@ impl Filters {
             },
         };
         let sort = query.given("sort").map(Sort::parse).transpose();
-        let sort = sort.map_err(|error| Failure::Request(error.to_string()))?.unwrap_or_default();
+        let sort = sort.map_err(Failure::request)?.unwrap_or_default();
         let direction = if sort.is_descending() { "desc" } else { "asc" };
         let parsed = RunFilter {
-            workload: text("workload"),
-            label: text("label"),
+            workload: given.get("workload").cloned(),
+            label: given.get("label").cloned(),
             tags: tags.filter(|(key, _)| !key.is_empty()).collect(),
             since: query.given("since").map(|text| time("since", text, 0)).transpose()?,
             // The last day is part of the period.
@@ -73,17 +75,7 @@ impl Filters {
             limit: Some(PAGE_RUNS + 1),
             ..RunFilter::default()
         };
-        Ok(Self {
-            workload: text("workload"),
-            label: text("label"),
-            valid: text("valid"),
-            since: text("since"),
-            until: text("until"),
-            sort: format!("{}:{direction}", sort.column()),
-            tag,
-            page,
-            parsed,
-        })
+        Ok(Self { given, sort: format!("{}:{direction}", sort.column()), page, parsed })
     }
 
     /// Returns the filter of the store, which selects the runs of the page and one more.
@@ -109,8 +101,7 @@ impl Filters {
 
     /// Returns whether any filter is set.
     pub(super) fn is_filtered(&self) -> bool {
-        let texts = [&self.workload, &self.label, &self.tag, &self.valid, &self.since, &self.until];
-        texts.into_iter().any(Option::is_some)
+        !self.given.is_empty()
     }
 }
 

@@ -52,9 +52,7 @@ impl ListenAddress {
     /// Opens the port. Returns the listener and its address, with the port that was chosen for port 0.
     pub(super) fn bind(&self) -> Result<(TcpListener, SocketAddr), ServeError> {
         let failed = |source| ServeError::Listen { address: self.to_string(), source };
-        let addresses: Vec<SocketAddr> =
-            (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?.collect();
-        let listener = TcpListener::bind(addresses.as_slice()).map_err(failed)?;
+        let listener = TcpListener::bind((self.host.as_str(), self.port)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok((listener, address))

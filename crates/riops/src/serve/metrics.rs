@@ -1,5 +1,6 @@
 //! The metrics of one run over HTTP, for `riops run --metrics-listen`: a separate thread, which ends with the run.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -50,7 +51,7 @@ impl MetricsServer {
             .name("riops-metrics".to_owned())
             .spawn(move || {
                 // The port is open, so that only a missing runtime remains. The run continues without metrics.
-                let _ = server::run(listener, router, access, Limits::DEFAULT, &stopped, async {});
+                let _ = server::run(listener, router, access, Limits::DEFAULT, &stopped, pending());
             })
             .map_err(failed)?;
         Ok(Self { url, current, stop, thread: Some(thread) })

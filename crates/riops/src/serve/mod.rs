@@ -11,7 +11,6 @@ mod connections;
 mod dashboard;
 mod error;
 mod failure;
-mod feed;
 mod filters;
 mod listen;
 mod metrics;
@@ -20,9 +19,7 @@ mod push;
 mod query;
 mod server;
 mod stored;
-mod stream;
 mod token;
-mod writes;
 
 pub use dashboard::{Dashboard, Settings};
 pub use error::ServeError;

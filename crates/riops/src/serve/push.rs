@@ -1,9 +1,8 @@
 //! Sends the metrics of a run in progress to a receiver of Prometheus's remote write, from a separate thread: a slow receiver
 //! delays nothing, and loses intervals instead.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,7 +30,6 @@ pub struct MetricsPush {
     run: Mutex<Option<LiveRun>>,
     waiting: Option<SyncSender<(LiveRun, Timestamp)>>,
     finished: Mutex<Receiver<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Where requests are sent.
@@ -61,7 +59,7 @@ impl MetricsPush {
         let (waiting, received) = sync_channel(WAITING_MAX);
         let (done, finished) = sync_channel(1);
         let failed = |source| ServeError::Start { address: url.to_owned(), source };
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("riops-push".to_owned())
             .spawn(move || {
                 send_all(&target, &received, &on_error);
@@ -69,7 +67,7 @@ impl MetricsPush {
             })
             .map_err(failed)?;
         let (run, finished) = (Mutex::new(None), Mutex::new(finished));
-        Ok(Self { run, waiting: Some(waiting), finished, thread: Some(thread) })
+        Ok(Self { run, waiting: Some(waiting), finished })
     }
 
     /// A run starts.
@@ -81,20 +79,18 @@ impl MetricsPush {
 
     /// Applies an event, and sends the metrics after an interval and at the end. Never blocks.
     pub fn event(&self, event: &LiveEvent) {
-        let Ok(mut current) = self.run.lock() else {
-            return;
-        };
-        let Some(run) = current.as_mut() else {
-            return;
-        };
-        run.apply(event);
         let is_sent = matches!(
             event,
             LiveEvent::Point(_) | LiveEvent::Completed { .. } | LiveEvent::Failed { .. }
         );
-        if let Some(waiting) = self.waiting.as_ref().filter(|_| is_sent) {
-            // Only the last points are in the metrics.
-            let _ = waiting.try_send((run.clone(), Timestamp::now()));
+        if let Ok(mut current) = self.run.lock()
+            && let Some(run) = current.as_mut()
+        {
+            run.apply(event);
+            if let Some(waiting) = self.waiting.as_ref().filter(|_| is_sent) {
+                // Only the last points are in the metrics.
+                let _ = waiting.try_send((run.clone(), Timestamp::now()));
+            }
         }
     }
 }
@@ -103,11 +99,7 @@ impl Drop for MetricsPush {
     fn drop(&mut self) {
         self.waiting = None;
         let finished = self.finished.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if finished.recv_timeout(END_TIMEOUT) != Err(RecvTimeoutError::Timeout)
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
-        }
+        let _ = finished.recv_timeout(END_TIMEOUT);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs an HTTP server on a separate runtime, until it is asked to stop.
 
+use std::convert::Infallible;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -20,8 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::access::{Access, guard};
-use super::connections::{Connections, Limits, Place};
-use super::writes::Writes;
+use super::connections::{Connections, Limits, Place, Writes};
 
 /// Largest body of a request: the forms are short.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -30,14 +30,14 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// How long requests in progress may take after the server was asked to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers requests until `stop` becomes true. `background` runs at the same time.
+/// Answers requests until `stop` becomes true. `background` runs at the same time, and never ends.
 pub(super) fn run(
     listener: TcpListener,
     router: Router,
     access: Access,
     limits: Limits,
     stop: &watch::Receiver<bool>,
-    background: impl Future<Output = ()>,
+    background: impl Future<Output = Infallible>,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let router = router
@@ -50,14 +50,10 @@ pub(super) fn run(
             stopped(stop.clone()).await;
             tokio::time::sleep(STOP_TIMEOUT).await;
         };
-        let idle = async {
-            background.await;
-            std::future::pending::<()>().await;
-        };
         tokio::select! {
             () = serve(listener, router, limits, stop.clone()) => {}
             () = aborted => {}
-            () = idle => {}
+            _ = background => {}
         }
         Ok(())
     });
@@ -170,7 +166,7 @@ mod tests {
             let access = Access { hosts: listen.hosts(), token: None };
             let (stop, stopped) = watch::channel(false);
             let thread = std::thread::spawn(move || {
-                run(listener, router, access, limits, &stopped, async {})
+                run(listener, router, access, limits, &stopped, std::future::pending())
             });
             Self { address, stop, thread: Some(thread) }
         }

@@ -1,10 +1,9 @@
 //! The token that clients must present, and values derived from secrets.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
 use super::error::ServeError;
+use crate::units::text::hash_text;
 
 /// Shortest token that is accepted: a random one cannot be guessed.
 const LENGTH_MIN: usize = 16;
@@ -66,19 +65,12 @@ pub(super) fn random_text() -> std::io::Result<String> {
     rand::rngs::SysRng
         .try_fill_bytes(&mut bytes)
         .map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(hexadecimal(&bytes))
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Derives a value for a purpose from a secret.
 pub(super) fn derived(secret: &str, purpose: &str) -> String {
-    hexadecimal(&Sha256::digest(format!("riops {purpose} {secret}").as_bytes()))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash_text(&format!("riops {purpose} {secret}"))
 }
 
 /// Compares two texts in a time that does not depend on their contents.

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::Response;
 use serde::Serialize;
 
 use super::super::app::{App, Place, Shared, layout, see_other};
-use super::super::failure::Failure;
+use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use super::super::token::are_equal;
 use crate::plan::require_printable;
 use crate::record::{Note, NoteError};
+use crate::store::Store;
 
 const READ_ONLY: &str = "the dashboard is read-only: start it with --allow-edit";
 const OTHER_FORM: &str =
@@ -20,9 +20,12 @@ const OTHER_FORM: &str =
 /// Tags of a run.
 const TAGS_MAX: usize = 100;
 
+/// A form that was sent for a run or an experiment.
+type Sent = (Shared, Path<String>, Bytes);
+
 /// The values of `edit.html`.
-#[derive(Serialize)]
-struct Form<'a> {
+#[derive(Default, Serialize)]
+struct Form {
     /// `runs` or `experiments`, as in addresses.
     kind: &'static str,
     id: String,
@@ -31,7 +34,7 @@ struct Form<'a> {
     /// A tag in each line.
     tags: String,
     notes: Vec<NoteField>,
-    secret: &'a str,
+    secret: String,
 }
 
 /// A note in a form.
@@ -55,53 +58,57 @@ impl NoteField {
 }
 
 /// The forms for a run.
-pub(in crate::serve) async fn form(State(app): Shared, Path(id): Path<String>) -> Response {
-    let answer = async {
-        let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
-        let record = app.stored.with(move |store| Ok(store.find(&id)?)).await?;
-        let record = record.ok_or(Failure::NoRuns)?;
+pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let read = move |store: &Store| {
+        let record = store.find(&id)?;
         let tags: Vec<String> =
             record.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let form = Form {
+        Ok(Form {
             kind: "runs",
             notes: record.notes.iter().map(NoteField::of).collect(),
             id: record.id.to_string(),
             title: record.workload,
             label: record.label.unwrap_or_default(),
             tags: tags.join("\n"),
-            secret,
-        };
-        app.page("edit.html", layout("riops: edit a run", Place::Other), form)
+            ..Form::default()
+        })
     };
-    app.answer(answer.await)
+    page(&app, "riops: edit a run", read).await
 }
 
 /// The form for an experiment.
-pub(in crate::serve) async fn experiment_form(
-    State(app): Shared,
-    Path(id): Path<String>,
-) -> Response {
-    let answer = async {
-        let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
-        let found = app.stored.with(move |store| Ok(store.experiment(&id)?)).await?;
-        let found = found.ok_or(Failure::NoRuns)?;
-        let form = Form {
+pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let read = move |store: &Store| {
+        let found = store.experiment(&id)?;
+        Ok(Form {
             kind: "experiments",
             notes: found.notes.iter().map(NoteField::of).collect(),
             id: found.id,
             title: found.name,
-            label: String::new(),
-            tags: String::new(),
-            secret,
-        };
-        app.page("edit.html", layout("riops: edit an experiment", Place::Other), form)
+            ..Form::default()
+        })
     };
-    app.answer(answer.await)
+    page(&app, "riops: edit an experiment", read).await
+}
+
+async fn page(
+    app: &App,
+    title: &str,
+    read: impl FnOnce(&Store) -> Result<Form, Failure> + Send + 'static,
+) -> Answer {
+    let secret = secret(app)?.to_owned();
+    let form = Form { secret, ..app.stored.with(read).await? };
+    app.page("edit.html", layout(title, Place::Other), form)
+}
+
+/// Returns what forms must contain. Fails if the dashboard is read-only.
+fn secret(app: &App) -> Result<&str, Failure> {
+    app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))
 }
 
 /// Returns the fields of a form that this dashboard has sent.
 fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
-    let secret = app.form_secret.as_deref().ok_or(Failure::Forbidden(READ_ONLY))?;
+    let secret = secret(app)?;
     let fields = Query::parse(&String::from_utf8_lossy(body));
     match fields.get("secret") {
         Some(found) if are_equal(found, secret) => Ok(fields),
@@ -110,94 +117,72 @@ fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
 }
 
 /// Sets or removes the label.
-pub(in crate::serve) async fn label(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Response {
-    let answer = async {
-        let fields = fields(&app, &body)?;
-        let label = fields.given("label").map(str::to_owned);
-        require_printable(&label).map_err(|error| Failure::Request(error.to_string()))?;
-        let changed = app.stored.with(move |store| {
-            let id = store.id(&id)?;
-            store.set_label(&id, label.as_deref())?;
-            Ok(id)
-        });
-        let id = changed.await?.ok_or(Failure::NoRuns)?;
-        Ok(see_other(&format!("/runs/{id}")))
-    };
-    app.answer(answer.await)
+pub(in crate::serve) async fn label((State(app), Path(id), body): Sent) -> Answer {
+    let label = fields(&app, &body)?.given("label").map(str::to_owned);
+    require_printable(&label).map_err(Failure::request)?;
+    let changed = app.stored.with(move |store| {
+        let id = store.id(&id)?;
+        store.set_label(&id, label.as_deref())?;
+        Ok(format!("/runs/{id}"))
+    });
+    Ok(see_other(changed.await?))
 }
 
 /// Replaces the tags.
-pub(in crate::serve) async fn tags(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Response {
-    let answer = async {
-        let tags = parse_tags(fields(&app, &body)?.get("tags").unwrap_or_default())?;
-        let changed = app.stored.with(move |store| {
-            let record = store.find(&id)?;
-            let id = record.id.to_string();
-            let gone: Vec<String> =
-                record.tags.into_keys().filter(|key| !tags.contains_key(key)).collect();
-            store.tag(&id, &tags, &gone)?;
-            Ok(id)
-        });
-        let id = changed.await?.ok_or(Failure::NoRuns)?;
-        Ok(see_other(&format!("/runs/{id}")))
-    };
-    app.answer(answer.await)
+pub(in crate::serve) async fn tags((State(app), Path(id), body): Sent) -> Answer {
+    let tags = parse_tags(fields(&app, &body)?.get("tags").unwrap_or_default())?;
+    let changed = app.stored.with(move |store| {
+        let record = store.find(&id)?;
+        let id = record.id.to_string();
+        let gone: Vec<String> =
+            record.tags.into_keys().filter(|key| !tags.contains_key(key)).collect();
+        store.tag(&id, &tags, &gone)?;
+        Ok(format!("/runs/{id}"))
+    });
+    Ok(see_other(changed.await?))
 }
 
 /// Changes the notes of a run, and adds one.
-pub(in crate::serve) async fn notes(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Response {
-    let answer = async {
-        let edit = notes_of(&fields(&app, &body)?)?;
-        let changed = app.stored.with(move |store| {
-            let id = store.id(&id)?;
-            store.edit_notes(&id, &edit)?;
-            Ok(id)
-        });
-        let id = changed.await?.ok_or(Failure::NoRuns)?;
-        Ok(see_other(&format!("/runs/{id}")))
-    };
-    app.answer(answer.await)
+pub(in crate::serve) async fn notes((State(app), Path(id), body): Sent) -> Answer {
+    let edit = notes_of(&fields(&app, &body)?)?;
+    let changed = app.stored.with(move |store| {
+        let id = store.id(&id)?;
+        store.edit_notes(&id, &edit)?;
+        Ok(format!("/runs/{id}"))
+    });
+    Ok(see_other(changed.await?))
 }
 
 /// Changes the notes of an experiment, and adds one.
-pub(in crate::serve) async fn experiment_notes(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Response {
-    let answer = async {
-        let edit = notes_of(&fields(&app, &body)?)?;
-        let changed = app.stored.with(move |store| {
-            let id = store.experiment(&id)?.id;
-            store.edit_experiment_notes(&id, &edit)?;
-            Ok(id)
-        });
-        let id = changed.await?.ok_or(Failure::NoRuns)?;
-        Ok(see_other(&format!("/experiments/{id}")))
-    };
-    app.answer(answer.await)
+pub(in crate::serve) async fn experiment_notes((State(app), Path(id), body): Sent) -> Answer {
+    let edit = notes_of(&fields(&app, &body)?)?;
+    let changed = app.stored.with(move |store| {
+        let id = store.experiment(&id)?.id;
+        store.edit_experiment_notes(&id, &edit)?;
+        Ok(format!("/experiments/{id}"))
+    });
+    Ok(see_other(changed.await?))
+}
+
+/// Removes the run.
+pub(in crate::serve) async fn remove((State(app), Path(id), body): Sent) -> Answer {
+    if fields(&app, &body)?.get("confirm") != Some("yes") {
+        return Err(Failure::request("tick the box to confirm that the run is removed"));
+    }
+    let changed = app.stored.with(move |store| {
+        store.remove(&store.id(&id)?)?;
+        Ok("/".to_owned())
+    });
+    Ok(see_other(changed.await?))
 }
 
 /// Returns the change of notes that a form describes: a note without text is removed, one that is not in the form stays.
 fn notes_of(fields: &Query) -> Result<impl Fn(&mut Vec<Note>) + Send + 'static, Failure> {
-    let refused = |error: NoteError| Failure::Request(error.to_string());
     let author = fields.given("author").unwrap_or("unknown").to_owned();
     let mut changed: BTreeMap<String, Option<String>> = BTreeMap::new();
     let parsed = |text: &str| match Note::new(text, author.clone()) {
         Err(NoteError::Empty) => Ok(None),
-        note => note.map(|note| Some(note.text)).map_err(refused),
+        note => note.map(|note| Some(note.text)).map_err(Failure::request),
     };
     for (name, text) in fields.named("note-") {
         let shown = fields.get(&name.replacen("note-", "was-", 1)).unwrap_or_default();
@@ -208,7 +193,7 @@ fn notes_of(fields: &Query) -> Result<impl Fn(&mut Vec<Note>) + Send + 'static, 
         }
     }
     let new = fields.given("new").map(|text| Note::new(text, author)).transpose();
-    let new = new.map_err(refused)?;
+    let new = new.map_err(Failure::request)?;
     Ok(move |notes: &mut Vec<Note>| {
         notes.retain_mut(|note| match changed.get(&NoteField::name(note)) {
             None => true,
@@ -233,32 +218,11 @@ fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
     };
     let tags: BTreeMap<String, String> = lines.map(tag).collect::<Result<_, _>>()?;
     let names = tags.keys().chain(tags.values());
-    require_printable(names).map_err(|error| Failure::Request(error.to_string()))?;
+    require_printable(names).map_err(Failure::request)?;
     if tags.len() > TAGS_MAX {
         return Err(Failure::Request(format!("a run has at most {TAGS_MAX} tags here")));
     }
     Ok(tags)
-}
-
-/// Removes the run.
-pub(in crate::serve) async fn remove(
-    State(app): Shared,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Response {
-    let answer = async {
-        if fields(&app, &body)?.get("confirm") != Some("yes") {
-            let text = "tick the box to confirm that the run is removed";
-            return Err(Failure::Request(text.to_owned()));
-        }
-        let removed = app.stored.with(move |store| {
-            let id = store.id(&id)?;
-            Ok(store.remove(&id)?)
-        });
-        removed.await?.ok_or(Failure::NoRuns)?;
-        Ok(see_other("/"))
-    };
-    app.answer(answer.await)
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The figures of the stored runs with a label, with their change points.
 
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use serde::Serialize;
 
 use super::super::app::{Place, Shared, layout};
-use super::super::failure::Failure;
+use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
@@ -70,46 +69,42 @@ struct Row {
 }
 
 /// The history of a label.
-pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQuery) -> Response {
+pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
     let query = Query::parse(&query.unwrap_or_default());
-    let answer = async {
-        let given = |name: &str| query.given(name).map(str::to_owned);
-        let (label, workload) = (given("label"), given("workload"));
-        let figure = given("figure").map(|name| {
-            let found = history_figures().find(|each| each.as_str() == name);
-            found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
-        });
-        let figure = figure.transpose()?;
-        let filter = RunFilter {
-            label: label.clone(),
-            workload: workload.clone(),
-            valid: Some(true),
-            limit: Some(RUNS_MAX),
-            ..RunFilter::default()
-        };
-        let is_selected = label.is_some();
-        let read = app.stored.with(move |store| {
-            let runs = store.list(&filter)?;
-            if !is_selected {
-                return Ok((Vec::new(), choices(&runs)));
-            }
-            let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-            let effect = ChangeSettings::default().change_min;
-            Ok((series_of(&runs, &store.stages(&ids)?, figure, effect), Vec::new()))
-        });
-        let (series, labels) = read.await?.unwrap_or_default();
-        let page = History {
-            label: label.unwrap_or_default(),
-            workload: workload.unwrap_or_default(),
-            workloads: WorkPlan::names(),
-            figure: figure.map_or("", Figure::as_str),
-            figures: history_figures().map(|each| (each.as_str(), each.name())).collect(),
-            series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
-            labels,
-        };
-        app.page("history.html", layout("riops: history", Place::History), page)
+    let given = |name: &str| query.given(name).map(str::to_owned);
+    let (label, workload) = (given("label"), given("workload"));
+    let figure = query.given("figure").map(|name| {
+        let found = history_figures().find(|each| each.as_str() == name);
+        found.ok_or_else(|| Failure::Request(format!("\"{name}\" is not a figure")))
+    });
+    let figure = figure.transpose()?;
+    let filter = RunFilter {
+        label: label.clone(),
+        workload: workload.clone(),
+        valid: Some(true),
+        limit: Some(RUNS_MAX),
+        ..RunFilter::default()
     };
-    app.answer(answer.await)
+    let read = app.stored.any(move |store| {
+        let runs = store.list(&filter)?;
+        if filter.label.is_none() {
+            return Ok((Vec::new(), choices(&runs)));
+        }
+        let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
+        let effect = ChangeSettings::default().change_min;
+        Ok((series_of(&runs, &store.stages(&ids)?, figure, effect), Vec::new()))
+    });
+    let (series, labels) = read.await?;
+    let page = History {
+        label: label.unwrap_or_default(),
+        workload: workload.unwrap_or_default(),
+        workloads: WorkPlan::names(),
+        figure: figure.map_or("", Figure::as_str),
+        figures: history_figures().map(|each| (each.as_str(), each.name())).collect(),
+        series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
+        labels,
+    };
+    app.page("history.html", layout("riops: history", Place::History), page)
 }
 
 /// Returns the labels of these runs, those of the newest runs first.
@@ -139,15 +134,14 @@ fn view(number: usize, series: &HistorySeries) -> View {
 
 fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
     let change = series.changes.iter().find(|change| change.index == index);
-    let tone = |change: &HistoryChange| match change.outcome {
-        Outcome::Slower => "bad",
-        _ => "good",
+    let shown = |change: &HistoryChange| {
+        (change.text(), if change.outcome == Outcome::Slower { "bad" } else { "good" })
     };
     Row {
         id: point.run.clone(),
         started: to_the_minute(&point.started_at),
         value: series.figure.text(point.value),
-        change: change.map(|change| (change.text(), tone(change))),
+        change: change.map(shown),
         acknowledged: point.acknowledged.clone(),
         marks: point.marks.clone(),
     }

@@ -1,10 +1,10 @@
 //! The list of stored runs, with filters, and the runs in progress.
 
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use serde::Serialize;
 
 use super::super::app::{Place, Shared, layout};
+use super::super::failure::Answer;
 use super::super::filters::Filters;
 use super::super::query::Query;
 use crate::plan::WorkPlan;
@@ -17,7 +17,8 @@ use crate::units::format::{bounded, duration_us, rate, short_id, to_the_minute};
 #[derive(Serialize)]
 struct List<'a> {
     location: &'a str,
-    live: Vec<Live>,
+    /// The runs in progress with their phases.
+    live: Vec<(&'a LiveRun, &'static str)>,
     filters: &'a Filters,
     is_filtered: bool,
     workloads: Vec<String>,
@@ -29,16 +30,6 @@ struct List<'a> {
     previous: Option<String>,
     next: Option<String>,
     can_edit: bool,
-}
-
-/// A run in progress.
-#[derive(Serialize)]
-struct Live {
-    id: String,
-    title: String,
-    label: Option<String>,
-    phase: &'static str,
-    server: String,
 }
 
 /// A column with the address of the list that it sorts.
@@ -77,97 +68,80 @@ struct Cell {
     number: bool,
 }
 
-/// Writes the value of a column; empty if it is unknown.
-type Write = fn(&RunSummary) -> String;
+/// Writes the value of a column; `None` if it is unknown.
+type Write = fn(&RunSummary) -> Option<String>;
 
 /// The columns after the first ones: title, column of the store, whether it is a number, whether it is shown even if
 /// it is empty for all runs of the page.
 const COLUMNS: [(&str, &str, bool, bool, Write); 13] = [
-    ("rows/s", "rows_per_s", true, true, |run| {
-        // Some workloads have no rows.
-        run.rows_per_s.filter(|rows| *rows > 0.0).map(rate).unwrap_or_default()
-    }),
-    ("tx/s", "transactions_per_s", true, true, |run| {
-        run.transactions_per_s.map(rate).unwrap_or_default()
-    }),
+    // Some workloads have no rows.
+    ("rows/s", "rows_per_s", true, true, |run| run.rows_per_s.filter(|rows| *rows > 0.0).map(rate)),
+    ("tx/s", "transactions_per_s", true, true, |run| run.transactions_per_s.map(rate)),
     ("p99", "p99_us", true, true, |run| {
-        let text = |us| bounded(duration_us(us), run.is_p99_bound());
-        run.p99_us.map(text).unwrap_or_default()
+        run.p99_us.map(|us| bounded(duration_us(us), run.is_p99_bound()))
     }),
-    ("MB/s", "device_mb_s", true, false, |run| run.device_mb_s.map(rate).unwrap_or_default()),
-    ("sessions", "sessions", true, true, |run| run.sessions.to_string()),
-    ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate).unwrap_or_default()),
-    ("batch", "batch", true, false, |run| text_of(run.batch)),
+    ("MB/s", "device_mb_s", true, false, |run| run.device_mb_s.map(rate)),
+    ("sessions", "sessions", true, true, |run| Some(run.sessions.to_string())),
+    ("rate", "rate_per_s", true, false, |run| run.rate_per_s.map(rate)),
+    ("batch", "batch", true, false, |run| run.batch.map(|rows| rows.to_string())),
     ("update", "update_percent", true, false, |run| {
-        run.update_percent.map(|percent| format!("{percent}%")).unwrap_or_default()
+        run.update_percent.map(|percent| format!("{percent}%"))
     }),
-    ("distribution", "distribution", false, false, |run| {
-        run.distribution.clone().unwrap_or_default()
+    ("distribution", "distribution", false, false, |run| run.distribution.clone()),
+    ("stages", "stages", true, false, |run| (run.stages != 1).then(|| run.stages.to_string())),
+    ("errors", "errors", true, false, |run| {
+        run.errors.filter(|&errors| errors > 0).map(|errors| errors.to_string())
     }),
-    ("stages", "stages", true, false, |run| {
-        if run.stages == 1 { String::new() } else { run.stages.to_string() }
-    }),
-    ("errors", "errors", true, false, |run| text_of(run.errors.filter(|&errors| errors > 0))),
-    ("server", "server", false, true, |run| run.server.clone()),
-    ("client", "client_host", false, false, |run| run.client_host.clone().unwrap_or_default()),
+    ("server", "server", false, true, |run| Some(run.server.clone())),
+    ("client", "client_host", false, false, |run| run.client_host.clone()),
 ];
 
-fn text_of(number: Option<u64>) -> String {
-    number.map(|number| number.to_string()).unwrap_or_default()
-}
-
 /// The list of runs.
-pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery) -> Response {
+pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
     let query = Query::parse(&query.unwrap_or_default());
-    let answer = async {
-        let filters = Filters::parse(&query)?;
-        let filter = filters.filter();
-        let runs = app.stored.with(move |store| Ok(store.list(&filter)?)).await?;
-        let (runs, has_next) = Filters::of_page(runs.unwrap_or_default());
-        let live = app.feed.current().await;
-        let shown: Vec<_> = COLUMNS
-            .into_iter()
-            .filter(|(_, _, _, always, write)| {
-                *always || runs.iter().any(|run| !write(run).is_empty())
-            })
-            .collect();
-        let columns = [
-            ("started (UTC)", "started_at", false),
-            ("workload", "title", false),
-            ("valid", "valid", false),
-            ("label", "label", false),
-        ];
-        let columns = columns
-            .into_iter()
-            .chain(shown.iter().map(|(title, name, number, ..)| (*title, *name, *number)));
-        let column = |(title, name, number)| column(&query, &filters, title, name, number);
-        let page = |page: u32| query.with("page", &page.to_string()).after("/");
-        let list = List {
-            location: &app.location,
-            live: live.iter().map(in_progress).collect(),
-            is_filtered: filters.is_filtered(),
-            workloads: WorkPlan::names(),
-            columns: columns.map(column).collect(),
-            first: filters.first(),
-            last: filters.first() + runs.len().saturating_sub(1),
-            previous: (filters.page > 1).then(|| page(filters.page - 1)),
-            next: has_next.then(|| page(filters.page + 1)),
-            runs: runs.iter().map(|run| row(run, &shown)).collect(),
-            filters: &filters,
-            can_edit: app.form_secret.is_some(),
-        };
-        app.page("list.html", layout("riops: runs", Place::Runs), list)
+    let filters = Filters::parse(&query)?;
+    let filter = filters.filter();
+    let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;
+    let (runs, has_next) = Filters::of_page(runs);
+    let live = app.feed.current().await;
+    let shown: Vec<_> = COLUMNS
+        .into_iter()
+        .filter(|(_, _, _, always, write)| {
+            *always || runs.iter().any(|run| write(run).is_some_and(|text| !text.is_empty()))
+        })
+        .collect();
+    let columns = [
+        ("started (UTC)", "started_at", false),
+        ("workload", "title", false),
+        ("valid", "valid", false),
+        ("label", "label", false),
+    ];
+    let columns = columns
+        .into_iter()
+        .chain(shown.iter().map(|(title, name, number, ..)| (*title, *name, *number)));
+    let page = |page: u32| query.with("page", &page.to_string()).after("/");
+    let list = List {
+        location: &app.location,
+        live: live.iter().map(|run| (run, run.phase.text())).collect(),
+        is_filtered: filters.is_filtered(),
+        workloads: WorkPlan::names(),
+        columns: columns.map(|shown| column(&query, &filters, shown)).collect(),
+        first: filters.first(),
+        last: filters.first() + runs.len().saturating_sub(1),
+        previous: (filters.page > 1).then(|| page(filters.page - 1)),
+        next: has_next.then(|| page(filters.page + 1)),
+        runs: runs.iter().map(|run| row(run, &shown)).collect(),
+        filters: &filters,
+        can_edit: app.form_secret.is_some(),
     };
-    app.answer(answer.await)
+    app.page("list.html", layout("riops: runs", Place::Runs), list)
 }
 
 /// Returns the head of a column: a second click reverses the order.
 fn column(
     query: &Query,
     filters: &Filters,
-    title: &'static str,
-    name: &str,
-    number: bool,
+    (title, name, number): (&'static str, &str, bool),
 ) -> Column {
     let order = filters.order();
     let is_sorted = order.column() == name;
@@ -183,16 +157,6 @@ fn column(
             (true, false) => "ascending",
         },
         number,
-    }
-}
-
-fn in_progress(run: &LiveRun) -> Live {
-    Live {
-        id: run.id.to_string(),
-        title: run.title.clone(),
-        label: run.label.clone(),
-        phase: run.phase.text(),
-        server: run.server.clone(),
     }
 }
 
@@ -212,7 +176,10 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         tags: run.tags.iter().map(tag).collect(),
         cells: columns
             .iter()
-            .map(|(_, _, number, _, write)| Cell { text: write(run), number: *number })
+            .map(|(_, _, number, _, write)| Cell {
+                text: write(run).unwrap_or_default(),
+                number: *number,
+            })
             .collect(),
     }
 }

@@ -2,11 +2,10 @@
 //! when it was loaded.
 
 use axum::extract::{Path, State};
-use axum::response::Response;
 use serde::Serialize;
 
-use super::super::app::{App, Place, Shared, layout, see_other};
-use super::super::failure::Failure;
+use super::super::app::{Place, Shared, layout, see_other};
+use super::super::failure::Answer;
 use super::super::query::Query;
 use crate::figure::{Statistic, per_second};
 use crate::plan::Stop;
@@ -52,22 +51,14 @@ struct Stage {
 }
 
 /// The live view, or the page of the stored run if it has ended.
-pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -> Response {
+pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -> Answer {
     let runs = app.feed.current().await;
-    let answer = match runs.iter().find(|run| run.id.to_string() == id) {
-        Some(run) => {
-            let frame = layout(format!("riops: {} in progress", run.title), Place::Other);
-            app.page("live.html", frame, view(run))
-        }
-        None => ended(&app, id).await,
-    };
-    app.answer(answer)
-}
-
-async fn ended(app: &App, id: String) -> Result<Response, Failure> {
-    let found = app.stored.with(move |store| Ok(store.id(&id)?)).await?;
-    let id = found.ok_or(Failure::NoRuns)?;
-    Ok(see_other(&format!("/runs/{id}")))
+    if let Some(run) = runs.iter().find(|run| run.id.to_string() == id) {
+        let frame = layout(format!("riops: {} in progress", run.title), Place::Other);
+        return app.page("live.html", frame, view(run));
+    }
+    let id = app.stored.with(move |store| Ok(store.id(&id)?)).await?;
+    Ok(see_other(format!("/runs/{id}")))
 }
 
 fn view(run: &LiveRun) -> Live {

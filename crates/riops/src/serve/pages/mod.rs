@@ -1,6 +1,5 @@
 //! The pages of the dashboard, one file each.
 
-pub(super) mod compare;
 pub(super) mod edit;
 pub(super) mod experiments;
 pub(super) mod history;

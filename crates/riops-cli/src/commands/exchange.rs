@@ -1,4 +1,5 @@
-//! `riops runs import`.
+//! `riops runs import`, `riops runs export`, and `riops runs merge`: one run of those that several clients did at the same
+//! time.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,17 +10,26 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use riops::import::{self, Format, Imports, Input, Settings};
 use riops::plan::require_printable;
+use riops::record::Record;
+use riops::report;
+use riops::report::export::export as exported;
+use riops::run::{MergedPart, merge as merged_of};
 use riops::server::ConnInfo;
+use riops::store::all_runs;
 use riops::units::text::one_line;
+use uuid::Uuid;
 
-use crate::args::Import;
+use super::report::select;
+use crate::args::{Export, GraphOptions, Import, MergeOptions};
 use crate::failure::refuse;
-use crate::stored;
+use crate::file;
+use crate::measure::{exit_code_in, print};
 use crate::terminal::ask_if_missing;
-use crate::ui::Ui;
+use crate::stored;
+use crate::ui::{self, Ui};
 
 /// Stores the runs of files or of ybio's table.
-pub(crate) fn run(options: &Import, ui: Ui) -> Result<ExitCode> {
+pub(super) fn import(options: &Import, ui: Ui) -> Result<ExitCode> {
     let settings = Settings {
         format: options.from.0,
         label: options.label.clone(),
@@ -44,7 +54,7 @@ pub(crate) fn run(options: &Import, ui: Ui) -> Result<ExitCode> {
         format!("stored {id} ({}) in {}\n", one_line(&title), store.location())
     };
     let lines: String = stored.ids.iter().map(line).collect();
-    crate::ui::print_done(&lines)
+    ui::print_done(&lines)
 }
 
 fn imports(options: &Import, settings: &Settings, ui: Ui) -> Result<Imports> {
@@ -80,4 +90,46 @@ fn open(file: &Path) -> Result<Input> {
     let modified = opened.metadata().and_then(|found| found.modified()).ok();
     let modified = modified.and_then(|time| Timestamp::try_from(time).ok());
     Ok(Input::new(name, modified, Box::new(BufReader::new(opened))))
+}
+
+/// Writes the selected runs to a file or to standard output.
+pub(super) fn export(options: &Export, ui: Ui) -> Result<ExitCode> {
+    let format = options.format()?;
+    let store = stored::open_existing(&options.store, ui)?;
+    let records = if options.all {
+        all_runs(&store)?
+    } else {
+        select(store.as_ref(), &options.runs)?.into_iter().flat_map(|(_, runs)| runs).collect()
+    };
+    file::write(&options.file, &exported(&records, format)?, ui)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Merges, stores and prints.
+pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
+    require_printable(options.label.iter())?;
+    let store = stored::open_existing(&options.store, ui)?;
+    let mut records: Vec<Record> = Vec::new();
+    for text in &options.runs {
+        records.extend(store.select(text)?);
+    }
+    if records.len() < 2 {
+        return refuse("nothing to merge: specify at least two runs, a label or a tag of several");
+    }
+    let parts = (0..).zip(records).map(|(number, record)| MergedPart::of(number, record)).collect();
+    let mut merged = merged_of(Uuid::now_v7(), parts, None)?;
+    if let Some(label) = &options.label {
+        merged.label = Some(label.clone()).filter(|label| !label.is_empty());
+    }
+    let form = report::form(&options.output.output, &merged.plan)?;
+    let stored = if options.dry_run {
+        "no (--dry-run)".to_owned()
+    } else {
+        store.require_writable()?;
+        store.save(&merged)?;
+        format!("{} in {}", merged.id, store.location())
+    };
+    let hints = (None, Some(ui.given().store.as_str()).filter(|_| !options.dry_run));
+    print(&merged, &stored, form, (&GraphOptions::default(), hints))?;
+    Ok(ExitCode::from(exit_code_in(form, &merged)))
 }
