@@ -3,7 +3,6 @@
 //!
 //! The cryptography comes from the crate `postgres-protocol`. This module only validates its input.
 
-use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 
 /// SASL mechanism name of SCRAM without channel binding.
@@ -52,18 +51,6 @@ pub struct AuthPolicy {
     /// Hash of the server's certificate (`tls-server-end-point`, RFC 5929); `None` without TLS or if
     /// channel binding is disabled.
     pub server_end_point: Option<Vec<u8>>,
-}
-
-impl AuthPolicy {
-    pub(crate) fn allows(&self, method: Method) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&method))
-    }
-}
-
-/// Returns the response to `AuthenticationMD5Password`.
-#[must_use]
-pub fn md5_response(user: &str, password: &str, salt: [u8; 4]) -> String {
-    md5_hash(user.as_bytes(), password.as_bytes(), salt)
 }
 
 /// Maximum SCRAM iteration count that a server may request. PostgreSQL's default is 4096, and its

@@ -73,7 +73,7 @@ impl Link {
         // The memory that connecting required is released.
         let received =
             if received.is_empty() { FrameBuffer::new(received.limit()) } else { received };
-        let pipeline = Pipeline::new();
+        let pipeline = Pipeline::default();
         Self { stream, pipeline, out: Vec::new(), sent: 0, received, read_closed: false }
     }
 

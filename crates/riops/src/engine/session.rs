@@ -137,6 +137,18 @@ struct Answers {
 }
 
 impl Answers {
+    /// Processes an answer. Returns the status of a transaction that it ends.
+    #[inline]
+    fn reply(&mut self, reply: Reply<'_>) -> Option<TransactionStatus> {
+        match reply {
+            Reply::Bound => {}
+            Reply::Row(row) => self.row(row),
+            Reply::Complete(tag) => self.completion(tag),
+            Reply::Ready(status) => return Some(status),
+        }
+        None
+    }
+
     #[inline]
     fn row(&mut self, row: Row<'_>) {
         if let Some(flight) = self.in_flight.first_mut() {
@@ -493,48 +505,41 @@ impl Session {
             let Some(link) = &mut self.link else {
                 return Ok(None);
             };
-            if let Some(reply) = link.next_reply(data) {
-                match reply {
-                    Reply::Bound => {}
-                    Reply::Row(row) => self.answers.row(row),
-                    Reply::Complete(tag) => self.answers.completion(tag),
-                    Reply::Ready(status) => {
-                        if let Some(ended) = self.finish(status)? {
-                            return Ok(Some(ended));
+            let ready = if let Some(reply) = link.next_reply(data) {
+                self.answers.reply(reply)
+            } else {
+                if data.is_empty() && !link.has_beginning() {
+                    return Ok(None);
+                }
+                let Some(event) = link.next_event(data)? else {
+                    return Ok(None);
+                };
+                let mut ready = None;
+                match event {
+                    Event::Reply(reply) => ready = self.answers.reply(reply),
+                    Event::Failed(fields) => {
+                        // Of several errors in a turn, the first counts.
+                        let error = || Box::new(ServerError::from_fields(fields));
+                        self.failed.get_or_insert_with(error);
+                    }
+                    Event::Columns(columns) => self.answers.columns(columns),
+                    Event::CopyIn => {
+                        let flight = self.answers.in_flight.first_mut();
+                        if let Some(flight) = flight.filter(|flight| flight.tx.is_interactive()) {
+                            link.refuse_copy(flight.tx.protocol())?;
                         }
                     }
+                    Event::Notice(fields) => {
+                        self.answers.generator.notice(&ServerError::from_fields(fields));
+                    }
+                    Event::Other => {}
                 }
-                continue;
-            }
-            if data.is_empty() && !link.has_beginning() {
-                return Ok(None);
-            }
-            let Some(event) = link.next_event(data)? else {
-                return Ok(None);
+                ready
             };
-            match event {
-                Event::Row { row, .. } => self.answers.row(row),
-                Event::Failed { fields, .. } => {
-                    // Of several errors in a turn, the first counts.
-                    self.failed.get_or_insert_with(|| Box::new(ServerError::from_fields(fields)));
-                }
-                Event::Ready(status) => {
-                    if let Some(ended) = self.finish(status)? {
-                        return Ok(Some(ended));
-                    }
-                }
-                Event::Complete { tag, .. } => self.answers.completion(tag),
-                Event::Columns(columns) => self.answers.columns(columns),
-                Event::CopyIn => {
-                    let flight = self.answers.in_flight.first_mut();
-                    if let Some(flight) = flight.filter(|flight| flight.tx.is_interactive()) {
-                        link.refuse_copy(flight.tx.protocol())?;
-                    }
-                }
-                Event::Notice(fields) => {
-                    self.answers.generator.notice(&ServerError::from_fields(fields));
-                }
-                Event::Asynchronous | Event::Step => {}
+            if let Some(status) = ready
+                && let Some(ended) = self.finish(status)?
+            {
+                return Ok(Some(ended));
             }
         }
     }
