@@ -11,7 +11,7 @@ use riops_wire::frontend::{self, EncodeError};
 use riops_wire::pipeline::{Event, Pipeline};
 use riops_wire::reply::Reply;
 
-use super::session_error::SessionError;
+use super::error::SessionError;
 use crate::plan::Protocol;
 use crate::server::Stream;
 
@@ -104,7 +104,7 @@ impl Link {
     /// start.
     pub(super) fn refuse_copy(&mut self, protocol: Protocol) -> Result<(), Box<SessionError>> {
         let reason = frontend::Message::CopyFail("a script has no data for COPY FROM STDIN");
-        reason.encode(&mut self.out).map_err(|error| SessionError::protocol(&error))?;
+        reason.encode(&mut self.out).map_err(SessionError::protocol)?;
         if protocol != Protocol::Simple {
             self.out.extend_from_slice(&frontend::SYNC);
         }
@@ -153,7 +153,7 @@ impl Link {
                 Filled { bytes, in_buffer: bytes, more }
             }));
         }
-        let space = self.received.space().map_err(|error| SessionError::protocol(&error))?;
+        let space = self.received.space().map_err(SessionError::protocol)?;
         let available = space.len();
         Ok(self.stream.read(space).map(|bytes| {
             self.received.filled(bytes);
@@ -193,26 +193,26 @@ impl Link {
     ) -> Result<Option<Event<'a>>, Box<SessionError>> {
         if !self.received.is_empty() && !data.is_empty() {
             let kept = self.received.extend(std::mem::take(data));
-            kept.map_err(|error| SessionError::protocol(&error))?;
+            kept.map_err(SessionError::protocol)?;
         }
         let frame = if self.received.is_empty() {
             let split = frame::split(data, self.received.limit());
-            let split = split.map_err(|error| SessionError::protocol(&error))?;
+            let split = split.map_err(SessionError::protocol)?;
             let Some((frame, rest)) = split else {
                 let kept = self.received.extend(std::mem::take(data));
-                kept.map_err(|error| SessionError::protocol(&error))?;
+                kept.map_err(SessionError::protocol)?;
                 return Ok(None);
             };
             *data = rest;
             frame
         } else {
-            match self.received.next_frame().map_err(|error| SessionError::protocol(&error))? {
+            match self.received.next_frame().map_err(SessionError::protocol)? {
                 Some(frame) => frame,
                 None => return Ok(None),
             }
         };
-        let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
+        let message = Message::decode(frame).map_err(SessionError::protocol)?;
         let event = self.pipeline.receive(&message);
-        Ok(Some(event.map_err(|error| SessionError::protocol(&error))?))
+        Ok(Some(event.map_err(SessionError::protocol)?))
     }
 }

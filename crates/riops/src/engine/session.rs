@@ -14,13 +14,12 @@ use riops_wire::pipeline::{ANY_STATEMENTS, Event};
 use riops_wire::reply::Reply;
 
 use super::backend::Backend;
-use super::continued::Begun;
+use super::error::SessionError;
 use super::findings::{Moment, PlanText};
-use super::in_flight::InFlight;
+use super::in_flight::{Begun, InFlight};
 use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
-pub use super::session_error::SessionError;
 use super::tally::{SessionTally, Tally};
 use crate::server::Dialect;
 use crate::units::Nanos;
@@ -371,7 +370,7 @@ impl Session {
         } else {
             link.pipeline.sent(flight.tx.step(flight.step).1)
         };
-        sent.map_err(|error| SessionError::protocol(&error))
+        sent.map_err(SessionError::protocol)
     }
 
     /// Appends everything that must be sent to the send buffer.
@@ -391,8 +390,8 @@ impl Session {
         let Some(link) = &mut self.link else {
             return Err(SessionError::Closed(None));
         };
-        link.query(sql).map_err(|error| SessionError::protocol(&error))?;
-        link.pipeline.sent(ANY_STATEMENTS).map_err(|error| SessionError::protocol(&error))
+        link.query(sql).map_err(SessionError::protocol)?;
+        link.pipeline.sent(ANY_STATEMENTS).map_err(SessionError::protocol)
     }
 
     /// Stores the memory of a completed transaction for reuse.

@@ -3,8 +3,7 @@
 use riops_wire::backend::ServerError;
 
 use super::{Session, SessionError};
-use crate::engine::continued::Continued;
-use crate::engine::in_flight::InFlight;
+use crate::engine::in_flight::{Continued, InFlight};
 use crate::units::Nanos;
 use crate::workload::turn::{ShellOutput, Turn};
 

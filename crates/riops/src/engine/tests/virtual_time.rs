@@ -1,5 +1,6 @@
 //! One worker on a virtual clock: its counters, and the absence of allocations in its loop.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use riops_wire::backend;
@@ -9,8 +10,8 @@ use super::super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::super::session::Session;
 use super::super::window::Window;
 use super::super::worker::{
-    Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
-    Transport, WAKE, Worker, WorkerEvent, WorkerReport, add_unclaimed,
+    Counts, Intervals, PlanChecks, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE,
+    Worker, WorkerEvent, WorkerReport, add_unclaimed,
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
@@ -111,7 +112,8 @@ pub(super) fn worker<C: Clock>(
             sessions.len(),
         ),
         retries: Retries::new(random()),
-        interactive: Interactive::new(Arc::clone(&waker)),
+        deferred: VecDeque::new(),
+        shell: Shell::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(connectors, target.clone(), waker, &plan),
         checks: PlanChecks::default(),
         counts: Counts::new(
@@ -122,7 +124,9 @@ pub(super) fn worker<C: Clock>(
             Intervals::new(0, (setting.measure_start, setting.interval), events, spares),
             None,
         ),
-        sessions: Sessions::new(sessions),
+        active: sessions.len(),
+        unfinished: sessions.len(),
+        sessions,
         window,
         rules,
     };

@@ -7,10 +7,10 @@ use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
 use super::super::clock::Clock;
+use super::super::error::SessionError;
 use super::super::in_flight::InFlight;
-use super::super::log::Log;
-use super::super::log_entry::{LogEntry, LoggedOutcome};
-use super::super::session::{Session, SessionError};
+use super::super::log::{Log, LogEntry, LoggedOutcome};
+use super::super::session::Session;
 use super::super::window::Window;
 use super::checks::PlanChecks;
 use super::intervals::Intervals;

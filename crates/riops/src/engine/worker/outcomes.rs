@@ -3,8 +3,9 @@
 //! A transaction succeeds, is retried, fails, or has an unknown outcome. A session whose connection is lost
 //! requests a new one.
 
+use super::super::error::SessionError;
 use super::super::in_flight::InFlight;
-use super::super::session::{Activity, SessionError};
+use super::super::session::Activity;
 use super::{Clock, Worker};
 use crate::plan::OnError;
 use crate::units::Nanos;
@@ -243,7 +244,7 @@ impl<C: Clock> Worker<C> {
         };
         self.transport.detach(number, session);
         session.end();
-        self.sessions.active -= 1;
+        self.active -= 1;
         for flight in self.retries.take_of(number) {
             self.lose(number, flight, false, now);
         }

@@ -13,8 +13,9 @@ use riops_wire::frame::READ_BYTES_MAX;
 
 use super::super::alarm::Alarm;
 use super::super::clock::Clock;
+use super::super::error::SessionError;
 use super::super::link::{Outlet, slot};
-use super::super::session::{Flushed, Session, SessionError};
+use super::super::session::{Flushed, Session};
 use crate::units::Nanos;
 
 /// Token of the worker's timer.

@@ -1,13 +1,22 @@
 //! Interactive transactions: what happens between their turns.
 
-use super::super::continued::Continued;
-use super::super::in_flight::InFlight;
-use super::super::session::{Activity, Session, SessionError};
-use super::interactive::Deferred;
+use riops_wire::backend::ServerError;
+
+use super::super::error::SessionError;
+use super::super::in_flight::{Continued, InFlight};
+use super::super::session::{Activity, Session};
 use super::shell::Done;
 use super::{Clock, Worker};
 use crate::units::Nanos;
 use crate::workload::turn::ShellOutput;
+
+/// The end of an interactive transaction that has sent nothing. Other sessions are served before the next one.
+pub(in crate::engine) enum Deferred {
+    /// It succeeded: the session continues with the next one.
+    Next(usize),
+    /// It failed.
+    Failed(usize, Box<InFlight>, Box<ServerError>),
+}
 
 impl<C: Clock> Worker<C> {
     /// Counts a turn of an interactive transaction, then continues it.
@@ -54,10 +63,10 @@ impl<C: Clock> Worker<C> {
         match continued {
             Continued::Ended(flight) => {
                 self.succeeded(number, flight, self.clock.now());
-                self.interactive.deferred.push_back(Deferred::Next(number));
+                self.deferred.push_back(Deferred::Next(number));
             }
             Continued::Failed(flight, error) => {
-                self.interactive.deferred.push_back(Deferred::Failed(number, flight, error));
+                self.deferred.push_back(Deferred::Failed(number, flight, error));
             }
             waiting => self.pause(number, waiting, now),
         }
@@ -69,7 +78,7 @@ impl<C: Clock> Worker<C> {
                 self.retries.wake_at(now.after(time), number);
             }
             Continued::InShell(transaction, command) => {
-                if let Err(error) = self.interactive.shell.start((number, transaction), *command) {
+                if let Err(error) = self.shell.start((number, transaction), *command) {
                     let error = SessionError::client("cannot start a thread", &error);
                     self.fail(number, error, now);
                 }
@@ -94,8 +103,8 @@ impl<C: Clock> Worker<C> {
 
     /// Handles the transactions that had sent nothing before this turn.
     pub(super) fn serve_deferred(&mut self, now: Nanos) {
-        for _ in 0..self.interactive.deferred.len() {
-            match self.interactive.deferred.pop_front() {
+        for _ in 0..self.deferred.len() {
+            match self.deferred.pop_front() {
                 Some(Deferred::Next(number)) => self.resume(number, now),
                 Some(Deferred::Failed(number, flight, error)) => {
                     let activity = self.sessions.get(number).map(|session| session.activity);
@@ -114,7 +123,7 @@ impl<C: Clock> Worker<C> {
 
     /// Continues the transactions whose command has ended.
     pub(super) fn serve_shell(&mut self, now: Nanos) {
-        while let Some(Done { number, transaction, output }) = self.interactive.shell.take_done() {
+        while let Some(Done { number, transaction, output }) = self.shell.take_done() {
             let session = self.sessions.get(number);
             if session.and_then(Session::paused_transaction) == Some(transaction) {
                 self.wake(number, now, Some(&output));
