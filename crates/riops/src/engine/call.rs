@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::backend::Backend;
 use super::clock::Clock;
 use super::error::{EngineError, SessionError};
-use super::findings::{Moment, UncheckedPlan, merge, note, note_unchecked};
+use super::findings::{AccessFinding, Moment, UncheckedPlan, merge, note, note_unchecked};
 use super::opening::{Prepared, SessionSetup, check_access_path, prepare_on_any_node};
 use super::server_clock::{ServerClock, larger_step_s};
 use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
@@ -346,8 +346,10 @@ impl CallSession<'_> {
     /// ran the call twice.
     fn count_last_report(&mut self, mut report: LoopReport) {
         for ((access, _), json) in self.setup.checks.iter().zip(&report.plans) {
-            let finding = access.judge(json);
-            note(&mut self.report.findings, &access.statement, Moment::During, finding, 1);
+            let (statement, finding) = (access.statement.clone(), access.judge(json));
+            let moment = Moment::During;
+            let finding = AccessFinding { statement, moment, finding, sessions: 1 };
+            note(&mut self.report.findings, finding);
         }
         let transactions = std::mem::take(&mut report.transactions_unknown);
         if let Some(drained) = report.drained {
@@ -362,11 +364,11 @@ impl CallSession<'_> {
 
     /// Counts the work since the last report of an incomplete call as unknown.
     fn count_unknown(&mut self) {
-        if self.counted == LoopReport::default() {
-            let (transactions, rows) = self.server_loop.before_first_report();
-            return self.close(transactions, rows);
-        }
-        let (transactions, rows) = (self.counted.transactions_unknown, self.counted.rows_unknown);
+        let (transactions, rows) = if self.counted == LoopReport::default() {
+            self.server_loop.before_first_report()
+        } else {
+            (self.counted.transactions_unknown, self.counted.rows_unknown)
+        };
         self.close(transactions, rows);
     }
 
@@ -416,17 +418,17 @@ impl CallSession<'_> {
 
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
         for check in &self.setup.checks {
-            let statement = check.0.statement.clone();
+            let (statement, moment, sessions) = (check.0.statement.clone(), Moment::After, 1);
             match check_access_path(check, connection) {
                 Ok(finding) => {
-                    note(&mut self.report.findings, &statement, Moment::After, finding, 1);
+                    let finding = AccessFinding { statement, moment, finding, sessions };
+                    note(&mut self.report.findings, finding);
                 }
                 // The measurement is complete, but the path was not checked after it.
                 Err(error) => {
                     let now = self.shared.clock.now();
                     self.note_error(error.sqlstate(), &error.to_string(), false, now);
                     let reason = format!("EXPLAIN failed: {error}");
-                    let (moment, sessions) = (Moment::After, 1);
                     let unchecked = UncheckedPlan { statement, moment, reason, sessions };
                     note_unchecked(&mut self.report.unchecked, unchecked);
                 }

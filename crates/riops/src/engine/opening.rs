@@ -11,7 +11,7 @@ use rand::RngExt;
 use riops_wire::frame::FrameBuffer;
 
 use super::backend::Backend;
-use super::findings::{AccessFinding, Moment, note};
+use super::findings::{AccessFinding, Moment};
 use crate::host::Interrupt;
 use crate::plan::Protocol;
 use crate::server::nodes::Choice;
@@ -149,8 +149,12 @@ fn prepare(
     let mut findings = Vec::new();
     for check in setup.checks.iter().filter(|_| check_plans) {
         reset_deadline(&mut connection);
-        let finding = check_access_path(check, &mut connection)?;
-        note(&mut findings, &check.0.statement, Moment::Before, finding, 1);
+        findings.push(AccessFinding {
+            statement: check.0.statement.clone(),
+            moment: Moment::Before,
+            finding: check_access_path(check, &mut connection)?,
+            sessions: 1,
+        });
     }
     connection.set_deadline(None);
     let node = nodes.node_of(&mut connection, choice.node)?;

@@ -5,8 +5,8 @@
 mod checks;
 mod turns;
 
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use riops_wire::backend::{Columns, Row, ServerError, TransactionStatus};
@@ -21,7 +21,7 @@ use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
 use super::tally::{SessionTally, Tally};
-use crate::server::Dialect;
+use crate::server::{Dialect, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::{Executed, Finding};
@@ -114,7 +114,7 @@ pub(super) struct Session {
     /// The backend with its start time, if the workload terminates sessions.
     pub(super) backend: Option<Backend>,
     /// An interactive transaction that waits for its time or for the shell.
-    paused: Option<Box<InFlight>>,
+    pub(super) paused: Option<Box<InFlight>>,
     /// Executions whose plans are checked after those of the setup.
     executed: Vec<Executed>,
     /// Number in the stage.
@@ -285,12 +285,13 @@ impl Session {
 
     /// Returns the file descriptor of the socket, for the poller.
     pub(super) fn descriptor(&self) -> Option<i32> {
-        self.link.as_ref().map(Link::descriptor)
+        self.link.as_ref().map(|link| link.stream.as_raw_fd())
     }
 
     /// Returns the socket, if it has no TLS.
     pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
-        self.link.as_ref().and_then(Link::plain_socket)
+        let stream = self.link.as_ref().map(|link| &link.stream);
+        stream.filter(|stream| !stream.is_encrypted()).map(Stream::as_fd)
     }
 
     /// Returns whether it has a connection.
@@ -441,7 +442,8 @@ impl Session {
                 }
             }
             let is_last = link.out.is_empty();
-            written = if is_last { link.flush() } else { link.write_rest(&mut outlet) };
+            // With TLS, the last bytes may still be encrypted and not sent.
+            written = if is_last { link.stream.flush() } else { link.write_rest(&mut outlet) };
             if is_last && written.is_ok() {
                 return Ok(Flushed::All);
             }
@@ -460,7 +462,7 @@ impl Session {
     /// Notes that the poller reported more bytes, which will be read later. It reports them only once.
     pub(super) fn note_readable(&mut self) {
         if let Some(link) = &mut self.link {
-            link.note_readable();
+            link.stream.note_readable();
         }
     }
 
@@ -507,7 +509,7 @@ impl Session {
             let ready = if let Some(reply) = link.next_reply(data) {
                 self.answers.reply(reply)
             } else {
-                if data.is_empty() && !link.has_beginning() {
+                if data.is_empty() && link.received.is_empty() {
                     return Ok(None);
                 }
                 let Some(event) = link.next_event(data)? else {

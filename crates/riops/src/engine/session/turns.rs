@@ -68,14 +68,4 @@ impl Session {
     ) {
         self.answers.generator.failed(&flight.tx, error, is_repeated);
     }
-
-    /// Returns the number of the transaction that is paused.
-    pub(in crate::engine) fn paused_transaction(&self) -> Option<u64> {
-        self.paused.as_ref().map(|flight| flight.number)
-    }
-
-    /// Takes the transaction that is paused.
-    pub(in crate::engine) fn take_paused(&mut self) -> Option<Box<InFlight>> {
-        self.paused.take()
-    }
 }

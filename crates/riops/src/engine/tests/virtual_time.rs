@@ -228,7 +228,7 @@ fn response_time_starts_at_the_intended_start() {
     // Ten starts per microsecond, but each transaction takes at least one microsecond. The last of 200 is
     // therefore late by almost the total time of the others.
     let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
-    let reads = &report.recorder.operations()[0];
+    let reads = &report.recorder.operations[0];
     let response = reads.response.as_ref().unwrap();
     assert_eq!(response.observed.count(), reads.counters.get(Counter::Transactions));
     assert!(response.observed.max() >= Nanos(170_000), "{:?}", response.observed.max());
@@ -263,7 +263,7 @@ fn a_full_channel_does_not_stop_the_worker_and_loses_no_interval() {
     let Ran { report, sent, .. } = run_setting(&setting);
     assert_eq!((counted(&report), sent.len()), (2_000, 2));
     assert!(report.unsent.len() > 10, "{}", report.unsent.len());
-    let last = report.recorder.interval();
+    let last = &*report.recorder.interval;
     let unsent = report.unsent.iter().map(|part| &**part);
     let parts = || sent.iter().chain(unsent.clone()).chain([last]);
     let indexes: Vec<usize> = parts().map(|part| part.index).collect();
@@ -300,7 +300,7 @@ fn reports_the_warmup_that_is_in_flight_at_the_start_of_a_run_by_count() {
 fn an_error_of_the_client_is_not_counted_as_an_error_of_the_server() {
     let setting = Setting { is_poller_broken: true, ..Setting::default() };
     let Ran { report, .. } = run_setting(&setting);
-    assert_eq!(report.recorder.errors().entries(), []);
+    assert_eq!(report.recorder.errors.entries, []);
     let failure = report.failure.unwrap();
     assert!(matches!(failure, SessionError::Client { .. }));
     let text = failure.to_string();

@@ -48,15 +48,19 @@ impl PlanChecks {
         finding: Result<Box<Finding>, String>,
     ) {
         let checked = session.checked_statement(check).zip(session.next_check);
-        match (checked, finding) {
-            (Some((statement, moment)), Ok(finding)) => {
-                note(&mut self.findings, &statement, moment, *finding, 1);
+        let Some((statement, moment)) = checked else {
+            return;
+        };
+        let sessions = 1;
+        match finding {
+            Ok(finding) => {
+                let finding = AccessFinding { statement, moment, finding: *finding, sessions };
+                note(&mut self.findings, finding);
             }
-            (Some((statement, moment)), Err(reason)) => {
-                let unchecked = UncheckedPlan { statement, moment, reason, sessions: 1 };
+            Err(reason) => {
+                let unchecked = UncheckedPlan { statement, moment, reason, sessions };
                 note_unchecked(&mut self.unchecked, unchecked);
             }
-            (None, _) => {}
         }
     }
 }

@@ -115,7 +115,7 @@ impl<C: Clock> Worker<C> {
         self.serve_shell(now);
         self.serve_deferred(now);
         self.start_due(now);
-        let unread = self.transport.unread();
+        let unread = self.transport.unread.len();
         for event in events {
             match event.token() {
                 WAKE | ALARM => {}
@@ -150,7 +150,7 @@ impl<C: Clock> Worker<C> {
     /// Returns until when the next poll may wait: zero if there is more to do without any event. The main thread wakes
     /// the worker for everything that is not its own.
     fn next_wake_up(&self) -> Option<Nanos> {
-        if self.transport.unread() > 0 || !self.deferred.is_empty() {
+        if !self.transport.unread.is_empty() || !self.deferred.is_empty() {
             return Some(Nanos(0));
         }
         let start = self.starts.awaited().filter(|_| !self.counts.is_draining);
@@ -209,7 +209,7 @@ impl<C: Clock> Worker<C> {
     /// Serves the first `count` of the sessions that had more to read than their share of the last turn.
     fn serve_unread(&mut self, count: usize) {
         for _ in 0..count {
-            let Some(number) = self.transport.next_unread() else {
+            let Some(number) = self.transport.unread.pop_front() else {
                 return;
             };
             // A session that has lost its connection since then has nothing to read.
@@ -484,7 +484,7 @@ impl<C: Clock> Worker<C> {
 
     /// Attaches the connections that the connectors have opened to their sessions.
     fn attach_reopened(&mut self, now: Nanos) {
-        while let Some(Reopened { number, planned, result }) = self.reconnects.next() {
+        while let Ok(Reopened { number, planned, result }) = self.reconnects.reopened.try_recv() {
             let Some(session) = self.sessions.get_mut(number) else {
                 continue;
             };

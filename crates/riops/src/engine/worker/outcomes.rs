@@ -218,7 +218,7 @@ impl<C: Clock> Worker<C> {
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
         let lost = session.detach();
-        let paused = session.take_paused();
+        let paused = session.paused.take();
         if let Some(error) = &rejected
             && self.window.is_measured(now)
         {

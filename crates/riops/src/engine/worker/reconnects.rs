@@ -14,7 +14,8 @@ use crate::units::Span;
 pub(in crate::engine) struct Reconnects {
     connectors: Connectors,
     reply: Sender<Reopened>,
-    reopened: Receiver<Reopened>,
+    /// The results of the requests.
+    pub(super) reopened: Receiver<Reopened>,
     waker: Arc<mio::Waker>,
     nodes: Nodes,
     /// Node change counter at the last rebalancing.
@@ -64,12 +65,6 @@ impl Reconnects {
             reply: self.reply.clone(),
             waker: Arc::clone(&self.waker),
         })
-    }
-
-    /// Returns the next result of a request.
-    #[inline]
-    pub(super) fn next(&self) -> Option<Reopened> {
-        self.reopened.try_recv().ok()
     }
 
     /// Returns whether nodes have joined, left or come back since the last call.

@@ -4,7 +4,7 @@ use riops_wire::backend::ServerError;
 
 use super::super::error::SessionError;
 use super::super::in_flight::{Continued, InFlight};
-use super::super::session::{Activity, Session};
+use super::super::session::Activity;
 use super::shell::Done;
 use super::{Clock, Worker};
 use crate::units::Nanos;
@@ -89,7 +89,8 @@ impl<C: Clock> Worker<C> {
 
     /// Continues a paused transaction, unless its connection was lost. The output is that of a command of the shell.
     pub(super) fn wake(&mut self, number: usize, now: Nanos, output: Option<&ShellOutput>) {
-        let Some(mut flight) = self.sessions.get_mut(number).and_then(Session::take_paused) else {
+        let session = self.sessions.get_mut(number);
+        let Some(mut flight) = session.and_then(|session| session.paused.take()) else {
             return;
         };
         let paused = now.since(flight.turn_started);
@@ -124,8 +125,8 @@ impl<C: Clock> Worker<C> {
     /// Continues the transactions whose command has ended.
     pub(super) fn serve_shell(&mut self, now: Nanos) {
         while let Some(Done { number, transaction, output }) = self.shell.take_done() {
-            let session = self.sessions.get(number);
-            if session.and_then(Session::paused_transaction) == Some(transaction) {
+            let paused = self.sessions.get(number).and_then(|session| session.paused.as_ref());
+            if paused.is_some_and(|flight| flight.number == transaction) {
                 self.wake(number, now, Some(&output));
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn operations(
     result
         .operations
         .iter()
-        .zip(result.recorder.operations())
+        .zip(&result.recorder.operations)
         .zip(result.acknowledged.iter().zip(blocks))
         .zip(1..)
         .filter(|(((_, totals), (acknowledged, _)), _)| {
@@ -85,7 +85,7 @@ pub(super) fn operations(
 
 /// Returns the results of each command.
 pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, HistogramError> {
-    result.commands.iter().zip(result.recorder.commands.all()).map(command).collect()
+    result.commands.iter().zip(&result.recorder.commands.totals).map(command).collect()
 }
 
 fn command(

@@ -135,7 +135,7 @@ fn session_loop(
         steadiness: steadiness_of(&result, traits),
         operations,
         commands: commands(&result)?,
-        errors: recorder.errors().entries().to_vec(),
+        errors: recorder.errors.entries.to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: drained(&result),
         sessions_fairness: fairness(&transactions_each),
@@ -172,7 +172,7 @@ fn drained(result: &StageResult) -> DrainedRecord {
 /// The steps of the profile of the rate, if it has one.
 fn steps(result: &StageResult, plan: &Plan) -> Result<Vec<StepRecord>, HistogramError> {
     let mut start_s = 0.0;
-    let steps = plan.schedule.steps().iter().zip(result.recorder.steps.totals());
+    let steps = plan.schedule.steps().iter().zip(&result.recorder.steps.totals);
     steps
         .map(|(&step, totals)| {
             let counts = [Fate::Answered, Fate::Failed, Fate::Skipped, Fate::NotStarted];
