@@ -56,7 +56,7 @@ pub struct AuthPolicy {
 /// Maximum SCRAM iteration count that a server may request. PostgreSQL's default is 4096, and its
 /// documentation calls 15,000 strong. One million takes this client about a second; a server that
 /// requests more would only keep the client busy.
-const ITERATIONS_MAX: u32 = 1_000_000;
+const ITERATIONS_MAX: u64 = 1_000_000;
 
 /// SCRAM failure detected by the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,14 +104,11 @@ impl Scram {
     /// # Errors
     /// Returns [`ScramError`] for a malformed message or too many iterations.
     pub fn update(&mut self, server: &[u8]) -> Result<(), ScramError> {
-        let iterations = iterations(server);
-        if iterations == 0 {
-            return Err(ScramError::Protocol("invalid iteration count".to_owned()));
+        match iterations(server) {
+            0 => Err(ScramError::Protocol("invalid iteration count".to_owned())),
+            1..=ITERATIONS_MAX => self.0.update(server).map_err(|error| protocol(&error)),
+            iterations => Err(ScramError::TooManyIterations(iterations)),
         }
-        if iterations > u64::from(ITERATIONS_MAX) {
-            return Err(ScramError::TooManyIterations(iterations));
-        }
-        self.0.update(server).map_err(|error| protocol(&error))
     }
 
     /// Processes the server's final message and verifies that the server also knows the password.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::backend::Backend;
 use super::clock::Clock;
 use super::error::{EngineError, SessionError};
-use super::findings::{AccessFinding, Moment, UncheckedPlan, merge, note, note_unchecked};
+use super::findings::{Moment, merge};
 use super::opening::{Prepared, SessionSetup, check_access_path, prepare_on_any_node};
 use super::server_clock::{ServerClock, larger_step_s};
 use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
@@ -346,10 +346,8 @@ impl CallSession<'_> {
     /// ran the call twice.
     fn count_last_report(&mut self, mut report: LoopReport) {
         for ((access, _), json) in self.setup.checks.iter().zip(&report.plans) {
-            let (statement, finding) = (access.statement.clone(), access.judge(json));
-            let moment = Moment::During;
-            let finding = AccessFinding { statement, moment, finding, sessions: 1 };
-            note(&mut self.report.findings, finding);
+            let finding = Ok(access.judge(json));
+            self.report.checked(access.statement.clone(), Moment::During, finding);
         }
         let transactions = std::mem::take(&mut report.transactions_unknown);
         if let Some(drained) = report.drained {
@@ -418,21 +416,13 @@ impl CallSession<'_> {
 
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
         for check in &self.setup.checks {
-            let (statement, moment, sessions) = (check.0.statement.clone(), Moment::After, 1);
-            match check_access_path(check, connection) {
-                Ok(finding) => {
-                    let finding = AccessFinding { statement, moment, finding, sessions };
-                    note(&mut self.report.findings, finding);
-                }
+            let finding = check_access_path(check, connection).map_err(|error| {
                 // The measurement is complete, but the path was not checked after it.
-                Err(error) => {
-                    let now = self.shared.clock.now();
-                    self.note_error(error.sqlstate(), &error.to_string(), false, now);
-                    let reason = format!("EXPLAIN failed: {error}");
-                    let unchecked = UncheckedPlan { statement, moment, reason, sessions };
-                    note_unchecked(&mut self.report.unchecked, unchecked);
-                }
-            }
+                let now = self.shared.clock.now();
+                self.note_error(error.sqlstate(), &error.to_string(), false, now);
+                format!("EXPLAIN failed: {error}")
+            });
+            self.report.checked(check.0.statement.clone(), Moment::After, finding);
         }
     }
 

@@ -198,7 +198,7 @@ pub fn run_stage(
     let driver = choose_driver(plan.driver, total_sessions, workers)?.driver;
     let shared = Arc::new(Shared {
         driver,
-        connectors: Connectors::new(nodes, &shutdown, plan.seed),
+        connectors: Connectors::new(nodes, &shutdown, plan),
         explain_by_name: stage.explain_by_name,
         exact: stage.exact,
         retried: stage.retried,
@@ -235,9 +235,14 @@ pub fn run_stage(
     observer.connected(total_sessions);
     run.agreed = agreed(observer, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
-    let names = (stage.operations, stage.commands);
-    let mut result = run.measure(stage.name, names, before, probe, observer)?;
+    let mut result = run.measure(before, probe, observer)?;
     result.connecting = connecting;
+    for ended in &mut result.ended_sessions {
+        let number = |command: usize| Some(stage.commands.get(command)?.number);
+        ended.command = ended.command.and_then(number);
+    }
+    (result.name, result.operations) = (stage.name, stage.operations);
+    result.commands = stage.commands;
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

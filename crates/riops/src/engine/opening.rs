@@ -13,10 +13,10 @@ use riops_wire::frame::FrameBuffer;
 use super::backend::Backend;
 use super::findings::{AccessFinding, Moment};
 use crate::host::Interrupt;
-use crate::plan::Protocol;
+use crate::plan::{Plan, Protocol};
 use crate::server::nodes::Choice;
 use crate::server::{Connection, ConnectionError, Dialect, Nodes, Stream};
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 use crate::workload::access::{Access, Finding};
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -180,12 +180,8 @@ pub(super) struct ConnectRequest {
     /// Number of the node of the previous connection.
     pub(super) left: usize,
     pub(super) setup: Arc<SessionSetup>,
-    /// Whether to check the plans.
-    pub(super) check_plans: bool,
     /// Whether riops closed the previous connection on purpose.
     pub(super) planned: bool,
-    /// Time after which a failed attempt is not repeated.
-    pub(super) timeout: Duration,
     /// Time of the request. The reported connect time includes the wait for a free connector.
     pub(super) requested_at: Instant,
     /// Channel for the result.
@@ -215,17 +211,20 @@ struct Pool {
     /// Requested when the stage has ended.
     shutdown: Interrupt,
     seed: u64,
+    /// Time after which a failed attempt is not repeated.
+    timeout: Duration,
 }
 
 impl Connectors {
-    pub(super) fn new(nodes: &Nodes, shutdown: &Interrupt, seed: u64) -> Self {
+    pub(super) fn new(nodes: &Nodes, shutdown: &Interrupt, plan: &Plan) -> Self {
         let (requests, queue) = channel();
         let pool = Pool {
             queue: Mutex::new(queue),
             threads: Mutex::new(0),
             nodes: nodes.clone(),
             shutdown: shutdown.clone(),
-            seed,
+            seed: plan.seed,
+            timeout: Span::of_seconds(plan.errors.reconnect_timeout_s).0,
         };
         Self { requests, pool: Arc::new(pool) }
     }
@@ -271,13 +270,14 @@ impl Pool {
         rng: &mut impl rand::Rng,
     ) -> Result<Opened, ConnectionError> {
         self.nodes.session_closed(request.left);
-        let deadline = Instant::now() + request.timeout;
+        let deadline = Instant::now() + self.timeout;
         let mut backoff = BACKOFF_MIN;
         loop {
             match open_on_any_node(
                 &request.setup,
                 request.session,
-                request.check_plans,
+                // An EXPLAIN costs more than the few transactions of a short-lived connection.
+                !request.planned,
                 &self.nodes,
                 &self.shutdown,
             ) {

@@ -10,9 +10,9 @@ use super::server_clock::larger_step_s;
 use super::tally::SessionTally;
 use super::window::Window;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
-use crate::metrics::{Heatmap, Outage, Recorder, Samples, outage, rates};
+use crate::metrics::{Outage, Recorder, Samples, outage, rates};
 use crate::plan::Threshold;
-use crate::record::{EndedSessionRecord, HistogramError, Point, SampleSet};
+use crate::record::{EndedSessionRecord, HeatmapRecord, HistogramError, Point, SampleSet};
 use crate::server::nodes::Node;
 use crate::units::Nanos;
 use crate::workload::ScriptCommand;
@@ -68,7 +68,7 @@ pub struct StageResult {
     /// Time series with one point per interval.
     pub series: Vec<Point>,
     /// Latency over time; absent if no interval was complete.
-    pub heatmap: Option<Heatmap>,
+    pub heatmap: Option<HeatmapRecord>,
     /// Error that ended the stage early.
     pub failure: Option<SessionError>,
     /// Whether the user interrupted the stage.

@@ -5,6 +5,7 @@
 mod checks;
 mod turns;
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -79,8 +80,6 @@ pub(super) struct Session {
     spare: Queue<Box<InFlight>>,
     failed: Option<Box<ServerError>>,
     pub(super) activity: Activity,
-    /// Number of transactions that wait for their retry.
-    pub(super) postponed: usize,
     /// Number of transactions that were started.
     pub(super) started: u64,
     /// Number of transactions after which it ends.
@@ -113,6 +112,8 @@ pub(super) struct Session {
     pub(super) dialect: Dialect,
     /// The backend with its start time, if the workload terminates sessions.
     pub(super) backend: Option<Backend>,
+    /// Transactions that wait for their retry.
+    pub(super) postponed: VecDeque<Box<InFlight>>,
     /// An interactive transaction that waits for its time or for the shell.
     pub(super) paused: Option<Box<InFlight>>,
     /// Executions whose plans are checked after those of the setup.
@@ -203,7 +204,7 @@ impl Session {
             setup,
             link: None,
             unsent: 0,
-            postponed: 0,
+            postponed: VecDeque::new(),
             finished: false,
             is_on_ring: false,
             failed: None,
@@ -317,7 +318,7 @@ impl Session {
 
     /// Returns whether no transaction is in flight, waits for its retry or is paused.
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.in_flight.is_empty() && self.postponed == 0 && self.paused.is_none()
+        self.answers.in_flight.is_empty() && self.postponed.is_empty() && self.paused.is_none()
     }
 
     /// Begins the next transaction, to be sent by [`Self::flush`].
@@ -543,6 +544,12 @@ impl Session {
                 return Ok(Some(ended));
             }
         }
+    }
+
+    /// Takes a transaction that waits for its retry.
+    pub(super) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
+        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
+        self.postponed.remove(position)
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.

@@ -114,7 +114,12 @@ fn work(
         retries: Retries::new(stream(plan.seed, Purpose::Backoff, worker as u64)),
         deferred: VecDeque::new(),
         shell: Shell::new(Arc::clone(&waker)),
-        reconnects: Reconnects::new(shared.connectors.clone(), shared.nodes.clone(), waker, plan),
+        reconnects: Reconnects::new(
+            shared.connectors.clone(),
+            shared.nodes.clone(),
+            waker,
+            plan.rebalance,
+        ),
         checks: PlanChecks::default(),
         counts: Counts::new(
             Arc::clone(&window),

@@ -1,7 +1,7 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::{Counter, Counters};
-use crate::record::{Checkpoint, Histogram, HistogramError, Point, PointHistograms};
+use crate::record::{Histogram, HistogramError, Point, PointHistograms};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
@@ -133,14 +133,6 @@ impl IntervalPart {
     pub(super) fn histograms(&self) -> Option<Box<PointHistograms>> {
         let response = self.response.as_ref().map(Histogram::stored).transpose().ok()?;
         Some(Box::new(PointHistograms { service: self.service.stored().ok()?, response }))
-    }
-
-    /// Returns the intervals since the previous checkpoint, which this part has summed up, as a checkpoint.
-    pub(super) fn checkpoint(&self, t_s: f64, seconds: f64, percentile: f64) -> Checkpoint {
-        Checkpoint {
-            point: self.point(t_s, seconds, percentile),
-            latency: self.latencies().summary(),
-        }
     }
 }
 

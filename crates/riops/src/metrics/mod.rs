@@ -21,7 +21,6 @@ pub use counters::{Counter, Counters};
 pub use errors::ErrorCounts;
 pub use events::{EventSource, Failure, Measured, NodeTotals, OperationTotals, imbalance};
 pub use figures::Figures;
-pub use heatmap::Heatmap;
 pub use interval::IntervalPart;
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
 pub use recorder::Recorder;

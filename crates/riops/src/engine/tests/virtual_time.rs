@@ -102,7 +102,7 @@ pub(super) fn worker<C: Clock>(
     let arrivals =
         Arrivals::new(&setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
-    let connectors = Connectors::new(target, &Interrupt::new(), 1);
+    let connectors = Connectors::new(target, &Interrupt::new(), &plan);
     let worker = Worker {
         clock,
         transport: Transport::new(poll, ring, sessions.len()),
@@ -114,7 +114,7 @@ pub(super) fn worker<C: Clock>(
         retries: Retries::new(random()),
         deferred: VecDeque::new(),
         shell: Shell::new(Arc::clone(&waker)),
-        reconnects: Reconnects::new(connectors, target.clone(), waker, &plan),
+        reconnects: Reconnects::new(connectors, target.clone(), waker, plan.rebalance),
         checks: PlanChecks::default(),
         counts: Counts::new(
             Arc::clone(&window),
@@ -168,7 +168,7 @@ fn run_setting(setting: &Setting) -> Ran {
     let reads = |_| Box::new(Reads { number: 0, updates: true }) as Box<dyn Generator>;
     let generators = (0..setting.sessions).map(reads).collect();
     let (worker, received) = worker(&target, StepClock(Arc::default()), setting, generators);
-    let (unclaimed, window) = (worker.starts.unclaimed(), Arc::clone(&worker.window));
+    let (unclaimed, window) = (worker.starts.unclaimed.clone(), Arc::clone(&worker.window));
     let mut report = None;
     let cpu_start_s = cpu::thread_seconds();
     let allocations = allocation_counter::measure(|| report = Some(worker.run()));

@@ -136,7 +136,7 @@ impl<C: Clock> Worker<C> {
 
     fn finish(mut self) -> WorkerReport {
         self.note_time(self.clock.now());
-        let mut report = self.counts.finish(&mut self.starts, self.checks);
+        let mut report = self.counts.finish(&mut self.starts);
         report.sessions = self.sessions.into_iter().map(Session::into_tally).collect();
         report
     }
@@ -289,7 +289,7 @@ impl<C: Clock> Worker<C> {
             Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
             Ended::Check(check, finding) => {
                 if let Some(session) = self.sessions.get_mut(number) {
-                    self.checks.note(session, check, finding);
+                    self.counts.checked(session, check, finding.map(|finding| *finding));
                 }
                 self.check(number, check + 1, now);
             }
@@ -504,7 +504,7 @@ impl<C: Clock> Worker<C> {
                     continue;
                 }
             };
-            merge(&mut self.checks.findings, std::mem::take(&mut opened.findings));
+            merge(&mut self.counts.report.findings, std::mem::take(&mut opened.findings));
             self.counts.reconnected(opened.node, opened.took, planned, now);
             session.attach(opened);
             // The home node may have come back while the session was connecting.

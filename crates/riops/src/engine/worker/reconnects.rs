@@ -7,9 +7,7 @@ use std::time::Instant;
 
 use super::super::opening::{ConnectRequest, Connectors, Reopened};
 use super::super::session::Session;
-use crate::plan::Plan;
 use crate::server::Nodes;
-use crate::units::Span;
 
 pub(in crate::engine) struct Reconnects {
     connectors: Connectors,
@@ -22,7 +20,6 @@ pub(in crate::engine) struct Reconnects {
     nodes_seen: u64,
     /// Whether sessions return to their home nodes when these are available again.
     rebalance: bool,
-    timeout_s: f64,
 }
 
 impl Reconnects {
@@ -30,19 +27,10 @@ impl Reconnects {
         connectors: Connectors,
         nodes: Nodes,
         waker: Arc<mio::Waker>,
-        plan: &Plan,
+        rebalance: bool,
     ) -> Self {
         let (reply, reopened) = channel();
-        Self {
-            connectors,
-            reply,
-            reopened,
-            waker,
-            nodes_seen: nodes.changes(),
-            nodes,
-            rebalance: plan.rebalance,
-            timeout_s: plan.errors.reconnect_timeout_s,
-        }
+        Self { connectors, reply, reopened, waker, nodes_seen: nodes.changes(), nodes, rebalance }
     }
 
     /// Requests a new connection. `planned`: riops closed the previous one on purpose.
@@ -57,10 +45,7 @@ impl Reconnects {
             session: session.number,
             left: session.node,
             setup: Arc::clone(&session.setup),
-            // An EXPLAIN costs more than the few transactions of a short-lived connection.
-            check_plans: !planned,
             planned,
-            timeout: Span::of_seconds(self.timeout_s).0,
             requested_at: Instant::now(),
             reply: self.reply.clone(),
             waker: Arc::clone(&self.waker),

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use super::super::error::{EngineError, SessionError};
-use super::super::findings::{AccessFinding, UncheckedPlan};
+use super::super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
 use super::super::tally::SessionTally;
 use crate::metrics::{IntervalPart, Recorder};
 use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
+use crate::workload::access::Finding;
 use crate::workload::effects::EffectsByTable;
 use crate::workload::unknown::Unknown;
 
@@ -164,6 +165,26 @@ impl WorkerReport {
             warmup_in_flight: WarmupInFlight::default(),
             unchecked: Vec::new(),
             clock_step_s: 0.0,
+        }
+    }
+
+    /// Records the finding of a plan check, or why it has no verdict.
+    pub(in crate::engine) fn checked(
+        &mut self,
+        statement: String,
+        moment: Moment,
+        finding: Result<Finding, String>,
+    ) {
+        let sessions = 1;
+        match finding {
+            Ok(finding) => {
+                let finding = AccessFinding { statement, moment, finding, sessions };
+                note(&mut self.findings, finding);
+            }
+            Err(reason) => {
+                let unchecked = UncheckedPlan { statement, moment, reason, sessions };
+                note_unchecked(&mut self.unchecked, unchecked);
+            }
         }
     }
 }

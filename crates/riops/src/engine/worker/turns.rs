@@ -75,7 +75,10 @@ impl<C: Clock> Worker<C> {
     fn pause(&mut self, number: usize, waiting: Continued, now: Nanos) {
         match waiting {
             Continued::Sleeping(time) => {
-                self.retries.wake_at(now.after(time), number);
+                let paused = self.sessions.get(number).and_then(|session| session.paused.as_ref());
+                if let Some(flight) = paused {
+                    self.retries.wake_at(now.after(time), number, flight.number);
+                }
             }
             Continued::InShell(transaction, command) => {
                 if let Err(error) = self.shell.start((number, transaction), *command) {

@@ -25,7 +25,7 @@ pub(in crate::run) fn stage(
     client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, mut result, usage, caches, row_bytes } = measured;
-    let heatmap = result.heatmap.take().map(Into::into);
+    let heatmap = result.heatmap.take();
     let traits = work.traits();
     let counters = result.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
