@@ -1,6 +1,9 @@
 #![no_main]
 //! The replies of a server to a client that connects, including SCRAM.
 
+#[path = "../../crates/riops-wire/tests/fuzz/startup.rs"]
+mod startup;
+
 use libfuzzer_sys::fuzz_target;
 
 /// `i=` and 5 digits: riops accepts up to a million iterations, which take a second.
@@ -12,6 +15,6 @@ fn is_slow(bytes: &[u8]) -> bool {
 
 fuzz_target!(|bytes: &[u8]| {
     if !is_slow(bytes) {
-        riops_wire::fuzz::startup(bytes);
+        startup::startup(bytes);
     }
 });

@@ -1,11 +1,13 @@
 #![no_main]
 //! Streams of both sides of the protocol.
 
+#[path = "../../crates/riops-wire/tests/fuzz/streams.rs"]
+mod streams;
+
 use libfuzzer_sys::fuzz_target;
-use riops_wire::fuzz;
 
 fuzz_target!(|bytes: &[u8]| {
-    fuzz::backend_stream(bytes);
-    fuzz::frontend_stream(bytes);
-    fuzz::conversation(bytes);
+    streams::backend_stream(bytes);
+    streams::frontend_stream(bytes);
+    streams::conversation(bytes);
 });

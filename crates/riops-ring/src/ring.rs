@@ -39,11 +39,12 @@ const SEND_FLAGS: i32 = (SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits())
 
 /// Kind of a request, in the upper bits of its user data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
 enum Kind {
-    Receive,
-    Send,
-    Watch,
-    Other,
+    Receive = 0,
+    Send = 1,
+    Watch = 2,
+    Other = 3,
 }
 
 /// What a completion refers to: packed into the user data of its request.
@@ -58,14 +59,8 @@ struct Origin {
 
 impl Origin {
     fn pack(self) -> u64 {
-        let kind = match self.kind {
-            Kind::Receive => 0,
-            Kind::Send => 1,
-            Kind::Watch => 2,
-            Kind::Other => 3,
-        };
         // 4 bits, 12 bits, 16 bits and 32 bits.
-        kind << 60
+        (self.kind as u64) << 60
             | u64::from(self.buffer & 0xfff) << 48
             | u64::from(self.generation) << 32
             | u64::from(self.slot)
@@ -172,9 +167,7 @@ impl Ring {
     /// The error of the kernel; [`io::ErrorKind::InvalidInput`] if there is no such slot.
     pub fn attach(&mut self, slot: u32, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.detach(slot)?;
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
+        let entry = self.slots.get_mut(slot as usize).ok_or(io::ErrorKind::InvalidInput)?;
         let generation = entry.generation.wrapping_add(1);
         *entry = Slot { generation, is_attached: true, ..Slot::default() };
         self.submit_all()?;
@@ -207,10 +200,8 @@ impl Ring {
     /// # Errors
     /// The error of the kernel; [`io::ErrorKind::NotConnected`] without a connection.
     pub fn send(&mut self, slot: u32, message: &[u8]) -> io::Result<usize> {
-        let Some(entry) = self.slots.get_mut(slot as usize).filter(|entry| entry.is_attached)
-        else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
+        let entry = self.slots.get_mut(slot as usize).filter(|entry| entry.is_attached);
+        let entry = entry.ok_or(io::ErrorKind::NotConnected)?;
         if message.is_empty() {
             entry.is_refused = true;
             return Ok(0);
@@ -235,9 +226,7 @@ impl Ring {
             self.immediate += 1;
         }
         let origin = Origin { kind: Kind::Send, buffer, generation, slot };
-        self.push_send(origin).inspect_err(|_| {
-            self.forget_send(origin);
-        })?;
+        self.push_send(origin)?;
         if self.sends >= SENDS_MAX {
             self.submit()?;
         }
@@ -247,7 +236,9 @@ impl Ring {
     fn push_send(&mut self, origin: Origin) -> io::Result<()> {
         let (address, length) = self.parts.sent.unsent(origin.buffer);
         let send = opcode::Send::new(Fixed(origin.slot), address, length).flags(SEND_FLAGS).build();
-        self.push(send, origin)?;
+        self.push(send, origin).inspect_err(|_| {
+            self.forget_send(origin);
+        })?;
         self.sends += 1;
         Ok(())
     }
@@ -439,9 +430,7 @@ impl Ring {
             && !self.parts.sent.sent(origin.buffer, count)
             && self.current(origin).is_some()
         {
-            self.push_send(origin).inspect_err(|_| {
-                self.forget_send(origin);
-            })?;
+            self.push_send(origin)?;
             return Ok(None);
         }
         let is_refused = self.forget_send(origin);

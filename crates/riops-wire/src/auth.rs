@@ -3,7 +3,6 @@
 //!
 //! The cryptography comes from the crate `postgres-protocol`. This module only validates its input.
 
-use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 
 /// SASL mechanism name of SCRAM without channel binding.
@@ -54,22 +53,10 @@ pub struct AuthPolicy {
     pub server_end_point: Option<Vec<u8>>,
 }
 
-impl AuthPolicy {
-    pub(crate) fn allows(&self, method: Method) -> bool {
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&method))
-    }
-}
-
-/// Returns the response to `AuthenticationMD5Password`.
-#[must_use]
-pub fn md5_response(user: &str, password: &str, salt: [u8; 4]) -> String {
-    md5_hash(user.as_bytes(), password.as_bytes(), salt)
-}
-
 /// Maximum SCRAM iteration count that a server may request. PostgreSQL's default is 4096, and its
 /// documentation calls 15,000 strong. One million takes this client about a second; a server that
 /// requests more would only keep the client busy.
-const ITERATIONS_MAX: u32 = 1_000_000;
+const ITERATIONS_MAX: u64 = 1_000_000;
 
 /// SCRAM failure detected by the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -117,14 +104,11 @@ impl Scram {
     /// # Errors
     /// Returns [`ScramError`] for a malformed message or too many iterations.
     pub fn update(&mut self, server: &[u8]) -> Result<(), ScramError> {
-        let iterations = iterations(server);
-        if iterations == 0 {
-            return Err(ScramError::Protocol("invalid iteration count".to_owned()));
+        match iterations(server) {
+            0 => Err(ScramError::Protocol("invalid iteration count".to_owned())),
+            1..=ITERATIONS_MAX => self.0.update(server).map_err(|error| protocol(&error)),
+            iterations => Err(ScramError::TooManyIterations(iterations)),
         }
-        if iterations > u64::from(ITERATIONS_MAX) {
-            return Err(ScramError::TooManyIterations(iterations));
-        }
-        self.0.update(server).map_err(|error| protocol(&error))
     }
 
     /// Processes the server's final message and verifies that the server also knows the password.

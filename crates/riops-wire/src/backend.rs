@@ -5,8 +5,9 @@
 
 use crate::cursor::{Cursor, CursorError};
 use crate::frame::Frame;
-use crate::frontend::{EncodeError, count, message, raw, text, value};
+use crate::frontend::{count, message, raw, text};
 use crate::sqlstate::SqlState;
+use crate::value::{EncodeError, value};
 
 /// Failure to decode a message from the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,15 +25,28 @@ pub enum DecodeError {
     },
 }
 
-/// Transaction status in ReadyForQuery.
+/// Transaction status in ReadyForQuery, with its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum TransactionStatus {
     /// Not in a transaction.
-    Idle,
+    Idle = b'I',
     /// In a transaction.
-    Open,
+    Open = b'T',
     /// In a failed transaction, which can only be rolled back.
-    Failed,
+    Failed = b'E',
+}
+
+impl TransactionStatus {
+    #[inline]
+    pub(crate) fn of(code: u8) -> Option<Self> {
+        Some(match code {
+            b'I' => Self::Idle,
+            b'T' => Self::Open,
+            b'E' => Self::Failed,
+            _ => return None,
+        })
+    }
 }
 
 /// An authentication request.
@@ -90,10 +104,7 @@ impl<'a> Row<'a> {
 
 /// The columns of a result; their names are decoded in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Columns<'a> {
-    count: u16,
-    fields: &'a [u8],
-}
+pub struct Columns<'a>(&'a [u8]);
 
 /// Bytes after each name: table OID, column number, type OID, type size, type modifier, format.
 const COLUMN_BYTES: usize = 18;
@@ -101,20 +112,20 @@ const COLUMN_BYTES: usize = 18;
 impl<'a> Columns<'a> {
     /// Validates the body of a `RowDescription`. The simple protocol sends one for each result, so nothing
     /// is copied.
-    fn decode(cursor: &mut Cursor<'a>) -> Result<Self, CursorError> {
-        let count = cursor.count()?;
-        let fields = cursor.rest();
-        for _ in 0..count {
+    fn decode(body: &'a [u8]) -> Result<Self, CursorError> {
+        let mut cursor = Cursor::new(body);
+        for _ in 0..cursor.count()? {
             cursor.text()?;
             cursor.bytes(COLUMN_BYTES)?;
         }
-        Ok(Self { count, fields })
+        cursor.finish()?;
+        Ok(Self(body))
     }
 
     /// Returns the names of the columns in order.
     pub fn names(self) -> impl Iterator<Item = &'a str> {
-        let mut cursor = Cursor::new(self.fields);
-        (0..self.count).map_while(move |_| {
+        let mut cursor = Cursor::new(self.0);
+        (0..cursor.count().unwrap_or(0)).map_while(move |_| {
             let name = cursor.text().ok()?;
             cursor.bytes(COLUMN_BYTES).ok().map(|_| name)
         })
@@ -200,9 +211,7 @@ impl ServerError {
         }
         error
     }
-}
 
-impl ServerError {
     /// Returns whether the same transaction may succeed when retried: after a serialization failure, a
     /// deadlock, or YugabyteDB's errors about a schema that has just changed or a request to try again.
     ///
@@ -235,8 +244,7 @@ impl ServerError {
     pub fn is_schema_mismatch(&self) -> bool {
         const MISMATCHES: [&str; 3] =
             ["schema version mismatch", "catalog version mismatch", "mismatched_schema"];
-        let context = self.others.iter().filter(|(letter, _)| *letter == 'W').map(|(_, text)| text);
-        [&self.message].into_iter().chain(&self.detail).chain(context).any(|text| {
+        [&self.message].into_iter().chain(&self.detail).chain(self.context()).any(|text| {
             let text = text.to_ascii_lowercase();
             MISMATCHES.iter().any(|mismatch| text.contains(mismatch))
         })
@@ -244,6 +252,23 @@ impl ServerError {
 
     fn asks_to_try_again(&self) -> bool {
         self.message.to_ascii_lowercase().contains("try again")
+    }
+
+    fn context(&self) -> impl Iterator<Item = &String> {
+        self.others.iter().filter(|(letter, _)| *letter == 'W').map(|(_, text)| text)
+    }
+
+    /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
+    /// their own.
+    #[must_use]
+    pub fn in_lines(&self) -> String {
+        let mut text = format!("{}:  {}", self.severity, self.message);
+        let (detail, hint) = (self.detail.as_ref(), self.hint.as_ref());
+        for (name, part) in [("DETAIL", detail), ("HINT", hint), ("CONTEXT", self.context().next())]
+        {
+            text.extend(part.map(|part| format!("\n{name}:  {part}")));
+        }
+        text
     }
 }
 
@@ -260,32 +285,7 @@ impl std::fmt::Display for ServerError {
     }
 }
 
-impl ServerError {
-    /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
-    /// their own.
-    #[must_use]
-    pub fn in_lines(&self) -> String {
-        let mut text = format!("{}:  {}", self.severity, self.message);
-        let context = self.others.iter().find(|(code, _)| *code == 'W').map(|(_, text)| text);
-        for (name, part) in [("DETAIL", &self.detail), ("HINT", &self.hint)] {
-            if let Some(part) = part {
-                text = format!("{text}\n{name}:  {part}");
-            }
-        }
-        context.map_or(text.clone(), |context| format!("{text}\nCONTEXT:  {context}"))
-    }
-}
-
 impl std::error::Error for ServerError {}
-
-/// Format and number of columns of a COPY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CopyStart {
-    /// Whether the data is in binary format.
-    pub binary: bool,
-    /// Number of columns in each row.
-    pub columns: u16,
-}
 
 /// A message with a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -306,9 +306,9 @@ pub enum Message<'a> {
     /// A statement completed; the command tag contains the number of rows: `SELECT 1`.
     CommandComplete(&'a str),
     /// The server is ready to receive COPY data.
-    CopyInResponse(CopyStart),
+    CopyInResponse,
     /// The server will send COPY data.
-    CopyOutResponse(CopyStart),
+    CopyOutResponse,
     /// A chunk of COPY data.
     CopyData(&'a [u8]),
     /// The end of COPY data.
@@ -328,7 +328,7 @@ pub enum Message<'a> {
     /// A notification from NOTIFY.
     NotificationResponse,
     /// Type OIDs of a statement's parameters.
-    ParameterDescription(Vec<u32>),
+    ParameterDescription,
     /// A reported setting of the session.
     ParameterStatus {
         /// Name.
@@ -375,8 +375,8 @@ impl<'a> Message<'a> {
             Self::BindComplete => raw(out, b'2', &[]),
             Self::CloseComplete => raw(out, b'3', &[]),
             Self::CommandComplete(tag) => message(out, b'C', |out| text(out, tag)),
-            Self::CopyInResponse(start) => encode_copy_start(out, b'G', *start),
-            Self::CopyOutResponse(start) => encode_copy_start(out, b'H', *start),
+            Self::CopyInResponse => raw(out, b'G', &[0, 0, 0]),
+            Self::CopyOutResponse => raw(out, b'H', &[0, 0, 0]),
             Self::CopyData(data) => raw(out, b'd', data),
             Self::CopyDone => raw(out, b'c', &[]),
             Self::DataRow(row) => message(out, b'D', |out| {
@@ -390,33 +390,15 @@ impl<'a> Message<'a> {
             Self::NoData => raw(out, b'n', &[]),
             Self::NoticeResponse(fields) => raw(out, b'N', fields.0),
             Self::NotificationResponse => raw(out, b'A', &[0, 0, 0, 0, 0, 0]),
-            Self::ParameterDescription(oids) => message(out, b't', |out| {
-                count(out, "parameter types", oids.len())?;
-                for oid in oids {
-                    out.extend_from_slice(&oid.to_be_bytes());
-                }
-                Ok(())
-            }),
+            Self::ParameterDescription => raw(out, b't', &[0, 0]),
             Self::ParameterStatus { name, value } => message(out, b'S', |out| {
                 text(out, name)?;
                 text(out, value)
             }),
             Self::ParseComplete => raw(out, b'1', &[]),
             Self::PortalSuspended => raw(out, b's', &[]),
-            Self::ReadyForQuery(status) => raw(
-                out,
-                b'Z',
-                match status {
-                    TransactionStatus::Idle => b"I",
-                    TransactionStatus::Open => b"T",
-                    TransactionStatus::Failed => b"E",
-                },
-            ),
-            Self::RowDescription(columns) => message(out, b'T', |out| {
-                out.extend_from_slice(&columns.count.to_be_bytes());
-                out.extend_from_slice(columns.fields);
-                Ok(())
-            }),
+            Self::ReadyForQuery(status) => raw(out, b'Z', &[*status as u8]),
+            Self::RowDescription(columns) => raw(out, b'T', columns.0),
         }
     }
 }
@@ -474,17 +456,6 @@ fn fields_message(out: &mut Vec<u8>, tag: u8, fields: &[(u8, &str)]) -> Result<(
     })
 }
 
-fn encode_copy_start(out: &mut Vec<u8>, tag: u8, start: CopyStart) -> Result<(), EncodeError> {
-    message(out, tag, |out| {
-        out.push(u8::from(start.binary));
-        out.extend_from_slice(&start.columns.to_be_bytes());
-        for _ in 0..start.columns {
-            out.extend_from_slice(&i16::from(start.binary).to_be_bytes());
-        }
-        Ok(())
-    })
-}
-
 fn encode_authentication(step: &Authentication<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let (code, data): (i32, &[u8]) = match step {
         Authentication::Ok => (0, &[]),
@@ -510,12 +481,11 @@ fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError
     let message = match tag {
         b'D' => return Row::decode(bytes).map(|row| Some(Message::DataRow(row))),
         b'C' => Message::CommandComplete(body.text()?),
-        b'Z' => Message::ReadyForQuery(match body.u8()? {
-            b'I' => TransactionStatus::Idle,
-            b'T' => TransactionStatus::Open,
-            b'E' => TransactionStatus::Failed,
-            other => return Err(CursorError::CountOutOfRange(i64::from(other))),
-        }),
+        b'Z' => {
+            let code = body.u8()?;
+            let status = TransactionStatus::of(code);
+            Message::ReadyForQuery(status.ok_or(CursorError::CountOutOfRange(code.into()))?)
+        }
         b'2' => Message::BindComplete,
         b'1' => Message::ParseComplete,
         b'3' => Message::CloseComplete,
@@ -523,71 +493,53 @@ fn decode_body(tag: u8, bytes: &[u8]) -> Result<Option<Message<'_>>, CursorError
         b'n' => Message::NoData,
         b's' => Message::PortalSuspended,
         b'c' => Message::CopyDone,
-        b'd' => return Ok(Some(Message::CopyData(bytes))),
+        b'd' => Message::CopyData(body.take_rest()),
         b'E' => return Fields::decode(bytes).map(|fields| Some(Message::ErrorResponse(fields))),
         b'N' => return Fields::decode(bytes).map(|fields| Some(Message::NoticeResponse(fields))),
         b'A' => return Ok(Some(Message::NotificationResponse)),
         b'v' => return Ok(Some(Message::NegotiateProtocolVersion)),
-        b'G' => Message::CopyInResponse(copy_start(&mut body)?),
-        b'H' => Message::CopyOutResponse(copy_start(&mut body)?),
-        b'K' => {
-            let process = body.i32()?;
-            return Ok(Some(Message::BackendKeyData { process, secret: body.rest() }));
+        b'G' | b'H' => {
+            body.u8()?;
+            for _ in 0..body.count()? {
+                body.i16()?;
+            }
+            if tag == b'G' { Message::CopyInResponse } else { Message::CopyOutResponse }
         }
+        b'K' => Message::BackendKeyData { process: body.i32()?, secret: body.take_rest() },
         b'R' => Message::Authentication(authentication(&mut body)?),
         b'S' => Message::ParameterStatus { name: body.text()?, value: body.text()? },
-        b'T' => Message::RowDescription(Columns::decode(&mut body)?),
-        b't' => Message::ParameterDescription(
-            (0..body.count()?)
-                .map(|_| body.i32().map(i32::cast_unsigned))
-                .collect::<Result<_, _>>()?,
-        ),
+        b'T' => {
+            return Columns::decode(bytes).map(|columns| Some(Message::RowDescription(columns)));
+        }
+        b't' => {
+            for _ in 0..body.count()? {
+                body.i32()?;
+            }
+            Message::ParameterDescription
+        }
         _ => return Ok(None),
     };
     body.finish()?;
     Ok(Some(message))
 }
 
-fn copy_start(body: &mut Cursor<'_>) -> Result<CopyStart, CursorError> {
-    let binary = body.u8()? != 0;
-    let columns = body.count()?;
-    for _ in 0..columns {
-        body.i16()?;
-    }
-    Ok(CopyStart { binary, columns })
-}
-
 fn authentication<'a>(body: &mut Cursor<'a>) -> Result<Authentication<'a>, CursorError> {
     Ok(match body.i32()? {
         0 => Authentication::Ok,
         3 => Authentication::CleartextPassword,
-        5 => {
-            let salt = body.i32()?.to_be_bytes();
-            Authentication::Md5Password(salt)
-        }
+        5 => Authentication::Md5Password(body.i32()?.to_be_bytes()),
         10 => {
-            let mut mechanisms = Vec::new();
-            loop {
-                match body.text()? {
-                    "" => break,
-                    mechanism => mechanisms.push(mechanism),
-                }
-            }
-            Authentication::Sasl(mechanisms)
+            // An empty name ends the list.
+            let next = || Some(body.text()).filter(|name| *name != Ok(""));
+            Authentication::Sasl(std::iter::from_fn(next).collect::<Result<_, _>>()?)
         }
-        11 => Authentication::SaslContinue(take_rest(body)),
-        12 => Authentication::SaslFinal(take_rest(body)),
+        11 => Authentication::SaslContinue(body.take_rest()),
+        12 => Authentication::SaslFinal(body.take_rest()),
         other => {
-            take_rest(body);
+            body.take_rest();
             Authentication::Other(other)
         }
     })
-}
-
-fn take_rest<'a>(body: &mut Cursor<'a>) -> &'a [u8] {
-    let rest = body.rest();
-    *body = Cursor::new(&[]);
-    rest
 }
 
 #[cfg(test)]

@@ -9,11 +9,8 @@ struct Parts {
     step: u8,
     texts: (String, String),
     names: Vec<String>,
-    oids: Vec<u32>,
     data: Vec<u8>,
     number: i32,
-    flag: bool,
-    columns: u16,
     row: Vec<u8>,
     description: Vec<u8>,
     fields: Vec<u8>,
@@ -25,11 +22,8 @@ prop_compose! {
         step in 0u8..7,
         texts in ("[^\0]{0,20}", "[^\0]{0,20}"),
         names in prop::collection::vec("[^\0]{1,20}", 0..5),
-        oids in prop::collection::vec(any::<u32>(), 0..5),
         data in prop::collection::vec(any::<u8>(), 0..100),
         number in any::<i32>(),
-        flag in any::<bool>(),
-        columns in 0u16..9,
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
         fields in prop::collection::vec((1u8.., "[^\0]{0,30}"), 0..6),
     ) -> Parts {
@@ -43,8 +37,7 @@ prop_compose! {
         let borrowed: Vec<_> = names.iter().map(String::as_str).collect();
         row_description(&mut description, &borrowed).unwrap();
         Parts {
-            kind, step, texts, names, oids, data, number, flag, columns, row, description,
-            fields: error,
+            kind, step, texts, names, data, number, row, description, fields: error,
         }
     }
 }
@@ -67,15 +60,14 @@ fn authentication_of(parts: &Parts) -> Authentication<'_> {
 }
 
 fn message_of(parts: &Parts) -> Message<'_> {
-    let start = CopyStart { binary: parts.flag, columns: parts.columns };
     match parts.kind {
         0 => Message::Authentication(authentication_of(parts)),
         1 => Message::BackendKeyData { process: parts.number, secret: &parts.data },
         2 => Message::BindComplete,
         3 => Message::CloseComplete,
         4 => Message::CommandComplete(&parts.texts.0),
-        5 => Message::CopyInResponse(start),
-        6 => Message::CopyOutResponse(start),
+        5 => Message::CopyInResponse,
+        6 => Message::CopyOutResponse,
         7 => Message::CopyData(&parts.data),
         8 => Message::CopyDone,
         9 => decoded(&parts.row),
@@ -84,7 +76,7 @@ fn message_of(parts: &Parts) -> Message<'_> {
         12 => Message::NegotiateProtocolVersion,
         13 => Message::NoData,
         14 => Message::NotificationResponse,
-        15 => Message::ParameterDescription(parts.oids.clone()),
+        15 => Message::ParameterDescription,
         16 => Message::ParameterStatus { name: &parts.texts.0, value: &parts.texts.1 },
         17 => Message::ParseComplete,
         18 => Message::PortalSuspended,

@@ -29,14 +29,6 @@ pub fn binary_bigint(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends a value in binary format, which for a string equals its text; `None` is NULL.
-///
-/// # Errors
-/// Returns [`EncodeError::TooLong`] above 2 GiB.
-pub fn binary_value(out: &mut Vec<u8>, value: Option<&[u8]>) -> Result<(), EncodeError> {
-    frontend::value(out, value)
-}
-
 /// Appends one row in text format: values separated by tabs, followed by a newline; `None` is NULL.
 pub fn text_row<'a>(out: &mut Vec<u8>, values: impl IntoIterator<Item = Option<&'a str>>) {
     for (position, value) in values.into_iter().enumerate() {
@@ -88,8 +80,8 @@ mod tests {
         let mut out = Vec::new();
         binary_row(&mut out, 3);
         binary_bigint(&mut out, 1);
-        binary_value(&mut out, None).unwrap();
-        binary_value(&mut out, Some(b"x")).unwrap();
+        frontend::value(&mut out, None).unwrap();
+        frontend::value(&mut out, Some(b"x")).unwrap();
         binary_trailer(&mut out);
         assert_eq!(
             out,

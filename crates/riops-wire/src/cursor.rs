@@ -41,6 +41,11 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
+    /// Reads all bytes that were not read yet.
+    pub(crate) fn take_rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CursorError> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(CursorError::Truncated)?;
         self.rest = tail;
@@ -72,14 +77,6 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn i32(&mut self) -> Result<i32, CursorError> {
         self.array().map(i32::from_be_bytes)
-    }
-
-    /// Reads a 64-bit integer in network order.
-    ///
-    /// # Errors
-    /// Returns [`CursorError::Truncated`] if the body is too short.
-    pub fn i64(&mut self) -> Result<i64, CursorError> {
-        self.array().map(i64::from_be_bytes)
     }
 
     /// Reads a 16-bit count. The protocol's documentation calls it signed, but the server sends it

@@ -1,7 +1,7 @@
 //! Executions of a prepared statement: Bind and Execute, encoded in advance except for the values.
 
-use crate::frontend::{EncodeError, Format, bind};
-use crate::value::set_length;
+use crate::frontend::{Format, bind};
+use crate::value::{EncodeError, set_length};
 
 /// What follows the parameter values of an execution: binary results, then Execute without a row limit.
 const AFTER_VALUES: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
@@ -106,7 +106,7 @@ mod tests {
                 value(out, None)
             };
             bind(&mut expected, name, 2, Format::Binary, write).unwrap();
-            Message::Execute { portal: "", rows_max: 0 }.encode(&mut expected).unwrap();
+            Message::Execute.encode(&mut expected).unwrap();
             let mut found = vec![7];
             let execution = Execution::new(name, 2).unwrap();
             execution.encode(&mut found, write).unwrap();
@@ -119,18 +119,12 @@ mod tests {
         for described in [false, true] {
             let mut expected = Vec::new();
             let (parameters, format) = (vec![Some(b"7".as_slice())], Format::Text);
-            let bind = Message::Bind {
-                portal: "",
-                statement: "a",
-                parameter_format: format,
-                parameters,
-                result_format: format,
-            };
+            let bind = Message::Bind { statement: "a", format, parameters };
             bind.encode(&mut expected).unwrap();
             if described {
                 Message::Describe(Object::Portal, "").encode(&mut expected).unwrap();
             }
-            Message::Execute { portal: "", rows_max: 0 }.encode(&mut expected).unwrap();
+            Message::Execute.encode(&mut expected).unwrap();
             let mut found = Vec::new();
             let execution = Execution::with_texts("a", 1, described).unwrap();
             execution.encode(&mut found, |out| value(out, Some(b"7"))).unwrap();

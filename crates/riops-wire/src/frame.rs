@@ -51,17 +51,12 @@ pub struct Frame<'a> {
 /// # Errors
 /// Returns [`FrameError`] if the announced length is invalid or exceeds the limit.
 pub fn length(bytes: &[u8], limit: usize) -> Result<Option<usize>, FrameError> {
-    let Some((_, rest)) = bytes.split_first() else {
+    let Some(&[_, a, b, c, d]) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Ok(None);
     };
-    let Some((&announced, _)) = rest.split_first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let announced = i32::from_be_bytes(announced);
-    if announced < 4 {
-        return Err(FrameError::BadLength(announced));
-    }
-    let length = 1 + usize::try_from(announced).map_err(|_| FrameError::BadLength(announced))?;
+    let announced = i32::from_be_bytes([a, b, c, d]);
+    let length = usize::try_from(announced).ok().filter(|length| *length >= 4);
+    let length = 1 + length.ok_or(FrameError::BadLength(announced))?;
     if length > limit {
         return Err(FrameError::TooLarge { length, limit });
     }
@@ -76,14 +71,10 @@ pub fn split(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, &[u8])>, F
     let Some(length) = length(bytes, limit)? else {
         return Ok(None);
     };
-    let Some((frame, rest)) = bytes.split_at_checked(length) else {
+    let Some(([tag, _, _, _, _, body @ ..], rest)) = bytes.split_at_checked(length) else {
         return Ok(None);
     };
-    let Some((header, body)) = frame.split_first_chunk::<HEADER_BYTES>() else {
-        return Ok(None);
-    };
-    let [tag, ..] = *header;
-    Ok(Some((Frame { tag, body }, rest)))
+    Ok(Some((Frame { tag: *tag, body }, rest)))
 }
 
 /// A receive buffer: collects bytes from the stream and returns complete frames.

@@ -4,62 +4,31 @@
 //! and for round-trip tests.
 
 use crate::cursor::{Cursor, CursorError};
-pub use crate::encode_error::EncodeError;
 use crate::frame::Frame;
 use crate::value::set_length;
-pub use crate::value::{array, text_value, value};
+pub use crate::value::{EncodeError, array, text_value, value};
 
 /// Protocol version that riops requests: 3.0, which every PostgreSQL-compatible server supports.
 pub const PROTOCOL_VERSION: i32 = 0x0003_0000;
 
-/// Format of values: text, or the binary form of their type.
+/// Format of values, with its code: text, or the binary form of their type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i16)]
 pub enum Format {
     /// Text format, as `psql` prints it.
-    Text,
+    Text = 0,
     /// Binary format, as written by the type's `send` function.
-    Binary,
+    Binary = 1,
 }
 
-impl Format {
-    /// Returns the format code in messages.
-    #[must_use]
-    pub fn code(self) -> i16 {
-        match self {
-            Self::Text => 0,
-            Self::Binary => 1,
-        }
-    }
-
-    /// Returns the format with this code.
-    ///
-    /// # Errors
-    /// Returns [`CursorError::CountOutOfRange`] for any code except 0 and 1.
-    pub fn from_code(code: i16) -> Result<Self, CursorError> {
-        match code {
-            0 => Ok(Self::Text),
-            1 => Ok(Self::Binary),
-            other => Err(CursorError::CountOutOfRange(i64::from(other))),
-        }
-    }
-}
-
-/// Kind of object for Describe and Close.
+/// Kind of object for Describe and Close, with its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Object {
     /// A prepared statement.
-    Statement,
+    Statement = b'S',
     /// A portal.
-    Portal,
-}
-
-impl Object {
-    fn code(self) -> u8 {
-        match self {
-            Self::Statement => b'S',
-            Self::Portal => b'P',
-        }
-    }
+    Portal = b'P',
 }
 
 /// A message with a tag.
@@ -76,34 +45,23 @@ pub enum Message<'a> {
         /// Type OIDs of the parameters; with 0, the server infers the type.
         parameter_types: Vec<u32>,
     },
-    /// Creates a portal from a statement and parameter values.
+    /// Creates the unnamed portal from a statement and parameter values.
     Bind {
-        /// Portal name; empty for the unnamed portal.
-        portal: &'a str,
         /// Name of the prepared statement.
         statement: &'a str,
-        /// Format of all parameters.
-        parameter_format: Format,
+        /// Format of all parameters and result columns.
+        format: Format,
         /// Parameter values; `None` is NULL.
         parameters: Vec<Option<&'a [u8]>>,
-        /// Format of all result columns.
-        result_format: Format,
     },
     /// Requests the columns of an object.
     Describe(Object, &'a str),
-    /// Executes a portal.
-    Execute {
-        /// Name of the portal.
-        portal: &'a str,
-        /// Maximum number of rows; 0 for no limit.
-        rows_max: i32,
-    },
+    /// Executes the unnamed portal, without a limit on its rows.
+    Execute,
     /// Closes an object.
     Close(Object, &'a str),
     /// Ends a batch of the extended query protocol; the server replies with ReadyForQuery.
     Sync,
-    /// Requests pending output from the server.
-    Flush,
     /// A chunk of COPY data.
     CopyData(&'a [u8]),
     /// The end of COPY data.
@@ -178,21 +136,6 @@ pub(crate) fn count(
     Ok(())
 }
 
-/// Appends Bind for a prepared statement with only `bigint` parameters and results in binary format:
-/// the statement shape of the hot loop, without building a list.
-///
-/// # Errors
-/// Returns [`EncodeError`] for a zero byte in a name or more than 65535 parameters.
-pub fn bind_bigints(
-    out: &mut Vec<u8>,
-    statement: &str,
-    parameters: &[i64],
-) -> Result<(), EncodeError> {
-    bind(out, statement, parameters.len(), Format::Binary, |out| {
-        parameters.iter().try_for_each(|parameter| value(out, Some(&parameter.to_be_bytes())))
-    })
-}
-
 /// Appends Bind for a prepared statement with `parameters` parameters and results in one format. `values` appends
 /// each parameter with its length, as [`value()`] and [`array()`] do.
 ///
@@ -239,7 +182,7 @@ pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 /// Appends one format code for all values.
 fn formats(out: &mut Vec<u8>, format: Format) {
     out.extend_from_slice(&1i16.to_be_bytes());
-    out.extend_from_slice(&format.code().to_be_bytes());
+    out.extend_from_slice(&(format as i16).to_be_bytes());
 }
 
 /// Appends Parse, without building a list.
@@ -307,49 +250,27 @@ impl<'a> Message<'a> {
         match self {
             Self::Query(sql) => message(out, b'Q', |out| text(out, sql)),
             Self::Parse { name, sql, parameter_types } => parse(out, name, sql, parameter_types),
-            Self::Bind { portal, statement, parameter_format, parameters, result_format } => {
-                message(out, b'B', |out| {
-                    text(out, portal)?;
-                    text(out, statement)?;
-                    formats(out, *parameter_format);
-                    count(out, "parameters", parameters.len())?;
-                    for parameter in parameters {
-                        value(out, *parameter)?;
-                    }
-                    formats(out, *result_format);
-                    Ok(())
+            Self::Bind { statement, format, parameters } => {
+                bind(out, statement, parameters.len(), *format, |out| {
+                    parameters.iter().try_for_each(|parameter| value(out, *parameter))
                 })
             }
-            Self::Describe(object, name) => message(out, b'D', |out| {
-                out.push(object.code());
-                text(out, name)
-            }),
-            Self::Execute { portal, rows_max } => message(out, b'E', |out| {
-                text(out, portal)?;
-                out.extend_from_slice(&rows_max.to_be_bytes());
-                Ok(())
-            }),
-            Self::Close(object, name) => message(out, b'C', |out| {
-                out.push(object.code());
-                text(out, name)
-            }),
-            Self::Sync => {
-                out.extend_from_slice(&SYNC);
-                Ok(())
-            }
-            Self::Flush => message(out, b'H', |_| Ok(())),
+            Self::Describe(object, name) => of_object(out, b'D', *object, name),
+            Self::Execute => raw(out, b'E', &[0; 5]),
+            Self::Close(object, name) => of_object(out, b'C', *object, name),
+            Self::Sync => raw(out, b'S', &[]),
             Self::CopyData(data) => raw(out, b'd', data),
-            Self::CopyDone => message(out, b'c', |_| Ok(())),
+            Self::CopyDone => raw(out, b'c', &[]),
             Self::CopyFail(reason) => message(out, b'f', |out| text(out, reason)),
             Self::Authentication(data) => raw(out, b'p', data),
-            Self::Terminate => message(out, b'X', |_| Ok(())),
+            Self::Terminate => raw(out, b'X', &[]),
         }
     }
 
     /// Decodes a message from its frame.
     ///
     /// # Errors
-    /// Returns [`CursorError`] for a tag that no client sends (as a count out of range), for a
+    /// Returns [`CursorError`] for a message that riops does not send (its tag as a count out of range), for a
     /// truncated body, or for extra bytes.
     pub fn decode(frame: Frame<'a>) -> Result<Self, CursorError> {
         let mut body = Cursor::new(frame.body);
@@ -364,14 +285,13 @@ impl<'a> Message<'a> {
             },
             b'B' => decode_bind(&mut body)?,
             b'D' => Self::Describe(object(&mut body)?, body.text()?),
-            b'E' => Self::Execute { portal: body.text()?, rows_max: body.i32()? },
+            b'E' if frame.body == [0; 5] => return Ok(Self::Execute),
             b'C' => Self::Close(object(&mut body)?, body.text()?),
             b'S' => Self::Sync,
-            b'H' => Self::Flush,
-            b'd' => return Ok(Self::CopyData(frame.body)),
+            b'd' => Self::CopyData(body.take_rest()),
             b'c' => Self::CopyDone,
             b'f' => Self::CopyFail(body.text()?),
-            b'p' => return Ok(Self::Authentication(frame.body)),
+            b'p' => Self::Authentication(body.take_rest()),
             b'X' => Self::Terminate,
             other => return Err(CursorError::CountOutOfRange(i64::from(other))),
         };
@@ -387,6 +307,13 @@ pub(crate) fn raw(out: &mut Vec<u8>, tag: u8, data: &[u8]) -> Result<(), EncodeE
     })
 }
 
+fn of_object(out: &mut Vec<u8>, tag: u8, object: Object, name: &str) -> Result<(), EncodeError> {
+    message(out, tag, |out| {
+        out.push(object as u8);
+        text(out, name)
+    })
+}
+
 fn object(body: &mut Cursor<'_>) -> Result<Object, CursorError> {
     match body.u8()? {
         b'S' => Ok(Object::Statement),
@@ -396,26 +323,20 @@ fn object(body: &mut Cursor<'_>) -> Result<Object, CursorError> {
 }
 
 fn decode_bind<'a>(body: &mut Cursor<'a>) -> Result<Message<'a>, CursorError> {
-    let portal = body.text()?;
-    let statement = body.text()?;
-    let parameter_format = one_format(body)?;
+    let (portal, statement, format) = (body.text()?, body.text()?, one_format(body)?);
     let parameters = (0..body.count()?).map(|_| body.value()).collect::<Result<_, _>>()?;
-    let result_format = one_format(body)?;
-    Ok(Message::Bind { portal, statement, parameter_format, parameters, result_format })
+    let is_plain = portal.is_empty() && one_format(body)? == format;
+    let bind = is_plain.then_some(Message::Bind { statement, format, parameters });
+    bind.ok_or(CursorError::CountOutOfRange(i64::from(b'B')))
 }
 
-/// No code means text. Several codes are accepted if they are all equal.
+/// Reads one format code for all values.
 fn one_format(body: &mut Cursor<'_>) -> Result<Format, CursorError> {
-    let mut found = None;
-    for _ in 0..body.count()? {
-        let code = body.i16()?;
-        let format = Format::from_code(code)?;
-        if found.is_some_and(|earlier| earlier != format) {
-            return Err(CursorError::CountOutOfRange(i64::from(code)));
-        }
-        found = Some(format);
+    match (body.count()?, body.i16()?) {
+        (1, 0) => Ok(Format::Text),
+        (1, 1) => Ok(Format::Binary),
+        (_, other) => Err(CursorError::CountOutOfRange(i64::from(other))),
     }
-    Ok(found.unwrap_or(Format::Text))
 }
 
 /// Decodes the parameters of a startup message without its four length bytes.
@@ -430,13 +351,12 @@ pub fn decode_startup(body: &[u8]) -> Result<Vec<(&str, &str)>, CursorError> {
     }
     let mut parameters = Vec::new();
     loop {
-        let name = body.text()?;
-        if name.is_empty() {
-            body.finish()?;
-            return Ok(parameters);
+        match body.text()? {
+            "" => break,
+            name => parameters.push((name, body.text()?)),
         }
-        parameters.push((name, body.text()?));
     }
+    body.finish().map(|()| parameters)
 }
 
 #[cfg(test)]
@@ -457,50 +377,41 @@ mod tests {
         types: Vec<u32>,
         values: Vec<Option<Vec<u8>>>,
         data: Vec<u8>,
-        rows_max: i32,
-        binary: (bool, bool),
+        binary: bool,
     }
 
     prop_compose! {
         fn parts()(
-            kind in 0u8..13,
+            kind in 0u8..12,
             names in (name(), name()),
             types in prop::collection::vec(any::<u32>(), 0..6),
             values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..40)), 0..6),
             data in prop::collection::vec(any::<u8>(), 0..200),
-            rows_max in any::<i32>(),
-            binary in any::<(bool, bool)>(),
+            binary in any::<bool>(),
         ) -> Parts {
-            Parts { kind, names, types, values, data, rows_max, binary }
+            Parts { kind, names, types, values, data, binary }
         }
-    }
-
-    fn format(binary: bool) -> Format {
-        if binary { Format::Binary } else { Format::Text }
     }
 
     fn message_of(parts: &Parts) -> Message<'_> {
         let (first, second) = (parts.names.0.as_str(), parts.names.1.as_str());
-        let object = if parts.binary.0 { Object::Statement } else { Object::Portal };
+        let object = if parts.binary { Object::Statement } else { Object::Portal };
         match parts.kind {
             0 => Message::Query(first),
             1 => Message::Parse { name: first, sql: second, parameter_types: parts.types.clone() },
             2 => Message::Bind {
-                portal: first,
-                statement: second,
-                parameter_format: format(parts.binary.0),
+                statement: first,
+                format: if parts.binary { Format::Binary } else { Format::Text },
                 parameters: parts.values.iter().map(Option::as_deref).collect(),
-                result_format: format(parts.binary.1),
             },
             3 => Message::Describe(object, first),
-            4 => Message::Execute { portal: first, rows_max: parts.rows_max },
+            4 => Message::Execute,
             5 => Message::Close(object, first),
             6 => Message::Sync,
-            7 => Message::Flush,
-            8 => Message::CopyData(&parts.data),
-            9 => Message::CopyDone,
-            10 => Message::CopyFail(first),
-            11 => Message::Authentication(&parts.data),
+            7 => Message::CopyData(&parts.data),
+            8 => Message::CopyDone,
+            9 => Message::CopyFail(first),
+            10 => Message::Authentication(&parts.data),
             _ => Message::Terminate,
         }
     }
@@ -525,27 +436,6 @@ mod tests {
             let mut bytes = Vec::new();
             startup(&mut bytes, &borrowed).unwrap();
             prop_assert_eq!(decode_startup(&bytes[4..]).unwrap(), borrowed);
-        }
-
-        #[test]
-        fn bind_bigints_equals_the_general_bind(
-            statement in name(),
-            parameters in prop::collection::vec(any::<i64>(), 0..6),
-        ) {
-            let encoded: Vec<_> = parameters.iter().map(|value| value.to_be_bytes()).collect();
-            let mut general = Vec::new();
-            Message::Bind {
-                portal: "",
-                statement: &statement,
-                parameter_format: Format::Binary,
-                parameters: encoded.iter().map(|value| Some(value.as_slice())).collect(),
-                result_format: Format::Binary,
-            }
-            .encode(&mut general)
-            .unwrap();
-            let mut short = Vec::new();
-            bind_bigints(&mut short, &statement, &parameters).unwrap();
-            prop_assert_eq!(short, general);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::backend::{Columns, Fields, Message, Row, TransactionStatus};
+use crate::backend::{Columns, Fields, Message};
 use crate::reply::Reply;
 
 /// Maximum number of batches in flight. More would only hide the server's latency from the caller.
@@ -18,39 +18,19 @@ pub const ANY_STATEMENTS: u32 = u32::MAX;
 /// Meaning of a server message for the requests in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A row of a statement in the current batch.
-    Row {
-        /// Position of the statement in its batch, from 0.
-        statement: u32,
-        /// The row.
-        row: Row<'a>,
-    },
-    /// A statement completed.
-    Complete {
-        /// Position of the statement in its batch, from 0.
-        statement: u32,
-        /// Command tag such as `SELECT 1` or `UPDATE 5`; empty for an empty statement.
-        tag: &'a str,
-    },
+    /// An answer to a statement of the current batch; the command tag of an empty statement is empty.
+    Reply(Reply<'a>),
     /// A statement failed; the server skips the rest of its batch.
-    Failed {
-        /// Position of the statement in its batch, from 0.
-        statement: u32,
-        /// Error fields sent by the server.
-        fields: Fields<'a>,
-    },
-    /// The current batch is complete.
-    Ready(TransactionStatus),
-    /// An asynchronous message: a notice, a changed setting, or a notification.
-    Asynchronous,
+    Failed(Fields<'a>),
     /// A notice or a warning.
     Notice(Fields<'a>),
     /// The columns of the result that follows, or of a described statement.
     Columns(Columns<'a>),
     /// The server waits for the data of a COPY FROM STDIN.
     CopyIn,
-    /// A reply without a result: to Parse, Bind, Describe, Close, or COPY TO STDOUT.
-    Step,
+    /// A changed setting, a notification, or a reply without a result: to Parse, Bind, Describe, Close, or COPY TO
+    /// STDOUT.
+    Other,
 }
 
 /// A server reply that does not match the requests. The connection cannot be used any further.
@@ -84,12 +64,6 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Creates a pipeline without requests in flight.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Records that a batch of `statements` was sent, including its Sync.
     ///
     /// # Errors
@@ -138,17 +112,12 @@ impl Pipeline {
                 if is_open && sent != ANY_STATEMENTS {
                     return false;
                 }
-                self.end_batch();
+                self.current = self.later.pop_front();
+                self.answered = 0;
+                self.failed = false;
                 true
             }
         }
-    }
-
-    #[inline]
-    fn end_batch(&mut self) {
-        self.current = self.later.pop_front();
-        self.answered = 0;
-        self.failed = false;
     }
 
     /// Processes the next message from the server.
@@ -156,73 +125,62 @@ impl Pipeline {
     /// # Errors
     /// Returns [`PipelineError`] if the message does not match a request.
     pub fn receive<'a>(&mut self, message: &Message<'a>) -> Result<Event<'a>, PipelineError> {
-        match message {
-            Message::DataRow(row) => {
-                let statement = self.current("a row")?;
-                Ok(Event::Row { statement, row: *row })
-            }
-            Message::CommandComplete(tag) => self.complete(tag),
-            Message::EmptyQueryResponse => self.complete(""),
-            Message::PortalSuspended => self.complete("SUSPENDED"),
+        let unexpected = |what| Err(PipelineError::Unexpected(what));
+        let reply = match message {
+            Message::DataRow(row) => Reply::Row(*row),
+            Message::CommandComplete(tag) => Reply::Complete(tag),
+            Message::EmptyQueryResponse => Reply::Complete(""),
+            Message::PortalSuspended => Reply::Complete("SUSPENDED"),
+            Message::ReadyForQuery(status) => Reply::Ready(*status),
             Message::ErrorResponse(fields) => {
                 // Without a request in flight, this is a shutdown message (57P01): an error of the
                 // connection, not of a statement.
                 if !self.is_idle() && self.failed {
-                    return Err(PipelineError::Unexpected("a second error"));
+                    return unexpected("a second error");
                 }
                 self.failed = true;
-                Ok(Event::Failed { statement: self.answered, fields: *fields })
+                return Ok(Event::Failed(*fields));
             }
-            Message::ReadyForQuery(status) => self.ready(*status),
-            Message::NoticeResponse(fields) => Ok(Event::Notice(*fields)),
+            Message::NoticeResponse(fields) => return Ok(Event::Notice(*fields)),
             Message::ParameterStatus { .. } | Message::NotificationResponse => {
-                Ok(Event::Asynchronous)
+                return Ok(Event::Other);
             }
-            Message::RowDescription(columns) if !self.is_idle() => Ok(Event::Columns(*columns)),
-            Message::CopyInResponse(_) if !self.is_idle() => Ok(Event::CopyIn),
+            Message::RowDescription(columns) if !self.is_idle() => {
+                return Ok(Event::Columns(*columns));
+            }
+            Message::CopyInResponse if !self.is_idle() => return Ok(Event::CopyIn),
             Message::BindComplete
             | Message::ParseComplete
             | Message::CloseComplete
             | Message::NoData
-            | Message::ParameterDescription(_)
-            | Message::CopyOutResponse(_)
+            | Message::ParameterDescription
+            | Message::CopyOutResponse
             | Message::CopyData(_)
             | Message::CopyDone
                 if !self.is_idle() =>
             {
-                Ok(Event::Step)
+                return Ok(Event::Other);
             }
-            _ => Err(PipelineError::Unexpected("a message that does not belong to any request")),
+            _ => return unexpected("a message that does not belong to any request"),
+        };
+        if self.accept(&reply) {
+            return Ok(Event::Reply(reply));
         }
-    }
-
-    /// Returns the position of the statement being answered, if any.
-    fn current(&self, what: &'static str) -> Result<u32, PipelineError> {
-        match self.current {
-            Some(sent) if self.answered < sent && !self.failed => Ok(self.answered),
-            _ => Err(PipelineError::Unexpected(what)),
+        match (reply, self.current) {
+            (Reply::Ready(_), Some(sent)) => {
+                Err(PipelineError::Missing { answered: self.answered, sent })
+            }
+            (Reply::Ready(_), None) => unexpected("a ReadyForQuery"),
+            (Reply::Row(_), _) => unexpected("a row"),
+            (Reply::Complete(_) | Reply::Bound, _) => unexpected("a completion"),
         }
-    }
-
-    fn complete<'a>(&mut self, tag: &'a str) -> Result<Event<'a>, PipelineError> {
-        let statement = self.current("a completion")?;
-        self.answered += 1;
-        Ok(Event::Complete { statement, tag })
-    }
-
-    fn ready<'a>(&mut self, status: TransactionStatus) -> Result<Event<'a>, PipelineError> {
-        let sent = self.current.ok_or(PipelineError::Unexpected("a ReadyForQuery"))?;
-        if !self.failed && self.answered < sent && sent != ANY_STATEMENTS {
-            return Err(PipelineError::Missing { answered: self.answered, sent });
-        }
-        self.end_batch();
-        Ok(Event::Ready(status))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Row, TransactionStatus};
     use proptest::prelude::*;
 
     const READY: Message<'static> = Message::ReadyForQuery(TransactionStatus::Idle);
@@ -236,22 +194,21 @@ mod tests {
         fn assigns_replies_to_batches_in_order_after_any_failure(
             batches in prop::collection::vec((0u32..5, 0u32..8), 1..BATCHES_MAX),
         ) {
-            let mut pipeline = Pipeline::new();
+            let mut pipeline = Pipeline::default();
             for (statements, _) in &batches {
                 pipeline.sent(*statements).unwrap();
             }
             for (statements, failing) in &batches {
                 let answered = (*statements).min(*failing);
-                for statement in 0..answered {
+                for _ in 0..answered {
                     let event = pipeline.receive(&Message::CommandComplete("SELECT 1")).unwrap();
-                    prop_assert_eq!(event, Event::Complete { statement, tag: "SELECT 1" });
+                    prop_assert_eq!(event, Event::Reply(Reply::Complete("SELECT 1")));
                 }
                 if failing < statements {
                     let event = pipeline.receive(&error_message()).unwrap();
-                    let failed = matches!(event, Event::Failed { statement, .. } if statement == *failing);
-                    prop_assert!(failed);
+                    prop_assert!(matches!(event, Event::Failed(_)));
                 }
-                prop_assert_eq!(pipeline.receive(&READY), Ok(Event::Ready(TransactionStatus::Idle)));
+                prop_assert_eq!(pipeline.receive(&READY), Ok(Event::Reply(Reply::Ready(TransactionStatus::Idle))));
             }
             prop_assert!(pipeline.is_idle());
         }
@@ -263,7 +220,7 @@ mod tests {
             batches in prop::collection::vec(0u32..3, 0..3),
             kinds in prop::collection::vec(0u8..5, 0..12),
         ) {
-            let (mut direct, mut other) = (Pipeline::new(), Pipeline::new());
+            let (mut direct, mut other) = (Pipeline::default(), Pipeline::default());
             for statements in batches {
                 direct.sent(statements).unwrap();
                 other.sent(statements).unwrap();
@@ -290,7 +247,7 @@ mod tests {
 
     #[test]
     fn rejects_replies_without_a_request() {
-        let mut pipeline = Pipeline::new();
+        let mut pipeline = Pipeline::default();
         assert!(pipeline.receive(&READY).is_err());
         assert!(pipeline.receive(&Message::CommandComplete("SELECT 1")).is_err());
         pipeline.sent(1).unwrap();
@@ -300,7 +257,7 @@ mod tests {
     #[test]
     fn a_batch_of_unknown_length_ends_with_any_number_of_replies() {
         for answered in 0..3 {
-            let mut pipeline = Pipeline::new();
+            let mut pipeline = Pipeline::default();
             pipeline.sent(ANY_STATEMENTS).unwrap();
             for _ in 0..answered {
                 assert!(pipeline.accept(&Reply::Complete("SELECT 1")));
@@ -311,7 +268,7 @@ mod tests {
 
     #[test]
     fn limits_the_number_of_batches_in_flight() {
-        let mut pipeline = Pipeline::new();
+        let mut pipeline = Pipeline::default();
         for _ in 0..BATCHES_MAX {
             pipeline.sent(1).unwrap();
         }

@@ -30,9 +30,7 @@ impl<'a> Reply<'a> {
             (b'2', []) => Self::Bound,
             (b'D', _) => Self::Row(Row::decode(body).ok()?),
             (b'C', _) => Self::Complete(command_tag(body)?),
-            (b'Z', [b'I']) => Self::Ready(TransactionStatus::Idle),
-            (b'Z', [b'T']) => Self::Ready(TransactionStatus::Open),
-            (b'Z', [b'E']) => Self::Ready(TransactionStatus::Failed),
+            (b'Z', &[code]) => Self::Ready(TransactionStatus::of(code)?),
             _ => return None,
         };
         Some((reply, rest))

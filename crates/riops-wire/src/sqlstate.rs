@@ -37,8 +37,6 @@ impl SqlState {
     pub const CANNOT_CONNECT: Self = Self(*b"08001");
     /// The peer does not follow the protocol.
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
-    /// The server is starting up, shutting down or recovering.
-    pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
     /// The server does not support the feature.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
     /// YugabyteDB restarts or rejects a transaction; sent by releases before 2.31.

@@ -2,9 +2,9 @@
 //!
 //! Sans-I/O: the caller sends the appended bytes and passes in the received messages.
 
-use crate::auth::{
-    AuthPolicy, Method, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramError, md5_response,
-};
+use postgres_protocol::authentication::md5_hash;
+
+use crate::auth::{AuthPolicy, Method, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramError};
 use crate::backend::{Authentication, Message, ServerError};
 use crate::frontend::{self, EncodeError};
 
@@ -100,10 +100,9 @@ pub enum StartupError {
 }
 
 /// State of the startup.
+#[derive(Debug)]
 pub struct Startup {
-    user: String,
-    password: Option<String>,
-    policy: AuthPolicy,
+    credentials: Credentials,
     /// Authentication method used by the server; `None` until it requests one.
     method: Method,
     /// Whether channel binding is used.
@@ -113,15 +112,9 @@ pub struct Startup {
     /// AuthenticationOk during the exchange would be accepted from an impostor.
     scram_proved: bool,
     authenticated: bool,
-    session_info: SessionInfo,
+    /// The session information; complete once the session is ready.
+    pub session_info: SessionInfo,
     messages: usize,
-}
-
-impl std::fmt::Debug for Startup {
-    // The state contains the password.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Startup").field("user", &self.user).finish_non_exhaustive()
-    }
 }
 
 impl Startup {
@@ -140,9 +133,7 @@ impl Startup {
         );
         frontend::startup(out, &parameters)?;
         Ok(Self {
-            user: credentials.user.clone(),
-            password: credentials.password.clone(),
-            policy: credentials.policy.clone(),
+            credentials: credentials.clone(),
             method: Method::None,
             bound: false,
             scram: None,
@@ -198,12 +189,6 @@ impl Startup {
         }
     }
 
-    /// Returns the session information; complete once the session is ready.
-    #[must_use]
-    pub fn into_session_info(self) -> SessionInfo {
-        self.session_info
-    }
-
     fn authenticate(
         &mut self,
         step: &Authentication<'_>,
@@ -212,7 +197,7 @@ impl Startup {
         match (step, self.scram.as_mut()) {
             (Authentication::Ok, scram) if scram.is_none() || self.scram_proved => {
                 self.allow(self.method)?;
-                if self.policy.binding_required && !self.bound {
+                if self.credentials.policy.binding_required && !self.bound {
                     return Err(StartupError::NoChannelBinding(
                         "the server accepted the session without it",
                     ));
@@ -233,30 +218,35 @@ impl Startup {
             }
             (Authentication::CleartextPassword, None) => {
                 self.set_method(Method::Password)?;
-                if !self.policy.cleartext {
+                if !self.credentials.policy.cleartext {
                     return Err(StartupError::CleartextRefused);
                 }
-                let password = self.password()?.to_owned();
-                send_password(&password, out)
+                send_password(self.password()?, out)
             }
             (Authentication::Md5Password(salt), None) => {
                 self.set_method(Method::Md5)?;
                 let password = self.password()?;
-                send_password(&md5_response(&self.user, password, *salt), out)
+                let user = self.credentials.user.as_bytes();
+                send_password(&md5_hash(user, password.as_bytes(), *salt), out)
             }
-            (Authentication::Other(code), _) => Err(unsupported(&other_method(*code))),
+            (Authentication::Other(code), _) => {
+                Err(StartupError::UnsupportedMethod(other_method(*code)))
+            }
             (step, _) => Err(StartupError::Unexpected(format!("{step:?}"))),
         }
     }
 
     fn begin_sasl(&mut self, mechanisms: &[&str], out: &mut Vec<u8>) -> Result<(), StartupError> {
         let plus = mechanisms.contains(&SCRAM_SHA_256_PLUS);
-        if !plus && !mechanisms.contains(&SCRAM_SHA_256) {
-            return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
+        let plain = mechanisms.contains(&SCRAM_SHA_256);
+        let unsupported = || StartupError::UnsupportedMethod(mechanisms.join(", "));
+        if !plus && !plain {
+            return Err(unsupported());
         }
         self.set_method(Method::ScramSha256)?;
-        let end_point = self.policy.server_end_point.clone();
-        if self.policy.binding_required && (!plus || end_point.is_none()) {
+        let policy = &self.credentials.policy;
+        let end_point = policy.server_end_point.clone();
+        if policy.binding_required && (!plus || end_point.is_none()) {
             return Err(StartupError::NoChannelBinding(if plus {
                 "the connection is not encrypted, or the server's certificate has no usable hash"
             } else {
@@ -264,8 +254,8 @@ impl Startup {
             }));
         }
         let bind = plus && end_point.is_some();
-        if !bind && !mechanisms.contains(&SCRAM_SHA_256) {
-            return Err(StartupError::UnsupportedMethod(mechanisms.join(", ")));
+        if !bind && !plain {
+            return Err(unsupported());
         }
         self.bound = bind;
         let scram = Scram::new(self.password()?, end_point, plus);
@@ -285,7 +275,7 @@ impl Startup {
         self.method = method;
         self.allow(method)?;
         // Send no credentials before channel binding rules out a man in the middle.
-        if self.policy.binding_required && method != Method::ScramSha256 {
+        if self.credentials.policy.binding_required && method != Method::ScramSha256 {
             return Err(StartupError::NoChannelBinding(
                 "the server requests a method without channel binding",
             ));
@@ -294,14 +284,16 @@ impl Startup {
     }
 
     fn allow(&self, method: Method) -> Result<(), StartupError> {
-        if self.policy.allows(method) {
-            return Ok(());
+        match &self.credentials.policy.allowed {
+            Some(allowed) if !allowed.contains(&method) => {
+                Err(StartupError::MethodRefused(method.name()))
+            }
+            _ => Ok(()),
         }
-        Err(StartupError::MethodRefused(method.name()))
     }
 
     fn password(&self) -> Result<&str, StartupError> {
-        self.password.as_deref().ok_or(StartupError::PasswordMissing)
+        self.credentials.password.as_deref().ok_or(StartupError::PasswordMissing)
     }
 }
 
@@ -320,10 +312,6 @@ fn other_method(code: i32) -> String {
         9 => "SSPI".to_owned(),
         other => format!("number {other} (unknown)"),
     }
-}
-
-fn unsupported(method: &str) -> StartupError {
-    StartupError::UnsupportedMethod(method.to_owned())
 }
 
 fn unexpected(message: &Message<'_>) -> StartupError {
@@ -366,7 +354,7 @@ mod tests {
         let ready = Message::ReadyForQuery(TransactionStatus::Idle);
         assert_eq!(startup.receive(&ready, &mut out), Ok(true));
         assert!(out.is_empty());
-        let session_info = startup.into_session_info();
+        let session_info = startup.session_info;
         assert_eq!(session_info.parameter("server_version"), Some("18.1"));
         assert_eq!((session_info.process, session_info.secret), (7, vec![1, 2, 3, 4]));
     }
@@ -390,7 +378,7 @@ mod tests {
             let status = Message::ParameterStatus { name, value };
             assert_eq!(startup.receive(&status, &mut Vec::new()), Ok(false));
         }
-        let found = startup.into_session_info();
+        let found = startup.session_info;
         let names: Vec<_> = found.parameters.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["at_the_limit", "a"]);
     }
@@ -401,7 +389,7 @@ mod tests {
             let secret = vec![1; length];
             let mut startup = authenticated();
             let message = Message::BackendKeyData { process: 7, secret: &secret };
-            startup.receive(&message, &mut Vec::new()).map(|_| startup.into_session_info().secret)
+            startup.receive(&message, &mut Vec::new()).map(|_| startup.session_info.secret)
         };
         assert_eq!(key(SECRET_BYTES_MAX).unwrap().len(), SECRET_BYTES_MAX);
         assert!(matches!(key(SECRET_BYTES_MAX + 1), Err(StartupError::Unexpected(_))));

@@ -108,7 +108,7 @@ pub fn calibrate(
 }
 
 fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
-    let operations = result.recorder.operations();
+    let operations = &result.recorder.operations;
     let transactions = result.recorder.counters().get(Counter::Transactions);
     let worker_s: f64 = result.worker_cpu_s.iter().sum();
     let cpu_us = worker_s * 1e6 / transactions.max(1) as f64;

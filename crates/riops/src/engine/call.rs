@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use riops_wire::sqlstate::SqlState;
@@ -12,18 +12,17 @@ use uuid::Uuid;
 
 use super::backend::Backend;
 use super::clock::Clock;
-use super::error::EngineError;
-use super::findings::{Moment, UncheckedPlan, merge, note, note_unchecked};
-use super::opening::{SessionSetup, check_access_path, prepare_on_any_node};
+use super::error::{EngineError, SessionError};
+use super::findings::{Moment, merge};
+use super::opening::{Prepared, SessionSetup, check_access_path, prepare_on_any_node};
 use super::server_clock::{ServerClock, larger_step_s};
-use super::session::SessionError;
-use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
+use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
 use super::tally::{SessionTally, Tally};
-use super::threads::send_report;
+use super::threads::start_thread;
 use super::window::Window;
 use super::worker::{Intervals, WorkerEvent, WorkerReport};
 use crate::host::Interrupt;
-use crate::metrics::{Counter, EventSource, Failure, IntervalPart, Recorder};
+use crate::metrics::{Counter, EventSource, Failure, Recorder};
 use crate::plan::{OnError, Stop};
 use crate::probe::cpu;
 use crate::server::connection::{Answer, Notice};
@@ -43,18 +42,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Stack size of a call's thread. There may be thousands of them, and each does little but read reports.
 const CALL_STACK_BYTES: usize = 512 * 1024;
 
-/// Input of a session's thread.
-struct CallAssignment {
-    /// The session's number in the stage, from 0.
-    number: usize,
-    setup: SessionSetup,
-    server_loop: Box<dyn ServerLoop>,
-    /// Cancellation of the call by the main thread.
-    end_early: Interrupt,
-    start_signal: Receiver<StartSignal>,
-    spares: Receiver<Box<IntervalPart>>,
-}
-
 /// Starts a thread for each session with a server-side loop.
 pub(super) fn start_calls(
     sessions: Vec<SessionPlan>,
@@ -66,42 +53,33 @@ pub(super) fn start_calls(
         else {
             continue;
         };
-        let (start_signal, start_received) = sync_channel(1);
-        let (spares, spares_received) = sync_channel(4);
+        let setup = shared.setup(settings, statements, 0..usize::MAX, &mut None);
         let end_early = Interrupt::new();
-        let assignment = CallAssignment {
-            number,
-            setup: shared.setup(settings, statements, 0..usize::MAX, &mut None),
-            server_loop,
-            end_early: end_early.clone(),
-            start_signal: start_received,
-            spares: spares_received,
-        };
-        let shared = Arc::clone(shared);
-        let thread = std::thread::Builder::new()
-            .name(format!("riops-call-{number}"))
-            .stack_size(CALL_STACK_BYTES)
-            .spawn(move || send_report(number, &shared, || work(assignment, &shared)))?;
-        handles.push(WorkerHandle {
-            signal: Signal::Cancel(end_early),
-            start_signal,
-            spares,
-            thread,
-        });
+        let signal = Signal::Cancel(end_early.clone());
+        let builder =
+            Builder::new().name(format!("riops-call-{number}")).stack_size(CALL_STACK_BYTES);
+        handles.push(start_thread(builder, number, signal, shared, move |inbox, shared| {
+            work(number, &setup, &*server_loop, end_early, inbox, shared)
+        })?);
     }
     Ok(handles)
 }
 
-/// Opens a session and runs its loop. Returns `None` if the stage has failed before its start.
-fn work(assignment: CallAssignment, shared: &Shared) -> Result<Option<WorkerReport>, EngineError> {
-    let CallAssignment { number: worker, setup, server_loop, end_early, start_signal, spares } =
-        assignment;
+/// Opens the session with this number in the stage and runs its loop, which the main thread may `end_early`. Returns `None`
+/// if the stage has failed before its start.
+fn work(
+    worker: usize,
+    setup: &SessionSetup,
+    server_loop: &dyn ServerLoop,
+    end_early: Interrupt,
+    inbox: Inbox,
+    shared: &Shared,
+) -> Result<Option<WorkerReport>, EngineError> {
     let (number, sessions) = (worker as u64, shared.total_sessions);
-    let mut node = 0;
     let opened = shared.retry_until_init_timeout(|| {
-        prepare_on_any_node(&setup, &shared.nodes, (number, &mut node), &shared.interrupt)
+        prepare_on_any_node(setup, number, &shared.nodes, &shared.interrupt)
     });
-    let (mut connection, findings) =
+    let Prepared { mut connection, findings, node } =
         opened.map_err(|error| EngineError::connect(number, sessions, error))?;
     // Each node has its own clock.
     let server_clock = ServerClock::read(&mut connection, &shared.clock)
@@ -110,13 +88,13 @@ fn work(assignment: CallAssignment, shared: &Shared) -> Result<Option<WorkerRepo
     let recorder = Recorder::new(shared.operations, false)?;
     // Fails only if the stage has failed.
     let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
-    let Ok(StartSignal { start, window, .. }) = start_signal.recv() else {
+    let Ok(StartSignal { start, window, .. }) = inbox.start_signal.recv() else {
         return Ok(None);
     };
     // Without it, a backend that continues after its connection was lost cannot be terminated.
     let backend = Backend::of(&mut connection).ok().flatten();
     let place = (window.measure_start(), shared.interval);
-    let intervals = Intervals::new(worker, place, shared.events.clone(), spares);
+    let intervals = Intervals::new(worker, place, shared.events.clone(), inbox.spares);
     let tally = SessionTally {
         number,
         node,
@@ -127,8 +105,8 @@ fn work(assignment: CallAssignment, shared: &Shared) -> Result<Option<WorkerRepo
     };
     let mut session = CallSession {
         tally,
-        setup: &setup,
-        server_loop: &*server_loop,
+        setup,
+        server_loop,
         shared,
         end_early,
         start,
@@ -368,8 +346,8 @@ impl CallSession<'_> {
     /// ran the call twice.
     fn count_last_report(&mut self, mut report: LoopReport) {
         for ((access, _), json) in self.setup.checks.iter().zip(&report.plans) {
-            let finding = access.judge(json);
-            note(&mut self.report.findings, &access.statement, Moment::During, finding, 1);
+            let finding = Ok(access.judge(json));
+            self.report.checked(access.statement.clone(), Moment::During, finding);
         }
         let transactions = std::mem::take(&mut report.transactions_unknown);
         if let Some(drained) = report.drained {
@@ -384,11 +362,11 @@ impl CallSession<'_> {
 
     /// Counts the work since the last report of an incomplete call as unknown.
     fn count_unknown(&mut self) {
-        if self.counted == LoopReport::default() {
-            let (transactions, rows) = self.server_loop.before_first_report();
-            return self.close(transactions, rows);
-        }
-        let (transactions, rows) = (self.counted.transactions_unknown, self.counted.rows_unknown);
+        let (transactions, rows) = if self.counted == LoopReport::default() {
+            self.server_loop.before_first_report()
+        } else {
+            (self.counted.transactions_unknown, self.counted.rows_unknown)
+        };
         self.close(transactions, rows);
     }
 
@@ -438,21 +416,13 @@ impl CallSession<'_> {
 
     fn check_plans_after_run(&mut self, connection: &mut Connection) {
         for check in &self.setup.checks {
-            let statement = check.0.statement.clone();
-            match check_access_path(check, connection) {
-                Ok(finding) => {
-                    note(&mut self.report.findings, &statement, Moment::After, finding, 1);
-                }
+            let finding = check_access_path(check, connection).map_err(|error| {
                 // The measurement is complete, but the path was not checked after it.
-                Err(error) => {
-                    let now = self.shared.clock.now();
-                    self.note_error(error.sqlstate(), &error.to_string(), false, now);
-                    let reason = format!("EXPLAIN failed: {error}");
-                    let (moment, sessions) = (Moment::After, 1);
-                    let unchecked = UncheckedPlan { statement, moment, reason, sessions };
-                    note_unchecked(&mut self.report.unchecked, unchecked);
-                }
-            }
+                let now = self.shared.clock.now();
+                self.note_error(error.sqlstate(), &error.to_string(), false, now);
+                format!("EXPLAIN failed: {error}")
+            });
+            self.report.checked(check.0.statement.clone(), Moment::After, finding);
         }
     }
 
@@ -465,10 +435,10 @@ impl CallSession<'_> {
             if self.remaining().is_none() {
                 return Ok(None);
             }
-            let place = (self.tally.number, &mut self.tally.node);
-            let nodes = &self.shared.nodes;
-            match prepare_on_any_node(self.setup, nodes, place, &self.end_early) {
-                Ok((mut connection, findings)) => {
+            let (number, nodes) = (self.tally.number, &self.shared.nodes);
+            match prepare_on_any_node(self.setup, number, nodes, &self.end_early) {
+                Ok(Prepared { mut connection, findings, node }) => {
+                    self.tally.node = node;
                     connection.set_interrupt(&self.end_early);
                     self.terminate_old_backend(&mut connection)?;
                     self.server_clock = ServerClock::read(&mut connection, &self.shared.clock)?;

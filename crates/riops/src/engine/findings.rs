@@ -74,29 +74,17 @@ pub(super) fn note_unchecked(all: &mut Vec<UncheckedPlan>, more: UncheckedPlan) 
 }
 
 /// Adds a finding to the equal one in the list, or appends it.
-pub(super) fn note(
-    findings: &mut Vec<AccessFinding>,
-    statement: &str,
-    moment: Moment,
-    finding: Finding,
-    sessions: u32,
-) {
-    let same = findings.iter_mut().find(|known| {
-        known.statement == statement && known.moment == moment && known.finding == finding
+pub(super) fn note(all: &mut Vec<AccessFinding>, more: AccessFinding) {
+    let AccessFinding { statement, moment, finding, .. } = &more;
+    let same = all.iter_mut().find(|known| {
+        known.statement == *statement && known.moment == *moment && known.finding == *finding
     });
     match same {
-        Some(known) => known.sessions += sessions,
-        None => findings.push(AccessFinding {
-            statement: statement.to_owned(),
-            moment,
-            finding,
-            sessions,
-        }),
+        Some(known) => known.sessions += more.sessions,
+        None => all.push(more),
     }
 }
 
 pub(super) fn merge(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
-    for AccessFinding { statement, moment, finding, sessions } in more {
-        note(all, &statement, moment, finding, sessions);
-    }
+    more.into_iter().for_each(|finding| note(all, finding));
 }

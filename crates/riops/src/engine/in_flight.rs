@@ -1,9 +1,12 @@
-//! A transaction in flight.
+//! A transaction in flight, and what an interactive one does between two turns.
+
+use riops_wire::backend::ServerError;
 
 use crate::record::Queries;
 use crate::units::Nanos;
 use crate::workload::effects::TransactionEffects;
 use crate::workload::transaction::{Transaction, TransactionOutcome};
+use crate::workload::turn::ShellCommand;
 
 /// A transaction in flight, from its intended start to its end, including all attempts.
 ///
@@ -144,4 +147,30 @@ impl InFlight {
         }
         self.tx.expected_effects()
     }
+}
+
+/// What the start of a transaction led to.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// It will be sent.
+    Sent,
+    /// The generator has no more.
+    NoMore,
+    /// It is interactive.
+    Interactive(Continued),
+}
+
+/// What an interactive transaction does.
+#[derive(Debug)]
+pub(super) enum Continued {
+    /// Something will be sent.
+    Sent,
+    /// It is paused for this time.
+    Sleeping(Nanos),
+    /// It is paused until the command has ended.
+    InShell(u64, Box<ShellCommand>),
+    /// It has succeeded.
+    Ended(Box<InFlight>),
+    /// It has failed without the server.
+    Failed(Box<InFlight>, Box<ServerError>),
 }

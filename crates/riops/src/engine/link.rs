@@ -2,7 +2,6 @@
 //! of their transaction, and decoded in the buffer that the worker reads into.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use riops_ring::Ring;
 use riops_wire::backend::Message;
@@ -11,7 +10,7 @@ use riops_wire::frontend::{self, EncodeError};
 use riops_wire::pipeline::{Event, Pipeline};
 use riops_wire::reply::Reply;
 
-use super::session_error::SessionError;
+use super::error::SessionError;
 use crate::plan::Protocol;
 use crate::server::Stream;
 
@@ -30,14 +29,14 @@ pub(super) struct Filled {
 /// The layout is that of the declaration: what every transaction uses comes first, in few cache lines.
 #[repr(C)]
 pub(super) struct Link {
-    stream: Stream,
+    pub(super) stream: Stream,
     pub(super) pipeline: Pipeline,
     /// Bytes to send.
     pub(super) out: Vec<u8>,
     /// Number of bytes of `out` that have been sent.
     sent: usize,
     /// The beginning of a message whose rest has not arrived yet.
-    received: FrameBuffer,
+    pub(super) received: FrameBuffer,
     /// Whether the poller has reported that the server closed the connection.
     pub(super) read_closed: bool,
 }
@@ -73,17 +72,8 @@ impl Link {
         // The memory that connecting required is released.
         let received =
             if received.is_empty() { FrameBuffer::new(received.limit()) } else { received };
-        let pipeline = Pipeline::new();
+        let pipeline = Pipeline::default();
         Self { stream, pipeline, out: Vec::new(), sent: 0, received, read_closed: false }
-    }
-
-    pub(super) fn descriptor(&self) -> i32 {
-        self.stream.as_raw_fd()
-    }
-
-    /// Returns the socket, if it has no TLS.
-    pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
-        (!self.stream.is_encrypted()).then(|| self.stream.as_fd())
     }
 
     /// Sends a Terminate message without waiting, and closes the socket.
@@ -104,7 +94,7 @@ impl Link {
     /// start.
     pub(super) fn refuse_copy(&mut self, protocol: Protocol) -> Result<(), Box<SessionError>> {
         let reason = frontend::Message::CopyFail("a script has no data for COPY FROM STDIN");
-        reason.encode(&mut self.out).map_err(|error| SessionError::protocol(&error))?;
+        reason.encode(&mut self.out).map_err(SessionError::protocol)?;
         if protocol != Protocol::Simple {
             self.out.extend_from_slice(&frontend::SYNC);
         }
@@ -135,12 +125,6 @@ impl Link {
         self.sent = 0;
     }
 
-    /// Writes what the stream has buffered: with TLS, the last bytes may still be encrypted and not sent.
-    #[inline]
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-
     /// Reads from the socket once: into `buffer`, or after the beginning of a message that was received before.
     #[inline]
     pub(super) fn read(
@@ -153,22 +137,12 @@ impl Link {
                 Filled { bytes, in_buffer: bytes, more }
             }));
         }
-        let space = self.received.space().map_err(|error| SessionError::protocol(&error))?;
+        let space = self.received.space().map_err(SessionError::protocol)?;
         let available = space.len();
         Ok(self.stream.read(space).map(|bytes| {
             self.received.filled(bytes);
             Filled { bytes, in_buffer: 0, more: self.stream.may_have_more(bytes, available) }
         }))
-    }
-
-    /// Notes that the poller reported more bytes, which will be read later.
-    pub(super) fn note_readable(&mut self) {
-        self.stream.note_readable();
-    }
-
-    /// Returns whether the beginning of a message waits for its rest.
-    pub(super) fn has_beginning(&self) -> bool {
-        !self.received.is_empty()
     }
 
     /// Decodes the next message if it answers a statement and is complete in `data`.
@@ -193,26 +167,26 @@ impl Link {
     ) -> Result<Option<Event<'a>>, Box<SessionError>> {
         if !self.received.is_empty() && !data.is_empty() {
             let kept = self.received.extend(std::mem::take(data));
-            kept.map_err(|error| SessionError::protocol(&error))?;
+            kept.map_err(SessionError::protocol)?;
         }
         let frame = if self.received.is_empty() {
-            let split = frame::split(data, self.received.limit());
-            let split = split.map_err(|error| SessionError::protocol(&error))?;
+            let split =
+                frame::split(data, self.received.limit()).map_err(SessionError::protocol)?;
             let Some((frame, rest)) = split else {
                 let kept = self.received.extend(std::mem::take(data));
-                kept.map_err(|error| SessionError::protocol(&error))?;
+                kept.map_err(SessionError::protocol)?;
                 return Ok(None);
             };
             *data = rest;
             frame
         } else {
-            match self.received.next_frame().map_err(|error| SessionError::protocol(&error))? {
-                Some(frame) => frame,
-                None => return Ok(None),
-            }
+            let Some(frame) = self.received.next_frame().map_err(SessionError::protocol)? else {
+                return Ok(None);
+            };
+            frame
         };
-        let message = Message::decode(frame).map_err(|error| SessionError::protocol(&error))?;
+        let message = Message::decode(frame).map_err(SessionError::protocol)?;
         let event = self.pipeline.receive(&message);
-        Ok(Some(event.map_err(|error| SessionError::protocol(&error))?))
+        Ok(Some(event.map_err(SessionError::protocol)?))
     }
 }

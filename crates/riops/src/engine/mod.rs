@@ -113,15 +113,12 @@ mod backend;
 mod calibrate;
 mod call;
 mod clock;
-mod continued;
 mod driver;
 mod error;
 mod findings;
 mod in_flight;
 mod link;
 mod log;
-mod log_entry;
-mod log_sums;
 mod null_server;
 mod observer;
 mod once;
@@ -132,7 +129,6 @@ mod result;
 mod schedule;
 mod server_clock;
 mod session;
-mod session_error;
 mod shared;
 mod stage;
 mod supervisor;
@@ -149,13 +145,12 @@ pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
 pub use driver::{ChosenDriver, choose_driver};
-pub use error::EngineError;
+pub use error::{EngineError, SessionError};
 pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
 pub use observer::{Agreement, Breach, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
-pub use session::SessionError;
 pub use tally::{SessionTally, Tally};
 pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
@@ -203,7 +198,7 @@ pub fn run_stage(
     let driver = choose_driver(plan.driver, total_sessions, workers)?.driver;
     let shared = Arc::new(Shared {
         driver,
-        connectors: Connectors::new(nodes, &shutdown, plan.seed),
+        connectors: Connectors::new(nodes, &shutdown, plan),
         explain_by_name: stage.explain_by_name,
         exact: stage.exact,
         retried: stage.retried,
@@ -240,9 +235,14 @@ pub fn run_stage(
     observer.connected(total_sessions);
     run.agreed = agreed(observer, interrupt)?;
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
-    let names = (stage.operations, stage.commands);
-    let mut result = run.measure(stage.name, names, before, probe, observer)?;
+    let mut result = run.measure(before, probe, observer)?;
     result.connecting = connecting;
+    for ended in &mut result.ended_sessions {
+        let number = |command: usize| Some(stage.commands.get(command)?.number);
+        ended.command = ended.command.and_then(number);
+    }
+    (result.name, result.operations) = (stage.name, stage.operations);
+    result.commands = stage.commands;
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

@@ -11,12 +11,12 @@ use rand::RngExt;
 use riops_wire::frame::FrameBuffer;
 
 use super::backend::Backend;
-use super::findings::{AccessFinding, Moment, note};
+use super::findings::{AccessFinding, Moment};
 use crate::host::Interrupt;
-use crate::plan::Protocol;
+use crate::plan::{Plan, Protocol};
 use crate::server::nodes::Choice;
-use crate::server::{ConnInfo, Connection, ConnectionError, Dialect, Nodes, Stream};
-use crate::units::Nanos;
+use crate::server::{Connection, ConnectionError, Dialect, Nodes, Stream};
+use crate::units::{Nanos, Span};
 use crate::workload::access::{Access, Finding};
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -56,6 +56,14 @@ pub(super) struct Opened {
     pub(super) dialect: Dialect,
 }
 
+/// A blocking connection on which everything that precedes the first transaction has run.
+pub(super) struct Prepared {
+    pub(super) connection: Connection,
+    pub(super) findings: Vec<AccessFinding>,
+    /// Number of the node, from 0.
+    pub(super) node: usize,
+}
+
 /// Opens a session on the first node that accepts it, its home node first.
 pub(super) fn open_on_any_node(
     setup: &SessionSetup,
@@ -64,81 +72,67 @@ pub(super) fn open_on_any_node(
     nodes: &Nodes,
     interrupt: &Interrupt,
 ) -> Result<Opened, ConnectionError> {
-    on_any_node(nodes, session, |choice| open(setup, check_plans, nodes, choice, interrupt))
+    on_any_node(nodes, session, |choice| {
+        let start = Instant::now();
+        let Prepared { mut connection, findings, node } =
+            prepare(setup, check_plans, nodes, choice, interrupt)?;
+        let process = connection.session_info().process;
+        let dialect = connection.dialect();
+        let backend = if setup.identifies_backend { Backend::of(&mut connection)? } else { None };
+        let (stream, received) = connection.into_parts();
+        stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
+        let took = start.elapsed().into();
+        Ok(Opened { stream, received, findings, process, backend, took, node, dialect })
+    })
+}
+
+/// The same for a session with a blocking connection.
+pub(super) fn prepare_on_any_node(
+    setup: &SessionSetup,
+    session: u64,
+    nodes: &Nodes,
+    interrupt: &Interrupt,
+) -> Result<Prepared, ConnectionError> {
+    on_any_node(nodes, session, |choice| prepare(setup, true, nodes, choice, interrupt))
 }
 
 /// Tries each node once until an attempt succeeds.
 fn on_any_node<T>(
     nodes: &Nodes,
     session: u64,
-    mut attempt: impl FnMut(&Choice) -> Result<T, ConnectionError>,
+    attempt: impl Fn(&Choice) -> Result<T, ConnectionError>,
 ) -> Result<T, ConnectionError> {
     let mut tried = Vec::new();
     loop {
         let choice = nodes.choose(session);
         tried.push(choice.node);
-        match attempt(&choice) {
+        let error = match attempt(&choice) {
             Ok(value) => return Ok(value),
-            Err(error) => {
-                if error.is_final() {
-                    nodes.session_closed(choice.node);
-                } else {
-                    nodes.failed(choice.node);
-                }
-                // The next choice has failed already.
-                if error.is_final() || tried.contains(&nodes.next(session)) {
-                    return Err(error);
-                }
-            }
+            Err(error) => error,
+        };
+        if error.is_final() {
+            nodes.session_closed(choice.node);
+            return Err(error);
+        }
+        nodes.failed(choice.node);
+        // The next choice has failed already.
+        if tried.contains(&nodes.next(session)) {
+            return Err(error);
         }
     }
 }
 
-/// The same for a session with a blocking connection; stores the number of its node in `node`.
-pub(super) fn prepare_on_any_node(
-    setup: &SessionSetup,
-    nodes: &Nodes,
-    (session, node): (u64, &mut usize),
-    interrupt: &Interrupt,
-) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
-    on_any_node(nodes, session, |choice| {
-        let (mut connection, findings) =
-            connect_and_prepare(setup, true, &choice.conninfo, interrupt)?;
-        *node = nodes.node_of(&mut connection, choice.node)?;
-        Ok((connection, findings))
-    })
-}
-
-/// Opens a session. The connect timeout applies to connecting and to each statement of the setup.
-fn open(
+/// Opens a connection and runs everything that precedes the first transaction. The connect timeout applies to connecting
+/// and to each statement.
+fn prepare(
     setup: &SessionSetup,
     check_plans: bool,
     nodes: &Nodes,
     choice: &Choice,
     interrupt: &Interrupt,
-) -> Result<Opened, ConnectionError> {
-    let start = Instant::now();
-    let (mut connection, findings) =
-        connect_and_prepare(setup, check_plans, &choice.conninfo, interrupt)?;
-    let node = nodes.node_of(&mut connection, choice.node)?;
-    let process = connection.session_info().process;
-    let dialect = connection.dialect();
-    let backend = if setup.identifies_backend { Backend::of(&mut connection)? } else { None };
-    let (stream, received) = connection.into_parts();
-    stream.set_nonblocking(true).map_err(ConnectionError::Io)?;
-    let took = start.elapsed().into();
-    Ok(Opened { stream, received, findings, process, backend, took, node, dialect })
-}
-
-/// Opens a connection and runs everything that precedes the first transaction.
-fn connect_and_prepare(
-    setup: &SessionSetup,
-    check_plans: bool,
-    target: &ConnInfo,
-    interrupt: &Interrupt,
-) -> Result<(Connection, Vec<AccessFinding>), ConnectionError> {
+) -> Result<Prepared, ConnectionError> {
+    let target = &choice.conninfo;
     let mut connection = Connection::open(target, interrupt)?;
-    // The connect timeout applies to each statement too.
     let reset_deadline = |connection: &mut Connection| {
         connection.set_deadline(Some(Instant::now() + target.connect_timeout));
     };
@@ -153,27 +147,18 @@ fn connect_and_prepare(
         }
     }
     let mut findings = Vec::new();
-    if check_plans {
-        findings = check_access_paths(setup, &mut connection, reset_deadline)?;
+    for check in setup.checks.iter().filter(|_| check_plans) {
+        reset_deadline(&mut connection);
+        findings.push(AccessFinding {
+            statement: check.0.statement.clone(),
+            moment: Moment::Before,
+            finding: check_access_path(check, &mut connection)?,
+            sessions: 1,
+        });
     }
     connection.set_deadline(None);
-    Ok((connection, findings))
-}
-
-/// Runs EXPLAIN for every statement of the session that has an expected access path, before the first
-/// transaction.
-fn check_access_paths(
-    setup: &SessionSetup,
-    connection: &mut Connection,
-    before_each: impl Fn(&mut Connection),
-) -> Result<Vec<AccessFinding>, ConnectionError> {
-    let mut findings = Vec::new();
-    for check in &setup.checks {
-        before_each(connection);
-        let finding = check_access_path(check, connection)?;
-        note(&mut findings, &check.0.statement, Moment::Before, finding, 1);
-    }
-    Ok(findings)
+    let node = nodes.node_of(&mut connection, choice.node)?;
+    Ok(Prepared { connection, findings, node })
 }
 
 /// Runs the EXPLAIN of one statement.
@@ -195,12 +180,8 @@ pub(super) struct ConnectRequest {
     /// Number of the node of the previous connection.
     pub(super) left: usize,
     pub(super) setup: Arc<SessionSetup>,
-    /// Whether to check the plans.
-    pub(super) check_plans: bool,
     /// Whether riops closed the previous connection on purpose.
     pub(super) planned: bool,
-    /// Time after which a failed attempt is not repeated.
-    pub(super) timeout: Duration,
     /// Time of the request. The reported connect time includes the wait for a free connector.
     pub(super) requested_at: Instant,
     /// Channel for the result.
@@ -230,17 +211,20 @@ struct Pool {
     /// Requested when the stage has ended.
     shutdown: Interrupt,
     seed: u64,
+    /// Time after which a failed attempt is not repeated.
+    timeout: Duration,
 }
 
 impl Connectors {
-    pub(super) fn new(nodes: &Nodes, shutdown: &Interrupt, seed: u64) -> Self {
+    pub(super) fn new(nodes: &Nodes, shutdown: &Interrupt, plan: &Plan) -> Self {
         let (requests, queue) = channel();
         let pool = Pool {
             queue: Mutex::new(queue),
             threads: Mutex::new(0),
             nodes: nodes.clone(),
             shutdown: shutdown.clone(),
-            seed,
+            seed: plan.seed,
+            timeout: Span::of_seconds(plan.errors.reconnect_timeout_s).0,
         };
         Self { requests, pool: Arc::new(pool) }
     }
@@ -286,13 +270,14 @@ impl Pool {
         rng: &mut impl rand::Rng,
     ) -> Result<Opened, ConnectionError> {
         self.nodes.session_closed(request.left);
-        let deadline = Instant::now() + request.timeout;
+        let deadline = Instant::now() + self.timeout;
         let mut backoff = BACKOFF_MIN;
         loop {
             match open_on_any_node(
                 &request.setup,
                 request.session,
-                request.check_plans,
+                // An EXPLAIN costs more than the few transactions of a short-lived connection.
+                !request.planned,
                 &self.nodes,
                 &self.shutdown,
             ) {

@@ -4,16 +4,15 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::error::EngineError;
+use super::error::{EngineError, SessionError};
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
 use super::server_clock::larger_step_s;
-use super::session::SessionError;
 use super::tally::SessionTally;
 use super::window::Window;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
-use crate::metrics::{Heatmap, Outage, Recorder, Samples, outage, rates};
+use crate::metrics::{Outage, Recorder, Samples, outage, rates};
 use crate::plan::Threshold;
-use crate::record::{EndedSessionRecord, HistogramError, Point, SampleSet};
+use crate::record::{EndedSessionRecord, HeatmapRecord, HistogramError, Point, SampleSet};
 use crate::server::nodes::Node;
 use crate::units::Nanos;
 use crate::workload::ScriptCommand;
@@ -69,7 +68,7 @@ pub struct StageResult {
     /// Time series with one point per interval.
     pub series: Vec<Point>,
     /// Latency over time; absent if no interval was complete.
-    pub heatmap: Option<Heatmap>,
+    pub heatmap: Option<HeatmapRecord>,
     /// Error that ended the stage early.
     pub failure: Option<SessionError>,
     /// Whether the user interrupted the stage.
@@ -181,7 +180,7 @@ pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let recorder = &mut result.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
     let series = rates(&result.series, None);
-    for entry in recorder.errors_mut().entries_mut() {
+    for entry in recorder.errors.entries.iter_mut() {
         if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
             entry.without_success_s = Some(found.without_success_s);
             entry.below_90_percent_s = found.below_90_percent_s;

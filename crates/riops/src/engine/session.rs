@@ -5,8 +5,9 @@
 mod checks;
 mod turns;
 
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use riops_wire::backend::{Columns, Row, ServerError, TransactionStatus};
@@ -14,15 +15,14 @@ use riops_wire::pipeline::{ANY_STATEMENTS, Event};
 use riops_wire::reply::Reply;
 
 use super::backend::Backend;
-use super::continued::Begun;
+use super::error::SessionError;
 use super::findings::{Moment, PlanText};
-use super::in_flight::InFlight;
+use super::in_flight::{Begun, InFlight};
 use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
-pub use super::session_error::SessionError;
 use super::tally::{SessionTally, Tally};
-use crate::server::Dialect;
+use crate::server::{Dialect, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
 use crate::workload::access::{Executed, Finding};
@@ -80,8 +80,6 @@ pub(super) struct Session {
     spare: Queue<Box<InFlight>>,
     failed: Option<Box<ServerError>>,
     pub(super) activity: Activity,
-    /// Number of transactions that wait for their retry.
-    pub(super) postponed: usize,
     /// Number of transactions that were started.
     pub(super) started: u64,
     /// Number of transactions after which it ends.
@@ -114,8 +112,10 @@ pub(super) struct Session {
     pub(super) dialect: Dialect,
     /// The backend with its start time, if the workload terminates sessions.
     pub(super) backend: Option<Backend>,
+    /// Transactions that wait for their retry.
+    pub(super) postponed: VecDeque<Box<InFlight>>,
     /// An interactive transaction that waits for its time or for the shell.
-    paused: Option<Box<InFlight>>,
+    pub(super) paused: Option<Box<InFlight>>,
     /// Executions whose plans are checked after those of the setup.
     executed: Vec<Executed>,
     /// Number in the stage.
@@ -137,6 +137,18 @@ struct Answers {
 }
 
 impl Answers {
+    /// Processes an answer. Returns the status of a transaction that it ends.
+    #[inline]
+    fn reply(&mut self, reply: Reply<'_>) -> Option<TransactionStatus> {
+        match reply {
+            Reply::Bound => {}
+            Reply::Row(row) => self.row(row),
+            Reply::Complete(tag) => self.completion(tag),
+            Reply::Ready(status) => return Some(status),
+        }
+        None
+    }
+
     #[inline]
     fn row(&mut self, row: Row<'_>) {
         if let Some(flight) = self.in_flight.first_mut() {
@@ -192,7 +204,7 @@ impl Session {
             setup,
             link: None,
             unsent: 0,
-            postponed: 0,
+            postponed: VecDeque::new(),
             finished: false,
             is_on_ring: false,
             failed: None,
@@ -274,12 +286,13 @@ impl Session {
 
     /// Returns the file descriptor of the socket, for the poller.
     pub(super) fn descriptor(&self) -> Option<i32> {
-        self.link.as_ref().map(Link::descriptor)
+        self.link.as_ref().map(|link| link.stream.as_raw_fd())
     }
 
     /// Returns the socket, if it has no TLS.
     pub(super) fn plain_socket(&self) -> Option<BorrowedFd<'_>> {
-        self.link.as_ref().and_then(Link::plain_socket)
+        let stream = self.link.as_ref().map(|link| &link.stream);
+        stream.filter(|stream| !stream.is_encrypted()).map(Stream::as_fd)
     }
 
     /// Returns whether it has a connection.
@@ -305,7 +318,7 @@ impl Session {
 
     /// Returns whether no transaction is in flight, waits for its retry or is paused.
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.in_flight.is_empty() && self.postponed == 0 && self.paused.is_none()
+        self.answers.in_flight.is_empty() && self.postponed.is_empty() && self.paused.is_none()
     }
 
     /// Begins the next transaction, to be sent by [`Self::flush`].
@@ -359,7 +372,7 @@ impl Session {
         } else {
             link.pipeline.sent(flight.tx.step(flight.step).1)
         };
-        sent.map_err(|error| SessionError::protocol(&error))
+        sent.map_err(SessionError::protocol)
     }
 
     /// Appends everything that must be sent to the send buffer.
@@ -379,8 +392,8 @@ impl Session {
         let Some(link) = &mut self.link else {
             return Err(SessionError::Closed(None));
         };
-        link.query(sql).map_err(|error| SessionError::protocol(&error))?;
-        link.pipeline.sent(ANY_STATEMENTS).map_err(|error| SessionError::protocol(&error))
+        link.query(sql).map_err(SessionError::protocol)?;
+        link.pipeline.sent(ANY_STATEMENTS).map_err(SessionError::protocol)
     }
 
     /// Stores the memory of a completed transaction for reuse.
@@ -430,7 +443,8 @@ impl Session {
                 }
             }
             let is_last = link.out.is_empty();
-            written = if is_last { link.flush() } else { link.write_rest(&mut outlet) };
+            // With TLS, the last bytes may still be encrypted and not sent.
+            written = if is_last { link.stream.flush() } else { link.write_rest(&mut outlet) };
             if is_last && written.is_ok() {
                 return Ok(Flushed::All);
             }
@@ -449,7 +463,7 @@ impl Session {
     /// Notes that the poller reported more bytes, which will be read later. It reports them only once.
     pub(super) fn note_readable(&mut self) {
         if let Some(link) = &mut self.link {
-            link.note_readable();
+            link.stream.note_readable();
         }
     }
 
@@ -493,50 +507,49 @@ impl Session {
             let Some(link) = &mut self.link else {
                 return Ok(None);
             };
-            if let Some(reply) = link.next_reply(data) {
-                match reply {
-                    Reply::Bound => {}
-                    Reply::Row(row) => self.answers.row(row),
-                    Reply::Complete(tag) => self.answers.completion(tag),
-                    Reply::Ready(status) => {
-                        if let Some(ended) = self.finish(status)? {
-                            return Ok(Some(ended));
+            let ready = if let Some(reply) = link.next_reply(data) {
+                self.answers.reply(reply)
+            } else {
+                if data.is_empty() && link.received.is_empty() {
+                    return Ok(None);
+                }
+                let Some(event) = link.next_event(data)? else {
+                    return Ok(None);
+                };
+                let mut ready = None;
+                match event {
+                    Event::Reply(reply) => ready = self.answers.reply(reply),
+                    Event::Failed(fields) => {
+                        // Of several errors in a turn, the first counts.
+                        let error = || Box::new(ServerError::from_fields(fields));
+                        self.failed.get_or_insert_with(error);
+                    }
+                    Event::Columns(columns) => self.answers.columns(columns),
+                    Event::CopyIn => {
+                        let flight = self.answers.in_flight.first_mut();
+                        if let Some(flight) = flight.filter(|flight| flight.tx.is_interactive()) {
+                            link.refuse_copy(flight.tx.protocol())?;
                         }
                     }
+                    Event::Notice(fields) => {
+                        self.answers.generator.notice(&ServerError::from_fields(fields));
+                    }
+                    Event::Other => {}
                 }
-                continue;
-            }
-            if data.is_empty() && !link.has_beginning() {
-                return Ok(None);
-            }
-            let Some(event) = link.next_event(data)? else {
-                return Ok(None);
+                ready
             };
-            match event {
-                Event::Row { row, .. } => self.answers.row(row),
-                Event::Failed { fields, .. } => {
-                    // Of several errors in a turn, the first counts.
-                    self.failed.get_or_insert_with(|| Box::new(ServerError::from_fields(fields)));
-                }
-                Event::Ready(status) => {
-                    if let Some(ended) = self.finish(status)? {
-                        return Ok(Some(ended));
-                    }
-                }
-                Event::Complete { tag, .. } => self.answers.completion(tag),
-                Event::Columns(columns) => self.answers.columns(columns),
-                Event::CopyIn => {
-                    let flight = self.answers.in_flight.first_mut();
-                    if let Some(flight) = flight.filter(|flight| flight.tx.is_interactive()) {
-                        link.refuse_copy(flight.tx.protocol())?;
-                    }
-                }
-                Event::Notice(fields) => {
-                    self.answers.generator.notice(&ServerError::from_fields(fields));
-                }
-                Event::Asynchronous | Event::Step => {}
+            if let Some(status) = ready
+                && let Some(ended) = self.finish(status)?
+            {
+                return Ok(Some(ended));
             }
         }
+    }
+
+    /// Takes a transaction that waits for its retry.
+    pub(super) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
+        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
+        self.postponed.remove(position)
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,12 @@ pub(super) struct WorkerHandle {
     pub(super) start_signal: SyncSender<StartSignal>,
     pub(super) spares: SyncSender<Box<IntervalPart>>,
     pub(super) thread: JoinHandle<()>,
+}
+
+/// The worker's side: what it receives from the main thread.
+pub(super) struct Inbox {
+    pub(super) start_signal: Receiver<StartSignal>,
+    pub(super) spares: Receiver<Box<IntervalPart>>,
 }
 
 /// How the main thread interrupts a worker's wait.

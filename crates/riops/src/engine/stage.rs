@@ -3,7 +3,6 @@
 //! It shows the progress and builds the result. It must not run transactions, and `supervisor` does
 //! everything that must happen on time.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -21,10 +20,8 @@ use super::supervisor::{Progress, Supervised, SupervisionResult, Supervisor};
 use super::window::Window;
 use super::worker::{WorkerEvent, add_unclaimed};
 use crate::metrics::{TimeSeries, Timeline};
-use crate::plan::{Plan, Schedule};
 use crate::probe::Probe;
 use crate::units::{Nanos, Span};
-use crate::workload::ScriptCommand;
 use crate::workload::keys::{Purpose, stream};
 use riops_script::random::Random;
 
@@ -55,8 +52,6 @@ impl StageRun<'_> {
 
     pub(super) fn measure(
         self,
-        name: String,
-        (operations, commands): (Vec<Cow<'static, str>>, Vec<ScriptCommand>),
         before: Vec<AccessFinding>,
         probe: &mut Probe<'_>,
         observer: &mut dyn Observer,
@@ -77,7 +72,7 @@ impl StageRun<'_> {
             let signal = StartSignal { start, window, unclaimed };
             handle.start_signal.send(signal).map_err(|_| EngineError::WorkerLost)?;
         }
-        let timeline = timeline(plan, handles.len())?;
+        let timeline = Timeline::new(handles.len(), plan)?;
         let breach = agreed.as_ref().map(|agreed| &*agreed.breach);
         let stage = Supervised { shared, handles: &handles, window: &window, breach };
         let (supervisor, progress) = Supervisor::new(stage, received, timeline);
@@ -95,13 +90,7 @@ impl StageRun<'_> {
             add_unclaimed(unclaimed, &window, (starts, &mut result.recorder));
         }
         result.started_at = started_at;
-        result.name = name;
-        result.operations = operations;
-        for ended in &mut result.ended_sessions {
-            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
-        }
         result.ended_sessions.sort_by_key(|ended| ended.session);
-        result.commands = commands;
         result.interrupted = interrupted;
         let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
         for point in points.iter().rev().take(closed).rev() {
@@ -121,23 +110,6 @@ impl StageRun<'_> {
         result.findings = findings;
         Ok(result)
     }
-}
-
-/// Returns an empty time series for this number of workers.
-fn timeline(plan: &Plan, workers: usize) -> Result<Timeline, EngineError> {
-    let mut timeline = Timeline::new(workers, plan.interval_s, plan.percentile);
-    let open_loop = plan.schedule != Schedule::Closed;
-    if plan.share.is_some() {
-        timeline.keep_histograms();
-    }
-    if plan.abort_on_threshold {
-        timeline.enable_total(open_loop)?;
-    }
-    let checkpoints: Vec<f64> = plan.checkpoints_s().collect();
-    if !checkpoints.is_empty() {
-        timeline.enable_checkpoints(&checkpoints, open_loop)?;
-    }
-    Ok(timeline)
 }
 
 /// Returns the intended starts; `None` in the closed loop.

@@ -133,7 +133,7 @@ impl<'a> Supervisor<'a> {
                     let complete = self.result.timeline.add(part)?;
                     self.show_points(complete);
                 }
-                self.result.timeline.add_last(report.recorder.interval())?;
+                self.result.timeline.add_last(&report.recorder.interval)?;
                 self.result.reports.push(*report);
             }
             Ok((_, WorkerEvent::Ready(_) | WorkerEvent::Finished))

@@ -1,22 +1,23 @@
 //! The worker threads: they open their sessions, run their loops and send their reports.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
 
 use super::clock::Clock;
 use super::error::EngineError;
 use super::findings::{self, AccessFinding};
-use super::log::Log;
-use super::log_entry::LogColumns;
+use super::log::{Log, LogColumns};
 use super::opening;
 use super::schedule::Share;
 use super::session::Session;
-use super::shared::{Shared, Signal, StartSignal, WorkerHandle};
+use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
 use super::worker::{
-    Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
-    Transport, WAKE, Worker, WorkerEvent, WorkerReport,
+    Counts, Intervals, PlanChecks, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE,
+    Worker, WorkerEvent, WorkerReport,
 };
-use crate::metrics::{Commands, IntervalPart, Recorder, Samples, Steps};
+use crate::metrics::{Commands, Recorder, Samples, Steps};
 use crate::plan::{Driver, Plan, Schedule};
 use crate::record::HistogramError;
 use crate::server::ConnectionError;
@@ -25,17 +26,6 @@ use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Work};
 use riops_ring::Ring;
-
-/// Input of a worker thread.
-struct Assignment {
-    worker: usize,
-    share: Share,
-    sessions: Vec<SessionPlan>,
-    poll: mio::Poll,
-    waker: Arc<mio::Waker>,
-    start_signal: Receiver<StartSignal>,
-    spares: Receiver<Box<IntervalPart>>,
-}
 
 /// Starts the workers. Sessions are assigned to them round-robin.
 pub(super) fn start_workers(
@@ -56,36 +46,55 @@ pub(super) fn start_workers(
         .map(|(worker, sessions)| {
             let poll = mio::Poll::new()?;
             let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE)?);
-            let (start_signal, start_received) = sync_channel(1);
-            let (spares, spares_received) = sync_channel(4);
-            let assignment = Assignment {
-                worker,
-                share: Share { worker: number(worker), workers: number(workers) },
-                waker: Arc::clone(&waker),
-                sessions,
-                poll,
-                start_signal: start_received,
-                spares: spares_received,
-            };
-            let shared = Arc::clone(shared);
-            let thread = std::thread::Builder::new()
-                .name(format!("riops-worker-{worker}"))
-                .spawn(move || send_report(worker, &shared, || work(assignment, &shared)))?;
-            Ok(WorkerHandle { signal: Signal::Wake(waker), start_signal, spares, thread })
+            let share = Share { worker: number(worker), workers: number(workers) };
+            let builder = Builder::new().name(format!("riops-worker-{worker}"));
+            let signal = Signal::Wake(Arc::clone(&waker));
+            start_thread(builder, worker, signal, shared, move |inbox, shared| {
+                work(share, sessions, (poll, waker), inbox, shared)
+            })
         })
         .collect()
 }
 
+/// Starts a thread with a part of the sessions. It sends its report or its error to the main thread.
+pub(super) fn start_thread(
+    builder: Builder,
+    worker: usize,
+    signal: Signal,
+    shared: &Arc<Shared>,
+    body: impl FnOnce(Inbox, &Shared) -> Result<Option<WorkerReport>, EngineError> + Send + 'static,
+) -> Result<WorkerHandle, EngineError> {
+    let (start_signal, start_received) = sync_channel(1);
+    let (spares, spares_received) = sync_channel(4);
+    let inbox = Inbox { start_signal: start_received, spares: spares_received };
+    let shared = Arc::clone(shared);
+    let thread = builder.spawn(move || {
+        let lost = Some(WorkerEvent::Lost);
+        let mut last = LastEvent { worker, shared: &shared, event: lost };
+        last.event = match body(inbox, &shared) {
+            Ok(report) => report.map(|report| WorkerEvent::Ended(Box::new(report))),
+            Err(error) => Some(WorkerEvent::Ready(Err(error))),
+        };
+    })?;
+    Ok(WorkerHandle { signal, start_signal, spares, thread })
+}
+
 /// Runs the sessions of a worker. Returns `None` if the stage has failed before its start.
-fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>, EngineError> {
-    let Assignment { worker, share, sessions, poll, waker, start_signal, spares } = assignment;
+fn work(
+    share: Share,
+    sessions: Vec<SessionPlan>,
+    (poll, waker): (mio::Poll, Arc<mio::Waker>),
+    inbox: Inbox,
+    shared: &Shared,
+) -> Result<Option<WorkerReport>, EngineError> {
+    let worker = share.worker as usize;
     let (mut sessions, findings) = open_sessions(sessions, share, shared)?;
     let mut recorder = recorder(shared)?;
     let ring = ring(shared.driver, sessions.len())?;
     let log = open_log(shared, worker).map_err(EngineError::Log)?;
     // Fails only if the stage has failed.
     let _ = shared.events.send((worker, WorkerEvent::Ready(Ok(findings))));
-    let Ok(StartSignal { start, window, unclaimed }) = start_signal.recv() else {
+    let Ok(StartSignal { start, window, unclaimed }) = inbox.start_signal.recv() else {
         sessions.iter_mut().for_each(Session::end);
         return Ok(None);
     };
@@ -96,15 +105,21 @@ fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>,
     std::thread::sleep(start.since(shared.clock.now()).into());
     let (plan, measure_start) = (&shared.plan, window.measure_start());
     let rules = Rules::of(plan, shared.exact, shared.retried.clone());
-    let intervals =
-        Intervals::new(worker, (measure_start, shared.interval), shared.events.clone(), spares);
+    let place = (measure_start, shared.interval);
+    let intervals = Intervals::new(worker, place, shared.events.clone(), inbox.spares);
     let worker = Worker {
         clock: shared.clock,
         transport: Transport::new(poll, ring, sessions.len()),
         starts: StartQueue::new(unclaimed, worker == 0, sessions.len()),
         retries: Retries::new(stream(plan.seed, Purpose::Backoff, worker as u64)),
-        interactive: Interactive::new(Arc::clone(&waker)),
-        reconnects: Reconnects::new(shared.connectors.clone(), shared.nodes.clone(), waker, plan),
+        deferred: VecDeque::new(),
+        shell: Shell::new(Arc::clone(&waker)),
+        reconnects: Reconnects::new(
+            shared.connectors.clone(),
+            shared.nodes.clone(),
+            waker,
+            plan.rebalance,
+        ),
         checks: PlanChecks::default(),
         counts: Counts::new(
             Arc::clone(&window),
@@ -114,7 +129,9 @@ fn work(assignment: Assignment, shared: &Shared) -> Result<Option<WorkerReport>,
             intervals,
             log,
         ),
-        sessions: Sessions::new(sessions),
+        active: sessions.len(),
+        unfinished: sessions.len(),
+        sessions,
         window,
         rules,
     };
@@ -183,19 +200,6 @@ fn step_ends(plan: &Plan) -> Vec<Nanos> {
         Some(*end_s)
     });
     ends_s.map(|end_s| Span::of_seconds(end_s).0.into()).collect()
-}
-
-/// Runs the body of a thread with a part of the sessions, and sends its report or its error to the main thread.
-pub(super) fn send_report(
-    worker: usize,
-    shared: &Shared,
-    body: impl FnOnce() -> Result<Option<WorkerReport>, EngineError>,
-) {
-    let mut last = LastEvent { worker, shared, event: Some(WorkerEvent::Lost) };
-    last.event = match body() {
-        Ok(report) => report.map(|report| WorkerEvent::Ended(Box::new(report))),
-        Err(error) => Some(WorkerEvent::Ready(Err(error))),
-    };
 }
 
 /// The last event of a thread, sent even after a panic: otherwise the main thread would wait forever.

@@ -340,8 +340,9 @@ mod tests {
         for latency in latencies_ms {
             part.service.record(Nanos(latency * 1_000_000));
         }
-        let mut timeline = Timeline::new(1, 1.0, 0.0);
-        timeline.keep_histograms();
+        let share = Some(Share { agent: 0, agents: 1 });
+        let plan = Plan { share, percentile: 0.0, interval_s: 1.0, ..Plan::default() };
+        let mut timeline = Timeline::new(1, &plan).unwrap();
         timeline.add(&part).unwrap().remove(0)
     }
 

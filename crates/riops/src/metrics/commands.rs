@@ -40,7 +40,8 @@ const PENDING_MAX: usize = 256;
 /// Measurements of all commands of the scripts of a stage, by their number.
 #[derive(Debug, Clone, Default)]
 pub struct Commands {
-    totals: Vec<CommandTotals>,
+    /// The measurements, in the order of the commands.
+    pub totals: Vec<CommandTotals>,
     /// Executions that are not added yet, oldest first.
     pending: Vec<(usize, Nanos)>,
 }
@@ -113,12 +114,6 @@ impl Commands {
         }
         Ok(())
     }
-
-    /// Returns the measurements in the order of the commands.
-    #[must_use]
-    pub fn all(&self) -> &[CommandTotals] {
-        &self.totals
-    }
 }
 
 #[cfg(test)]
@@ -138,13 +133,13 @@ mod tests {
         other.finish();
         one.merge(&other).unwrap();
         let counts: Vec<_> = one
-            .all()
+            .totals
             .iter()
             .map(|each| (each.service.as_ref().map(|times| times.count()), each.failures))
             .collect();
         assert_eq!(counts, [(Some(2), 0), (Some(1), 2)]);
-        assert_eq!(one.all()[1].errors, [(SqlState::DEADLOCK_DETECTED, 2)]);
-        assert_eq!(one.all()[1].retries, 1);
+        assert_eq!(one.totals[1].errors, [(SqlState::DEADLOCK_DETECTED, 2)]);
+        assert_eq!(one.totals[1].retries, 1);
     }
 
     #[test]
@@ -153,7 +148,7 @@ mod tests {
         for number in 0..50 {
             commands.failed(0, SqlState::parse(&format!("{number:05}")), false);
         }
-        let errors = &commands.all()[0].errors;
+        let errors = &commands.totals[0].errors;
         assert_eq!(errors.len(), SQLSTATES_MAX);
         assert_eq!(errors.iter().map(|(_, count)| count).sum::<u64>(), 50);
     }

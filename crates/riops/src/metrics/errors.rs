@@ -22,7 +22,10 @@ impl ErrorEntry {
 
 /// Error counts by SQLSTATE, in order of first appearance; bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ErrorCounts(Vec<ErrorEntry>);
+pub struct ErrorCounts {
+    /// The entries, in order of first appearance.
+    pub entries: Vec<ErrorEntry>,
+}
 
 impl ErrorCounts {
     /// Counts one error and the duration of the failed attempt. `retried` states whether the
@@ -39,12 +42,12 @@ impl ErrorCounts {
     }
 
     fn merge_entry(&mut self, new: &ErrorEntry) {
-        let full = self.0.len() == ERRORS_MAX;
-        let known = self.0.iter().position(|entry| entry.sqlstate == new.sqlstate);
+        let full = self.entries.len() == ERRORS_MAX;
+        let known = self.entries.iter().position(|entry| entry.sqlstate == new.sqlstate);
         let Some(position) = known.or_else(|| full.then_some(ERRORS_MAX - 1)) else {
-            return self.0.push(new.clone());
+            return self.entries.push(new.clone());
         };
-        if let Some(entry) = self.0.get_mut(position) {
+        if let Some(entry) = self.entries.get_mut(position) {
             entry.count += new.count;
             entry.retried += new.retried;
             entry.attempts_s += new.attempts_s;
@@ -56,18 +59,7 @@ impl ErrorCounts {
 
     /// Adds all errors of `other`.
     pub fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|entry| self.merge_entry(entry));
-    }
-
-    /// Returns the entries, for adding values that are known only for the whole stage.
-    pub fn entries_mut(&mut self) -> &mut [ErrorEntry] {
-        &mut self.0
-    }
-
-    /// Returns the entries in order of first appearance.
-    #[must_use]
-    pub fn entries(&self) -> &[ErrorEntry] {
-        &self.0
+        other.entries.iter().for_each(|entry| self.merge_entry(entry));
     }
 }
 
@@ -83,14 +75,14 @@ mod tests {
             counts.add(SqlState::parse(&code), "no", false, Nanos(500_000_000));
             counts.add(SqlState::parse(&code), "again", true, Nanos(0));
         }
-        assert_eq!(counts.entries().len(), ERRORS_MAX);
-        assert_eq!(counts.entries().iter().map(|entry| entry.count).sum::<u64>(), 400);
-        assert_eq!((counts.entries()[0].count, counts.entries()[0].attempts_s), (2, 0.5));
-        assert_eq!(counts.entries()[0].sample, "no");
-        assert_eq!((counts.entries()[0].retried, counts.entries()[0].more_samples.len()), (1, 1));
+        assert_eq!(counts.entries.len(), ERRORS_MAX);
+        assert_eq!(counts.entries.iter().map(|entry| entry.count).sum::<u64>(), 400);
+        assert_eq!((counts.entries[0].count, counts.entries[0].attempts_s), (2, 0.5));
+        assert_eq!(counts.entries[0].sample, "no");
+        assert_eq!((counts.entries[0].retried, counts.entries[0].more_samples.len()), (1, 1));
         for number in 0..100 {
             counts.add(SqlState::parse("00000"), &format!("sample {number}"), false, Nanos(0));
         }
-        assert_eq!(counts.entries()[0].more_samples.len(), SAMPLES_MAX);
+        assert_eq!(counts.entries[0].more_samples.len(), SAMPLES_MAX);
     }
 }

@@ -42,11 +42,9 @@ impl HeatmapSlot {
 
 /// Counts of latencies by time slot and class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heatmap {
-    /// Length of a slot, in seconds.
-    pub slot_s: f64,
+pub(super) struct Heatmap {
     /// The slots, from the start of the measurement on.
-    pub slots: Vec<HeatmapSlot>,
+    pub record: HeatmapRecord,
     /// Intervals in a slot: a power of two.
     intervals: usize,
 }
@@ -54,20 +52,25 @@ pub struct Heatmap {
 impl Heatmap {
     /// Creates an empty heatmap over intervals of `interval_s` seconds.
     #[must_use]
-    pub fn new(interval_s: f64) -> Self {
-        Self { slot_s: interval_s, slots: Vec::new(), intervals: 1 }
+    pub(super) fn new(interval_s: f64) -> Self {
+        let slots = Vec::new();
+        let classes_per_decade = CLASSES_PER_DECADE;
+        Self {
+            record: HeatmapRecord { slot_s: interval_s, classes_per_decade, slots },
+            intervals: 1,
+        }
     }
 
     /// Adds the latencies of an interval, counted from 0.
-    pub fn add(&mut self, interval: usize, latencies: &Histogram) {
+    pub(super) fn add(&mut self, interval: usize, latencies: &Histogram) {
         while interval / self.intervals >= SLOTS_MAX {
             self.halve();
         }
         let slot = interval / self.intervals;
-        if self.slots.len() <= slot {
-            self.slots.resize_with(slot + 1, HeatmapSlot::default);
+        if self.record.slots.len() <= slot {
+            self.record.slots.resize_with(slot + 1, HeatmapSlot::default);
         }
-        if let Some(slot) = self.slots.get_mut(slot) {
+        if let Some(slot) = self.record.slots.get_mut(slot) {
             for (latency, count) in latencies.recorded() {
                 slot.add(class_of(latency.as_micros()), count);
             }
@@ -76,22 +79,16 @@ impl Heatmap {
 
     /// Combines each two slots.
     fn halve(&mut self) {
-        let pairs = self.slots.chunks(2).map(|pair| {
+        let pairs = self.record.slots.chunks(2).map(|pair| {
             let mut sum = HeatmapSlot::default();
             for slot in pair {
                 sum.merge(slot);
             }
             sum
         });
-        self.slots = pairs.collect();
-        self.slot_s *= 2.0;
+        self.record.slots = pairs.collect();
+        self.record.slot_s *= 2.0;
         self.intervals *= 2;
-    }
-}
-
-impl From<Heatmap> for HeatmapRecord {
-    fn from(Heatmap { slot_s, slots, .. }: Heatmap) -> Self {
-        Self { slot_s, classes_per_decade: CLASSES_PER_DECADE, slots }
     }
 }
 
@@ -116,7 +113,7 @@ mod tests {
     }
 
     fn total(heatmap: &Heatmap) -> u64 {
-        heatmap.slots.iter().flat_map(|slot| &slot.counts).sum()
+        heatmap.record.slots.iter().flat_map(|slot| &slot.counts).sum()
     }
 
     #[test]
@@ -127,7 +124,7 @@ mod tests {
         let slot = |first_class, counts: &[u64]| HeatmapSlot { first_class, counts: counts.into() };
         let first = slot(21, &[2, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         let third = slot(10, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(heatmap.slots, [first, HeatmapSlot::default(), third]);
+        assert_eq!(heatmap.record.slots, [first, HeatmapSlot::default(), third]);
     }
 
     #[test]
@@ -136,9 +133,9 @@ mod tests {
         for interval in 0..2_000 {
             heatmap.add(interval, &latencies(&[interval as u64 + 1, 50]));
         }
-        assert_eq!((heatmap.slot_s, heatmap.slots.len()), (8.0, 125));
+        assert_eq!((heatmap.record.slot_s, heatmap.record.slots.len()), (8.0, 125));
         assert_eq!(total(&heatmap), 4_000);
-        let of_slots = heatmap.slots.iter().map(|slot| slot.counts.iter().sum::<u64>());
+        let of_slots = heatmap.record.slots.iter().map(|slot| slot.counts.iter().sum::<u64>());
         assert!(of_slots.into_iter().all(|count| count == 32));
     }
 }

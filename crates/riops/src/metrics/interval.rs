@@ -1,7 +1,7 @@
 //! Counters of one worker in one interval, and the time series point merged from all workers.
 
 use super::counters::{Counter, Counters};
-use crate::record::{Checkpoint, Histogram, HistogramError, Point, PointHistograms};
+use crate::record::{Histogram, HistogramError, Point, PointHistograms};
 
 /// Counters of one worker in one interval of the time series.
 #[derive(Debug, Clone)]
@@ -134,12 +134,36 @@ impl IntervalPart {
         let response = self.response.as_ref().map(Histogram::stored).transpose().ok()?;
         Some(Box::new(PointHistograms { service: self.service.stored().ok()?, response }))
     }
+}
 
-    /// Returns the intervals since the previous checkpoint, which this part has summed up, as a checkpoint.
-    pub(super) fn checkpoint(&self, t_s: f64, seconds: f64, percentile: f64) -> Checkpoint {
-        Checkpoint {
-            point: self.point(t_s, seconds, percentile),
-            latency: self.latencies().summary(),
+impl Point {
+    /// Adds the transactions of an interval, but not their latencies.
+    pub(super) fn count_part(&mut self, counters: &Counters, nodes: &[u64]) {
+        self.count(counters);
+        for (mine, theirs) in self.nodes.iter_mut().zip(nodes) {
+            *mine += theirs;
+        }
+    }
+
+    /// Adds the counts that are part of the time series.
+    pub(super) fn count(&mut self, counters: &Counters) {
+        for &counter in Counter::ALL {
+            let number = match counter {
+                Counter::Transactions => &mut self.transactions,
+                Counter::Rows => &mut self.rows,
+                Counter::ReadQueries => &mut self.queries.read,
+                Counter::WriteQueries => &mut self.queries.write,
+                Counter::OtherQueries => &mut self.queries.other,
+                Counter::Failed | Counter::Unknown => &mut self.failed,
+                Counter::Late => &mut self.late,
+                Counter::Skipped => &mut self.skipped,
+                Counter::Errors => &mut self.errors,
+                Counter::Retries => &mut self.retries,
+                Counter::Reconnects => &mut self.reconnects,
+                Counter::Retried => &mut self.retried,
+                Counter::Statements => continue,
+            };
+            *number += counters.get(counter);
         }
     }
 }

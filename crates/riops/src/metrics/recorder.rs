@@ -3,9 +3,8 @@
 use super::commands::Commands;
 use super::counters::{Counter, Counters};
 use super::errors::ErrorCounts;
-use super::events::{EventSource, Failure, Measured, OperationTotals};
+use super::events::{EventSource, Failure, Measured, NodeTotals, OperationTotals};
 use super::interval::IntervalPart;
-use super::nodes::NodeTotals;
 use super::outage::{ErrorTimes, Gaps};
 use super::samples::Samples;
 use super::slots::Slots;
@@ -23,9 +22,12 @@ const PENDING_MAX: usize = 64;
 pub struct Recorder {
     /// Transactions not added yet, oldest first.
     pending: Vec<Measured>,
-    operations: Vec<OperationTotals>,
-    errors: ErrorCounts,
-    interval: Box<IntervalPart>,
+    /// The operations, in the order of their stage.
+    pub operations: Vec<OperationTotals>,
+    /// The errors.
+    pub errors: ErrorCounts,
+    /// The current interval.
+    pub interval: Box<IntervalPart>,
     /// Counts that belong to no operation.
     counters: Counters,
     /// Durations of single attempts, regardless of their outcome; a retried transaction has several
@@ -193,7 +195,8 @@ impl Recorder {
         self.gaps.success(now);
         self.slots.success(now, response);
         if let Some(totals) = self.nodes.get_mut(node) {
-            totals.success(service, now);
+            totals.service.record(service);
+            totals.gaps.success(now);
         }
         if let Some(count) = self.interval.nodes.get_mut(node) {
             *count += 1;
@@ -249,11 +252,11 @@ impl Recorder {
         self.steps.add(fate, response, now);
         if let Some(totals) = self.operations.get_mut(operation) {
             let is_drained = fate == Fate::Drained;
-            totals.each(
-                service,
-                response,
-                if is_drained { Latencies::drained } else { Latencies::unfinished },
-            );
+            let add = if is_drained { Latencies::drained } else { Latencies::unfinished };
+            add(&mut totals.service, service);
+            if let Some(of_response) = &mut totals.response {
+                add(of_response, response);
+            }
         }
     }
 
@@ -292,12 +295,6 @@ impl Recorder {
         // Newly allocated parts do not have the number of nodes yet.
         spare.nodes.resize(self.interval.nodes.len(), 0);
         std::mem::replace(&mut self.interval, spare)
-    }
-
-    /// Returns the current interval.
-    #[must_use]
-    pub fn interval(&self) -> &IntervalPart {
-        &self.interval
     }
 
     /// Adds all counters of `other` except its current interval.
@@ -362,23 +359,6 @@ impl Recorder {
         }
         Ok((service, response))
     }
-
-    /// Returns the operations, in the order of their stage.
-    #[must_use]
-    pub fn operations(&self) -> &[OperationTotals] {
-        &self.operations
-    }
-
-    /// Returns the errors, for adding values that are known only for the whole stage.
-    pub fn errors_mut(&mut self) -> &mut ErrorCounts {
-        &mut self.errors
-    }
-
-    /// Returns the errors.
-    #[must_use]
-    pub fn errors(&self) -> &ErrorCounts {
-        &self.errors
-    }
 }
 
 #[cfg(test)]
@@ -429,8 +409,8 @@ mod tests {
                 recorder.count(origin, [(counter, 2)]);
                 recorder.count(EventSource::default(), [(counter, 1)]);
             }
-            let mut part = first.interval().clone();
-            part.merge(second.interval()).unwrap();
+            let mut part = first.interval.clone();
+            part.merge(&second.interval).unwrap();
             assert_eq!(nonzero(&part.counters), [(counter, 6)]);
             let point = part.point(1.0, 1.0, 95.0);
             let in_point = match counter {
@@ -454,7 +434,7 @@ mod tests {
             assert_eq!(nonzero(&part.counters), []);
             first.merge(&second).unwrap();
             assert_eq!(nonzero(&first.counters()), [(counter, 6)]);
-            assert_eq!(nonzero(&first.operations()[0].counters), [(counter, 4)]);
+            assert_eq!(nonzero(&first.operations[0].counters), [(counter, 4)]);
             assert_eq!(nonzero(&first.nodes[0].counters), []);
             assert_eq!(nonzero(&first.nodes[1].counters), [(counter, 4)]);
         }
@@ -467,9 +447,9 @@ mod tests {
         recorder.transaction(Measured { node: 1, ..measured(1, 10, 20, 5) });
         recorder.finish();
         assert_eq!(nonzero(&recorder.counters()), reads(1, 5));
-        assert_eq!(nonzero(&recorder.interval().counters), reads(1, 5));
-        assert_eq!(recorder.interval().nodes, [0, 1]);
-        let [other, operation] = recorder.operations() else { panic!("two operations") };
+        assert_eq!(nonzero(&recorder.interval.counters), reads(1, 5));
+        assert_eq!(recorder.interval.nodes, [0, 1]);
+        let [other, operation] = recorder.operations.as_slice() else { panic!("two operations") };
         let [other_node, node] = recorder.nodes.as_slice() else { panic!("two nodes") };
         for (counters, service, counted) in [
             (&operation.counters, &operation.service.observed, 1),
@@ -528,13 +508,13 @@ mod tests {
         first.finish();
         second.finish();
         first.merge(&second).unwrap();
-        let [selects, updates] = first.operations() else { panic!("two operations") };
+        let [selects, updates] = first.operations.as_slice() else { panic!("two operations") };
         assert_eq!(nonzero(&selects.counters), reads(2, 12));
         assert_eq!(selects.service.observed.max(), Nanos(30));
         assert_eq!(selects.response.as_ref().unwrap().observed.max(), Nanos(40));
         assert_eq!(nonzero(&updates.counters), reads(1, 1));
         assert_eq!(first.counters().get(Counter::Errors), 1);
-        assert_eq!(first.errors().entries()[0].count, 1);
+        assert_eq!(first.errors.entries[0].count, 1);
     }
 
     #[test]
@@ -542,7 +522,7 @@ mod tests {
         let mut recorder = Recorder::new(2, false).unwrap();
         recorder.transactions(1, 50, &[(Nanos(1_000), 3), (Nanos(2_000), 2)]);
         recorder.set_exact_max_service(1, Nanos(1_990));
-        let updates = &recorder.operations()[1];
+        let updates = &recorder.operations[1];
         let counted = [(Counter::Transactions, 5), (Counter::Rows, 50), (Counter::Statements, 5)];
         assert_eq!(nonzero(&updates.counters), counted);
         assert_eq!(updates.service.observed.count(), 5);
@@ -550,7 +530,7 @@ mod tests {
             (updates.service.observed.max(), updates.service.observed.quantile(0.99)),
             (Nanos(1_990), Nanos(1_990))
         );
-        assert_eq!(nonzero(&recorder.interval().counters), counted);
+        assert_eq!(nonzero(&recorder.interval.counters), counted);
     }
 
     #[test]

@@ -43,7 +43,8 @@ pub struct Steps {
     start: Nanos,
     /// Ends of the steps, since the start of the measurement.
     ends: Vec<Nanos>,
-    totals: Vec<StepTotals>,
+    /// The steps.
+    pub totals: Vec<StepTotals>,
 }
 
 impl Steps {
@@ -94,11 +95,5 @@ impl Steps {
             mine.response.merge(&theirs.response)?;
         }
         Ok(())
-    }
-
-    /// Returns the steps.
-    #[must_use]
-    pub fn totals(&self) -> &[StepTotals] {
-        &self.totals
     }
 }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::heatmap::Heatmap;
 use super::interval::IntervalPart;
-use crate::plan::SERIES_POINTS_MAX;
-use crate::record::{Checkpoint, HistogramError, Point};
+use crate::plan::{Plan, SERIES_POINTS_MAX, Schedule};
+use crate::record::{Checkpoint, HeatmapRecord, HistogramError, Point};
 
 /// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
 const INTERVAL_MIN_S: f64 = 1e-6;
@@ -32,7 +32,7 @@ pub struct TimeSeries {
     /// Number of points that became complete only at the end.
     pub closed: usize,
     /// Latencies over time: response times with a schedule, otherwise service times.
-    pub heatmap: Heatmap,
+    pub heatmap: HeatmapRecord,
 }
 
 /// Collects the points of a stage as they become complete.
@@ -47,10 +47,10 @@ pub struct Timeline {
     closed: usize,
     points: Vec<Point>,
     heatmap: Heatmap,
-    /// Sum of all closed intervals, if requested.
+    /// Sum of all closed intervals, if a breach of a threshold ends the run.
     total: Option<IntervalPart>,
     segment: Option<Segment>,
-    /// Whether the points keep the histograms of their intervals.
+    /// Whether the points keep the histograms of their intervals, to be merged with those of other clients.
     keeps_histograms: bool,
 }
 
@@ -66,71 +66,46 @@ struct Segment {
 impl Segment {
     /// Returns the checkpoint at `t_s`, and starts the next segment.
     fn end(&mut self, t_s: f64, percentile: f64) -> Box<Checkpoint> {
-        let checkpoint = self.sum.checkpoint(t_s, t_s - self.start_s, percentile);
+        let point = self.sum.point(t_s, t_s - self.start_s, percentile);
+        let latency = self.sum.latencies().summary();
         self.sum.clear(0);
         self.start_s = t_s;
-        Box::new(checkpoint)
+        Box::new(Checkpoint { point, latency })
     }
 }
 
 impl Timeline {
-    /// Creates a time series that expects one part per worker in every interval. `percentile` is the
-    /// selected percentile of the points.
-    #[must_use]
-    pub fn new(workers: usize, interval_s: f64, percentile: f64) -> Self {
-        Self {
-            workers,
-            ended: Vec::new(),
-            interval_s,
-            percentile,
-            open: VecDeque::new(),
-            closed: 0,
-            points: Vec::new(),
-            heatmap: Heatmap::new(interval_s),
-            total: None,
-            segment: None,
-            keeps_histograms: false,
-        }
-    }
-
-    /// Keeps the histograms of the intervals in their points, so that these can be merged with those of other clients.
-    pub fn keep_histograms(&mut self) {
-        self.keeps_histograms = true;
-    }
-
-    /// Starts summing up the intervals that become complete.
-    ///
-    /// # Errors
-    /// Returns [`HistogramError::Unusable`] if a histogram cannot be created or merged.
-    pub fn enable_total(&mut self, open_loop: bool) -> Result<(), HistogramError> {
-        self.total = Some(IntervalPart::new(open_loop)?);
-        Ok(())
-    }
-
-    /// Sums up the intervals between these times, which are ends of intervals, in seconds. The end of the
-    /// measurement is the last one.
+    /// Creates the time series of a plan, which expects one part per worker in every interval.
     ///
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
-    pub fn enable_checkpoints(
-        &mut self,
-        times_s: &[f64],
-        open_loop: bool,
-    ) -> Result<(), HistogramError> {
+    pub fn new(workers: usize, plan: &Plan) -> Result<Self, HistogramError> {
+        let sum = || IntervalPart::new(plan.schedule != Schedule::Closed);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "the plan has checked that it is a whole number"
         )]
-        let intervals = |t_s: &f64| (t_s / self.interval_s).round() as usize;
-        let checkpoints = times_s.iter().map(intervals).collect();
-        let sum = IntervalPart::new(open_loop)?;
-        self.segment = Some(Segment { checkpoints, start_s: 0.0, sum });
-        Ok(())
+        let intervals = |t_s: f64| (t_s / plan.interval_s).round() as usize;
+        let checkpoints: VecDeque<usize> = plan.checkpoints_s().map(intervals).collect();
+        let segment = (!checkpoints.is_empty())
+            .then(|| Ok(Segment { checkpoints, start_s: 0.0, sum: sum()? }));
+        Ok(Self {
+            workers,
+            ended: Vec::new(),
+            interval_s: plan.interval_s,
+            percentile: plan.percentile,
+            open: VecDeque::new(),
+            closed: 0,
+            points: Vec::new(),
+            heatmap: Heatmap::new(plan.interval_s),
+            total: plan.abort_on_threshold.then(sum).transpose()?,
+            segment: segment.transpose()?,
+            keeps_histograms: plan.share.is_some(),
+        })
     }
 
-    /// Returns the sum of the complete intervals and their length in seconds; only after
-    /// [`Self::enable_total`].
+    /// Returns the sum of the complete intervals and their length in seconds; only if a breach of a threshold ends the run.
     #[must_use]
     pub fn total(&self) -> Option<(&IntervalPart, f64)> {
         Some((self.total.as_ref()?, self.closed as f64 * self.interval_s))
@@ -222,7 +197,7 @@ impl Timeline {
         if let Some((segment, last)) = self.segment.as_mut().zip(self.points.last_mut()) {
             last.checkpoint.get_or_insert_with(|| segment.end(end_s, self.percentile));
         }
-        TimeSeries { points: self.points, closed, heatmap: self.heatmap }
+        TimeSeries { points: self.points, closed, heatmap: self.heatmap.record }
     }
 
     fn close(&mut self, seconds: f64) -> Option<Point> {
@@ -258,6 +233,10 @@ mod tests {
     use crate::metrics::Counter;
     use crate::units::Nanos;
 
+    fn timeline(workers: usize, plan: Plan) -> Timeline {
+        Timeline::new(workers, &Plan { interval_s: 1.0, ..plan }).unwrap()
+    }
+
     fn part(index: usize, latencies: &[u64]) -> IntervalPart {
         let mut part = IntervalPart::new(false).unwrap();
         part.index = index;
@@ -270,7 +249,7 @@ mod tests {
 
     #[test]
     fn does_not_wait_for_parts_of_finished_workers() {
-        let mut timeline = Timeline::new(2, 1.0, 95.0);
+        let mut timeline = timeline(2, Plan::default());
         timeline.add_last(&part(1, &[10])).unwrap();
         assert_eq!(timeline.add(&part(0, &[10])).unwrap(), [], "one part is missing");
         assert_eq!(timeline.add(&part(0, &[10])).unwrap().len(), 1);
@@ -280,8 +259,7 @@ mod tests {
 
     #[test]
     fn a_silent_worker_does_not_keep_the_intervals_open() {
-        let mut timeline = Timeline::new(2, 1.0, 95.0);
-        timeline.enable_total(false).unwrap();
+        let mut timeline = timeline(2, Plan { abort_on_threshold: true, ..Plan::default() });
         let shown: Vec<_> =
             (0..100).flat_map(|index| timeline.add(&part(index, &[10])).unwrap()).collect();
         assert_eq!((shown.len(), timeline.open.len()), (94, 6));
@@ -299,7 +277,7 @@ mod tests {
 
     #[test]
     fn completes_a_point_when_the_parts_of_all_workers_have_arrived() {
-        let mut timeline = Timeline::new(2, 1.0, 95.0);
+        let mut timeline = timeline(2, Plan::default());
         assert_eq!(timeline.add(&part(0, &[10, 20])).unwrap(), []);
         assert_eq!(timeline.add(&part(1, &[10])).unwrap(), []);
         let points = timeline.add(&part(0, &[100])).unwrap();
@@ -312,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_a_transaction_has_no_latency() {
-        let mut timeline = Timeline::new(1, 0.5, 95.0);
+        let mut timeline = Timeline::new(1, &Plan { interval_s: 0.5, ..Plan::default() }).unwrap();
         let points = timeline.add(&part(0, &[])).unwrap();
         assert_eq!(points[0].p50_us, None);
         assert_eq!(points[0].t_s, 0.5);
@@ -320,7 +298,7 @@ mod tests {
 
     #[test]
     fn transactions_at_the_end_of_the_last_interval_belong_to_its_point() {
-        let mut timeline = Timeline::new(1, 1.0, 95.0);
+        let mut timeline = timeline(1, Plan::default());
         timeline.add(&part(0, &[1, 2])).unwrap();
         timeline.add_last(&part(1, &[3])).unwrap();
         let TimeSeries { points, heatmap, .. } = timeline.finish(1.0);
@@ -331,8 +309,9 @@ mod tests {
 
     #[test]
     fn checkpoints_sum_up_the_intervals_since_the_previous_one() {
-        let mut timeline = Timeline::new(1, 1.0, 50.0);
-        timeline.enable_checkpoints(&[2.0], false).unwrap();
+        let checkpoints_s = vec![2.0];
+        let plan = Plan { percentile: 50.0, checkpoints_s, ..Plan::default() };
+        let mut timeline = timeline(1, plan);
         assert_eq!(timeline.add(&part(0, &[10])).unwrap()[0].checkpoint, None);
         let first = timeline.add(&part(1, &[20, 40])).unwrap().remove(0).checkpoint.unwrap();
         assert_eq!((first.point.t_s, first.point.seconds, first.point.transactions), (2.0, 2.0, 3));
@@ -346,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_last_interval_ends_when_counting_ended() {
-        let mut timeline = Timeline::new(2, 1.0, 95.0);
+        let mut timeline = timeline(2, Plan::default());
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add(&part(0, &[1])).unwrap();
         timeline.add_last(&part(1, &[1])).unwrap();

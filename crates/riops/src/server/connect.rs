@@ -149,7 +149,7 @@ fn start(
         connection.flush()?;
         let (frame, out) = connection.next_frame()?;
         if startup.receive(&Message::decode(frame)?, out).map_err(rejected)? {
-            let session_info: SessionInfo = startup.into_session_info();
+            let session_info: SessionInfo = startup.session_info;
             connection.set_session_info(session_info);
             return Ok(());
         }

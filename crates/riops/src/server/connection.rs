@@ -219,14 +219,12 @@ impl Connection {
         frontend::Message::Parse { name: "", sql, parameter_types: Vec::new() }
             .encode(&mut self.out)?;
         frontend::Message::Bind {
-            portal: "",
             statement: "",
-            parameter_format: frontend::Format::Text,
+            format: frontend::Format::Text,
             parameters: parameters.iter().map(|value| value.map(str::as_bytes)).collect(),
-            result_format: frontend::Format::Text,
         }
         .encode(&mut self.out)?;
-        Ok(frontend::Message::Execute { portal: "", rows_max: 0 }.encode(&mut self.out)?)
+        Ok(frontend::Message::Execute.encode(&mut self.out)?)
     }
 
     /// Runs one or more statements and discards their rows.

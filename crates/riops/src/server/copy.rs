@@ -60,8 +60,7 @@ impl Connection {
 
     fn await_copy_start(&mut self) -> Result<(), ConnectionError> {
         self.await_message(|message| {
-            matches!(message, Message::CopyInResponse(_) | Message::CopyOutResponse(_))
-                .then_some(())
+            matches!(message, Message::CopyInResponse | Message::CopyOutResponse).then_some(())
         })
     }
 

@@ -3,8 +3,7 @@
 use riops_wire::backend::ServerError;
 
 use super::{Session, SessionError};
-use crate::engine::continued::Continued;
-use crate::engine::in_flight::InFlight;
+use crate::engine::in_flight::{Continued, InFlight};
 use crate::units::Nanos;
 use crate::workload::turn::{ShellOutput, Turn};
 
@@ -68,15 +67,5 @@ impl Session {
         is_repeated: bool,
     ) {
         self.answers.generator.failed(&flight.tx, error, is_repeated);
-    }
-
-    /// Returns the number of the transaction that is paused.
-    pub(in crate::engine) fn paused_transaction(&self) -> Option<u64> {
-        self.paused.as_ref().map(|flight| flight.number)
-    }
-
-    /// Takes the transaction that is paused.
-    pub(in crate::engine) fn take_paused(&mut self) -> Option<Box<InFlight>> {
-        self.paused.take()
     }
 }

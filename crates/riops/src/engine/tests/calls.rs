@@ -174,7 +174,7 @@ fn counts_each_report_once_in_its_interval() {
     let per_interval: Vec<_> = result.series.iter().map(|point| point.transactions).collect();
     // No session has transactions in its second interval.
     assert_eq!(per_interval, [10, 0, 14]);
-    let [reads, updates] = result.recorder.operations() else { panic!("two operations") };
+    let [reads, updates] = result.recorder.operations.as_slice() else { panic!("two operations") };
     let rows = [reads, updates].map(|totals| totals.counters.get(Counter::Rows));
     assert_eq!((rows, counted(&result, Counter::Retries)), ([180, 60], 4));
     assert_eq!(
@@ -240,8 +240,7 @@ fn retries_a_call_after_a_serialization_failure_but_not_after_other_errors() {
         }
     });
     assert_eq!((transactions(&result), result.failure), (5, None));
-    let conflict =
-        result.recorder.errors().entries().iter().find(|error| error.sqlstate == "40001");
+    let conflict = result.recorder.errors.entries.iter().find(|error| error.sqlstate == "40001");
     // One retry of the call, one retry within the loop.
     assert_eq!(conflict.unwrap().retried, 2);
     let refused = run_calls(plan(Stop::Transactions(5), 2, 2), |_, _| Reply::Error {

@@ -16,7 +16,7 @@ fn outcomes(result: &StageResult) -> (u64, u64, u64) {
 
 fn errors(result: &StageResult) -> Vec<(String, u64, u64)> {
     let entry = |entry: &ErrorEntry| (entry.sqlstate.clone(), entry.count, entry.retried);
-    result.recorder.errors().entries().iter().map(entry).collect()
+    result.recorder.errors.entries.iter().map(entry).collect()
 }
 
 fn with_errors(plan: Plan, errors: ErrorPolicy) -> Plan {
@@ -72,7 +72,7 @@ fn retry_sends_identical_statements_and_latency_includes_all_attempts() {
         assert_eq!(seen.len(), 23);
         // Execution 7 was an update, followed by its three retries.
         assert!(seen[7..11].iter().all(|each| *each == seen[7]), "{:?}", &seen[7..11]);
-        let update = &result.recorder.operations()[1];
+        let update = &result.recorder.operations[1];
         // Three backoffs of at least 0.5, 1 and 2 ms.
         assert!(
             update.service.observed.max() >= Nanos(3_500_000),
@@ -178,7 +178,7 @@ fn counts_a_fatal_error_by_sqlstate_and_reconnects() {
     let plan = plan(Stop::Transactions(100), 1, 1);
     let result = run_with(&plan, true, &[20], Reply::RawThenClose(fatal)).unwrap();
     assert_eq!(errors(&result), [("57P01".to_owned(), 1, 0)]);
-    assert!(result.recorder.errors().entries()[0].sample.contains("terminating connection"));
+    assert!(result.recorder.errors.entries[0].sample.contains("terminating connection"));
     assert_eq!(counted(&result, Counter::Reconnects), 1);
     let (succeeded, failed, unknown) = outcomes(&result);
     assert_eq!((succeeded, failed + unknown), (99, 1));

@@ -283,7 +283,7 @@ fn error_stops_the_run_and_is_counted_by_sqlstate() {
         other => normal_reply(other),
     })
     .unwrap();
-    let entry = &result.recorder.errors().entries()[0];
+    let entry = &result.recorder.errors.entries[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("53100", 1));
     assert!(entry.sample.contains("could not extend file"));
     assert!(matches!(result.failure, Some(SessionError::Server(_))));

@@ -27,7 +27,7 @@ fn intended_starts_equal_rate_times_duration() {
         assert!(ended + result.drained >= started, "{ended} {started}");
         let acknowledged: u64 = result.acknowledged.iter().map(|each| each.transactions).sum();
         assert_eq!(acknowledged, 105 + started);
-        let reads = &result.recorder.operations()[0];
+        let reads = &result.recorder.operations[0];
         assert_eq!(
             reads.response.as_ref().unwrap().observed.count(),
             reads.counters.get(Counter::Transactions)
@@ -44,7 +44,7 @@ fn each_step_of_a_profile_accounts_for_the_transactions_that_were_due_in_it() {
         let mut plan = Plan { schedule, ..plan(Stop::DurationS(0.3), 3, 2) };
         plan.warmup_s = 0.05;
         let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
-        let steps = result.recorder.steps.totals();
+        let steps = result.recorder.steps.totals;
         let fates = [Fate::Answered, Fate::Drained, Fate::NotStarted];
         let counts: Vec<_> = steps.iter().map(|step| fates.map(|fate| step.count(fate))).collect();
         let sum = |fate: usize| counts.iter().map(|step| step[fate]).sum::<u64>();
@@ -77,7 +77,7 @@ fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     assert_eq!(starts.backlog_before, 0, "there was no warm-up");
     // A session of the other worker may have claimed one at the very end.
     assert!(backlog.last().unwrap().abs_diff(starts.waiting) <= 2, "{backlog:?} {starts:?}");
-    let reads = &result.recorder.operations()[0];
+    let reads = &result.recorder.operations[0];
     assert!(reads.response.as_ref().unwrap().observed.max() > reads.service.observed.max());
 }
 

@@ -158,7 +158,7 @@ fn a_retry_has_the_variables_and_random_numbers_of_the_first_attempt() {
     assert_eq!((numbers.len(), numbers[6]), (7, numbers[5] + 1));
     assert_ne!(numbers[5], first);
     let commands: Vec<_> =
-        result.recorder.commands.all().iter().map(|each| (each.failures, each.retries)).collect();
+        result.recorder.commands.totals.iter().map(|each| (each.failures, each.retries)).collect();
     assert_eq!(commands, [(0, 0), (1, 1), (0, 0), (1, 1)]);
 }
 
@@ -187,7 +187,7 @@ fn errors_of_the_script_are_errors_of_its_transactions() {
         let (_, result) = queries(text, &continuing, |_| false);
         let result = result.unwrap();
         assert_eq!(counted(&result, Counter::Failed), 20, "{text}");
-        assert_eq!(result.recorder.errors().entries()[0].sqlstate, sqlstate, "{text}");
+        assert_eq!(result.recorder.errors.entries[0].sqlstate, sqlstate, "{text}");
         let (_, result) = queries(text, &stopping, |_| false);
         let failure = result.unwrap().failure.unwrap().to_string();
         assert!(failure.contains("a.sql:"), "{failure}");
@@ -209,7 +209,7 @@ fn errors_belong_to_their_command() {
         let (_, result) = queries(text, &plan, |_| false);
         let result = result.unwrap();
         let found: Vec<_> =
-            result.recorder.commands.all().iter().map(|each| each.failures).collect();
+            result.recorder.commands.totals.iter().map(|each| each.failures).collect();
         assert_eq!((found, counted(&result, Counter::Failed)), (failures, 4), "{text}");
     }
 }
@@ -222,7 +222,7 @@ fn a_parameter_without_a_value_is_an_error() {
     // The column is not the one of the reply.
     let text = "select 1 as m \\gset\nselect :other;\n";
     let result = run_script(text, &plan, server.folder()).unwrap();
-    let entry = &result.recorder.errors().entries()[0];
+    let entry = &result.recorder.errors.entries[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("42704", 4));
     assert!(entry.sample.contains("undefined variable \"other\""), "{}", entry.sample);
 }

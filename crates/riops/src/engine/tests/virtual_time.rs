@@ -1,5 +1,6 @@
 //! One worker on a virtual clock: its counters, and the absence of allocations in its loop.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use riops_wire::backend;
@@ -9,8 +10,8 @@ use super::super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::super::session::Session;
 use super::super::window::Window;
 use super::super::worker::{
-    Counts, Interactive, Intervals, PlanChecks, Reconnects, Retries, Rules, Sessions, StartQueue,
-    Transport, WAKE, Worker, WorkerEvent, WorkerReport, add_unclaimed,
+    Counts, Intervals, PlanChecks, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE,
+    Worker, WorkerEvent, WorkerReport, add_unclaimed,
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
@@ -101,7 +102,7 @@ pub(super) fn worker<C: Clock>(
     let arrivals =
         Arrivals::new(&setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
     let recorder = Recorder::new(2, setting.schedule != Schedule::Closed).unwrap();
-    let connectors = Connectors::new(target, &Interrupt::new(), 1);
+    let connectors = Connectors::new(target, &Interrupt::new(), &plan);
     let worker = Worker {
         clock,
         transport: Transport::new(poll, ring, sessions.len()),
@@ -111,8 +112,9 @@ pub(super) fn worker<C: Clock>(
             sessions.len(),
         ),
         retries: Retries::new(random()),
-        interactive: Interactive::new(Arc::clone(&waker)),
-        reconnects: Reconnects::new(connectors, target.clone(), waker, &plan),
+        deferred: VecDeque::new(),
+        shell: Shell::new(Arc::clone(&waker)),
+        reconnects: Reconnects::new(connectors, target.clone(), waker, plan.rebalance),
         checks: PlanChecks::default(),
         counts: Counts::new(
             Arc::clone(&window),
@@ -122,7 +124,9 @@ pub(super) fn worker<C: Clock>(
             Intervals::new(0, (setting.measure_start, setting.interval), events, spares),
             None,
         ),
-        sessions: Sessions::new(sessions),
+        active: sessions.len(),
+        unfinished: sessions.len(),
+        sessions,
         window,
         rules,
     };
@@ -164,7 +168,7 @@ fn run_setting(setting: &Setting) -> Ran {
     let reads = |_| Box::new(Reads { number: 0, updates: true }) as Box<dyn Generator>;
     let generators = (0..setting.sessions).map(reads).collect();
     let (worker, received) = worker(&target, StepClock(Arc::default()), setting, generators);
-    let (unclaimed, window) = (worker.starts.unclaimed(), Arc::clone(&worker.window));
+    let (unclaimed, window) = (worker.starts.unclaimed.clone(), Arc::clone(&worker.window));
     let mut report = None;
     let cpu_start_s = cpu::thread_seconds();
     let allocations = allocation_counter::measure(|| report = Some(worker.run()));
@@ -224,7 +228,7 @@ fn response_time_starts_at_the_intended_start() {
     // Ten starts per microsecond, but each transaction takes at least one microsecond. The last of 200 is
     // therefore late by almost the total time of the others.
     let (report, _) = run_worker(Stop::Transactions(200), 1, Schedule::Constant { per_s: 1e7 });
-    let reads = &report.recorder.operations()[0];
+    let reads = &report.recorder.operations[0];
     let response = reads.response.as_ref().unwrap();
     assert_eq!(response.observed.count(), reads.counters.get(Counter::Transactions));
     assert!(response.observed.max() >= Nanos(170_000), "{:?}", response.observed.max());
@@ -259,7 +263,7 @@ fn a_full_channel_does_not_stop_the_worker_and_loses_no_interval() {
     let Ran { report, sent, .. } = run_setting(&setting);
     assert_eq!((counted(&report), sent.len()), (2_000, 2));
     assert!(report.unsent.len() > 10, "{}", report.unsent.len());
-    let last = report.recorder.interval();
+    let last = &*report.recorder.interval;
     let unsent = report.unsent.iter().map(|part| &**part);
     let parts = || sent.iter().chain(unsent.clone()).chain([last]);
     let indexes: Vec<usize> = parts().map(|part| part.index).collect();
@@ -296,7 +300,7 @@ fn reports_the_warmup_that_is_in_flight_at_the_start_of_a_run_by_count() {
 fn an_error_of_the_client_is_not_counted_as_an_error_of_the_server() {
     let setting = Setting { is_poller_broken: true, ..Setting::default() };
     let Ran { report, .. } = run_setting(&setting);
-    assert_eq!(report.recorder.errors().entries(), []);
+    assert_eq!(report.recorder.errors.entries, []);
     let failure = report.failure.unwrap();
     assert!(matches!(failure, SessionError::Client { .. }));
     let text = failure.to_string();

@@ -58,7 +58,7 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
     assert!(result.failure.is_none());
     assert_eq!((counted(&result, Counter::Retries), counted(&result, Counter::Reconnects)), (3, 1));
     let codes: Vec<_> =
-        result.recorder.errors().entries().iter().map(|error| error.sqlstate.clone()).collect();
+        result.recorder.errors.entries.iter().map(|error| error.sqlstate.clone()).collect();
     for code in ["40001", "40P01", "XX000"] {
         assert!(codes.iter().any(|found| found == code), "{codes:?}");
     }

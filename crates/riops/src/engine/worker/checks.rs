@@ -1,10 +1,9 @@
-//! When the sessions of a worker check their plans, and what they found.
+//! When the sessions of a worker check their plans.
 
-use super::super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
+use super::super::findings::Moment;
 use super::super::session::Session;
 use super::super::window::Window;
 use crate::units::Nanos;
-use crate::workload::access::Finding;
 
 /// Number of transactions of a session before the first check of the plans of what it has executed.
 const FIRST_TRANSACTIONS: u64 = 4;
@@ -14,8 +13,6 @@ pub(in crate::engine) struct PlanChecks {
     /// The session that is checking its plans during the measurement. Only one session per worker does so at
     /// a time, to avoid a burst of EXPLAIN statements.
     checking: Option<usize>,
-    pub(super) findings: Vec<AccessFinding>,
-    pub(super) unchecked: Vec<UncheckedPlan>,
 }
 
 impl PlanChecks {
@@ -38,25 +35,5 @@ impl PlanChecks {
     /// Allows another session to check its plans.
     pub(super) fn end(&mut self, number: usize) {
         self.checking = self.checking.filter(|&checking| checking != number);
-    }
-
-    /// Records the finding of a check, or why it has no verdict.
-    pub(super) fn note(
-        &mut self,
-        session: &mut Session,
-        check: usize,
-        finding: Result<Box<Finding>, String>,
-    ) {
-        let checked = session.checked_statement(check).zip(session.next_check);
-        match (checked, finding) {
-            (Some((statement, moment)), Ok(finding)) => {
-                note(&mut self.findings, &statement, moment, *finding, 1);
-            }
-            (Some((statement, moment)), Err(reason)) => {
-                let unchecked = UncheckedPlan { statement, moment, reason, sessions: 1 };
-                note_unchecked(&mut self.unchecked, unchecked);
-            }
-            (None, _) => {}
-        }
     }
 }

@@ -7,12 +7,11 @@ use riops_wire::backend::ServerError;
 use riops_wire::sqlstate::SqlState;
 
 use super::super::clock::Clock;
+use super::super::error::SessionError;
 use super::super::in_flight::InFlight;
-use super::super::log::Log;
-use super::super::log_entry::{LogEntry, LoggedOutcome};
-use super::super::session::{Session, SessionError};
+use super::super::log::{Log, LogEntry, LoggedOutcome};
+use super::super::session::Session;
 use super::super::window::Window;
-use super::checks::PlanChecks;
 use super::intervals::Intervals;
 use super::report::{ENDED_MAX, WorkerReport};
 use super::starts::StartQueue;
@@ -20,6 +19,7 @@ use crate::metrics::{Counter, EventSource, Failure, Fate, Measured};
 use crate::probe::cpu;
 use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
+use crate::workload::access::Finding;
 use crate::workload::unknown::{TransactionId, UNKNOWN_MAX, Unknown};
 
 pub(in crate::engine) struct Counts {
@@ -364,13 +364,27 @@ impl Counts {
         }
     }
 
+    /// Records the finding of a plan check of a session, or why it has no verdict.
+    pub(super) fn checked(
+        &mut self,
+        session: &mut Session,
+        check: usize,
+        finding: Result<Finding, String>,
+    ) {
+        if let (Some(statement), Some(moment)) =
+            (session.checked_statement(check), session.next_check)
+        {
+            self.report.checked(statement, moment, finding);
+        }
+    }
+
     /// Notifies the main thread that the last transaction of the worker has ended.
     pub(super) fn finish_worker(&self) {
         self.intervals.finish_worker(&self.window);
     }
 
     /// Returns the report, except for the sessions, after the last [`Self::note_time`].
-    pub(super) fn finish(mut self, starts: &mut StartQueue, checks: PlanChecks) -> WorkerReport {
+    pub(super) fn finish(mut self, starts: &mut StartQueue) -> WorkerReport {
         if let Some(log) = self.log.take()
             && let Err(error) = log.close()
         {
@@ -390,7 +404,6 @@ impl Counts {
             report.recorder.set_backlog(backlog, self.busy_at_end);
         }
         report.starts = starts.report(&self.window, end, &mut report.recorder);
-        (report.findings, report.unchecked) = (checks.findings, checks.unchecked);
         report
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use super::super::window::Window;
-use super::event::WorkerEvent;
+use super::report::WorkerEvent;
 use crate::metrics::{IntervalPart, Recorder};
 use crate::units::Nanos;
 

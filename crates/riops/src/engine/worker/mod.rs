@@ -8,49 +8,47 @@
 
 mod checks;
 mod counts;
-mod event;
-mod interactive;
 mod intervals;
 mod outcomes;
 mod reconnects;
 mod report;
 mod retries;
 mod rules;
-mod sessions;
 mod shell;
 mod starts;
 mod transport;
 mod turns;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mio::{Events, Token};
 use riops_ring::Event;
 
 use super::clock::Clock;
-use super::continued::Begun;
+use super::error::SessionError;
 use super::findings::{Moment, merge};
+use super::in_flight::Begun;
 use super::opening::Reopened;
-use super::session::{Activity, Ended, Flushed, Session, SessionError};
+use super::session::{Activity, Ended, Flushed, Session};
 use super::window::Window;
 use crate::metrics::Fate;
 use crate::units::Nanos;
 pub(super) use checks::PlanChecks;
 pub(super) use counts::Counts;
-pub(super) use event::WorkerEvent;
-pub(super) use interactive::Interactive;
 pub(super) use intervals::Intervals;
 pub(super) use reconnects::Reconnects;
-pub(super) use report::WorkerReport;
 pub use report::{Acknowledged, Starts, WarmupInFlight};
+pub(super) use report::{WorkerEvent, WorkerReport};
 pub(super) use retries::Retries;
 use riops_wire::frame::READ_BYTES_MAX;
 pub(super) use rules::Rules;
-pub(super) use sessions::Sessions;
+pub(super) use shell::Shell;
 use starts::Next;
 pub(super) use starts::{StartQueue, add_unclaimed};
 use transport::ALARM;
 pub(super) use transport::Transport;
+use turns::Deferred;
 
 /// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -65,11 +63,18 @@ pub(super) struct Worker<C> {
     pub(super) clock: C,
     pub(super) window: Arc<Window>,
     pub(super) rules: Rules,
-    pub(super) sessions: Sessions,
+    /// The sessions, by their numbers in the worker.
+    pub(super) sessions: Vec<Session>,
+    /// Number of sessions that have not ended.
+    pub(super) active: usize,
+    /// Number of sessions whose last transaction has not ended.
+    pub(super) unfinished: usize,
     pub(super) transport: Transport,
     pub(super) starts: StartQueue,
     pub(super) retries: Retries,
-    pub(super) interactive: Interactive,
+    /// Interactive transactions that are handled in the next turn of the loop.
+    pub(super) deferred: VecDeque<Deferred>,
+    pub(super) shell: Shell,
     pub(super) reconnects: Reconnects,
     pub(super) checks: PlanChecks,
     pub(super) counts: Counts,
@@ -87,7 +92,7 @@ impl<C: Clock> Worker<C> {
         for number in 0..self.sessions.len() {
             self.resume(number, self.clock.now());
         }
-        while self.sessions.active > 0 {
+        while self.active > 0 {
             let until = self.next_wake_up();
             match self.transport.wait(until, &self.clock, &mut events) {
                 Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
@@ -110,7 +115,7 @@ impl<C: Clock> Worker<C> {
         self.serve_shell(now);
         self.serve_deferred(now);
         self.start_due(now);
-        let unread = self.transport.unread();
+        let unread = self.transport.unread.len();
         for event in events {
             match event.token() {
                 WAKE | ALARM => {}
@@ -131,19 +136,21 @@ impl<C: Clock> Worker<C> {
 
     fn finish(mut self) -> WorkerReport {
         self.note_time(self.clock.now());
-        let mut report = self.counts.finish(&mut self.starts, self.checks);
-        report.sessions = self.sessions.tallies();
+        let mut report = self.counts.finish(&mut self.starts);
+        report.sessions = self.sessions.into_iter().map(Session::into_tally).collect();
         report
     }
 
     fn note_time(&mut self, now: Nanos) {
-        self.counts.note_time(now, &mut self.starts, || self.sessions.busy());
+        let is_busy = |session: &&Session| !session.is_idle();
+        let busy = || self.sessions.iter().filter(is_busy).count() as u64;
+        self.counts.note_time(now, &mut self.starts, busy);
     }
 
     /// Returns until when the next poll may wait: zero if there is more to do without any event. The main thread wakes
     /// the worker for everything that is not its own.
     fn next_wake_up(&self) -> Option<Nanos> {
-        if self.transport.unread() > 0 || !self.interactive.deferred.is_empty() {
+        if !self.transport.unread.is_empty() || !self.deferred.is_empty() {
             return Some(Nanos(0));
         }
         let start = self.starts.awaited().filter(|_| !self.counts.is_draining);
@@ -202,7 +209,7 @@ impl<C: Clock> Worker<C> {
     /// Serves the first `count` of the sessions that had more to read than their share of the last turn.
     fn serve_unread(&mut self, count: usize) {
         for _ in 0..count {
-            let Some(number) = self.transport.next_unread() else {
+            let Some(number) = self.transport.unread.pop_front() else {
                 return;
             };
             // A session that has lost its connection since then has nothing to read.
@@ -282,7 +289,7 @@ impl<C: Clock> Worker<C> {
             Ended::CheckFailed(check, error) => self.plan_check_failed(number, check, error, now),
             Ended::Check(check, finding) => {
                 if let Some(session) = self.sessions.get_mut(number) {
-                    self.checks.note(session, check, finding);
+                    self.counts.checked(session, check, finding.map(|finding| *finding));
                 }
                 self.check(number, check + 1, now);
             }
@@ -418,8 +425,13 @@ impl<C: Clock> Worker<C> {
     /// Records that the last transaction of a session has ended, and notifies the main thread if it was the
     /// last one of the worker.
     fn note_finished(&mut self, number: usize) {
-        if self.sessions.finish(number) {
-            self.counts.finish_worker();
+        if let Some(session) = self.sessions.get_mut(number)
+            && !std::mem::replace(&mut session.finished, true)
+        {
+            self.unfinished -= 1;
+            if self.unfinished == 0 {
+                self.counts.finish_worker();
+            }
         }
     }
 
@@ -472,7 +484,7 @@ impl<C: Clock> Worker<C> {
 
     /// Attaches the connections that the connectors have opened to their sessions.
     fn attach_reopened(&mut self, now: Nanos) {
-        while let Some(Reopened { number, planned, result }) = self.reconnects.next() {
+        while let Ok(Reopened { number, planned, result }) = self.reconnects.reopened.try_recv() {
             let Some(session) = self.sessions.get_mut(number) else {
                 continue;
             };
@@ -492,7 +504,7 @@ impl<C: Clock> Worker<C> {
                     continue;
                 }
             };
-            merge(&mut self.checks.findings, std::mem::take(&mut opened.findings));
+            merge(&mut self.counts.report.findings, std::mem::take(&mut opened.findings));
             self.counts.reconnected(opened.node, opened.took, planned, now);
             session.attach(opened);
             // The home node may have come back while the session was connecting.

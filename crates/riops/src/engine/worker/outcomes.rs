@@ -3,8 +3,9 @@
 //! A transaction succeeds, is retried, fails, or has an unknown outcome. A session whose connection is lost
 //! requests a new one.
 
+use super::super::error::SessionError;
 use super::super::in_flight::InFlight;
-use super::super::session::{Activity, SessionError};
+use super::super::session::Activity;
 use super::{Clock, Worker};
 use crate::plan::OnError;
 use crate::units::Nanos;
@@ -122,28 +123,23 @@ impl<C: Clock> Worker<C> {
 
     /// Resends the transactions whose backoff has expired, and continues those that have slept.
     pub(super) fn resend_due(&mut self, now: Nanos) {
-        while let Some((number, flight)) = self.retries.pop_due(now) {
-            let Some(flight) = flight else {
-                self.wake(number, now, None);
-                continue;
-            };
+        while let Some((number, transaction)) = self.retries.pop_due(now) {
             let Some(session) = self.sessions.get_mut(number) else {
                 continue;
             };
-            match session.activity {
-                Activity::Connect => self.retries.postpone_again(number, flight, now),
-                Activity::Ended => self.lose(number, flight, false, now),
-                Activity::Work | Activity::Check(_) => {
-                    session.postponed -= 1;
-                    if flight.tx.is_interactive() {
-                        let repeated = session.repeat(flight, now);
-                        self.continued(number, repeated, now);
-                    } else if let Err(error) = session.queue(flight, now) {
-                        self.connection_lost(number, error);
-                        continue;
-                    }
-                    self.flush(number);
+            if session.paused.as_ref().is_some_and(|flight| flight.number == transaction) {
+                self.wake(number, now, None);
+            } else if session.activity == Activity::Connect {
+                self.retries.postpone_again(number, transaction, now);
+            } else if let Some(flight) = session.take_postponed(transaction) {
+                if flight.tx.is_interactive() {
+                    let repeated = session.repeat(flight, now);
+                    self.continued(number, repeated, now);
+                } else if let Err(error) = session.queue(flight, now) {
+                    self.connection_lost(number, error);
+                    continue;
                 }
+                self.flush(number);
             }
         }
     }
@@ -169,7 +165,7 @@ impl<C: Clock> Worker<C> {
         {
             return self.check(number, check, now);
         }
-        self.checks.note(session, check, Err(format!("EXPLAIN failed: {error}")));
+        self.counts.checked(session, check, Err(format!("EXPLAIN failed: {error}")));
         if !is_observed {
             self.counts.error(session, error.sqlstate, &error, now);
             let retryable = error.is_retryable() || session.dialect.is_failed_request(&error);
@@ -217,7 +213,7 @@ impl<C: Clock> Worker<C> {
         // The server has already rejected the first one, so its outcome is known.
         let rejected = session.take_rejected();
         let lost = session.detach();
-        let paused = session.take_paused();
+        let paused = session.paused.take();
         if let Some(error) = &rejected
             && self.window.is_measured(now)
         {
@@ -230,7 +226,6 @@ impl<C: Clock> Worker<C> {
         }
         // Everything that it has sent is answered.
         if let Some(flight) = paused {
-            self.retries.forget_sleep(number);
             self.lose(number, flight, false, now);
         }
     }
@@ -243,8 +238,8 @@ impl<C: Clock> Worker<C> {
         };
         self.transport.detach(number, session);
         session.end();
-        self.sessions.active -= 1;
-        for flight in self.retries.take_of(number) {
+        self.active -= 1;
+        for flight in std::mem::take(&mut session.postponed) {
             self.lose(number, flight, false, now);
         }
     }

@@ -7,21 +7,19 @@ use std::time::Instant;
 
 use super::super::opening::{ConnectRequest, Connectors, Reopened};
 use super::super::session::Session;
-use crate::plan::Plan;
 use crate::server::Nodes;
-use crate::units::Span;
 
 pub(in crate::engine) struct Reconnects {
     connectors: Connectors,
     reply: Sender<Reopened>,
-    reopened: Receiver<Reopened>,
+    /// The results of the requests.
+    pub(super) reopened: Receiver<Reopened>,
     waker: Arc<mio::Waker>,
     nodes: Nodes,
     /// Node change counter at the last rebalancing.
     nodes_seen: u64,
     /// Whether sessions return to their home nodes when these are available again.
     rebalance: bool,
-    timeout_s: f64,
 }
 
 impl Reconnects {
@@ -29,19 +27,10 @@ impl Reconnects {
         connectors: Connectors,
         nodes: Nodes,
         waker: Arc<mio::Waker>,
-        plan: &Plan,
+        rebalance: bool,
     ) -> Self {
         let (reply, reopened) = channel();
-        Self {
-            connectors,
-            reply,
-            reopened,
-            waker,
-            nodes_seen: nodes.changes(),
-            nodes,
-            rebalance: plan.rebalance,
-            timeout_s: plan.errors.reconnect_timeout_s,
-        }
+        Self { connectors, reply, reopened, waker, nodes_seen: nodes.changes(), nodes, rebalance }
     }
 
     /// Requests a new connection. `planned`: riops closed the previous one on purpose.
@@ -56,20 +45,11 @@ impl Reconnects {
             session: session.number,
             left: session.node,
             setup: Arc::clone(&session.setup),
-            // An EXPLAIN costs more than the few transactions of a short-lived connection.
-            check_plans: !planned,
             planned,
-            timeout: Span::of_seconds(self.timeout_s).0,
             requested_at: Instant::now(),
             reply: self.reply.clone(),
             waker: Arc::clone(&self.waker),
         })
-    }
-
-    /// Returns the next result of a request.
-    #[inline]
-    pub(super) fn next(&self) -> Option<Reopened> {
-        self.reopened.try_recv().ok()
     }
 
     /// Returns whether nodes have joined, left or come back since the last call.

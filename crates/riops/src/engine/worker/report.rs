@@ -1,15 +1,31 @@
-//! The final report of a worker: plain data.
+//! What a worker sends to the main thread: plain data.
 
 use std::collections::VecDeque;
 
-use super::super::findings::{AccessFinding, UncheckedPlan};
-use super::super::session::SessionError;
+use super::super::error::{EngineError, SessionError};
+use super::super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
 use super::super::tally::SessionTally;
 use crate::metrics::{IntervalPart, Recorder};
 use crate::record::EndedSessionRecord;
 use crate::units::Nanos;
+use crate::workload::access::Finding;
 use crate::workload::effects::EffectsByTable;
 use crate::workload::unknown::Unknown;
+
+/// An event that a worker sends to the main thread.
+#[derive(Debug)]
+pub(in crate::engine) enum WorkerEvent {
+    /// All sessions are connected, with the findings of their plan checks; or the first of them failed.
+    Ready(Result<Vec<AccessFinding>, EngineError>),
+    /// The last transaction has ended. Sent only to wake the main thread; the window has the count.
+    Finished,
+    /// The worker exited without a report.
+    Lost,
+    /// Counters of a completed interval.
+    Interval(Box<IntervalPart>),
+    /// The final report.
+    Ended(Box<WorkerReport>),
+}
 
 /// Everything that the database acknowledged, including the warm-up and the drain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -149,6 +165,26 @@ impl WorkerReport {
             warmup_in_flight: WarmupInFlight::default(),
             unchecked: Vec::new(),
             clock_step_s: 0.0,
+        }
+    }
+
+    /// Records the finding of a plan check, or why it has no verdict.
+    pub(in crate::engine) fn checked(
+        &mut self,
+        statement: String,
+        moment: Moment,
+        finding: Result<Finding, String>,
+    ) {
+        let sessions = 1;
+        match finding {
+            Ok(finding) => {
+                let finding = AccessFinding { statement, moment, finding, sessions };
+                note(&mut self.findings, finding);
+            }
+            Err(reason) => {
+                let unchecked = UncheckedPlan { statement, moment, reason, sessions };
+                note_unchecked(&mut self.unchecked, unchecked);
+            }
         }
     }
 }

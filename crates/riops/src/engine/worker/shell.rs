@@ -17,7 +17,7 @@ pub(super) struct Done {
 }
 
 /// The commands of the sessions of a worker.
-pub(super) struct Shell {
+pub(in crate::engine) struct Shell {
     done: Sender<Done>,
     ended: Receiver<Done>,
     waker: Arc<mio::Waker>,
@@ -25,7 +25,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    pub(super) fn new(waker: Arc<mio::Waker>) -> Self {
+    pub(in crate::engine) fn new(waker: Arc<mio::Waker>) -> Self {
         let (done, ended) = channel();
         Self { done, ended, waker, running: 0 }
     }

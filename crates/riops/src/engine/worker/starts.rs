@@ -27,8 +27,8 @@ pub(super) enum Next {
 }
 
 pub(in crate::engine) struct StartQueue {
-    /// `None` in the closed loop.
-    unclaimed: Option<Arc<Unclaimed>>,
+    /// The intended starts, shared with the other workers; `None` in the closed loop.
+    pub(in crate::engine) unclaimed: Option<Arc<Unclaimed>>,
     /// Whether this worker reports how many starts of the stage wait.
     reports_backlog: bool,
     /// Sessions that wait for the start that they have claimed, earliest start first.
@@ -142,12 +142,6 @@ impl StartQueue {
         let unclaimed = self.unclaimed.as_ref()?;
         let before_end = Nanos(end.0.saturating_sub(1));
         Some(if self.reports_backlog { unclaimed.backlog(before_end) } else { 0 })
-    }
-
-    /// Returns the intended starts, shared with the other workers.
-    #[cfg(test)]
-    pub(in crate::engine) fn unclaimed(&self) -> Option<Arc<Unclaimed>> {
-        self.unclaimed.clone()
     }
 
     /// Returns the starts that sessions have claimed in a measurement that has ended at `end`, and notes for how long those

@@ -13,8 +13,9 @@ use riops_wire::frame::READ_BYTES_MAX;
 
 use super::super::alarm::Alarm;
 use super::super::clock::Clock;
+use super::super::error::SessionError;
 use super::super::link::{Outlet, slot};
-use super::super::session::{Flushed, Session, SessionError};
+use super::super::session::{Flushed, Session};
 use crate::units::Nanos;
 
 /// Token of the worker's timer.
@@ -29,7 +30,7 @@ pub(in crate::engine) struct Transport {
     poll_is_ready: bool,
     /// Sessions that had more to read than their share of a turn, in the order of their next turns. The poller is
     /// edge-triggered and does not report them again.
-    unread: VecDeque<usize>,
+    pub(super) unread: VecDeque<usize>,
     /// Memory that the sessions read into. Replies are decoded in it, so that it remains in the cache.
     pub(super) buffer: Vec<u8>,
 }
@@ -175,15 +176,5 @@ impl Transport {
             session.unread = true;
             self.unread.push_back(number);
         }
-    }
-
-    /// Returns the number of sessions with more to read.
-    pub(super) fn unread(&self) -> usize {
-        self.unread.len()
-    }
-
-    /// Returns the first of them.
-    pub(super) fn next_unread(&mut self) -> Option<usize> {
-        self.unread.pop_front()
     }
 }

@@ -1,13 +1,22 @@
 //! Interactive transactions: what happens between their turns.
 
-use super::super::continued::Continued;
-use super::super::in_flight::InFlight;
-use super::super::session::{Activity, Session, SessionError};
-use super::interactive::Deferred;
+use riops_wire::backend::ServerError;
+
+use super::super::error::SessionError;
+use super::super::in_flight::{Continued, InFlight};
+use super::super::session::Activity;
 use super::shell::Done;
 use super::{Clock, Worker};
 use crate::units::Nanos;
 use crate::workload::turn::ShellOutput;
+
+/// The end of an interactive transaction that has sent nothing. Other sessions are served before the next one.
+pub(in crate::engine) enum Deferred {
+    /// It succeeded: the session continues with the next one.
+    Next(usize),
+    /// It failed.
+    Failed(usize, Box<InFlight>, Box<ServerError>),
+}
 
 impl<C: Clock> Worker<C> {
     /// Counts a turn of an interactive transaction, then continues it.
@@ -54,10 +63,10 @@ impl<C: Clock> Worker<C> {
         match continued {
             Continued::Ended(flight) => {
                 self.succeeded(number, flight, self.clock.now());
-                self.interactive.deferred.push_back(Deferred::Next(number));
+                self.deferred.push_back(Deferred::Next(number));
             }
             Continued::Failed(flight, error) => {
-                self.interactive.deferred.push_back(Deferred::Failed(number, flight, error));
+                self.deferred.push_back(Deferred::Failed(number, flight, error));
             }
             waiting => self.pause(number, waiting, now),
         }
@@ -66,10 +75,13 @@ impl<C: Clock> Worker<C> {
     fn pause(&mut self, number: usize, waiting: Continued, now: Nanos) {
         match waiting {
             Continued::Sleeping(time) => {
-                self.retries.wake_at(now.after(time), number);
+                let paused = self.sessions.get(number).and_then(|session| session.paused.as_ref());
+                if let Some(flight) = paused {
+                    self.retries.wake_at(now.after(time), number, flight.number);
+                }
             }
             Continued::InShell(transaction, command) => {
-                if let Err(error) = self.interactive.shell.start((number, transaction), *command) {
+                if let Err(error) = self.shell.start((number, transaction), *command) {
                     let error = SessionError::client("cannot start a thread", &error);
                     self.fail(number, error, now);
                 }
@@ -80,7 +92,8 @@ impl<C: Clock> Worker<C> {
 
     /// Continues a paused transaction, unless its connection was lost. The output is that of a command of the shell.
     pub(super) fn wake(&mut self, number: usize, now: Nanos, output: Option<&ShellOutput>) {
-        let Some(mut flight) = self.sessions.get_mut(number).and_then(Session::take_paused) else {
+        let session = self.sessions.get_mut(number);
+        let Some(mut flight) = session.and_then(|session| session.paused.take()) else {
             return;
         };
         let paused = now.since(flight.turn_started);
@@ -94,8 +107,8 @@ impl<C: Clock> Worker<C> {
 
     /// Handles the transactions that had sent nothing before this turn.
     pub(super) fn serve_deferred(&mut self, now: Nanos) {
-        for _ in 0..self.interactive.deferred.len() {
-            match self.interactive.deferred.pop_front() {
+        for _ in 0..self.deferred.len() {
+            match self.deferred.pop_front() {
                 Some(Deferred::Next(number)) => self.resume(number, now),
                 Some(Deferred::Failed(number, flight, error)) => {
                     let activity = self.sessions.get(number).map(|session| session.activity);
@@ -114,9 +127,9 @@ impl<C: Clock> Worker<C> {
 
     /// Continues the transactions whose command has ended.
     pub(super) fn serve_shell(&mut self, now: Nanos) {
-        while let Some(Done { number, transaction, output }) = self.interactive.shell.take_done() {
-            let session = self.sessions.get(number);
-            if session.and_then(Session::paused_transaction) == Some(transaction) {
+        while let Some(Done { number, transaction, output }) = self.shell.take_done() {
+            let paused = self.sessions.get(number).and_then(|session| session.paused.as_ref());
+            if paused.is_some_and(|flight| flight.number == transaction) {
                 self.wake(number, now, Some(&output));
             }
         }

@@ -71,7 +71,7 @@ fn interval(
 /// Returns how steady the rate was or, with a requested rate, the response time; `None` if the requested rate changes.
 pub(super) fn steadiness_of(result: &StageResult, traits: &Traits) -> Option<SteadinessRecord> {
     let recorder = &result.recorder;
-    if !recorder.steps.totals().is_empty() {
+    if !recorder.steps.totals.is_empty() {
         return None;
     }
     // A loop in the server reports its transactions once per interval.

@@ -46,7 +46,7 @@ pub(super) fn operations(
     result
         .operations
         .iter()
-        .zip(result.recorder.operations())
+        .zip(&result.recorder.operations)
         .zip(result.acknowledged.iter().zip(blocks))
         .zip(1..)
         .filter(|(((_, totals), (acknowledged, _)), _)| {
@@ -101,7 +101,7 @@ pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, Histo
             errors: errors.map(|(state, count)| (state.as_str().to_owned(), *count)).collect(),
         })
     };
-    result.commands.iter().zip(result.recorder.commands.all()).map(command).collect()
+    result.commands.iter().zip(&result.recorder.commands.totals).map(command).collect()
 }
 
 /// Maximum number of sessions for which per-session results are stored.

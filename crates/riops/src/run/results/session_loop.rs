@@ -26,7 +26,7 @@ pub(in crate::run) fn stage(
     client: &ClientRecord,
 ) -> Result<StageRecord, HistogramError> {
     let Measured { work, mut result, usage, caches, row_bytes } = measured;
-    let heatmap = result.heatmap.take().map(Into::into);
+    let heatmap = result.heatmap.take();
     let traits = work.traits();
     let counters = result.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
@@ -139,7 +139,7 @@ fn session_loop(
         steadiness: steadiness_of(&result, traits),
         operations,
         commands: commands(&result)?,
-        errors: recorder.errors().entries().to_vec(),
+        errors: recorder.errors.entries.to_vec(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: DrainedRecord {
             transactions: result.drained,
@@ -158,7 +158,7 @@ fn session_loop(
 /// The steps of the profile of the rate, if it has one.
 fn steps(result: &StageResult, plan: &Plan) -> Result<Vec<StepRecord>, HistogramError> {
     let mut start_s = 0.0;
-    let steps = plan.schedule.steps().iter().zip(result.recorder.steps.totals());
+    let steps = plan.schedule.steps().iter().zip(&result.recorder.steps.totals);
     steps
         .map(|(&step, totals)| {
             let counts = [Fate::Answered, Fate::Failed, Fate::Skipped, Fate::NotStarted];

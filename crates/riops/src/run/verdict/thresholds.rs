@@ -211,14 +211,14 @@ fn figure_of_part(
     let Some(script) = part.position(result.operations.iter().map(AsRef::as_ref)) else {
         return Ok(None);
     };
-    let all = result.commands.iter().zip(result.recorder.commands.all());
+    let all = result.commands.iter().zip(&result.recorder.commands.totals);
     let mut own = all.filter(|(command, _)| {
         command.operation == script && part.command.is_none_or(|number| command.number == number)
     });
     let count = |number: u64| exact(Some(number as f64));
     Ok(match metric {
         Metric::Time(kind, quantity) if part.command.is_none() => {
-            let Some(totals) = result.recorder.operations().get(script) else {
+            let Some(totals) = result.recorder.operations.get(script) else {
                 return Ok(None);
             };
             // Without a rate, the response time is the service time.
