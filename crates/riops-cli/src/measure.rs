@@ -275,9 +275,9 @@ impl<'a> StoredRuns<'a> {
         record.notes.extend(self.note.clone());
         let save = |store: &Store| stored::save(store, &record).map(|()| store.location());
         let saved = match &self.store {
-            Some(store) => save(&**store),
+            Some(store) => save(store),
             // An interrupt has ended the run, which is stored.
-            None => store::open(location, &Interrupt::new()).and_then(|store| save(&*store)),
+            None => store::open(location, &Interrupt::new()).and_then(|store| save(&store)),
         };
         match saved {
             Ok(location) => (format!("{} in {location}", record.id), Ok(())),

@@ -24,8 +24,8 @@ use crate::args::{Export, GraphOptions, Import, MergeOptions};
 use crate::failure::refuse;
 use crate::file;
 use crate::measure::{exit_code_in, print};
-use crate::terminal::ask_if_missing;
 use crate::stored;
+use crate::terminal::ask_if_missing;
 use crate::ui::{self, Ui};
 
 /// Stores the runs of files or of ybio's table.
@@ -99,7 +99,7 @@ pub(super) fn export(options: &Export, ui: Ui) -> Result<ExitCode> {
     let records = if options.all {
         all_runs(&store)?
     } else {
-        select(store.as_ref(), &options.runs)?.into_iter().flat_map(|(_, runs)| runs).collect()
+        select(&store, &options.runs)?.into_iter().flat_map(|(_, runs)| runs).collect()
     };
     file::write(&options.file, &exported(&records, format)?, ui)?;
     Ok(ExitCode::SUCCESS)

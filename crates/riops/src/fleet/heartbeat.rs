@@ -306,6 +306,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::metrics::{Counter, Timeline};
+    use crate::plan::Share;
     use crate::units::Nanos;
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::record::{ProfileRecord, Stack};
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{count, percent, whole};
+use crate::units::format::{count, percent, truncated};
 
 /// Width of the graph, in the units of its coordinates.
 const WIDTH: f64 = 1_000.0;
@@ -132,7 +132,7 @@ fn draw(title: &str, note: String, sides: [&[Stack]; 2]) -> Option<Flame> {
 }
 
 fn frame(name: &str, (x, y, width): (f64, f64, f64), share: f64, change: Option<f64>) -> Frame {
-    let characters = whole((width - 4.0).max(0.0) / CHARACTER);
+    let characters = truncated((width - 4.0).max(0.0) / CHARACTER);
     let text: String =
         if characters < 3 { String::new() } else { name.chars().take(characters).collect() };
     let changed = change.map_or_else(String::new, |change| {

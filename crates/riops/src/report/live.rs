@@ -10,7 +10,7 @@ use crate::report::interval::{NOTHING_FINISHED, counters, latencies, seconds};
 use crate::report::sections::waits::named;
 use crate::report::words;
 use crate::units::Span;
-use crate::units::format::{count, percent, rate, whole};
+use crate::units::format::{count, percent, rate, truncated};
 
 /// Intervals of the curve of the rate.
 const CURVE_COLUMNS: usize = 24;
@@ -146,7 +146,7 @@ impl LiveView {
     /// The rates of the last intervals as a line of bars, from zero to the highest one.
     fn curve(&self) -> String {
         let highest = self.rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let height = |rate: &f64| whole((rate / highest * HEIGHTS.len() as f64).ceil());
+        let height = |rate: &f64| truncated((rate / highest * HEIGHTS.len() as f64).ceil());
         let bars = self.rates.iter().map(|rate| HEIGHTS.get(height(rate).saturating_sub(1)));
         bars.flatten().collect()
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::plan::{OltpRun, OltpTest, Plan};
 use crate::record::{LatencySummary, Point, StageRecord};
 use crate::report::interval::seconds;
-use crate::units::format::whole;
+use crate::units::format::truncated;
 
 /// Returns the latency as defined by sysbench, and its sum in seconds. With a rate this is the response time,
 /// because sysbench includes the time in its queue.
@@ -38,7 +38,7 @@ pub(super) fn histogram(stage: &StageRecord) -> Option<String> {
     let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
     for (latency, count) in histogram.recorded() {
         let ms = (latency.as_micros() / 1e3).clamp(SHORTEST_MS, LONGEST_MS);
-        let bucket = whole((ms / SHORTEST_MS).ln() / per_bucket + 0.5);
+        let bucket = truncated((ms / SHORTEST_MS).ln() / per_bucket + 0.5);
         *buckets.entry(bucket).or_default() += count;
     }
     let most = buckets.values().copied().max()?;

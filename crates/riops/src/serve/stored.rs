@@ -39,7 +39,7 @@ impl Stored {
                 Some(store) => store,
                 None => open()?.ok_or(Failure::NoRuns)?,
             };
-            let result = work(store.as_ref());
+            let result = work(&store);
             // After any other error of the store, the next request opens it again.
             let is_usable = match &result {
                 Err(failure @ Failure::Store(_)) => failure.is_absence(),

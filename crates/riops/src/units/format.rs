@@ -120,7 +120,7 @@ pub fn number_of(number: u64, noun: &str) -> String {
 /// A number without its fraction; 0 if it is negative or not a number.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what it is for")]
-pub fn whole(value: f64) -> usize {
+pub fn truncated(value: f64) -> usize {
     value as usize
 }
 

@@ -21,7 +21,7 @@ use crate::record::{
     StoredHistogram,
 };
 use crate::units::Nanos;
-use crate::units::format::whole;
+use crate::units::format::truncated;
 
 /// A median up to this number of retries is common; a delay of a start is hardly ever as short, in microseconds.
 const RETRIES_MEDIAN_MAX: u64 = 10;
@@ -443,6 +443,6 @@ fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
 
 /// Returns the smallest value that a percentage of the sorted values does not exceed.
 fn percentile(sorted: &[u32], percent: f64) -> Option<f64> {
-    let rank = whole((percent / 100.0 * sorted.len() as f64).ceil());
+    let rank = truncated((percent / 100.0 * sorted.len() as f64).ceil());
     sorted.get(rank.max(1) - 1).map(|us| f64::from(*us))
 }

@@ -6,7 +6,7 @@ use crate::report::chart::{
 };
 use crate::report::render::fill::{columns as width_of, fill};
 use crate::report::render::table::table_lines;
-use crate::units::format::{duration_us, rate, whole};
+use crate::units::format::{duration_us, rate, truncated};
 
 /// Rows of the grid.
 const ROWS: usize = 13;
@@ -74,7 +74,7 @@ fn shades(chart: &Chart, cells: &[(usize, usize, f64)], width: usize) -> Vec<Str
     let mut table = table.clone();
     for &(column, row, value) in cells {
         let share = if span > 0.0 { (value - least) / span } else { 0.5 };
-        let sign = SHADES.get(whole(share * 3.99)).copied().unwrap_or_default();
+        let sign = SHADES.get(truncated(share * 3.99)).copied().unwrap_or_default();
         if let Some(cell) = table.rows.get_mut(row).and_then(|row| row.get_mut(column + 1)) {
             *cell = format!("{sign} {}", cell.text()).into();
         }
@@ -154,7 +154,7 @@ impl<'a> Grid<'a> {
             let mut step = 2.0;
             while step < steps - 1.0 {
                 let share = step / steps;
-                let at = |from: f64, to: f64| whole((from + (to - from) * share).round());
+                let at = |from: f64, to: f64| truncated((from + (to - from) * share).round());
                 self.set(at(start.0, end.0), at(start.1, end.1), '·');
                 // Every second column: the line must not look like data.
                 step += 2.0;
@@ -222,7 +222,7 @@ fn place(axis: &Axis, value: f64, count: usize) -> usize {
     };
     let share = (scaled(value) - scaled(low)) / (scaled(high) - scaled(low)).max(f64::MIN_POSITIVE);
     let last = count.saturating_sub(1) as f64;
-    whole((share.clamp(0.0, 1.0) * last).round())
+    truncated((share.clamp(0.0, 1.0) * last).round())
 }
 
 /// Round values of an axis, about four.
@@ -232,7 +232,7 @@ fn ticks_of(axis: &Axis) -> Vec<f64> {
         let decades = (high / low).log10();
         #[expect(clippy::cast_possible_truncation, reason = "powers of ten")]
         let (first, last) = (low.log10().ceil() as i32, high.log10().floor() as i32);
-        let step = whole((decades / 5.0).ceil()).max(1);
+        let step = truncated((decades / 5.0).ceil()).max(1);
         return (first..=last).step_by(step).map(|power| 10f64.powi(power)).collect();
     }
     let raw = (high - low) / 4.0;

@@ -3,7 +3,7 @@
 
 use crate::report::render::fill::{columns, fill};
 use crate::report::table::{Cell, Column, Table, word};
-use crate::units::format::whole;
+use crate::units::format::truncated;
 
 /// Gap between two columns.
 const GAP: usize = 2;
@@ -22,7 +22,7 @@ const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'
 
 /// A bar of this share of the longest.
 fn bar(share: f64) -> String {
-    let eighths = whole((share.clamp(0.0, 1.0) * BAR_WIDTH as f64 * 8.0).round());
+    let eighths = truncated((share.clamp(0.0, 1.0) * BAR_WIDTH as f64 * 8.0).round());
     let mut bar = "█".repeat(eighths / 8);
     match EIGHTHS.get(eighths % 8) {
         Some(' ') if bar.is_empty() => bar.push('▏'),

@@ -11,7 +11,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::report::chart::lines::{percentile_text, trimmed, value_text};
 use crate::report::chart::{Chart, Content, Mark, Unit};
 use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
-use crate::units::format::whole;
+use crate::units::format::truncated;
 
 /// Size of the image, in pixels.
 const WIDTH: u32 = 1200;
@@ -214,7 +214,7 @@ fn tick(value: f64, unit: Unit) -> String {
 
 fn heat(share: f64) -> RGBColor {
     let position = share.clamp(0.0, 1.0) * 4.0;
-    let from = whole(position.min(3.0));
+    let from = truncated(position.min(3.0));
     let (low, high) = HEAT.get(from).copied().zip(HEAT.get(from + 1).copied()).unwrap_or_default();
     let mixed = |low: u8, high: u8| {
         let part = f64::from(low) + (f64::from(high) - f64::from(low)) * (position - from as f64);

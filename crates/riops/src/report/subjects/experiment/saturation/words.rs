@@ -1,10 +1,8 @@
 //! What a search found, in sentences.
 
-use crate::experiment::{Level, Saturation};
-use crate::experiment::evaluation::{
-    CellView, FigureView, StudyView,
-};
+use crate::experiment::evaluation::{CellView, FigureView, StudyView};
 use crate::experiment::search::{rate, sessions};
+use crate::experiment::{Level, Saturation};
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::report::subjects::experiment::saturation::tables::{fitted_interval, sessions};
 use crate::stats::FittedValue;
@@ -82,7 +80,7 @@ fn closed_loop<'a>(view: &StudyView, cell: &'a CellView, sessions: u32) -> Optio
     level.group.figure(view.main_stage, view.main)
 }
 
-fn of_law(saturation: &of: &sessions::Conclusion) -> Vec<String> {
+fn of_law(saturation: &Saturation, of: &sessions::Conclusion) -> Vec<String> {
     let Some(law) = &of.law else {
         return of.law_error.clone().into_iter().collect();
     };
@@ -107,7 +105,7 @@ fn of_law(saturation: &of: &sessions::Conclusion) -> Vec<String> {
     ]
 }
 
-fn threshold_text(saturation: &of: &sessions::Conclusion) -> String {
+fn threshold_text(saturation: &Saturation, of: &sessions::Conclusion) -> String {
     let thresholds = saturation.thresholds.join(" and ");
     match of.most_sessions_within_threshold {
         Some(most) => format!("at most {} meet {thresholds}", number_of(most.into(), "session")),
@@ -132,7 +130,7 @@ fn limits(of: &sessions::Conclusion) -> Vec<String> {
 
 /// The highest sustained step of the ladder, and the first that was not. A rate that the closed loop reached is not
 /// beyond the server: its arrivals are irregular, or their response times miss a threshold.
-fn ladder_text(saturation: &closed_per_s: Option<f64>) -> Option<String> {
+fn ladder_text(saturation: &Saturation, closed_per_s: Option<f64>) -> Option<String> {
     let of = |is_met: bool| {
         let ladder = saturation.ladder.iter();
         ladder
@@ -157,7 +155,7 @@ fn ladder_text(saturation: &closed_per_s: Option<f64>) -> Option<String> {
     }
 }
 
-fn rate_text(saturation: &found: &rate::Conclusion) -> String {
+fn rate_text(saturation: &Saturation, found: &rate::Conclusion) -> String {
     let thresholds = match saturation.thresholds.as_slice() {
         [] => String::new(),
         thresholds => format!(" within {}", thresholds.join(" and ")),
