@@ -76,7 +76,7 @@ pub(super) fn at_most(
     Ok(())
 }
 
-/// Fails if a name of a schema would have to be quoted.
+/// Fails if the name of a schema requires quotes.
 pub(super) fn validate_schema(schema: &str) -> Result<(), PlanError> {
     require!(
         is_plain(schema),
