@@ -37,7 +37,7 @@ pub(crate) use parsers::TYPED_ONLY;
 pub(crate) use run::{GraphOptions, LiveOptions, PlanOptions, ResultOptions, RunWorkload};
 pub(crate) use runs::{
     Export, FilterOptions, Import, ListOptions, ListOutput, MergeOptions, Output, RemoveOptions,
-    Report, Runs, Serve, TagOptions,
+    Report, Serve, TagOptions,
 };
 pub(crate) use script::{CheckScript, InitializeScript, ScriptCommand};
 pub(crate) use shared::{
@@ -455,6 +455,51 @@ pub(crate) struct Doctor {
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List stored runs, newest first
+    List(Box<ListOptions>),
+    /// Show the results of a stored run
+    Show {
+        /// Start or end of the run id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        #[command(flatten)]
+        store: StoreOptions,
+        #[command(flatten)]
+        output: run::RunOutputOptions,
+        #[command(flatten)]
+        graph_options: GraphOptions,
+    },
+    /// Show a figure over the stored runs, and where it changed
+    History(History),
+    /// Set or remove tags and the label of a stored run
+    Tag(TagOptions),
+    /// Add a note to a stored run
+    Note(runs::NoteOptions),
+    /// Accept that the level of the history changes with a run
+    Ack(runs::AckOptions),
+    /// Remove stored runs
+    Rm(RemoveOptions),
+    /// Repeat a stored run with the same plan and seed
+    Rerun {
+        /// Start or end of the run id, or `last`
+        #[arg(default_value = "last")]
+        run: String,
+        /// Random seed [default: that of the stored run]
+        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
+        seed: Option<u64>,
+        #[command(flatten)]
+        again: Box<PlanOptions>,
+    },
+    /// Make one run of runs that several clients did at the same time
+    Merge(Box<MergeOptions>),
+    /// Write stored runs as JSON, CSV or OpenMetrics
+    Export(Box<Export>),
+    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
+    Import(Box<Import>),
 }
 
 #[derive(Debug, Subcommand)]

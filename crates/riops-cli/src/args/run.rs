@@ -301,48 +301,47 @@ pub(crate) const SETTLE: Span = Span(std::time::Duration::from_secs(5));
 
 /// Duration, rate and errors of session loops
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Run")]
 pub(crate) struct LoopOptions {
     #[command(flatten)]
     pub(crate) common: RunOptions,
     /// Duration of the measurement
-    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", group = "stop", or_default = Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))]
+    #[arg(short = 't', long, help_heading = "Run", visible_alias = "time", value_name = "TIME", group = "stop", or_default = Span::of_seconds(Plan::default().stop.seconds().unwrap_or_default()))]
     duration: Option<GivenSpan>,
     /// Stop after exactly N transactions, over all sessions
-    #[arg(long, visible_alias = "events", value_name = "N", group = "stop")]
+    #[arg(long, help_heading = "Run", visible_alias = "events", value_name = "N", group = "stop")]
     pub(crate) transactions: Option<Count>,
     /// Stop after N rows read or written, over all sessions
-    #[arg(long, value_name = "N", group = "stop")]
+    #[arg(long, help_heading = "Run", value_name = "N", group = "stop")]
     total_rows: Option<Count>,
     /// With --transactions or --total-rows: stop after this time at the latest
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, help_heading = "Run", value_name = "TIME")]
     max_duration: Option<Span>,
     /// Start N transactions per second, over all sessions (open loop), or as in a profile: 500:30s,100..5000:2m
-    #[arg(long, value_name = "N|PROFILE", value_parser = parse_rate)]
+    #[arg(long, help_heading = "Run", value_name = "N|PROFILE", value_parser = parse_rate)]
     rate: Option<Schedule>,
     /// With --rate: exponentially distributed intervals between starts [default: off]
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
+    #[arg(long, help_heading = "Run", value_name = "ON|OFF", num_args = 0..=1, require_equals = true, default_missing_value = "on", requires = "rate")]
     poisson: Option<Switch>,
     /// Count transactions with a longer response time as late
-    #[arg(long, value_name = "TIME", value_parser = parse_time_with_unit)]
+    #[arg(long, help_heading = "Run", value_name = "TIME", value_parser = parse_time_with_unit)]
     latency_limit: Option<Span>,
     /// With --rate: skip and count transactions that are already later than --latency-limit
-    #[arg(long, requires = "latency_limit")]
+    #[arg(long, help_heading = "Run", requires = "latency_limit")]
     skip_late: bool,
     /// Reconnect a session after every N transactions
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Run", value_name = "N")]
     reconnect: Option<Count>,
     /// After an error that is not retried: stop the run, or count it and continue
-    #[arg(long, value_name = "WHAT", default_value = name_of(OnError::default()), value_parser = choice::<OnError>(&["stop", "continue", "end-session"]))]
+    #[arg(long, help_heading = "Run", value_name = "WHAT", default_value = name_of(OnError::default()), value_parser = choice::<OnError>(&["stop", "continue", "end-session"]))]
     on_error: OnError,
     /// Time limit for replacing a broken connection
-    #[arg(long, value_name = "TIME", default_value_t = Span::of_seconds(ErrorPolicy::default().reconnect_timeout_s))]
+    #[arg(long, help_heading = "Run", value_name = "TIME", default_value_t = Span::of_seconds(ErrorPolicy::default().reconnect_timeout_s))]
     reconnect_timeout: Span,
     /// Stop the run as soon as a --threshold is breached
-    #[arg(long, requires = "threshold")]
+    #[arg(long, help_heading = "Run", requires = "threshold")]
     abort_on_threshold: bool,
     /// Duration of the warm-up before the measurement
-    #[arg(long, visible_alias = "warmup-time", value_name = "TIME", default_value_t = Span::of_seconds(Plan::default().warmup_s))]
+    #[arg(long, help_heading = "Run", visible_alias = "warmup-time", value_name = "TIME", default_value_t = Span::of_seconds(Plan::default().warmup_s))]
     warmup: Span,
 }
 

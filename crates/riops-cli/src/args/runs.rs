@@ -2,63 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use riops::import::{Column7, Format};
 use riops::report::export::{CsvRows, ExportFormat};
 use riops::serve::ListenAddress;
 use riops::store::Sort;
 
-use super::compare::History;
 use super::parsers::{TYPED_ONLY, parse_instant, parse_pair, parse_period_end};
-use super::run::{GraphOptions, PlanOptions, RunOutputOptions};
+use super::run::RunOutputOptions;
 use super::shared::StoreOptions;
 use crate::failure::UsageError;
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Runs {
-    /// List stored runs, newest first
-    List(Box<ListOptions>),
-    /// Show the results of a stored run
-    Show {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        #[command(flatten)]
-        store: StoreOptions,
-        #[command(flatten)]
-        output: RunOutputOptions,
-        #[command(flatten)]
-        graph_options: GraphOptions,
-    },
-    /// Show a figure over the stored runs, and where it changed
-    History(History),
-    /// Set or remove tags and the label of a stored run
-    Tag(TagOptions),
-    /// Add a note to a stored run
-    Note(NoteOptions),
-    /// Accept that the level of the history changes with a run
-    Ack(AckOptions),
-    /// Remove stored runs
-    Rm(RemoveOptions),
-    /// Repeat a stored run with the same plan and seed
-    Rerun {
-        /// Start or end of the run id, or `last`
-        #[arg(default_value = "last")]
-        run: String,
-        /// Random seed [default: that of the stored run]
-        #[arg(long, visible_alias = "rand-seed", value_name = "N")]
-        seed: Option<u64>,
-        #[command(flatten)]
-        again: Box<PlanOptions>,
-    },
-    /// Make one run of runs that several clients did at the same time
-    Merge(Box<MergeOptions>),
-    /// Write stored runs as JSON, CSV or OpenMetrics
-    Export(Box<Export>),
-    /// Store runs that were exported elsewhere, and results of pgbench, sysbench and ybio
-    Import(Box<Import>),
-}
 
 /// Which runs
 // Not set by the environment: RIOPS_LABEL is the label of a run, and would hide all others.

@@ -21,74 +21,6 @@ macro_rules! require {
     };
 }
 
-pub(super) fn at_least_one(option: &str, value: impl Into<u64>) -> Result<(), PlanError> {
-    require!(value.into() > 0, "{option} must be at least 1");
-    Ok(())
-}
-
-/// Fails if a value exceeds its maximum. `reason` follows the maximum.
-pub(super) fn at_most(
-    option: &str,
-    value: impl Into<u64>,
-    most: impl Into<u64>,
-    reason: &str,
-) -> Result<(), PlanError> {
-    let (value, most) = (value.into(), most.into());
-    require!(value <= most, "{option} {value} exceeds the maximum of {most}{reason}");
-    Ok(())
-}
-
-/// Fails if a name of a schema would have to be quoted.
-pub(super) fn validate_schema(schema: &str) -> Result<(), PlanError> {
-    require!(
-        is_plain(schema),
-        "--schema must consist of lowercase letters, digits and underscores, not \"{schema}\""
-    );
-    Ok(())
-}
-
-/// Fails for labels and tags that a terminal would execute, or that look like other ones.
-///
-/// # Errors
-/// [`PlanError`] with the first such text.
-pub fn require_printable<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), PlanError> {
-    match names.into_iter().find(|name| name.chars().any(is_unprintable)) {
-        Some(name) => refuse(format!(
-            "labels and tags must not contain control characters, nor controls of bidirectional text: {name:?}"
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Fails if a parameter differs from the first value of a list of stages: the list would override it.
-pub(super) fn require_first<T: PartialEq>(
-    field: &str,
-    single: &T,
-    several: &[T],
-) -> Result<(), PlanError> {
-    require!(
-        several.first().is_none_or(|first| first == single),
-        "invalid plan: \"{field}\" differs from its value in the first stage"
-    );
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_that_a_terminal_executes_or_reorders_are_refused() {
-        for label in
-            ["a\u{1b}[2J", "\n", "\u{7f}", "\u{9b}2J", "abc\u{202e}fed", "\u{2066}", "\u{61c}"]
-        {
-            let error = require_printable(&[label.to_owned()]).unwrap_err().to_string();
-            assert!(error.contains("control characters") && !error.contains(label), "{error:?}");
-        }
-        require_printable(&["nightly ä 漢 🐘".to_owned()]).unwrap();
-    }
-}
-
 /// Makes the text of `FromStr` and `Display` the form of a type in JSON.
 macro_rules! text_in_json {
     ($type:ident) => {
@@ -120,4 +52,73 @@ macro_rules! names {
             }
         }
     };
+}
+
+pub(super) fn at_least_one(option: &str, value: impl Into<u64>) -> Result<(), PlanError> {
+    require!(value.into() > 0, "{option} must be at least 1");
+    Ok(())
+}
+
+/// Fails if a value exceeds its maximum. `reason` follows the maximum.
+pub(super) fn at_most(
+    option: &str,
+    value: impl Into<u64>,
+    most: impl Into<u64>,
+    reason: &str,
+) -> Result<(), PlanError> {
+    let (value, most) = (value.into(), most.into());
+    require!(value <= most, "{option} {value} exceeds the maximum of {most}{reason}");
+    Ok(())
+}
+
+/// Fails if the name of a schema requires quotes.
+pub(super) fn validate_schema(schema: &str) -> Result<(), PlanError> {
+    require!(
+        is_plain(schema),
+        "--schema must consist of lowercase letters, digits and underscores, not \"{schema}\""
+    );
+    Ok(())
+}
+
+/// Fails for labels and tags that a terminal would execute, or that look like other ones.
+///
+/// # Errors
+/// [`PlanError`] with the first such text.
+pub fn require_printable<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), PlanError> {
+    for name in names {
+        require!(
+            !name.chars().any(is_unprintable),
+            "labels and tags must not contain control characters, nor controls of bidirectional text: {name:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Fails if a parameter differs from the first value of a list of stages: the list would override it.
+pub(super) fn require_first<T: PartialEq>(
+    field: &str,
+    single: &T,
+    several: &[T],
+) -> Result<(), PlanError> {
+    require!(
+        several.first().is_none_or(|first| first == single),
+        "invalid plan: \"{field}\" differs from its value in the first stage"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_a_terminal_executes_or_reorders_are_refused() {
+        for label in
+            ["a\u{1b}[2J", "\n", "\u{7f}", "\u{9b}2J", "abc\u{202e}fed", "\u{2066}", "\u{61c}"]
+        {
+            let error = require_printable(&[label.to_owned()]).unwrap_err().to_string();
+            assert!(error.contains("control characters") && !error.contains(label), "{error:?}");
+        }
+        require_printable(&["nightly ä 漢 🐘".to_owned()]).unwrap();
+    }
 }

@@ -209,7 +209,10 @@ pub(super) fn validate_steps(steps: &[RateStep]) -> Result<(), PlanError> {
             rates.contains(&step.from_per_s) && rates.contains(&step.to_per_s),
             "the rates of --rate must be between 0 and {RATE_MAX}, not {step}"
         );
-        require!(step.seconds > 0.0, "each step of --rate must have a length, not {step}");
+        require!(
+            !step.seconds.is_nan() && step.seconds > 0.0,
+            "each step of --rate must have a length, not {step}"
+        );
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! and calls it through [`dispatch_work`] and [`dispatch_dataset`]: no layer matches on workloads.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::cbc::{CbcDataset, CbcRun};
 use super::error::PlanError;
@@ -182,7 +182,7 @@ impl DatasetPlan {
     /// [`PlanError`] if the dataset is unknown or the parameters do not belong to it.
     pub fn of_parameters(name: &str, parameters: Value) -> Result<Self, PlanError> {
         require!(Self::default_of(name).is_some(), "unknown dataset \"{name}\"");
-        serde_json::from_value(json!({ name: parameters })).map_err(|error| {
+        serde_json::from_value(Value::from_iter([(name, parameters)])).map_err(|error| {
             PlanError(format!("invalid parameters of dataset \"{name}\": {error}"))
         })
     }
