@@ -36,7 +36,7 @@ impl Target {
         let named = match &options.database {
             Some(text) => Some(ConnInfo::parse(text, environment)?),
             None if ConnInfo::is_in_environment(environment) => {
-                Some(ConnInfo::from_environment(environment)?)
+                Some(ConnInfo::parse("", environment)?)
             }
             None => None,
         };
@@ -48,7 +48,7 @@ impl Target {
             return Ok(Self { conninfo, embedded: None });
         }
         let embedded = embedded(&options.embedded, ui)?;
-        Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) })
+        Ok(Self { conninfo: embedded.state().conninfo(), embedded: Some(embedded) })
     }
 
     /// Returns the server in the library's form.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::counters::since;
+use super::reading::since;
 use super::topology::{Block, Topology, name};
 use crate::record::DeviceUse;
 

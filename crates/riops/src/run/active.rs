@@ -112,10 +112,11 @@ impl<'a> ActiveRun<'a> {
     /// Returns a probe of this machine and of the devices of a local server with these tables.
     pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
         let devices = self.devices(tables)?;
-        let probe = Probe::machine(self.environment.local_data())
+        let mut probe = Probe::machine(self.environment.local_data())
             .with_server(self.environment.place())
-            .with_network(self.control.is_over_network());
-        Ok(probe.with_devices(&devices))
+            .with_devices(&devices);
+        probe.uses_network = self.control.is_over_network();
+        Ok(probe)
     }
 
     /// Returns a probe of these queries and of those of the plan.

@@ -75,19 +75,6 @@ pub(super) fn open_stream(
     Ok(stream)
 }
 
-/// Opens a second socket to the same address with the same encryption, for a cancel request.
-pub(super) fn second_stream(
-    info: &ConnInfo,
-    server: &Server,
-    place: &Place,
-    encrypted: bool,
-) -> Result<Stream, ConnectionError> {
-    let encryption = if encrypted { Encryption::Always } else { Encryption::Never };
-    let deadline = Instant::now() + info.connect_timeout;
-    // The connection's own interrupt may already be set, which would prevent the cancel request.
-    open_stream(info, server, place, encryption, deadline, &Interrupt::new())
-}
-
 /// Repeats a step that waits for the peer, until it is done or the deadline has passed.
 fn retry_until<T>(
     deadline: Instant,
