@@ -16,16 +16,12 @@ impl MachineFacts {
     pub fn read() -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        let kernel = [system.sysname(), system.release(), system.machine()].map(text);
         let cpuinfo = trimmed("/proc/cpuinfo").unwrap_or_default();
         let cgroup = Cgroup::of("self");
         Self {
             host: text(system.nodename()),
-            kernel: format!(
-                "{} {} {}",
-                text(system.sysname()),
-                text(system.release()),
-                text(system.machine())
-            ),
+            kernel: kernel.join(" "),
             cpus: cpus(),
             machine_cpus: trimmed("/proc/stat").and_then(|stat| machine_cpus(&stat)),
             memory_bytes: memory_bytes(),

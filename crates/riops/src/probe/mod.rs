@@ -54,6 +54,7 @@ use processes::{ProcessTable, ProcessesUse};
 use queries::QueryProbe;
 use sampler::Sampler;
 use threads::{Threads, ThreadsUse};
+use topology::Topology;
 use yugabytedb::ClusterProbe;
 
 /// All counters at one point in time.
@@ -168,11 +169,12 @@ pub struct MachineUse {
     pub profile: Option<ProfileRecord>,
 }
 
-impl<'a> Probe<'a> {
+impl Probe<'_> {
     /// Creates a probe of this machine and, if the server's data is local, of its device.
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
-        let device = local_data.and_then(Device::of_path);
+        let volume = local_data.and_then(|path| Topology::of_this_machine().volume(path));
+        let device = volume.and_then(|volume| Device::of_blocks(volume.members));
         Self { device, cgroup: Cgroup::of("self"), reads_processes: true, ..Self::default() }
     }
 

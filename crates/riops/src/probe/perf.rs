@@ -96,13 +96,11 @@ impl Perf {
         let refused = |error: std::io::Error| PerfError::Refused(error.to_string());
         let folder = tempfile::tempdir().map_err(refused)?;
         let mut command = self.record(&folder, &BTreeSet::from([self.server]));
-        let output = command.args(["sleep", TRIAL]).output().map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                PerfError::NotInstalled
-            } else {
-                refused(error)
-            }
-        })?;
+        let output =
+            command.args(["sleep", TRIAL]).output().map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => PerfError::NotInstalled,
+                _ => refused(error),
+            })?;
         if output.status.success() {
             return Ok(());
         }

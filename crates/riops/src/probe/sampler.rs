@@ -84,8 +84,8 @@ pub struct Sampler {
     interval: Duration,
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
-    /// The stop channel of the sampling thread, which returns the server state when it stops.
-    running: Option<(SyncSender<()>, JoinHandle<(Sampled, Option<ServerSampler>)>)>,
+    /// The stop channel of the sampling thread.
+    running: Option<(SyncSender<()>, JoinHandle<Sampling>)>,
     sampled: Sampled,
 }
 
@@ -166,7 +166,7 @@ impl Sampler {
             server: self.server.take(),
             on_point: self.on_point.clone(),
             start: Instant::now(),
-            workers: WorkerCpu::default(),
+            workers: BTreeMap::new(),
             work_us: f64::INFINITY,
             own_before_s: 0.0,
             stopped,
@@ -207,6 +207,9 @@ impl Sampler {
     }
 }
 
+/// What the thread returns when it stops: the samples, and the state of the server.
+type Sampling = (Sampled, Option<ServerSampler>);
+
 /// State of the sampling thread.
 struct SamplerThread {
     interval: Duration,
@@ -214,7 +217,8 @@ struct SamplerThread {
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
     start: Instant,
-    workers: WorkerCpu,
+    /// CPU time of parallel workers. An exited worker counts with its last known value.
+    workers: BTreeMap<i32, f64>,
     /// Shortest CPU time of the fixed piece of work in the interval: another thread on the same core, such as one of the
     /// server, makes single readings longer.
     work_us: f64,
@@ -239,7 +243,7 @@ struct Counters {
 }
 
 impl SamplerThread {
-    fn run(mut self, first: Counters) -> (Sampled, Option<ServerSampler>) {
+    fn run(mut self, first: Counters) -> Sampling {
         let mut sampled = Sampled::default();
         let mut profile = Profile::default();
         let mut fastest = Duration::MAX;
@@ -330,9 +334,10 @@ impl SamplerThread {
             checkpoints.map(|[timed, requested, buffers]| (timed + requested, buffers));
         if let (Some(_), &Watched::Process(watched, _)) = (server.own_process, &server.watched) {
             let sql = format!("select pid from pg_stat_activity where leader_pid = {watched}");
-            let parallel = column(server.query(&sql).unwrap_or_default());
+            let parallel = column(server.query(&sql).unwrap_or_default()).into_iter();
+            self.workers.extend(parallel.filter_map(|pid| Some((pid, process_cpu_s(pid)?))));
             counters.server_cpu_s =
-                process_cpu_s(watched).map(|own| own + self.workers.update(&parallel));
+                process_cpu_s(watched).map(|own| own + self.workers.values().sum::<f64>());
         }
         counters
     }
@@ -469,21 +474,6 @@ impl ServerSampler {
             }),
             _ => None,
         }
-    }
-}
-
-/// CPU time of parallel workers. An exited worker counts with its last known value.
-#[derive(Debug, Default)]
-struct WorkerCpu(BTreeMap<i32, f64>);
-
-impl WorkerCpu {
-    fn update(&mut self, processes: &[i32]) -> f64 {
-        for &process in processes {
-            if let Some(seconds) = process_cpu_s(process) {
-                self.0.insert(process, seconds);
-            }
-        }
-        self.0.values().sum()
     }
 }
 

@@ -161,12 +161,11 @@ fn check_session_attrs(
             // PostgreSQL 14 and later report both parameters at connect. A standby is read-only.
             let reported =
                 parameter("default_transaction_read_only").zip(parameter("in_hot_standby"));
-            let read_only = match reported {
-                Some((read_only, standby)) => read_only == "on" || standby == "on",
-                None => {
-                    let sql = "show transaction_read_only";
-                    matches!(connection.query_value(sql)?.as_deref(), Some("on" | "t"))
-                }
+            let read_only = if let Some((read_only, standby)) = reported {
+                read_only == "on" || standby == "on"
+            } else {
+                let value = connection.query_value("show transaction_read_only")?;
+                matches!(value.as_deref(), Some("on" | "t"))
             };
             read_only == (required == SessionAttrs::ReadOnly)
         }

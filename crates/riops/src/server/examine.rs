@@ -97,16 +97,14 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// Reads the limits from the operating system.
+    /// Reads the limits of this client from the operating system.
     #[must_use]
-    pub fn read() -> Self {
+    pub fn read(client: &MachineFacts) -> Self {
         Self {
             files: getrlimit(Resource::Nofile).current,
             ports: trimmed("/proc/sys/net/ipv4/ip_local_port_range")
                 .and_then(|range| ports(&range)),
-            clock_source: trimmed(
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-            ),
+            clock_source: client.clock_source.clone(),
         }
     }
 }
@@ -170,7 +168,7 @@ pub fn examine(
     let disk_free_bytes =
         server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
     let client = MachineFacts::read();
-    let limits = ClientLimits::read();
+    let limits = ClientLimits::read(&client);
     let mut findings = check_settings(&settings, standby);
     findings.extend(check_environment(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
     if let Some(pooler) = pooler {
@@ -228,47 +226,41 @@ fn finding(level: Level, about: &str, text: impl Into<String>) -> Finding {
     Finding { level, about: about.to_owned(), text: text.into() }
 }
 
-/// Settings and values that distort a benchmark, with severity and reason.
-const UNUSUAL_VALUES: [(&str, &str, Level, &str); 9] = [
+/// Settings that distort a benchmark, with severity and a text that starts with their value.
+const UNUSUAL_VALUES: [(&str, Level, &str); 9] = [
     (
         "fsync",
-        "off",
         Level::Warning,
-        "a crash can corrupt the database, and writes are faster than on a durable server",
+        "off: a crash can corrupt the database, and writes are faster than on a durable server",
     ),
     (
         "full_page_writes",
-        "off",
         Level::Warning,
-        "a crash can leave torn pages, and writes are faster than with the default",
+        "off: a crash can leave torn pages, and writes are faster than with the default",
     ),
     (
         "synchronous_commit",
-        "off",
         Level::Warning,
-        "a commit is acknowledged before it is durable: write rates are not comparable",
+        "off: a commit is acknowledged before it is durable: write rates are not comparable",
     ),
     (
         "autovacuum",
-        "off",
         Level::Warning,
-        "updates bloat the tables, and plans use outdated statistics",
+        "off: updates bloat the tables, and plans use outdated statistics",
     ),
     (
         "debug_assertions",
-        "on",
         Level::Warning,
-        "a build with assertions is several times slower than a production build",
+        "on: a build with assertions is several times slower than a production build",
     ),
-    ("default_transaction_read_only", "on", Level::Warning, "transactions are read-only"),
+    ("default_transaction_read_only", Level::Warning, "on: transactions are read-only"),
     (
         "log_statement",
-        "all",
         Level::Warning,
-        "every statement is logged: the results include the cost of logging",
+        "all: every statement is logged: the results include the cost of logging",
     ),
-    ("archive_mode", "on", Level::Note, "WAL archiving uses part of the disk bandwidth"),
-    ("track_io_timing", "off", Level::Note, "the server does not measure I/O times"),
+    ("archive_mode", Level::Note, "on: WAL archiving uses part of the disk bandwidth"),
+    ("track_io_timing", Level::Note, "off: the server does not measure I/O times"),
 ];
 
 /// Returns the findings about the settings.
@@ -276,8 +268,11 @@ fn check_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
     use Level::{Note, Warning};
     let mut found: Vec<Finding> = UNUSUAL_VALUES
         .iter()
-        .filter(|(name, value, _, _)| settings.get(*name).is_some_and(|setting| setting.is(value)))
-        .map(|(name, value, level, text)| finding(*level, name, format!("{value}: {text}")))
+        .filter(|(name, _, text)| {
+            let value = text.split(": ").next().unwrap_or_default();
+            settings.get(*name).is_some_and(|setting| setting.is(value))
+        })
+        .map(|(name, level, text)| finding(*level, name, *text))
         .collect();
     let get = |name: &str| settings.get(name);
     if let Some(buffers) = get("shared_buffers").filter(|buffers| buffers.by_default)

@@ -68,9 +68,8 @@ pub(super) fn open_stream(
     stream.encrypt(tls.connect(host).map_err(|error| failed(error.to_string()))?);
     retry_until(deadline, interrupt, &broken, || stream.handshake())?;
     if tls.direct && !stream.agreed_on_protocol() {
-        return Err(failed(
-            "the server did not negotiate the ALPN protocol \"postgresql\"".to_owned(),
-        ));
+        let reason = "the server did not negotiate the ALPN protocol \"postgresql\"";
+        return Err(failed(reason.to_owned()));
     }
     Ok(stream)
 }
@@ -90,10 +89,8 @@ fn retry_until<T>(
                     return Err(ConnectionError::Interrupted);
                 }
                 if Instant::now() >= deadline {
-                    return Err(failed(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "timeout expired (connect_timeout)",
-                    )));
+                    let text = "timeout expired (connect_timeout)";
+                    return Err(failed(io::Error::new(io::ErrorKind::TimedOut, text)));
                 }
             }
             Err(error) => return Err(failed(error)),

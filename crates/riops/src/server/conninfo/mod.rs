@@ -97,10 +97,7 @@ impl ConnInfo {
         if database.contains("://") {
             return Err(ConnInfoError::MistypedUrl);
         }
-        let mut servers = {
-            let (host, hostaddr, port) = (take("host"), take("hostaddr"), take("port"));
-            servers(host.as_deref(), hostaddr.as_deref(), port.as_deref())?
-        };
+        let mut servers = servers(take("host"), take("hostaddr"), take("port"))?;
         let mut warnings = Vec::new();
         let password = take("password");
         let password_file = take("passfile")
@@ -111,15 +108,13 @@ impl ConnInfo {
         }
         let tls = tls_settings(&mut take, home(environment).as_deref())?;
         let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
+        let application = take("fallback_application_name");
         let wants_tls = tls.mode != SslMode::Disable
             && servers.iter().any(|server| matches!(server.host, Host::Tcp(_)));
         let info = Self {
             servers,
             password,
-            application_name: {
-                let fallback = take("fallback_application_name");
-                take("application_name").or(fallback)
-            },
+            application_name: take("application_name").or(application),
             options: take("options"),
             session_settings: session_settings(environment),
             connect_timeout: connect_timeout(take("connect_timeout"))?,

@@ -88,9 +88,15 @@ fn bad<T>(
     Err(ConnInfoError::BadValue { name, value: value.into(), reason: reason.into() })
 }
 
+/// Takes a setting with this name, if it is given.
+pub(super) type Take<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
+
+/// The names of a choice between off and on.
+const FLAG: [(&str, bool); 2] = [("0", false), ("1", true)];
+
 /// Takes a setting whose values have names; without a value, it is the default.
 pub(super) fn choice<T: Copy>(
-    take: &mut dyn FnMut(&str) -> Option<String>,
+    take: Take<'_>,
     name: &'static str,
     default: T,
     choices: &[(&str, T)],
@@ -106,21 +112,14 @@ pub(super) fn choice<T: Copy>(
     bad(name, value, format!("expected {} or {last}", names.join(", ")))
 }
 
-fn flag(
-    take: &mut dyn FnMut(&str) -> Option<String>,
-    name: &'static str,
-) -> Result<bool, ConnInfoError> {
-    choice(take, name, true, &[("0", false), ("1", true)])
-}
-
 /// Combines the lists of hosts, addresses and ports. There must be one port per host, or one for
 /// all.
 pub(super) fn servers(
-    hosts: Option<&str>,
-    addresses: Option<&str>,
-    ports: Option<&str>,
+    hosts: Option<String>,
+    addresses: Option<String>,
+    ports: Option<String>,
 ) -> Result<Vec<Server>, ConnInfoError> {
-    let list = |text: Option<&str>| -> Vec<String> {
+    let list = |text: Option<String>| -> Vec<String> {
         text.iter().flat_map(|text| text.split(',')).map(|part| part.trim().to_owned()).collect()
     };
     let (names, numbers, port_texts) = (list(hosts), list(addresses), list(ports));
@@ -190,18 +189,16 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
 /// Returns the connection timeout. In libpq, zero, a negative value and no value mean no timeout;
 /// here they mean the default.
 pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInfoError> {
-    match value.as_deref().map(|text| text.trim().parse::<i32>()) {
-        None => Ok(CONNECT_TIMEOUT),
-        Some(Ok(seconds)) if seconds <= 0 => Ok(CONNECT_TIMEOUT),
-        Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.unsigned_abs().into())),
-        Some(Err(_)) => {
-            bad("connect_timeout", value.unwrap_or_default(), "expected a number of seconds")
-        }
+    let value = value.unwrap_or_else(|| "0".to_owned());
+    let seconds = value.trim().parse::<i32>();
+    match seconds.or_else(|_| bad("connect_timeout", value, "expected a number of seconds"))? {
+        seconds @ 1.. => Ok(Duration::from_secs(seconds.unsigned_abs().into())),
+        _ => Ok(CONNECT_TIMEOUT),
     }
 }
 
 pub(super) fn tls_settings(
-    take: &mut dyn FnMut(&str) -> Option<String>,
+    take: Take<'_>,
     home: Option<&Path>,
 ) -> Result<TlsSettings, ConnInfoError> {
     // As in libpq, unset files default to those in ~/.postgresql, if they exist.
@@ -257,7 +254,7 @@ pub(super) fn tls_settings(
         certificate: certificate.zip(key),
         revocations,
         revocations_folder,
-        sni: flag(take, "sslsni")?,
+        sni: choice(take, "sslsni", true, &FLAG)?,
         versions,
     })
 }
@@ -295,17 +292,13 @@ pub(super) fn required_methods(
     Ok((Some(methods), cleartext))
 }
 
-pub(super) fn keepalive(
-    take: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Keepalive, ConnInfoError> {
+pub(super) fn keepalive(take: Take<'_>) -> Result<Keepalive, ConnInfoError> {
     let mut number = |name: &'static str| -> Result<Option<u32>, ConnInfoError> {
         let Some(value) = take(name) else {
             return Ok(None);
         };
-        match value.parse::<u32>() {
-            Ok(number) => Ok(Some(number).filter(|&number| number > 0)),
-            Err(_) => bad(name, value, "expected a whole number"),
-        }
+        let number = value.parse().or_else(|_| bad(name, value, "expected a whole number"))?;
+        Ok(Some(number).filter(|&number| number > 0))
     };
     let seconds = |number: Option<u32>| number.map(|number| Duration::from_secs(number.into()));
     Ok(Keepalive {
@@ -314,14 +307,12 @@ pub(super) fn keepalive(
         count: number("keepalives_count")?,
         user_timeout: number("tcp_user_timeout")?
             .map(|number| Duration::from_millis(number.into())),
-        enabled: flag(take, "keepalives")?,
+        enabled: choice(take, "keepalives", true, &FLAG)?,
     })
 }
 
 /// Rejects settings that libpq supports and riops does not, unless their value has no effect.
-pub(super) fn reject_unsupported(
-    take: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<(), ConnInfoError> {
+pub(super) fn reject_unsupported(take: Take<'_>) -> Result<(), ConnInfoError> {
     const NEUTRAL: [(&str, &[&str]); 3] = [
         ("gssencmode", &["disable", "prefer"]),
         ("sslcompression", &["0"]),

@@ -30,7 +30,7 @@ impl Account {
     pub fn choose(named: Option<&str>) -> Result<Self> {
         let uid = rustix::process::geteuid();
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let refused = |reason: String| Err(EmbeddedError::NoAccount(reason));
+        let refused = |text: String| Err(EmbeddedError::NoAccount(text));
         let is_own = |account: Self| account.uid == uid.as_raw();
         match named {
             Some(name) if !uid.is_root() && !find(&passwd, name).is_some_and(is_own) => {
@@ -49,11 +49,11 @@ impl Account {
             },
             None => {
                 let caller = std::env::var("SUDO_USER").ok();
-                let names = caller.as_deref().into_iter().chain(["postgres", "nobody"]);
-                let mut found = names.filter_map(|name| find(&passwd, name));
-                let neither = "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root";
+                let candidates = caller.as_deref().into_iter().chain(["postgres", "nobody"]);
+                let mut found = candidates.filter_map(|name| find(&passwd, name));
+                let reason = "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root";
                 let found = found.find(|account| account.uid != 0);
-                found.map_or_else(|| refused(neither.to_owned()), Ok)
+                found.map_or_else(|| refused(reason.to_owned()), Ok)
             }
         }
     }

@@ -81,11 +81,9 @@ fn version_of(bin: &Path) -> Result<String> {
     if output.status.success() && text.contains("PostgreSQL") {
         return Ok(text);
     }
-    Err(EmbeddedError::Program {
-        program: "postgres --version",
-        cause: output.status.to_string(),
-        log: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    })
+    let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let cause = output.status.to_string();
+    Err(EmbeddedError::Program { program: "postgres --version", cause, log })
 }
 
 /// Returns the `bin` directory. Accepts its parent directory as well as `bin` itself.

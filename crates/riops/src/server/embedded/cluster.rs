@@ -143,11 +143,9 @@ fn initialize(
         .output()
         .map_err(|error| cannot_run(&program, account, error))?;
     if !output.status.success() {
-        return Err(EmbeddedError::Program {
-            program: "initdb",
-            cause: output.status.to_string(),
-            log: last_lines(&String::from_utf8_lossy(&output.stderr)),
-        });
+        let log = last_lines(&String::from_utf8_lossy(&output.stderr));
+        let cause = output.status.to_string();
+        return Err(EmbeddedError::Program { program: "initdb", cause, log });
     }
     // Before any other file, so that all files of riops are recognized after an interruption.
     mark::write(home, &fresh)?;

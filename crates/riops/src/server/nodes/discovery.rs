@@ -202,11 +202,8 @@ fn probe_all(
     interrupt: &Interrupt,
 ) -> (Vec<Candidate>, Vec<String>) {
     let results: Vec<Result<Probed, ConnectionError>> = std::thread::scope(|scope| {
-        let start = |node: &Node| {
-            let conninfo = node.conninfo.clone();
-            scope.spawn(move || probe(&conninfo, discovered, interrupt))
-        };
-        let threads: Vec<_> = nodes.iter().map(start).collect();
+        let probe = |node| scope.spawn(move || probe(node, discovered, interrupt));
+        let threads: Vec<_> = nodes.iter().map(|node| probe(&node.conninfo)).collect();
         let panicked = || Err(ConnectionError::Protocol("the probe thread panicked".to_owned()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     });
