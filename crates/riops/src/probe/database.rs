@@ -76,6 +76,32 @@ struct Sample {
     statements: Option<Reading>,
 }
 
+impl Sample {
+    fn database(&self) -> Option<DatabaseCounters> {
+        self.database.map(named!(DatabaseCounters {
+            blks_hit,
+            blks_read,
+            tup_returned,
+            tup_fetched,
+            tup_updated,
+            xact_commit,
+            xact_rollback,
+            deadlocks,
+            temp_files,
+            temp_bytes,
+        }))
+    }
+
+    fn blocks_since(&self, earlier: &Self) -> Option<TableBlocks> {
+        change(earlier.blocks, self.blocks).map(named!(TableBlocks {
+            heap_blks_hit,
+            heap_blks_read,
+            idx_blks_hit,
+            idx_blks_read
+        }))
+    }
+}
+
 /// Number of transactions so far, and since the oldest snapshot, with its holder.
 type Snapshot = (u64, u64, String);
 
@@ -360,28 +386,6 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
-        let blocks = |from: &Sample, to: &Sample| {
-            change(from.blocks, to.blocks).map(named!(TableBlocks {
-                heap_blks_hit,
-                heap_blks_read,
-                idx_blks_hit,
-                idx_blks_read
-            }))
-        };
-        let database = |sample: &Sample| {
-            sample.database.map(named!(DatabaseCounters {
-                blks_hit,
-                blks_read,
-                tup_returned,
-                tup_fetched,
-                tup_updated,
-                xact_commit,
-                xact_rollback,
-                deadlocks,
-                temp_files,
-                temp_bytes,
-            }))
-        };
         let per_s = |pick: fn(&Sample) -> Option<u64>| {
             let (from, to) = (&self.started, &self.ended);
             let seconds = to.at?.checked_duration_since(from.at?)?.as_secs_f64();
@@ -391,10 +395,10 @@ impl<'a> DatabaseProbe<'a> {
         let rows = opened.rows.zip(closed.rows);
         let sizes = |[.., table_bytes, index_bytes]: [u64; 7]| Sizes { table_bytes, index_bytes };
         DatabaseUse {
-            blocks: blocks(opened, closed),
-            blocks_measured: blocks(&self.started, &self.ended),
-            before: database(opened),
-            after: database(closed),
+            blocks: closed.blocks_since(opened),
+            blocks_measured: self.ended.blocks_since(&self.started),
+            before: opened.database(),
+            after: closed.database(),
             client_io: change(opened.client_io, closed.client_io).map(named!(ClientIo {
                 hits,
                 reads,

@@ -98,14 +98,13 @@ impl ConnInfo {
             return Err(ConnInfoError::MistypedUrl);
         }
         let mut servers = servers(take("host"), take("hostaddr"), take("port"))?;
-        let mut warnings = Vec::new();
         let password = take("password");
         let password_file = take("passfile")
             .map(PathBuf::from)
             .or_else(|| home(environment).map(|home| home.join(".pgpass")));
-        if let Some(path) = password_file.filter(|_| password.is_none()) {
-            warnings.extend(add_passwords(&path, &mut servers, &database, &user));
-        }
+        let password_file = password_file.filter(|_| password.is_none());
+        let warning =
+            password_file.and_then(|path| add_passwords(&path, &mut servers, &database, &user));
         let tls = tls_settings(&mut take, home(environment).as_deref())?;
         let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
         let application = take("fallback_application_name");
@@ -141,7 +140,7 @@ impl ConnInfo {
                 &[("disable", false), ("random", true)],
             )?,
             keepalive: keepalive(&mut take)?,
-            warnings,
+            warnings: warning.into_iter().collect(),
             user,
             database,
         };
