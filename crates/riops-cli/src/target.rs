@@ -36,11 +36,11 @@ impl Target {
         let mut conninfo = match &options.database {
             Some(text) => ConnInfo::parse(text, environment)?,
             None if ConnInfo::is_in_environment(environment) => {
-                ConnInfo::from_environment(environment)?
+                ConnInfo::parse("", environment)?
             }
             None => {
                 let embedded = embedded(&options.embedded, ui)?;
-                return Ok(Self { conninfo: embedded.conninfo(), embedded: Some(embedded) });
+                return Ok(Self { conninfo: embedded.state().conninfo(), embedded: Some(embedded) });
             }
         };
         if options.embedded.selects_a_server() {

@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     pub(crate) fn connect(&self, node: usize) -> Connection {
-        open(&self.nodes[node].conninfo())
+        open(&self.nodes[node].state().conninfo())
     }
 
     pub(crate) fn execute(&self, node: usize, sql: &str) {

@@ -354,7 +354,8 @@ impl Interrupted {
     }
 
     fn server(&self, gateway: &YugabyteDbGateway) -> Server {
-        Server::named(ConnInfo::parse(&url(&self.imitation.database, gateway), |_| None).unwrap())
+        let url = url(&self.imitation.database, gateway);
+        Server { conninfo: ConnInfo::parse(&url, |_| None).unwrap(), embedded: false }
     }
 
     fn prepare(&self, gateway: &YugabyteDbGateway, recreate: bool) -> Done {

@@ -113,7 +113,7 @@ pub(crate) const LIST: &[Place] = &[
         "postgres processes whose working directory is that data directory; its stale pid file",
     ),
     (
-        "crates/riops/src/server/embedded/role.rs",
+        "crates/riops/src/server/embedded/state.rs",
         &[("drop role", 2)],
         "the helper role in a data directory that riops initialized",
     ),

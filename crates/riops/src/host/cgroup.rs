@@ -3,8 +3,11 @@
 //! A limit of any group above applies as well, so all of them are read. Source: Linux kernel,
 //! Documentation/admin-guide/cgroup-v2.rst; for version 1, Documentation/scheduler/sched-bwc.rst.
 
-use std::fs;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+
+use super::files::trimmed;
+use super::process;
 
 /// Directories of the control groups of a process, from the innermost to the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,20 +30,10 @@ pub struct Throttling {
 }
 
 impl Cgroup {
-    /// Finds the groups of this process.
+    /// Finds the groups of a process, or of `self`.
     #[must_use]
-    pub fn own() -> Self {
-        Self::read("self")
-    }
-
-    /// Finds the groups of another process.
-    #[must_use]
-    pub fn of(process: i32) -> Self {
-        Self::read(&process.to_string())
-    }
-
-    fn read(process: &str) -> Self {
-        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    pub fn of(process: impl Display) -> Self {
+        let groups = process::read(process, "cgroup").unwrap_or_default();
         Self::parse(&groups, Path::new("/sys/fs/cgroup"))
     }
 
@@ -73,10 +66,10 @@ impl Cgroup {
     #[must_use]
     pub fn cpus(&self) -> Option<f64> {
         let unified =
-            self.unified.iter().filter_map(|group| cpu_max(&read(&group.join("cpu.max"))?));
+            self.unified.iter().filter_map(|group| cpu_max(&trimmed(group.join("cpu.max"))?));
         let first = self.cpu.iter().filter_map(|group| {
-            let quota = read(&group.join("cpu.cfs_quota_us"))?;
-            let period = read(&group.join("cpu.cfs_period_us"))?;
+            let quota = trimmed(group.join("cpu.cfs_quota_us"))?;
+            let period = trimmed(group.join("cpu.cfs_period_us"))?;
             cpu_max(&format!("{quota} {period}"))
         });
         unified.chain(first).min_by(f64::total_cmp)
@@ -88,7 +81,7 @@ impl Cgroup {
     pub fn memory_bytes(&self) -> Option<u64> {
         let unified = self.unified.iter().map(|group| group.join("memory.max"));
         let first = self.memory.iter().map(|group| group.join("memory.limit_in_bytes"));
-        let limits = unified.chain(first).filter_map(|file| read(&file)?.parse::<u64>().ok());
+        let limits = unified.chain(first).filter_map(|file| trimmed(file)?.parse::<u64>().ok());
         limits.filter(|&bytes| bytes < 1 << 62).min()
     }
 
@@ -97,7 +90,7 @@ impl Cgroup {
     pub fn throttling(&self) -> Option<Throttling> {
         self.cpus()?;
         let groups = self.unified.iter().chain(&self.cpu);
-        let found = groups.filter_map(|group| throttling(&read(&group.join("cpu.stat"))?));
+        let found = groups.filter_map(|group| throttling(&trimmed(group.join("cpu.stat"))?));
         found.max_by_key(|throttling| throttling.throttled)
     }
 }
@@ -122,10 +115,6 @@ fn up_to(root: &Path, path: &str) -> Vec<PathBuf> {
     groups.map(Path::to_owned).collect()
 }
 
-fn read(path: &Path) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
 /// Parses a quota and a period in microseconds; `max` and -1 mean no limit.
 fn cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
@@ -144,6 +133,8 @@ fn throttling(stat: &str) -> Option<Throttling> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads files that users or other programs provide, never more than a limit: a device has no end, and a file may
 //! be larger than the memory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -24,7 +24,13 @@ pub fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`read_limited`], and [`ErrorKind::InvalidData`].
 pub fn text_limited(path: &Path, limit: u64) -> Result<String> {
-    rest_text_limited(&mut File::open(path)?, limit)
+    utf8(read_limited(path, limit)?)
+}
+
+/// Returns the text of a small file of the kernel without white space around it; `None` if nothing is left.
+pub(crate) fn trimmed(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Reads the rest of an input, at most `limit` bytes.
@@ -35,14 +41,6 @@ pub fn rest_limited(input: &mut impl Read, limit: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit { Err(too_large(limit)) } else { Ok(bytes) }
-}
-
-/// Reads the rest of a UTF-8 input, at most `limit` bytes.
-///
-/// # Errors
-/// As [`text_limited`].
-pub fn rest_text_limited(input: &mut impl Read, limit: u64) -> Result<String> {
-    utf8(rest_limited(input, limit)?)
 }
 
 /// Reads the next line of at most `limit` bytes with its line break; empty at the end of the input.

@@ -9,10 +9,15 @@ use reqwest::{Client, StatusCode};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 /// Maximum size of an answer, in bytes.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Returns a runtime for this thread.
+pub(crate) fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
 
 /// A client. Redirects and proxies of the environment are not used: the address is that of the user.
 #[derive(Debug, Clone)]
@@ -77,8 +82,7 @@ impl Http {
         send: impl AsyncFnOnce(Client) -> Result<T, reqwest::Error>,
     ) -> Result<T, String> {
         let client = self.client()?;
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
+        let runtime = runtime().map_err(|error| error.to_string())?;
         let done = runtime.block_on(send(client));
         // The system may still be resolving a name.
         runtime.shutdown_background();

@@ -6,6 +6,8 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::cgroup::Cgroup;
+use super::files::trimmed;
+use super::process;
 use crate::record::{MachineFacts, ServerLimits};
 
 impl MachineFacts {
@@ -14,23 +16,21 @@ impl MachineFacts {
     pub fn read() -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-        let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
-        let cgroup = Cgroup::own();
+        let kernel = [system.sysname(), system.release(), system.machine()].map(text);
+        let cpuinfo = trimmed("/proc/cpuinfo").unwrap_or_default();
+        let cgroup = Cgroup::of("self");
         Self {
             host: text(system.nodename()),
-            kernel: format!(
-                "{} {} {}",
-                text(system.sysname()),
-                text(system.release()),
-                text(system.machine())
-            ),
+            kernel: kernel.join(" "),
             cpus: cpus(),
-            machine_cpus: read("/proc/stat").and_then(|stat| machine_cpus(&stat)),
+            machine_cpus: trimmed("/proc/stat").and_then(|stat| machine_cpus(&stat)),
             memory_bytes: memory_bytes(),
             cpu_model: cpu_model(&cpuinfo),
-            cpu_governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            transparent_huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled")
+            cpu_governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            clock_source: trimmed(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
+            transparent_huge_pages: trimmed("/sys/kernel/mm/transparent_hugepage/enabled")
                 .and_then(|text| selected(&text)),
             cgroup_cpus: cgroup.cpus(),
             cgroup_memory_bytes: cgroup.memory_bytes(),
@@ -43,7 +43,7 @@ impl ServerLimits {
     /// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
     #[must_use]
     pub fn read(process: i32) -> Option<Self> {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let status = process::read(process, "status")?;
         let cgroup = Cgroup::of(process);
         Some(Self {
             cpus: allowed_cpus(&status)?,
@@ -64,13 +64,8 @@ fn allowed_cpus(status: &str) -> Option<usize> {
     allowed.trim().split(',').map(count).sum()
 }
 
-fn read(path: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
 /// Returns the choice in brackets: `madvise` of `always [madvise] never`.
-fn selected(text: &str) -> Option<String> {
+pub(crate) fn selected(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }
@@ -110,7 +105,7 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo, "MemTotal:").unwrap_or(0);
-    Cgroup::own().memory_bytes().map_or(machine, |limit| limit.min(machine))
+    Cgroup::of("self").memory_bytes().map_or(machine, |limit| limit.min(machine))
 }
 
 /// Counts the lines `cpu0`, `cpu1`, … of /proc/stat, one for each processor that is online.
@@ -132,7 +127,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 
 /// Detects a hypervisor or a container runtime from files.
 fn virtualization(cpuinfo: &str) -> Option<String> {
-    let container = read("/run/systemd/container").or_else(|| {
+    let container = trimmed("/run/systemd/container").or_else(|| {
         let markers = [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
         let marker = markers.iter().find(|(path, _)| Path::new(path).exists())?;
         Some(marker.1.to_owned())
@@ -141,7 +136,7 @@ fn virtualization(cpuinfo: &str) -> Option<String> {
         .lines()
         .find(|line| line.starts_with("flags"))
         .is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
-    let product = read("/sys/class/dmi/id/sys_vendor")
+    let product = trimmed("/sys/class/dmi/id/sys_vendor")
         .filter(|_| is_virtual)
         .or_else(|| is_virtual.then(|| "a hypervisor".to_owned()));
     match (container, product) {
@@ -188,7 +183,7 @@ mod tests {
         let allowed = |list: &str| allowed_cpus(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
         assert_eq!([allowed("0-3,8"), allowed("5"), allowed("3-1")], [Some(5), Some(1), None]);
         let process = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(ServerLimits::read(process).unwrap().cgroup_cpus, Cgroup::own().cpus());
+        assert_eq!(ServerLimits::read(process).unwrap().cgroup_cpus, Cgroup::of("self").cpus());
     }
 
     #[test]

@@ -7,24 +7,24 @@ use jiff::Timestamp;
 use crate::host::Interrupt;
 use crate::record::ActivityRecord;
 use crate::server::nodes::Node;
-use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::server::{Connection, ConnectionError};
 
 const HISTORY: &str = include_str!("../../sql/probe/active_session_history.sql");
 /// Time for one node: reading the history stops the sampler of the node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the history of these nodes between a start and `seconds` later, or why no node has one.
+/// Returns the history of the available nodes between a start and `seconds` later, or why no node has one.
 ///
 /// # Errors
 /// The message of the first node, if none returned its history.
 pub fn read(
-    nodes: &[(String, ConnInfo)],
+    nodes: &[Node],
     started_at: Timestamp,
     seconds: f64,
 ) -> Result<Vec<ActivityRecord>, String> {
     let (mut found, mut failure) = (Vec::new(), None);
-    for (name, conninfo) in nodes {
-        match of_node(name, conninfo, started_at, seconds) {
+    for node in nodes.iter().filter(|node| !node.down) {
+        match of_node(node, started_at, seconds) {
             Ok(events) => found.extend(events),
             Err(error) => drop(failure.get_or_insert(error.to_string())),
         }
@@ -36,12 +36,11 @@ pub fn read(
 }
 
 fn of_node(
-    name: &str,
-    conninfo: &ConnInfo,
+    node: &Node,
     started_at: Timestamp,
     seconds: f64,
 ) -> Result<Vec<ActivityRecord>, ConnectionError> {
-    let mut connection = Connection::open(conninfo, &Interrupt::new())?;
+    let mut connection = Connection::open(&node.conninfo, &Interrupt::new())?;
     connection.set_deadline(Some(Instant::now() + NODE_TIMEOUT));
     // The clocks of client and server may differ: the times are relative to now.
     let from = Timestamp::now().duration_since(started_at).as_secs_f64();
@@ -49,7 +48,7 @@ fn of_node(
     let rows = connection.query(&HISTORY.replace("{from}", &from).replace("{to}", &to))?;
     let event = |row: Vec<Option<String>>| match <[Option<String>; 4]>::try_from(row) {
         Ok([component, class, event, Some(active)]) => Some(ActivityRecord {
-            node: name.to_owned(),
+            node: node.name.clone(),
             component: component.unwrap_or_default(),
             class: class.unwrap_or_default(),
             event: event.unwrap_or_default(),
@@ -58,11 +57,4 @@ fn of_node(
         _ => None,
     };
     Ok(rows.into_iter().filter_map(event).collect())
-}
-
-/// Returns the name and the connection settings of the nodes that are available.
-#[must_use]
-pub fn available(nodes: &[Node]) -> Vec<(String, ConnInfo)> {
-    let up = nodes.iter().filter(|node| !node.down);
-    up.map(|node| (node.name.clone(), node.conninfo().clone())).collect()
 }

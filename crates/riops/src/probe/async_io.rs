@@ -6,6 +6,7 @@
 //! so that the share of the page cache cannot be computed. Index scans call `ReadBuffer`, which reads in the
 //! process of the session (`READ_BUFFERS_SYNCHRONOUSLY`).
 
+use super::reading::column;
 use crate::server::{Connection, ConnectionError};
 
 /// The last version whose index scans are known to read synchronously.
@@ -44,8 +45,7 @@ impl AsyncIo {
 
 /// Returns the processes of the I/O workers; empty if they are not visible to the role.
 pub(super) fn workers(connection: &mut Connection) -> Vec<i32> {
-    let rows = connection.query(WORKERS).unwrap_or_default();
-    rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
+    column(connection.query(WORKERS).unwrap_or_default())
 }
 
 #[cfg(test)]

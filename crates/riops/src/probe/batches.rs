@@ -32,7 +32,7 @@ impl Batches {
             return;
         }
         self.size = self.size.max(1);
-        add(&mut self.open.0, &(*counts, sessions));
+        self.open.0 = sum(self.open.0, &(*counts, sessions));
         self.open.1 += 1;
         if self.open.1 == self.size {
             self.complete.push(std::mem::take(&mut self.open).0);
@@ -40,13 +40,7 @@ impl Batches {
         if self.complete.len() == BATCHES_MAX {
             self.size *= 2;
             let pairs = self.complete.chunks(2);
-            let pair = |pair: &[Counts]| {
-                pair.iter().fold(Counts::default(), |mut sum, counts| {
-                    add(&mut sum, counts);
-                    sum
-                })
-            };
-            self.complete = pairs.map(pair).collect();
+            self.complete = pairs.map(|pair| pair.iter().fold(Counts::default(), sum)).collect();
         }
     }
 
@@ -77,11 +71,11 @@ fn least_reach(count: f64, all: f64) -> f64 {
     1.96 * (count / all * (1.0 - count / all) / all).sqrt()
 }
 
-fn add(sum: &mut Counts, counts: &Counts) {
+fn sum(mut sum: Counts, counts: &Counts) -> Counts {
     for (sum, count) in sum.0.iter_mut().zip(counts.0) {
         *sum += count;
     }
-    sum.1 += counts.1;
+    (sum.0, sum.1 + counts.1)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::extension::schema;
+use super::reading::schema;
 use crate::record::CacheState;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::units::sql::literal;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
-use super::counters::since;
+use super::reading::{column, integers, since};
 use super::scans::{self, Scans};
 use super::statements::{Reading, Statements};
 use crate::record::{
@@ -72,7 +72,34 @@ struct Sample {
     checkpoints: Option<[u64; 3]>,
     rows: Option<[u64; 7]>,
     snapshot: Option<Snapshot>,
+    scans: Option<Scans>,
     statements: Option<Reading>,
+}
+
+impl Sample {
+    fn database(&self) -> Option<DatabaseCounters> {
+        self.database.map(named!(DatabaseCounters {
+            blks_hit,
+            blks_read,
+            tup_returned,
+            tup_fetched,
+            tup_updated,
+            xact_commit,
+            xact_rollback,
+            deadlocks,
+            temp_files,
+            temp_bytes,
+        }))
+    }
+
+    fn blocks_since(&self, earlier: &Self) -> Option<TableBlocks> {
+        change(earlier.blocks, self.blocks).map(named!(TableBlocks {
+            heap_blks_hit,
+            heap_blks_read,
+            idx_blks_hit,
+            idx_blks_read
+        }))
+    }
 }
 
 /// Number of transactions so far, and since the oldest snapshot, with its holder.
@@ -83,27 +110,30 @@ type Snapshot = (u64, u64, String);
 pub struct DatabaseProbe<'a> {
     connection: &'a mut Connection,
     /// Time that the queries of one reading may take together.
-    timeout: Duration,
+    pub timeout: Duration,
     /// Tables, as the text of an array.
     tables: String,
     /// Available from PostgreSQL 16 on.
     io: Option<&'static str>,
-    async_io: Option<AsyncIo>,
+    /// How the server reads blocks outside of the sessions' processes.
+    pub(super) async_io: Option<AsyncIo>,
     /// Available from PostgreSQL 14 on.
     wal: Option<&'static str>,
     /// The query for the synchronizations of WAL files.
     wal_syncs: Option<&'static str>,
     /// Whether a session can flush its pending statistics on request.
-    can_flush: bool,
+    pub(super) can_flush: bool,
     checkpoints: &'static str,
-    /// Settings, then EXPLAIN statements that measure the blocks of a read.
-    read_explains: (Vec<String>, Vec<String>),
+    /// Settings, then EXPLAIN statements that measure the blocks of a read, after the stage: `explain (analyze, buffers,
+    /// format json)`.
+    pub read_explains: (Vec<String>, Vec<String>),
     blocks_per_read: Option<f64>,
-    /// Scans of all tables before the sessions connected and after they disconnected, if they are counted.
-    scans: Option<[Option<Scans>; 2]>,
+    /// Whether the scans of all tables are counted, with which the plans of statements can be compared.
+    pub counts_scans: bool,
     statements: Option<Statements>,
-    /// Application name of the sessions that end with the stage, unless it is that of the connection.
-    observed: Option<String>,
+    /// Application name of the sessions that end with the stage, of which no process is known, unless it is that of the
+    /// connection.
+    pub observed: Option<String>,
     /// The statements that were executed during the stage.
     executed: Vec<StatementUse>,
     opened: Sample,
@@ -148,7 +178,7 @@ impl<'a> DatabaseProbe<'a> {
             connection,
             read_explains: (Vec::new(), Vec::new()),
             blocks_per_read: None,
-            scans: None,
+            counts_scans: false,
             statements: None,
             observed: None,
             executed: Vec::new(),
@@ -157,19 +187,6 @@ impl<'a> DatabaseProbe<'a> {
             ended: Sample::default(),
             closed: Sample::default(),
         })
-    }
-
-    /// Adds a measurement, after the stage, of the blocks accessed by a read: runs these settings, then
-    /// these statements with `explain (analyze, buffers, format json)`.
-    #[must_use]
-    pub fn with_read_explains(self, settings: Vec<String>, explains: Vec<String>) -> Self {
-        Self { read_explains: (settings, explains), ..self }
-    }
-
-    /// Adds the scans of all tables, with which the plans of statements can be compared.
-    #[must_use]
-    pub fn with_scans(self) -> Self {
-        Self { scans: Some([None, None]), ..self }
     }
 
     /// Adds the statements that the server executes; `own` are those of the run. A connection that `is_dedicated` may have
@@ -193,36 +210,12 @@ impl<'a> DatabaseProbe<'a> {
         self.with_statements(&[String::new()].into(), is_dedicated)
     }
 
-    /// Sets the application name of the sessions that end with the stage, of which no process is known.
-    #[must_use]
-    pub fn with_observed(self, application: String) -> Self {
-        Self { observed: Some(application), ..self }
-    }
-
-    /// Sets the time that the queries of one reading may take together.
-    #[must_use]
-    pub fn with_timeout(self, timeout: Duration) -> Self {
-        Self { timeout, ..self }
-    }
-
     /// Calls `read` with a deadline for all its queries.
     fn within<T>(&mut self, timeout: Duration, read: impl FnOnce(&mut Self) -> T) -> T {
         self.connection.set_deadline(Some(Instant::now() + timeout));
         let result = read(self);
         self.connection.set_deadline(None);
         result
-    }
-
-    /// Returns whether a session can flush its pending statistics on request.
-    #[must_use]
-    pub fn can_flush(&self) -> bool {
-        self.can_flush
-    }
-
-    /// Returns how the server reads blocks outside of the sessions' processes.
-    #[must_use]
-    pub fn async_io(&self) -> Option<AsyncIo> {
-        self.async_io
     }
 
     /// Returns the processes of the I/O workers; empty without them, or if they are not visible.
@@ -240,9 +233,7 @@ impl<'a> DatabaseProbe<'a> {
         let sql = "select pid from pg_stat_activity
                     where application_name = current_setting('application_name') and pid <> pg_backend_pid()
                     order by pid";
-        let rows =
-            self.within(self.timeout, |probe| probe.connection.query(sql)).unwrap_or_default();
-        rows.into_iter().flatten().flatten().filter_map(|pid| pid.parse().ok()).collect()
+        column(self.within(self.timeout, |probe| probe.connection.query(sql)).unwrap_or_default())
     }
 
     /// Reads the counters before the sessions connect.
@@ -255,7 +246,7 @@ impl<'a> DatabaseProbe<'a> {
             std::thread::sleep(STATISTICS_DELAY);
         }
         self.opened = self.within(self.timeout, |probe| probe.sample(true));
-        self.count_scans(0);
+        self.opened.scans = self.read_scans();
         self.opened.statements = self.read_statements();
     }
 
@@ -263,15 +254,9 @@ impl<'a> DatabaseProbe<'a> {
         self.within(self.timeout, |probe| probe.statements.as_ref()?.read(probe.connection))
     }
 
-    /// Reads the scans as the first or the second reading, if they are counted.
-    fn count_scans(&mut self, reading: usize) {
-        if self.scans.is_none() {
-            return;
-        }
-        let found = self.within(self.timeout, |probe| scans::read(probe.connection));
-        if let Some(place) = self.scans.as_mut().and_then(|readings| readings.get_mut(reading)) {
-            *place = found;
-        }
+    fn read_scans(&mut self) -> Option<Scans> {
+        self.counts_scans
+            .then(|| self.within(self.timeout, |probe| scans::read(probe.connection)))?
     }
 
     /// Reads the counters at the start of the measurement.
@@ -295,7 +280,7 @@ impl<'a> DatabaseProbe<'a> {
     /// Reads the counters after the sessions have ended.
     pub fn close(&mut self) {
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
-        self.count_scans(1);
+        self.closed.scans = self.read_scans();
         self.closed.statements = self.read_statements();
         self.executed = self.within(self.timeout, Self::executed).unwrap_or_default();
         self.blocks_per_read = self.measure_reads();
@@ -346,9 +331,11 @@ impl<'a> DatabaseProbe<'a> {
             client_io: self.io.and_then(|sql| self.numbers(sql)),
             database: self.numbers(DATABASE),
             snapshot: self.snapshot(),
-            statements: None,
             checkpoints: self.numbers(self.checkpoints),
             rows: of_tables(ROWS).and_then(|sql| self.numbers(&sql)),
+            // In their own time.
+            scans: None,
+            statements: None,
         }
     }
 
@@ -363,14 +350,7 @@ impl<'a> DatabaseProbe<'a> {
 
     /// Reads a row of integers; `None` if the server does not provide them.
     fn numbers<const COUNT: usize>(&mut self, sql: &str) -> Option<[u64; COUNT]> {
-        let rows = self.connection.query(sql).ok()?;
-        let numbers: Vec<u64> = rows
-            .into_iter()
-            .next()?
-            .into_iter()
-            .map(|value| value?.parse().ok())
-            .collect::<Option<_>>()?;
-        numbers.try_into().ok()
+        integers(self.connection.query(sql).ok()?)
     }
 
     fn measure_reads(&mut self) -> Option<f64> {
@@ -406,28 +386,6 @@ impl<'a> DatabaseProbe<'a> {
     #[must_use]
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
-        let blocks = |from: &Sample, to: &Sample| {
-            change(from.blocks, to.blocks).map(named!(TableBlocks {
-                heap_blks_hit,
-                heap_blks_read,
-                idx_blks_hit,
-                idx_blks_read
-            }))
-        };
-        let database = |sample: &Sample| {
-            sample.database.map(named!(DatabaseCounters {
-                blks_hit,
-                blks_read,
-                tup_returned,
-                tup_fetched,
-                tup_updated,
-                xact_commit,
-                xact_rollback,
-                deadlocks,
-                temp_files,
-                temp_bytes,
-            }))
-        };
         let per_s = |pick: fn(&Sample) -> Option<u64>| {
             let (from, to) = (&self.started, &self.ended);
             let seconds = to.at?.checked_duration_since(from.at?)?.as_secs_f64();
@@ -437,10 +395,10 @@ impl<'a> DatabaseProbe<'a> {
         let rows = opened.rows.zip(closed.rows);
         let sizes = |[.., table_bytes, index_bytes]: [u64; 7]| Sizes { table_bytes, index_bytes };
         DatabaseUse {
-            blocks: blocks(opened, closed),
-            blocks_measured: blocks(&self.started, &self.ended),
-            before: database(opened),
-            after: database(closed),
+            blocks: closed.blocks_since(opened),
+            blocks_measured: self.ended.blocks_since(&self.started),
+            before: opened.database(),
+            after: closed.database(),
             client_io: change(opened.client_io, closed.client_io).map(named!(ClientIo {
                 hits,
                 reads,
@@ -478,8 +436,8 @@ impl<'a> DatabaseProbe<'a> {
                 },
             ),
             blocks_per_read: self.blocks_per_read,
-            scans: match &self.scans {
-                Some([Some(from), Some(to)]) => scans::between(from, to),
+            scans: match (&opened.scans, &closed.scans) {
+                (Some(from), Some(to)) => scans::between(from, to),
                 _ => Vec::new(),
             },
             statements: self.executed.clone(),

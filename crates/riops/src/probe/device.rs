@@ -3,10 +3,9 @@
 //! Field definitions: Linux kernel, Documentation/admin-guide/iostats.rst.
 
 use std::fs;
-use std::path::Path;
 
-use super::counters::since;
-use super::topology::{Block, Topology, name};
+use super::reading::since;
+use super::topology::{Block, name};
 use crate::record::DeviceUse;
 
 /// Unit of the sector counters, independent of the device's own sector size.
@@ -25,12 +24,6 @@ pub struct DeviceCounters(Vec<BlockCounters>);
 type BlockCounters = [u64; 11];
 
 impl Device {
-    /// Returns the device of `path`; `None` if it is not on a block device (tmpfs, network file systems).
-    #[must_use]
-    pub fn of_path(path: &Path) -> Option<Self> {
-        Self::of_blocks(Topology::of_this_machine().volume(path)?.members)
-    }
-
     /// Returns the device with these members; `None` without any.
     #[must_use]
     pub fn of_blocks(members: Vec<Block>) -> Option<Self> {

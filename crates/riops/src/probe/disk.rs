@@ -13,20 +13,13 @@ use super::topology::Topology;
 use crate::host::Interrupt;
 use crate::host::machine::{cpus, free_bytes};
 use crate::record::{DiskLimit, DiskRate};
+use crate::units::format::number_of;
 
 /// Number of fio jobs, each a thread with its own queue, grows until the throughput grows by less than this
 /// share. Less than the variation between two measurements would add jobs that change nothing.
 const GAIN_MIN: f64 = 0.05;
 /// Maximum length of a measurement that searches for the number of jobs, in seconds.
 const SEARCH_S_MAX: f64 = 5.0;
-
-/// The four jobs, in order: the file is written before it is read.
-const JOBS: [(&str, &str); 4] = [
-    ("sequential write", "write"),
-    ("sequential read", "read"),
-    ("random read", "randread"),
-    ("random write", "randwrite"),
-];
 
 /// Measures the device of a directory with a file of `file_bytes` bytes, for `seconds` per job.
 /// `report` receives a progress message for each step.
@@ -56,29 +49,30 @@ pub fn measure(
     fio.file = scratch.file();
     report(&format!("writing a file of {:.1} GB on {}", file_bytes as f64 / 1e9, volume.name()));
     // Blocks that were never written are not read from the device.
-    fio.run(Job {
+    let job = Job {
         name: "filling the file",
         kind: "write",
         threads: 1,
         seconds: None,
         synchronizes: false,
-    })?;
-    let most_jobs = u32::try_from(cpus()).unwrap_or(u32::MAX);
-    let mut rates = Vec::new();
-    for (name, kind) in JOBS {
-        rates.push(highest(most_jobs, seconds, |threads, seconds| {
-            let jobs = if threads == 1 { "1 job".to_owned() } else { format!("{threads} jobs") };
-            report(&format!("{name} for {seconds} s with {jobs}"));
-            fio.run(Job { name, kind, threads, seconds: Some(seconds), synchronizes: false })
-        })?);
-    }
-    let [sequential_write, sequential_read, random_read, random_write] = *rates.as_slice() else {
-        return Err(DiskError::Failed { job: "all", reason: "a result is missing".to_owned() });
     };
+    fio.run(job)?;
+    let most_jobs = u32::try_from(cpus()).unwrap_or(u32::MAX);
+    let rate = |name, kind| {
+        highest(most_jobs, seconds, |threads, seconds| {
+            let jobs = number_of(threads.into(), "job");
+            report(&format!("{name} for {seconds} s with {jobs}"));
+            fio.run(Job { name, kind, threads, seconds: Some(seconds), ..job })
+        })
+    };
+    let sequential_write = rate("sequential write", "write")?;
+    let sequential_read = rate("sequential read", "read")?;
+    let random_read = rate("random read", "randread")?;
+    let random_write = rate("random write", "randwrite")?;
     let name = "synchronized write";
     report(&format!("{name} for {seconds} s with 1 job"));
-    let job = Job { name, kind: "write", threads: 1, seconds: Some(seconds), synchronizes: true };
-    let synchronized_write = fio.run(job)?;
+    let synchronized_write =
+        fio.run(Job { name, seconds: Some(seconds), synchronizes: true, ..job })?;
     Ok(DiskLimit {
         device: volume.name(),
         identity: topology.identity(&volume),
@@ -131,12 +125,9 @@ const SCRATCH_FILES: [&str; 2] = [SCRATCH_FILE, "fio.json"];
 /// another container, and they contain nothing else.
 fn remove_leftovers(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_named = |name: &str| {
-            let process = name.strip_prefix(SCRATCH_PREFIX);
-            process.is_some_and(|process| process.parse::<u32>().is_ok())
-        };
+        let process = |name: &str| name.strip_prefix(SCRATCH_PREFIX)?.parse::<u32>().ok();
         let is_free = || File::open(entry.path()).is_ok_and(|opened| opened.try_lock().is_ok());
-        if entry.file_name().to_str().is_some_and(is_named)
+        if entry.file_name().to_str().and_then(process).is_some()
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
             && is_free()
         {

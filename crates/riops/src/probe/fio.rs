@@ -173,20 +173,16 @@ impl Fio<'_> {
             (false, true) => "libaio",
             (false, false) => "posixaio",
         };
-        let mut arguments: Vec<String> = [
-            "--name=riops",
-            "--output-format=json",
-            "--thread=1",
-            // One result for all threads.
-            "--group_reporting=1",
-        ]
-        .map(str::to_owned)
-        .into();
         // Threads that read the same blocks one after the other would measure the cache of the device.
         let whole_bytes = self.file_bytes / SEQUENTIAL_BYTES * SEQUENTIAL_BYTES;
         let part_bytes = whole_bytes / u64::from(job.threads.max(1)) / bytes * bytes;
         let size = if random { whole_bytes } else { part_bytes };
-        arguments.extend([
+        let mut arguments = vec![
+            "--name=riops".to_owned(),
+            "--output-format=json".to_owned(),
+            "--thread=1".to_owned(),
+            // One result for all threads.
+            "--group_reporting=1".to_owned(),
             format!("--ioengine={engine}"),
             format!("--filename={}", self.file.display()),
             format!("--numjobs={}", job.threads),
@@ -194,12 +190,8 @@ impl Fio<'_> {
             format!("--rw={}", job.kind),
             format!("--bs={bytes}"),
             format!("--iodepth={depth}"),
-        ]);
-        if job.synchronizes {
-            arguments.push("--fdatasync=1".to_owned());
-        } else {
-            arguments.push("--direct=1".to_owned());
-        }
+            if job.synchronizes { "--fdatasync=1" } else { "--direct=1" }.to_owned(),
+        ];
         if !random {
             arguments.push(format!("--offset_increment={part_bytes}"));
         }

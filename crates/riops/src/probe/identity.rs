@@ -5,6 +5,7 @@ use std::fs;
 use sha2::{Digest, Sha256};
 
 use super::topology::{Block, Topology, Volume};
+use crate::host::files::trimmed;
 
 /// Files with the id of the machine. Source: machine-id(5).
 const MACHINE_ID_FILES: [&str; 2] = ["etc/machine-id", "var/lib/dbus/machine-id"];
@@ -24,7 +25,7 @@ impl Topology {
     pub fn identity(&self, volume: &Volume) -> Option<String> {
         let machine = MACHINE_ID_FILES
             .iter()
-            .find_map(|file| text(self.read(file)).filter(|id| id != "uninitialized"));
+            .find_map(|file| trimmed(self.root.join(file)).filter(|id| id != "uninitialized"));
         let mut is_known = machine.is_some();
         let mut hash = Sha256::new();
         let mut add = |name: &str, value: Option<String>| {
@@ -76,26 +77,24 @@ impl Topology {
         self.property(block, "ID_FS_UUID").or_else(|| self.link("dev/disk/by-uuid", block))
     }
 
-    fn read(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.path(path)).ok()
-    }
-
     /// Returns the contents of a file of the device in /sys.
     pub(super) fn attribute(&self, block: &Block, file: &str) -> Option<String> {
-        text(fs::read_to_string(self.folder(block).join(file)).ok())
+        trimmed(self.folder(block).join(file))
     }
 
     /// Returns a property in the database of udev.
     fn property(&self, block: &Block, name: &str) -> Option<String> {
-        let database = self.read(&format!("run/udev/data/b{}:{}", block.major, block.minor))?;
-        let mut values =
-            database.lines().filter_map(|line| line.strip_prefix("E:")?.strip_prefix(name));
-        text(values.find_map(|rest| rest.strip_prefix('=')).map(str::to_owned))
+        let database = format!("run/udev/data/b{}:{}", block.major, block.minor);
+        let database = trimmed(self.root.join(&database))?;
+        let value = |line: &str| {
+            Some(line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('=')?.trim().to_owned())
+        };
+        database.lines().find_map(value).filter(|value| !value.is_empty())
     }
 
     /// Returns the name of the symbolic link to the device in this directory.
     fn link(&self, folder: &str, block: &Block) -> Option<String> {
-        let links = fs::read_dir(self.path(folder)).ok()?.flatten();
+        let links = fs::read_dir(self.root.join(folder)).ok()?.flatten();
         let mut names = links.filter(|link| {
             let target = fs::read_link(link.path()).ok();
             target.is_some_and(|target| {
@@ -104,11 +103,6 @@ impl Topology {
         });
         names.next()?.file_name().into_string().ok()
     }
-}
-
-/// Returns the text without white space around it; `None` if nothing is left.
-fn text(found: Option<String>) -> Option<String> {
-    found.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -46,11 +46,8 @@ impl Locations {
     /// Returns the locations that are known without the server.
     #[must_use]
     pub fn of_data(data: &Path) -> Self {
-        let mut locations = Self(vec![Location {
-            role: "data".to_owned(),
-            path: data.to_owned(),
-            has_tables: true,
-        }]);
+        let mut locations = Self::default();
+        locations.add("data", data.to_owned(), true);
         // It may be a symbolic link, visible only to root and to the server's user.
         locations.add("wal", data.join("pg_wal"), false);
         locations

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::counters::since;
+use super::reading::since;
 use crate::host::machine::meminfo_bytes;
 use crate::record::{Memory, Pressure};
 

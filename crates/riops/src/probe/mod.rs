@@ -6,12 +6,10 @@ pub mod active_sessions;
 pub mod async_io;
 mod batches;
 pub mod caches;
-mod counters;
 pub mod cpu;
 pub mod database;
 pub mod device;
 pub mod disk;
-mod extension;
 mod fio;
 mod identity;
 pub mod locations;
@@ -21,11 +19,10 @@ pub mod perf;
 pub mod process;
 pub mod processes;
 mod profile;
-mod prometheus;
 pub mod queries;
+mod reading;
 pub mod sampler;
 pub mod scans;
-mod speed;
 mod statements;
 pub mod storage;
 pub mod threads;
@@ -57,10 +54,10 @@ use processes::{ProcessTable, ProcessesUse};
 use queries::QueryProbe;
 use sampler::Sampler;
 use threads::{Threads, ThreadsUse};
+use topology::Topology;
 use yugabytedb::ClusterProbe;
 
 /// All counters at one point in time.
-#[derive(Debug, Clone)]
 struct Sample {
     at: Instant,
     time: Timestamp,
@@ -73,6 +70,8 @@ struct Sample {
     network: Option<NetworkTotals>,
     processes_io: Option<ProcessesIo>,
     io_workers_io: Option<ProcessesIo>,
+    /// Processes of this machine.
+    table: Option<ProcessTable>,
     /// CPU seconds of the watched processes.
     processes_cpu_s: Option<f64>,
     threads: Option<Threads>,
@@ -86,11 +85,16 @@ pub struct Probe<'a> {
     device: Option<Device>,
     /// With what the server stores on each.
     disks: Vec<(Device, Vec<String>)>,
-    database: Option<DatabaseProbe<'a>>,
-    cluster: Option<ClusterProbe>,
-    sampler: Option<&'a mut Sampler>,
-    queries: Option<&'a mut QueryProbe>,
-    perf: Option<&'a mut Perf>,
+    /// The counters of the database.
+    pub database: Option<DatabaseProbe<'a>>,
+    /// The counters of the cluster's nodes.
+    pub cluster: Option<ClusterProbe>,
+    /// Samples the counters over time.
+    pub sampler: Option<&'a mut Sampler>,
+    /// The queries of the user.
+    pub queries: Option<&'a mut QueryProbe>,
+    /// Profiles the server.
+    pub perf: Option<&'a mut Perf>,
     /// Backend processes of the sessions.
     processes: Vec<i32>,
     /// Whether the caller set the processes.
@@ -102,9 +106,7 @@ pub struct Probe<'a> {
     /// Whether the processes of this machine are read.
     reads_processes: bool,
     /// Whether the sessions use a network interface other than loopback.
-    uses_network: bool,
-    /// Processes of this machine at the start and at the end.
-    tables: (Option<ProcessTable>, Option<ProcessTable>),
+    pub uses_network: bool,
     /// I/O workers of the server.
     io_workers: Vec<i32>,
     start: Option<Sample>,
@@ -167,12 +169,13 @@ pub struct MachineUse {
     pub profile: Option<ProfileRecord>,
 }
 
-impl<'a> Probe<'a> {
+impl Probe<'_> {
     /// Creates a probe of this machine and, if the server's data is local, of its device.
     #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
-        let device = local_data.and_then(Device::of_path);
-        Self { device, cgroup: Cgroup::own(), reads_processes: true, ..Self::default() }
+        let volume = local_data.and_then(|path| Topology::of_this_machine().volume(path));
+        let device = volume.and_then(|volume| Device::of_blocks(volume.members));
+        Self { device, cgroup: Cgroup::of("self"), reads_processes: true, ..Self::default() }
     }
 
     /// Creates a probe that does not read the processes of this machine: tests of the engine repeat a stage thousands of
@@ -199,36 +202,6 @@ impl<'a> Probe<'a> {
         Self { server, server_cgroup, ..self }
     }
 
-    /// Sets whether the sessions use a network interface other than loopback.
-    #[must_use]
-    pub fn with_network(self, uses_network: bool) -> Self {
-        Self { uses_network, ..self }
-    }
-
-    /// Adds the counters of the cluster's nodes.
-    #[must_use]
-    pub fn with_cluster(self, cluster: Option<ClusterProbe>) -> Self {
-        Self { cluster, ..self }
-    }
-
-    /// Adds sampling of the counters over time.
-    #[must_use]
-    pub fn with_sampler(self, sampler: &'a mut Sampler) -> Self {
-        Self { sampler: Some(sampler), ..self }
-    }
-
-    /// Adds a profile of the server.
-    #[must_use]
-    pub fn with_perf(self, perf: Option<&'a mut Perf>) -> Self {
-        Self { perf, ..self }
-    }
-
-    /// Adds the queries of the user.
-    #[must_use]
-    pub fn with_queries(self, queries: &'a mut QueryProbe) -> Self {
-        Self { queries: Some(queries), ..self }
-    }
-
     /// Sets the server processes to watch instead of those of all sessions; empty if they are not on
     /// this machine.
     #[must_use]
@@ -236,21 +209,11 @@ impl<'a> Probe<'a> {
         Self { processes, processes_known: true, ..self }
     }
 
-    /// Adds the counters of the database.
-    #[must_use]
-    pub fn with_database(self, database: DatabaseProbe<'a>) -> Self {
-        Self { database: Some(database), ..self }
-    }
-
     /// Reads the counters before the sessions connect.
     pub fn open(&mut self) {
         (self.start, self.end) = (None, None);
-        if let Some(queries) = &mut self.queries {
-            queries.open();
-        }
-        if let Some(database) = &mut self.database {
-            database.open();
-        }
+        self.queries.iter_mut().for_each(|queries| queries.open());
+        self.database.iter_mut().for_each(DatabaseProbe::open);
     }
 
     /// Reads the counters at the start of the measurement.
@@ -264,44 +227,24 @@ impl<'a> Probe<'a> {
             }
             _ => (self.processes, self.io_workers) = (Vec::new(), Vec::new()),
         }
-        if let Some(cluster) = &mut self.cluster {
-            cluster.start();
-        }
-        if let Some(sampler) = &mut self.sampler {
-            sampler.start(self.device.clone());
-        }
-        if let Some(queries) = &mut self.queries {
-            queries.start();
-        }
-        if let Some(perf) = &mut self.perf {
-            perf.start();
-        }
-        if let Some(database) = &mut self.database {
-            database.start();
-        }
-        self.tables = (self.process_table(), None);
+        self.cluster.iter_mut().for_each(ClusterProbe::start);
+        self.sampler.iter_mut().for_each(|sampler| sampler.start(self.device.clone()));
+        self.queries.iter_mut().for_each(|queries| queries.start());
+        self.perf.iter_mut().for_each(|perf| perf.start());
+        self.database.iter_mut().for_each(DatabaseProbe::start);
         // Last, because it is the first step of `end`: excludes the work of the probes themselves.
         self.start = Some(self.sample());
-    }
-
-    fn process_table(&self) -> Option<ProcessTable> {
-        self.reads_processes.then(|| ProcessTable::read(self.server))?
     }
 
     /// Returns whether a session can flush its pending statistics on request.
     #[must_use]
     pub fn can_flush(&self) -> bool {
-        self.database.as_ref().is_some_and(DatabaseProbe::can_flush)
+        self.database.as_ref().is_some_and(|database| database.can_flush)
     }
 
     /// Reads the counters at the end of the measurement.
     pub fn end(&mut self) {
-        // First, because the sessions are about to exit; then the table, because their I/O can no longer be read
-        // when they do.
-        let processes_io = ProcessesIo::read(&self.processes);
-        let io_workers_io = ProcessesIo::read(&self.io_workers);
-        self.tables.1 = self.process_table();
-        let mut end = Sample { processes_io, io_workers_io, ..self.sample() };
+        let mut end = self.sample();
         if let (Some(database), false) = (&mut self.database, self.io_workers.is_empty())
             && database.io_workers() != self.io_workers
         {
@@ -309,56 +252,39 @@ impl<'a> Probe<'a> {
             end.io_workers_io = None;
         }
         self.end = Some(end);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.end();
-        }
-        if let Some(queries) = &mut self.queries {
-            queries.end();
-        }
-        if let Some(perf) = &mut self.perf {
-            perf.end();
-        }
-        if let Some(cluster) = &mut self.cluster {
-            cluster.end();
-        }
-        if let Some(database) = &mut self.database {
-            database.end();
-        }
+        self.sampler.iter_mut().for_each(|sampler| sampler.end());
+        self.queries.iter_mut().for_each(|queries| queries.end());
+        self.perf.iter_mut().for_each(|perf| perf.end());
+        self.cluster.iter_mut().for_each(ClusterProbe::end);
+        self.database.iter_mut().for_each(DatabaseProbe::end);
     }
 
     /// Reads the counters after the sessions have disconnected; `processes` were their backends.
     pub fn close(&mut self, processes: &[i32]) {
-        if let Some(database) = &mut self.database {
-            database.await_counters(processes);
-        }
-        if let Some(queries) = &mut self.queries {
-            queries.close();
-        }
-        if let Some(cluster) = &mut self.cluster {
-            cluster.close();
-        }
-        if let Some(sampler) = &mut self.sampler {
-            sampler.close();
-        }
-        if let Some(perf) = &mut self.perf {
-            perf.close();
-        }
-        if let Some(database) = &mut self.database {
-            database.close();
-        }
+        self.database.iter_mut().for_each(|database| database.await_counters(processes));
+        self.queries.iter_mut().for_each(|queries| queries.close());
+        self.cluster.iter_mut().for_each(ClusterProbe::close);
+        self.sampler.iter_mut().for_each(|sampler| sampler.close());
+        self.perf.iter_mut().for_each(|perf| perf.close());
+        self.database.iter_mut().for_each(DatabaseProbe::close);
     }
 
     fn sample(&self) -> Sample {
-        // First: at the end of the measurement, the sessions are about to exit.
+        // First, because at the end of the measurement the sessions are about to exit; then the table, because their I/O can no
+        // longer be read when they do.
         let processes_io = ProcessesIo::read(&self.processes);
         let io_workers_io = ProcessesIo::read(&self.io_workers);
-        let processes_cpu_s = self.named_processes_cpu_s();
+        let table = self.reads_processes.then(|| ProcessTable::read(self.server)).flatten();
+        let cpu_s = || self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum();
+        let is_watched = self.processes_known && !self.processes.is_empty();
+        let processes_cpu_s: Option<f64> = if is_watched { cpu_s() } else { None };
         let (at, time) = (Instant::now(), Timestamp::now());
         // Read once: the device of the tables and its disk have the same counters.
         let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
         Sample {
             processes_io,
             io_workers_io,
+            table,
             processes_cpu_s,
             at,
             time,
@@ -372,29 +298,6 @@ impl<'a> Probe<'a> {
             throttling: self.cgroup.throttling(),
             server_throttling: self.server_cgroup.throttling(),
         }
-    }
-
-    fn processes_use(&self) -> Option<ProcessesUse> {
-        let (start, end) = (self.tables.0.as_ref()?, self.tables.1.as_ref()?);
-        let client = i32::try_from(std::process::id()).ok()?;
-        end.since(start, (client, self.server))
-    }
-
-    fn named_processes_cpu_s(&self) -> Option<f64> {
-        if !self.processes_known || self.processes.is_empty() {
-            return None;
-        }
-        self.processes.iter().map(|&process| cpu::process_cpu_s(process)).sum()
-    }
-
-    fn disk_usage(&self, start: &Sample, end: &Sample, seconds: f64) -> Vec<DiskUse> {
-        let disks = self.disks.iter().zip(&start.disks).zip(&end.disks);
-        disks
-            .filter_map(|(((disk, roles), start), end)| {
-                let change = end.as_ref()?.since(start.as_ref()?);
-                Some(DiskUse { roles: roles.clone(), usage: disk.usage(&change, seconds) })
-            })
-            .collect()
     }
 
     /// Returns the changes between start and end. Rates are relative to the time between the two
@@ -412,51 +315,49 @@ impl<'a> Probe<'a> {
             let change = end.device.as_ref()?.since(start.device.as_ref()?);
             Some(self.device.as_ref()?.usage(&change, seconds))
         };
-        let bytes = |pick: fn(&Sample) -> Option<&ProcessesIo>| {
-            pick(end).zip(pick(start)).and_then(|(end, start)| end.since(start))
+        let disks = self.disks.iter().zip(start.disks.iter().zip(&end.disks));
+        let disks = disks.filter_map(|((disk, roles), (start, end))| {
+            let change = end.as_ref()?.since(start.as_ref()?);
+            Some(DiskUse { roles: roles.clone(), usage: disk.usage(&change, seconds) })
+        });
+        let bytes = |pick: fn(&Sample) -> Option<&ProcessesIo>| pick(end)?.since(pick(start)?);
+        let throttled =
+            |pick: fn(&Sample) -> Option<Throttling>| pick(end)?.share_since(pick(start)?);
+        let processes = || {
+            let client = i32::try_from(std::process::id()).ok()?;
+            end.table.as_ref()?.since(start.table.as_ref()?, (client, self.server))
         };
-        let throttled = |pick: fn(&Sample) -> Option<Throttling>| {
-            pick(start).zip(pick(end)).and_then(|(start, end)| end.share_since(start))
-        };
+        let context_switches = || end.machine?.switches_since(start.machine?);
+        let threads = || Some(end.threads.as_ref()?.since(start.threads.as_ref()?, seconds));
+        let pressure = || Some(end.pressure?.share_since(start.pressure?, seconds));
+        let network = || Some(end.network?.since(start.network?, seconds));
+        let processes_cpu_s = || Some(end.processes_cpu_s? - start.processes_cpu_s?);
         MachineUse {
             seconds,
             started_at: Some(start.time),
             client_cpu_s: Some(end.process_cpu_s - start.process_cpu_s),
             machine_busy_share: machine(MachineCpu::busy_share_since),
             steal_share: machine(MachineCpu::steal_share_since),
-            context_switches: start
-                .machine
-                .zip(end.machine)
-                .and_then(|(start, end)| end.switches_since(start)),
-            threads: start
-                .threads
-                .as_ref()
-                .zip(end.threads.as_ref())
-                .map(|(start, end)| end.since(start, seconds)),
+            context_switches: context_switches(),
+            threads: threads(),
             throttled_share: throttled(|sample| sample.throttling),
             server_throttled_share: throttled(|sample| sample.server_throttling),
-            processes: self.processes_use(),
+            processes: processes(),
             device: device(),
-            disks: self.disk_usage(start, end, seconds),
+            disks: disks.collect(),
             memory: Memory::read(),
-            pressure: start
-                .pressure
-                .zip(end.pressure)
-                .map(|(start, end)| end.share_since(start, seconds)),
-            network: start.network.zip(end.network).map(|(start, end)| end.since(start, seconds)),
+            pressure: pressure(),
+            network: network(),
             session_reads: bytes(|sample| sample.processes_io.as_ref()),
-            async_io: self.database.as_ref().and_then(DatabaseProbe::async_io),
+            async_io: self.database.as_ref().and_then(|database| database.async_io),
             io_worker_reads: bytes(|sample| sample.io_workers_io.as_ref()),
             database: self.database.as_ref().map(DatabaseProbe::usage),
-            nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found().to_vec()),
-            processes_cpu_s: start
-                .processes_cpu_s
-                .zip(end.processes_cpu_s)
-                .map(|(start, end)| end - start),
+            nodes: self.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.found.clone()),
+            processes_cpu_s: processes_cpu_s(),
             sampled: self.sampler.as_ref().map(|sampler| sampler.seen().clone()),
             activity: Vec::new(),
-            profile: self.perf.as_ref().and_then(|perf| perf.found().cloned()),
-            queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found().to_vec()),
+            profile: self.perf.as_ref().and_then(|perf| perf.found.clone()),
+            queries: self.queries.as_ref().map_or_else(Vec::new, |each| each.found.clone()),
         }
     }
 }

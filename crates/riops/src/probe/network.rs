@@ -4,17 +4,12 @@
 
 use std::fs;
 
+use super::reading::since;
 use crate::record::NetworkUse;
 
-/// Totals since the start of the machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct NetworkTotals {
-    received_bytes: u64,
-    sent_bytes: u64,
-    errors: u64,
-    segments: u64,
-    retransmitted: u64,
-}
+/// Totals since the start of the machine: bytes received and sent, errors, segments, and those that were sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NetworkTotals([u64; 5]);
 
 impl NetworkTotals {
     pub(super) fn read() -> Option<Self> {
@@ -24,7 +19,7 @@ impl NetworkTotals {
 
     /// The loopback interface is no network.
     fn parse(dev: &str, snmp: &str) -> Option<Self> {
-        let mut totals = Self::default();
+        let [mut received_bytes, mut sent_bytes, mut errors] = [0; 3];
         for line in dev.lines().skip(2) {
             let (name, numbers) = line.split_once(':')?;
             let numbers: Vec<u64> =
@@ -36,9 +31,9 @@ impl NetworkTotals {
                 return None;
             };
             if name.trim() != "lo" {
-                totals.received_bytes += received;
-                totals.sent_bytes += sent;
-                totals.errors += in_errors + in_drops + out_errors + out_drops;
+                received_bytes += received;
+                sent_bytes += sent;
+                errors += in_errors + in_drops + out_errors + out_drops;
             }
         }
         let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
@@ -47,20 +42,14 @@ impl NetworkTotals {
             let mut both = names.split_whitespace().zip(values.split_whitespace());
             both.find(|(name, _)| *name == wanted)?.1.parse::<u64>().ok()
         };
-        totals.segments = value("OutSegs")?;
-        totals.retransmitted = value("RetransSegs")?;
-        Some(totals)
+        let (segments, retransmitted) = (value("OutSegs")?, value("RetransSegs")?);
+        Some(Self([received_bytes, sent_bytes, errors, segments, retransmitted]))
     }
 
     pub(super) fn since(self, earlier: Self, seconds: f64) -> NetworkUse {
-        let mb_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e6 / seconds;
-        NetworkUse {
-            received_mb_s: mb_s(self.received_bytes, earlier.received_bytes),
-            sent_mb_s: mb_s(self.sent_bytes, earlier.sent_bytes),
-            errors: self.errors.saturating_sub(earlier.errors),
-            segments: self.segments.saturating_sub(earlier.segments),
-            retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
-        }
+        let [received, sent, errors, segments, retransmitted] = since(self.0, earlier.0);
+        let [received_mb_s, sent_mb_s] = [received, sent].map(|bytes| bytes as f64 / 1e6 / seconds);
+        NetworkUse { received_mb_s, sent_mb_s, errors, segments, retransmitted }
     }
 }
 
@@ -82,7 +71,7 @@ mod tests {
             )
         };
         let first = NetworkTotals::parse(&dev(1_000), &snmp(100, 1)).unwrap();
-        assert_eq!((first.received_bytes, first.sent_bytes, first.errors), (1_005, 506, 10));
+        assert_eq!(first, NetworkTotals([1_005, 506, 10, 100, 1]));
         let use_ = NetworkTotals::parse(&dev(2_001_000), &snmp(150, 4)).unwrap().since(first, 2.0);
         assert_eq!((use_.received_mb_s, use_.sent_mb_s, use_.errors), (1.0, 0.0, 0));
         assert_eq!((use_.segments, use_.retransmitted), (50, 3));

@@ -45,24 +45,17 @@ pub enum PerfError {
     Refused(String),
 }
 
-/// What perf samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    /// All processes, with the kernel.
-    Machine,
-    /// The processes of the server, in user mode.
-    Server,
-}
-
 /// Profiles the server during a measurement.
 #[derive(Debug)]
 pub struct Perf {
     hz: u32,
     server: i32,
-    scope: Scope,
+    /// Whether all processes of the machine are sampled, with the kernel; otherwise those of the server, in user mode.
+    of_machine: bool,
     has_frame_pointers: bool,
     running: Option<Running>,
-    found: Option<ProfileRecord>,
+    /// The profile of the last stage.
+    pub(super) found: Option<ProfileRecord>,
 }
 
 /// perf, while it samples.
@@ -86,11 +79,10 @@ impl Perf {
             return Err(PerfError::NotLocal);
         };
         let has_frame_pointers = compiler_flags.is_some_and(|flags| flags.contains(FRAME_POINTERS));
-        let perf =
-            |scope| Self { hz, server, scope, has_frame_pointers, running: None, found: None };
         let mut refusal = String::new();
-        for scope in [Scope::Machine, Scope::Server] {
-            let perf = perf(scope);
+        for of_machine in [true, false] {
+            let perf =
+                Self { hz, server, of_machine, has_frame_pointers, running: None, found: None };
             match perf.trial() {
                 Ok(()) => return Ok(perf),
                 Err(PerfError::Refused(reason)) => refusal = reason,
@@ -104,13 +96,11 @@ impl Perf {
         let refused = |error: std::io::Error| PerfError::Refused(error.to_string());
         let folder = tempfile::tempdir().map_err(refused)?;
         let mut command = self.record(&folder, &BTreeSet::from([self.server]));
-        let output = command.args(["sleep", TRIAL]).output().map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                PerfError::NotInstalled
-            } else {
-                refused(error)
-            }
-        })?;
+        let output =
+            command.args(["sleep", TRIAL]).output().map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => PerfError::NotInstalled,
+                _ => refused(error),
+            })?;
         if output.status.success() {
             return Ok(());
         }
@@ -126,16 +116,15 @@ impl Perf {
         let mut command = Command::new("perf");
         command.arg("record").arg("-o").arg(folder.path().join("perf.data"));
         // A virtual machine has no counters of the processor.
-        let event = if self.scope == Scope::Machine { "cpu-clock" } else { "cpu-clock:u" };
+        let event = if self.of_machine { "cpu-clock" } else { "cpu-clock:u" };
         command.args(["-e", event, "-F", &self.hz.to_string()]);
         command.args(["--call-graph", if self.has_frame_pointers { "fp" } else { "dwarf" }]);
-        match self.scope {
-            Scope::Machine => command.arg("-a"),
-            Scope::Server => {
-                let list: Vec<String> = processes.iter().map(i32::to_string).collect();
-                command.args(["-p", &list.join(",")])
-            }
-        };
+        if self.of_machine {
+            command.arg("-a");
+        } else {
+            let list: Vec<String> = processes.iter().map(i32::to_string).collect();
+            command.args(["-p", &list.join(",")]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).arg("--");
         command
     }
@@ -196,16 +185,11 @@ impl Perf {
             hz: self.hz,
             samples,
             stack_method: if self.has_frame_pointers { "fp" } else { "dwarf" }.to_owned(),
-            has_kernel: self.scope == Scope::Machine,
+            has_kernel: self.of_machine,
             perf_cpus: running.cpus,
             ..ProfileRecord::default()
         };
         Some(record.with_stacks(stacks.into_iter().collect()))
-    }
-
-    /// Returns the profile of the last stage.
-    pub(super) fn found(&self) -> Option<&ProfileRecord> {
-        self.found.as_ref()
     }
 }
 
@@ -256,9 +240,10 @@ pub fn finding(place: Place, compiler_flags: Option<&str>) -> Finding {
     let text = match Perf::new(place, compiler_flags, 99) {
         Ok(perf) => {
             let stacks = if perf.has_frame_pointers { "frame pointers" } else { "DWARF" };
-            let scope = match perf.scope {
-                Scope::Machine => "with the kernel",
-                Scope::Server => "without the kernel, attached to the processes of the server",
+            let scope = if perf.of_machine {
+                "with the kernel"
+            } else {
+                "without the kernel, attached to the processes of the server"
             };
             format!("--profile works, with {stacks}, {scope}")
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::cpu::MachineCpu;
+use super::reading::since;
 use crate::host::process::{self, Io, ScheduleTimes, Stat, TICKS_PER_S};
 
 /// Maximum number of processes to read. Beyond it, nothing is reported: a part would be misleading.
@@ -98,6 +99,9 @@ const SERVERS: [&str; 3] = ["postgres", "yb-master", "yb-tserver"];
 const PROXIES: [&str; 6] =
     ["docker-proxy", "haproxy", "odyssey", "pgbouncer", "pgcat", "rootlessport"];
 
+/// The process of riops, and the place of the server.
+type Owners = (i32, Place);
+
 /// The group of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
@@ -144,8 +148,7 @@ impl ProcessTable {
 
     /// Adds the time in which the processes of the server waited for a processor.
     fn with_run_queue(mut self, server: Place) -> Self {
-        let ids = self.processes.keys().copied();
-        let own: Vec<i32> = ids.filter(|&id| self.group(id, 0, server) == Group::Server).collect();
+        let own: Vec<i32> = self.of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
         for id in own {
             if let Some(text) = process::read(id, "schedstat")
                 && let Some(times) = ScheduleTimes::parse(&text)
@@ -157,7 +160,13 @@ impl ProcessTable {
         self
     }
 
-    fn group(&self, id: i32, client: i32, server: Place) -> Group {
+    /// Returns the processes of these groups.
+    fn of(&self, groups: &[Group], owners: Owners) -> impl Iterator<Item = (i32, &Process)> {
+        let processes = self.processes.iter().map(|(&id, process)| (id, process));
+        processes.filter(move |(id, _)| groups.contains(&self.group(*id, owners)))
+    }
+
+    fn group(&self, id: i32, (client, server): Owners) -> Group {
         let name = self.processes.get(&id).map_or("", |process| &process.name);
         let is_of_server = match server {
             Place::Here(_) => PROXIES.contains(&name),
@@ -190,22 +199,16 @@ impl ProcessTable {
 
     /// Returns the use since `earlier`. `client` is riops's own process, `server` the first process of a local
     /// server. `None` if the server has exited: its processes and their CPU time then belong to others.
-    pub(super) fn since(
-        &self,
-        earlier: &Self,
-        (client, server): (i32, Place),
-    ) -> Option<ProcessesUse> {
-        let first = server.first_process();
+    pub(super) fn since(&self, earlier: &Self, owners: Owners) -> Option<ProcessesUse> {
+        let first = owners.1.first_process();
         if first.is_some_and(|server| !self.processes.contains_key(&server)) {
             return None;
         }
         let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
         let sums = |table: &Self, of: &[Group]| {
-            let in_group = |id: &i32| of.contains(&table.group(*id, client, server));
-            let own = table.processes.iter().filter(|(id, _)| in_group(id));
-            own.fold((0.0, Some((0, 0))), |(cpu_s, io), (_, process)| {
-                let add = |((read, written), own): ((u64, u64), Io)| {
-                    (read + own.read_bytes, written + own.write_bytes)
+            table.of(of, owners).fold((0.0, Some([0; 2])), |(cpu_s, io), (_, process)| {
+                let add = |([read, written], own): ([u64; 2], Io)| {
+                    [read + own.read_bytes, written + own.write_bytes]
                 };
                 (cpu_s + process.cpu_s, io.zip(process.io).map(add))
             })
@@ -213,10 +216,8 @@ impl ProcessTable {
         // The sum of a group stays exact if a child exits: its parent has the same time from then on.
         let change = |of: &[Group]| {
             let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
-            let since = |(before, after): ((u64, u64), (u64, u64))| {
-                (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1))
-            };
-            ((after_s - before_s).max(0.0), before.zip(after).map(since))
+            let io = before.zip(after).map(|(before, after)| since(after, before));
+            ((after_s - before_s).max(0.0), io.map(<(u64, u64)>::from))
         };
         let server_cpu_s = first.map(|_| change(&[Group::Server]).0);
         let (_, own) = change(&[Group::Client, Group::Server]);
@@ -226,10 +227,10 @@ impl ProcessTable {
         Some(ProcessesUse {
             seconds,
             server_cpu_s,
-            server_run_queue_s: self.run_queue_s(earlier, (client, server)),
+            server_run_queue_s: self.run_queue_s(earlier, owners),
             neighbors_cpu_s,
             unseen_cpu_s: self.unseen_cpu_s(earlier, seconds),
-            neighbors: self.busiest(earlier, (client, server), seconds),
+            neighbors: self.busiest(earlier, owners, seconds),
             own_read_bytes,
             own_written_bytes,
             neighbors_read_bytes,
@@ -238,16 +239,12 @@ impl ProcessTable {
     }
 
     /// Returns the time in which processes of the server waited for a processor.
-    fn run_queue_s(&self, earlier: &Self, (client, server): (i32, Place)) -> Option<f64> {
-        let own = self
-            .processes
-            .iter()
-            .filter(|&(&id, _)| self.group(id, client, server) == Group::Server);
-        let since = |(&id, process): (&i32, &Process)| {
+    fn run_queue_s(&self, earlier: &Self, owners: Owners) -> Option<f64> {
+        let since = |(id, process): (i32, &Process)| {
             let before = earlier.same(id, process).and_then(|before| before.run_queue_s);
             Some(process.run_queue_s? - before.unwrap_or(0.0))
         };
-        own.filter_map(since).reduce(|sum, own| sum + own)
+        self.of(&[Group::Server], owners).filter_map(since).reduce(|sum, own| sum + own)
     }
 
     /// Returns the CPU time in user mode that no visible process explains.
@@ -279,26 +276,15 @@ impl ProcessTable {
         None
     }
 
-    fn busiest(
-        &self,
-        earlier: &Self,
-        (client, server): (i32, Place),
-        seconds: f64,
-    ) -> Vec<(String, f64)> {
+    fn busiest(&self, earlier: &Self, owners: Owners, seconds: f64) -> Vec<(String, f64)> {
         let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
-        for (&id, process) in &self.processes {
-            if self.group(id, client, server) != Group::Neighbor {
-                continue;
-            }
+        for (id, process) in self.of(&[Group::Neighbor], owners) {
             let before = earlier.same(id, process).map_or(0.0, |before| before.cpu_s);
             *by_name.entry(&process.name).or_default() += (process.cpu_s - before) / seconds;
         }
         // The time of a process that has exited is now that of its parent, also the part used before.
-        for process in earlier
-            .processes
-            .iter()
-            .filter_map(|(&id, each)| self.same(id, each).is_none().then_some(each))
-        {
+        let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
+        for (_, process) in exited {
             let name = self.heir(earlier, process).and_then(|heir| by_name.get_mut(heir));
             if let Some(cpus) = name {
                 *cpus -= process.cpu_s / seconds;
@@ -470,6 +456,6 @@ mod tests {
     fn reads_the_processes_of_this_machine() {
         let id = i32::try_from(std::process::id()).unwrap();
         let own = ProcessTable::read(Place::Here(id)).unwrap();
-        assert_eq!(own.group(id, id, Place::Elsewhere), Group::Client);
+        assert_eq!(own.group(id, (id, Place::Elsewhere)), Group::Client);
     }
 }

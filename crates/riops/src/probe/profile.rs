@@ -1,11 +1,12 @@
 //! Wait events of the sessions of a run, and the other active sessions of the server, from samples of
 //! `pg_stat_activity`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::batches::Batches;
-use crate::record::{Blocker, LockWaits, OtherSessions, SessionTime, TimePart, WaitShare};
+use crate::record::{Blocker, LockWaits, OtherSessions, TimePart, WaitShare};
 
 /// Interval between two samples.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -21,20 +22,10 @@ pub const AUTOVACUUM: &str = "autovacuum";
 /// Event of the sessions that wait for their client.
 const IDLE: &str = "idle";
 
-/// What is sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watched {
-    Nothing,
-    /// One process of the server.
-    Process(i32),
-    /// This number of sessions, which share the `application_name`; 0 for those of the query, which has the idle ones, too.
-    Sessions(u32),
-}
-
 /// Counts of samples.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    samples: u64,
+    pub(super) samples: u64,
     /// Samples of each wait event, over all sessions.
     events: BTreeMap<String, u64>,
     /// Samples of each other application.
@@ -42,7 +33,7 @@ pub(super) struct Profile {
     /// Sessions that waited for the locks of each application: its name, its state, and whether it is the run.
     blockers: BTreeMap<(String, String, bool), u64>,
     /// The events by part.
-    batches: Batches,
+    pub(super) batches: Batches,
 }
 
 impl Profile {
@@ -98,47 +89,25 @@ impl Profile {
 
     /// Returns who held the locks, the most frequent first.
     pub(super) fn blockers(&self) -> Vec<Blocker> {
-        let all = self.blockers.values().sum::<u64>().max(1) as f64;
-        let mut blockers: Vec<Blocker> = self
-            .blockers
-            .iter()
-            .map(|((name, state, is_own), &count)| Blocker {
-                name: name.clone(),
-                state: state.clone(),
-                is_own: *is_own,
-                share: count as f64 / all,
-            })
-            .collect();
-        blockers.sort_by(|a, b| b.share.total_cmp(&a.share));
-        blockers
-    }
-
-    pub(super) fn samples(&self) -> u64 {
-        self.samples
+        let blocker = |((name, state, is_own), share): (&(String, String, bool), f64)| Blocker {
+            name: name.clone(),
+            state: state.clone(),
+            is_own: *is_own,
+            share,
+        };
+        shares(&self.blockers, self.blockers.values().sum()).map(blocker).collect()
     }
 
     /// Returns the share of each wait event in the samples, most frequent first.
     pub(super) fn waits(&self) -> Vec<WaitShare> {
-        let all = self.events.values().sum::<u64>().max(1);
-        let events = self.events.iter().filter(|&(_, &count)| count > 0);
-        let mut shares: Vec<WaitShare> = events
-            .map(|(event, &count)| WaitShare {
-                event: event.clone(),
-                share: count as f64 / all as f64,
-            })
-            .collect();
-        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
-        shares
+        let events = shares(&self.events, self.events.values().sum());
+        let occurred = events.filter(|&(_, share)| share > 0.0);
+        occurred.map(|(event, share)| WaitShare { event: event.clone(), share }).collect()
     }
 
     /// Returns the mean number of sessions in the samples.
     pub(super) fn sessions(&self) -> f64 {
         self.events.values().sum::<u64>() as f64 / self.samples.max(1) as f64
-    }
-
-    /// Returns the time of the sessions by what they did.
-    pub(super) fn session_time(&self) -> Vec<SessionTime> {
-        self.batches.shares()
     }
 
     /// Returns the sessions that waited for locks.
@@ -149,18 +118,16 @@ impl Profile {
 
     /// Returns the other applications, the most active first.
     pub(super) fn others(&self) -> Vec<OtherSessions> {
-        let samples = self.samples.max(1) as f64;
-        let mut others: Vec<OtherSessions> = self
-            .others
-            .iter()
-            .map(|(name, &count)| OtherSessions {
-                name: name.clone(),
-                active: count as f64 / samples,
-            })
-            .collect();
-        others.sort_by(|a, b| b.active.total_cmp(&a.active));
-        others
+        let others = shares(&self.others, self.samples);
+        others.map(|(name, active)| OtherSessions { name: name.clone(), active }).collect()
     }
+}
+
+/// Returns the counts divided by `all`, the largest first.
+fn shares<K>(counts: &BTreeMap<K, u64>, all: u64) -> impl Iterator<Item = (&K, f64)> {
+    let mut sorted: Vec<_> = counts.iter().collect();
+    sorted.sort_by_key(|(_, count)| Reverse(**count));
+    sorted.into_iter().map(move |(key, &count)| (key, count as f64 / all.max(1) as f64))
 }
 
 /// Counts sessions with an event in its part.
@@ -196,7 +163,7 @@ mod tests {
         let found = profile.waits();
         assert_eq!((found[0].event.as_str(), found[0].share), ("CPU", 0.75));
         assert_eq!(found.iter().map(|wait| wait.share).sum::<f64>(), 1.0);
-        assert_eq!(profile.samples(), 4);
+        assert_eq!(profile.samples, 4);
     }
 
     #[test]

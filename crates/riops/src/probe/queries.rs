@@ -6,8 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::extension::leave_untracked;
-use super::prometheus;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::reading::leave_untracked;
 use crate::host::Interrupt;
 use crate::host::http::Http;
 use crate::plan::{NamedQuery, PROMQL};
@@ -27,13 +30,12 @@ pub type OnValues = Arc<dyn Fn(f64, &[Option<f64>]) + Send + Sync>;
 /// Samples queries from the start of a measurement to its end.
 pub struct QueryProbe {
     target: Target,
-    interval: Duration,
     queries: Vec<NamedQuery>,
-    on_values: Option<OnValues>,
     /// Opened before the sessions connect.
     connection: Option<Connection>,
     running: Option<(SyncSender<()>, JoinHandle<Vec<QuerySeries>>)>,
-    found: Vec<QuerySeries>,
+    /// The values of the last stage.
+    pub(super) found: Vec<QuerySeries>,
 }
 
 impl QueryProbe {
@@ -49,10 +51,8 @@ impl QueryProbe {
         let mut conninfo = conninfo.clone();
         conninfo.application_name = Some(APPLICATION.to_owned());
         Self {
-            target: Target { conninfo, dedicated, prometheus: None },
-            interval,
+            target: Target { conninfo, dedicated, prometheus: None, interval, on_values: None },
             queries,
-            on_values: None,
             connection: None,
             running: None,
             found: Vec::new(),
@@ -69,8 +69,9 @@ impl QueryProbe {
     /// Sets what is called with the values of each interval. The measurement then waits for the first ones, and the last ones are
     /// read when the sessions have ended.
     #[must_use]
-    pub fn with_values(self, on_values: OnValues) -> Self {
-        Self { on_values: Some(on_values), ..self }
+    pub fn with_values(mut self, on_values: OnValues) -> Self {
+        self.target.on_values = Some(on_values);
+        self
     }
 
     /// Connects. Errors are those of the queries.
@@ -89,23 +90,21 @@ impl QueryProbe {
         let (ready, is_ready) = sync_channel(1);
         let thread = QueryThread {
             target: self.target.clone(),
-            interval: self.interval,
             connection: self.connection.take(),
             series: self.queries.iter().map(series).collect(),
-            on_values: self.on_values.clone(),
             start: Instant::now(),
         };
         let builder = std::thread::Builder::new().name("riops-queries".to_owned());
         let spawned = builder.spawn(move || thread.run(&ready, &stopped));
         self.running = spawned.ok().map(|thread| (stop, thread));
-        if self.on_values.is_some() {
+        if self.target.on_values.is_some() {
             let _ = is_ready.recv_timeout(QUERY_TIMEOUT);
         }
     }
 
     /// Reads the last values at the end of a measurement.
     pub(super) fn end(&mut self) {
-        if let (Some((stop, _)), None) = (&self.running, &self.on_values) {
+        if let (Some((stop, _)), None) = (&self.running, &self.target.on_values) {
             let _ = stop.try_send(());
         }
     }
@@ -117,34 +116,29 @@ impl QueryProbe {
         let _ = stop.try_send(());
         self.found = thread.join().unwrap_or_default();
     }
-
-    /// Returns the values of the last stage.
-    pub(super) fn found(&self) -> &[QuerySeries] {
-        &self.found
-    }
 }
 
 fn series(query: &NamedQuery) -> QuerySeries {
     QuerySeries { name: query.name.clone(), sql: query.sql.clone(), ..QuerySeries::default() }
 }
 
-/// Where the queries are executed.
-#[derive(Debug, Clone)]
+/// Where and how the queries are executed.
+#[derive(Clone)]
 struct Target {
     conninfo: ConnInfo,
     /// Whether no other client gets the session of a connection, as behind a pooler in transaction mode.
     dedicated: bool,
     /// A Prometheus, with its address.
     prometheus: Option<(Http, String)>,
+    interval: Duration,
+    on_values: Option<OnValues>,
 }
 
 struct QueryThread {
     target: Target,
-    interval: Duration,
     /// Opened again after an error of the connection.
     connection: Option<Connection>,
     series: Vec<QuerySeries>,
-    on_values: Option<OnValues>,
     start: Instant,
 }
 
@@ -153,7 +147,7 @@ impl QueryThread {
         self.start = Instant::now();
         self.sample();
         let _ = ready.try_send(());
-        let mut due = self.start + self.interval;
+        let mut due = self.start + self.target.interval;
         loop {
             let pause = due.saturating_duration_since(Instant::now());
             let is_over = !matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
@@ -163,21 +157,18 @@ impl QueryThread {
             }
             // Intervals that were missed are left out.
             while due <= Instant::now() {
-                due += self.interval;
+                due += self.target.interval;
             }
         }
     }
 
     fn sample(&mut self) {
-        let mut values = Vec::with_capacity(self.series.len());
-        for at in 0..self.series.len() {
-            let sql = self.series.get(at).map(|each| each.sql.clone()).unwrap_or_default();
-            let value = self.value(&sql);
+        let mut all = std::mem::take(&mut self.series);
+        let mut values = Vec::with_capacity(all.len());
+        for series in &mut all {
+            let value = self.value(&series.sql);
             values.push(value.as_ref().ok().copied());
             let t_s = self.start.elapsed().as_secs_f64();
-            let Some(series) = self.series.get_mut(at) else {
-                continue;
-            };
             match value {
                 Ok(value) if series.points.len() < POINTS_MAX => {
                     series.points.push(QueryPoint { t_s, value });
@@ -189,7 +180,8 @@ impl QueryThread {
                 }
             }
         }
-        if let Some(on_values) = &self.on_values {
+        self.series = all;
+        if let Some(on_values) = &self.target.on_values {
             on_values(self.start.elapsed().as_secs_f64(), &values);
         }
     }
@@ -198,7 +190,7 @@ impl QueryThread {
         if let (Some(query), Some((http, url))) =
             (sql.strip_prefix(PROMQL), &self.target.prometheus)
         {
-            return prometheus::value(http, url, query);
+            return prometheus_value(http, url, query);
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -233,4 +225,47 @@ impl Target {
         }
         Ok(connection)
     }
+}
+
+/// The answer of the interface for queries (Prometheus documentation, "HTTP API", instant queries).
+#[derive(Deserialize)]
+struct Answer {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    result_type: String,
+    result: Value,
+}
+
+/// Returns the value of a query.
+///
+/// # Errors
+/// A text if Prometheus does not answer, refuses the query, or returns anything but one number.
+fn prometheus_value(http: &Http, url: &str, query: &str) -> Result<f64, String> {
+    let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
+    let address = format!("{}/api/v1/query?query={query}", url.trim_end_matches('/'));
+    let (_, text) = http.get(&address).map_err(|error| format!("Prometheus: {error}"))?;
+    let answer: Answer =
+        serde_json::from_str(&text).map_err(|error| format!("no answer of Prometheus: {error}"))?;
+    let Data { result_type, result } = answer.data;
+    // A pair of time and value.
+    let pair = match (result_type.as_str(), result.as_array().map(Vec::as_slice)) {
+        ("scalar", Some(_)) => Some(&result),
+        ("vector", Some([only])) => only.get("value"),
+        ("vector", Some([])) => return Err("Prometheus has no such metric".to_owned()),
+        ("vector", Some(several)) => {
+            return Err(format!(
+                "the query returned {} series, not one: use an aggregation",
+                several.len()
+            ));
+        }
+        _ => None,
+    };
+    let number = pair.and_then(|pair| pair.get(1)?.as_str()?.parse::<f64>().ok());
+    number
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| "the query returned no number".to_owned())
 }

@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use super::cpu::{self, MachineCpu, process_cpu_s};
 use super::database::LOG_POSITION;
 use super::device::{Device, DeviceCounters};
-use super::extension::leave_untracked;
 pub use super::profile::AUTOVACUUM;
-use super::profile::{self, Profile, RUNNING, Watched};
-use super::speed;
+use super::profile::{self, Profile, RUNNING};
+use super::reading::{column, integers, leave_untracked};
 use super::wait_sampling::WaitSampling;
 use crate::host::Interrupt;
 use crate::record::{DeviceUse, Memory, ProbePoint, Sampled, ServerProgress};
@@ -54,6 +53,16 @@ pub enum Progress {
     DatabaseSize,
 }
 
+/// What is sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Watched {
+    Nothing,
+    /// One process of the server.
+    Process(i32, Progress),
+    /// This number of sessions, which share the `application_name`; 0 for those of the query, which has the idle ones, too.
+    Sessions(u32),
+}
+
 /// State of sampling on the server.
 struct ServerSampler {
     connection: Connection,
@@ -62,7 +71,6 @@ struct ServerSampler {
     watched: Watched,
     /// The extension `pg_wait_sampling`, if it is installed.
     wait_sampling: Option<WaitSampling>,
-    progress: Progress,
     checkpoints_sql: &'static str,
     /// Whether the connection failed.
     has_failed: bool,
@@ -74,31 +82,19 @@ struct ServerSampler {
 /// Samples from the start of a measurement to its end.
 pub struct Sampler {
     interval: Duration,
-    is_local: bool,
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
-    running: Option<Running>,
+    /// The stop channel of the sampling thread.
+    running: Option<(SyncSender<()>, JoinHandle<Sampling>)>,
     sampled: Sampled,
-}
-
-/// A sampling thread and its stop channel. The thread returns the server state when it stops.
-struct Running {
-    stop: SyncSender<()>,
-    thread: JoinHandle<(Sampled, Option<ServerSampler>)>,
 }
 
 impl Sampler {
     /// Creates a sampler of this machine with one point per `interval`.
     #[must_use]
     pub fn new(interval: Duration) -> Self {
-        Self {
-            interval,
-            is_local: false,
-            server: None,
-            on_point: None,
-            running: None,
-            sampled: Sampled::default(),
-        }
+        let sampled = Sampled::default();
+        Self { interval, server: None, on_point: None, running: None, sampled }
     }
 
     /// Adds the server; `is_local` states whether its processes run on this machine.
@@ -120,13 +116,11 @@ impl Sampler {
         connection.execute(&PREPARE_SESSIONS_SAMPLE.replace("{own}", OF_RUN))?;
         let wait_sampling = WaitSampling::new(&mut connection)?;
         let own_process = is_local.then_some(connection.session_info().process);
-        self.is_local = is_local;
         self.server = Some(ServerSampler {
             connection,
             own_process,
             watched: Watched::Nothing,
             wait_sampling,
-            progress: Progress::Unknown,
             has_failed: false,
             failed_queries: BTreeSet::new(),
             checkpoints_sql,
@@ -138,7 +132,7 @@ impl Sampler {
     pub fn watch(&mut self, process: i32, progress: Progress, on_point: Option<OnPoint>) {
         self.on_point = on_point;
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress) = (Watched::Process(process), progress);
+            server.watched = Watched::Process(process, progress);
         }
     }
 
@@ -146,7 +140,7 @@ impl Sampler {
     pub fn watch_sessions(&mut self, sessions: u32, on_point: OnPoint) {
         self.on_point = Some(on_point);
         if let Some(server) = &mut self.server {
-            (server.watched, server.progress) = (Watched::Sessions(sessions), Progress::Unknown);
+            server.watched = Watched::Sessions(sessions);
         }
     }
 
@@ -169,42 +163,38 @@ impl Sampler {
         let mut state = SamplerThread {
             interval: self.interval,
             device,
-            is_local: self.is_local,
             server: self.server.take(),
             on_point: self.on_point.clone(),
             start: Instant::now(),
-            workers: WorkerCpu::default(),
+            workers: BTreeMap::new(),
             work_us: f64::INFINITY,
             own_before_s: 0.0,
             stopped,
         };
         // Read the first counters in this thread, before the measurement: a short statement must not be
         // disturbed at its start.
-        let process = state.server.as_ref().and_then(|server| server.own_process);
-        let before_s = cpu::thread_seconds();
-        state.own_before_s = process.and_then(process_cpu_s).unwrap_or(0.0);
+        state.own_before_s = state.own_cpu_s();
         if let Some(sampling) = state.server.as_mut().and_then(|each| each.wait_sampling.as_mut()) {
             sampling.start();
         }
         let first = state.counters();
-        state.own_before_s -= cpu::thread_seconds() - before_s;
+        state.own_before_s -= cpu::thread_seconds();
         state.start = first.at;
         let thread = std::thread::Builder::new().name("riops-sampler".to_owned());
-        self.running =
-            thread.spawn(move || state.run(first)).ok().map(|thread| Running { stop, thread });
+        self.running = thread.spawn(move || state.run(first)).ok().map(|thread| (stop, thread));
     }
 
     /// Ends the last point.
     pub(super) fn end(&mut self) {
-        if let Some(running) = &self.running {
-            let _ = running.stop.try_send(());
+        if let Some((stop, _)) = &self.running {
+            let _ = stop.try_send(());
         }
     }
 
     pub(super) fn close(&mut self) {
         self.end();
         if let Some((sampled, server)) =
-            self.running.take().and_then(|running| running.thread.join().ok())
+            self.running.take().and_then(|(_, thread)| thread.join().ok())
         {
             (self.sampled, self.server) = (sampled, server);
         }
@@ -217,15 +207,18 @@ impl Sampler {
     }
 }
 
+/// What the thread returns when it stops: the samples, and the state of the server.
+type Sampling = (Sampled, Option<ServerSampler>);
+
 /// State of the sampling thread.
 struct SamplerThread {
     interval: Duration,
     device: Option<Device>,
-    is_local: bool,
     server: Option<ServerSampler>,
     on_point: Option<OnPoint>,
     start: Instant,
-    workers: WorkerCpu,
+    /// CPU time of parallel workers. An exited worker counts with its last known value.
+    workers: BTreeMap<i32, f64>,
     /// Shortest CPU time of the fixed piece of work in the interval: another thread on the same core, such as one of the
     /// server, makes single readings longer.
     work_us: f64,
@@ -250,7 +243,7 @@ struct Counters {
 }
 
 impl SamplerThread {
-    fn run(mut self, first: Counters) -> (Sampled, Option<ServerSampler>) {
+    fn run(mut self, first: Counters) -> Sampling {
         let mut sampled = Sampled::default();
         let mut profile = Profile::default();
         let mut fastest = Duration::MAX;
@@ -276,7 +269,7 @@ impl SamplerThread {
                 let asked = Instant::now();
                 self.sample_waits(&mut profile);
                 fastest = fastest.min(asked.elapsed());
-                self.work_us = self.work_us.min(speed::work_us());
+                self.work_us = self.work_us.min(cpu::work_us());
                 sample_due = Instant::now() + profile::pause_after(fastest);
             }
             if Instant::now() >= due {
@@ -298,10 +291,10 @@ impl SamplerThread {
         sampled.waits = profile.waits();
         sampled.others = profile.others();
         sampled.blockers = profile.blockers();
-        let watched = self.server.as_ref().map(|server| server.watched);
+        let watched = self.server.as_ref().map(|server| &server.watched);
         sampled.observed_sessions =
-            (watched == Some(Watched::Sessions(0))).then(|| profile.sessions());
-        sampled.session_time = profile.session_time();
+            (watched == Some(&Watched::Sessions(0))).then(|| profile.sessions());
+        sampled.session_time = profile.batches.shares();
         let extension = self.server.as_ref().and_then(|server| server.wait_sampling.as_ref());
         let finer = extension.map(WaitSampling::session_time).unwrap_or_default();
         if !finer.is_empty() {
@@ -309,7 +302,7 @@ impl SamplerThread {
             sampled.session_time_source = Some("pg_wait_sampling".to_owned());
         }
         sampled.lock_waits = profile.lock_waits();
-        sampled.looks = profile.samples();
+        sampled.looks = profile.samples;
         sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
         (sampled, self.server)
     }
@@ -322,7 +315,6 @@ impl SamplerThread {
     }
 
     fn counters(&mut self) -> Counters {
-        let is_local = self.is_local;
         let mut counters = Counters {
             at: Instant::now(),
             device: self.device.as_ref().and_then(Device::read),
@@ -330,24 +322,22 @@ impl SamplerThread {
             server_cpu_s: None,
             log_position: None,
             checkpoints: None,
-            work_us: std::mem::replace(&mut self.work_us, f64::INFINITY).min(speed::work_us()),
+            work_us: std::mem::replace(&mut self.work_us, f64::INFINITY).min(cpu::work_us()),
         };
         let Some(server) = &mut self.server else {
             return counters;
         };
         server.sample_extension();
-        counters.log_position = server.numbers(LOG_POSITION).and_then(|row| row.first().copied());
+        counters.log_position = server.numbers(LOG_POSITION).map(|[bytes]| bytes);
         let checkpoints = server.numbers(server.checkpoints_sql);
-        counters.checkpoints = checkpoints.and_then(|row| match row.as_slice() {
-            [timed, requested, buffers] => Some((timed + requested, *buffers)),
-            _ => None,
-        });
-        if let (true, Watched::Process(watched)) = (is_local, server.watched) {
+        counters.checkpoints =
+            checkpoints.map(|[timed, requested, buffers]| (timed + requested, buffers));
+        if let (Some(_), &Watched::Process(watched, _)) = (server.own_process, &server.watched) {
             let sql = format!("select pid from pg_stat_activity where leader_pid = {watched}");
-            let parallel = server.query(&sql).into_iter().flatten().flatten().flatten();
-            let parallel: Vec<i32> = parallel.filter_map(|pid| pid.parse().ok()).collect();
+            let parallel = column(server.query(&sql).unwrap_or_default()).into_iter();
+            self.workers.extend(parallel.filter_map(|pid| Some((pid, process_cpu_s(pid)?))));
             counters.server_cpu_s =
-                process_cpu_s(watched).map(|own| own + self.workers.update(&parallel));
+                process_cpu_s(watched).map(|own| own + self.workers.values().sum::<f64>());
         }
         counters
     }
@@ -365,6 +355,9 @@ impl SamplerThread {
         let of_device = |figure: fn(&DeviceUse) -> f64| device.as_ref().map(figure);
         let checkpoints = now.checkpoints.zip(last.checkpoints);
         let mb_s = |bytes: u64| bytes as f64 / 1e6 / seconds;
+        let machine_busy_share = || now.machine?.busy_share_since(last.machine?);
+        let server_cpus = || Some(((now.server_cpu_s? - last.server_cpu_s?) / seconds).max(0.0));
+        let wal_mb_s = || now.log_position?.checked_sub(last.log_position?).map(mb_s);
         let mut point = ProbePoint {
             t_s: now.at.duration_since(self.start).as_secs_f64(),
             seconds,
@@ -373,21 +366,11 @@ impl SamplerThread {
             reads_per_s: of_device(|device| device.reads_per_s),
             writes_per_s: of_device(|device| device.writes_per_s),
             busy_share: of_device(|device| device.busy_share),
-            machine_busy_share: now
-                .machine
-                .zip(last.machine)
-                .and_then(|(now, last)| now.busy_share_since(last)),
-            server_cpus: now
-                .server_cpu_s
-                .zip(last.server_cpu_s)
-                .map(|(now, last)| ((now - last) / seconds).max(0.0)),
+            machine_busy_share: machine_busy_share(),
+            server_cpus: server_cpus(),
             processor_work_us: Some(now.work_us),
             dirty_bytes: Memory::read().map(|memory| memory.dirty_bytes),
-            wal_mb_s: now
-                .log_position
-                .zip(last.log_position)
-                .and_then(|(now, last)| now.checked_sub(last))
-                .map(mb_s),
+            wal_mb_s: wal_mb_s(),
             checkpoints: checkpoints.map(|(now, last)| now.0.saturating_sub(last.0)),
             checkpoint_mb_s: checkpoints
                 .map(|(now, last)| mb_s(now.1.saturating_sub(last.1) * crate::units::BLOCK_BYTES)),
@@ -395,13 +378,15 @@ impl SamplerThread {
             progress: None,
             waits: Vec::new(),
         };
-        if let Some(server) = &mut self.server {
-            match server.progress.clone() {
+        if let Some(server) = &mut self.server
+            && let Watched::Process(_, progress) = &server.watched
+        {
+            match progress.clone() {
                 Progress::Unknown => {}
                 Progress::Query(sql) => point.progress = server.progress(&sql),
                 Progress::DatabaseSize => {
                     let size = server.numbers("select pg_database_size(current_database())");
-                    point.database_bytes = size.and_then(|row| row.first().copied());
+                    point.database_bytes = size.map(|[bytes]| bytes);
                 }
             }
         }
@@ -419,7 +404,7 @@ impl SamplerThread {
         };
         match server.watched {
             Watched::Nothing => {}
-            Watched::Process(process) => {
+            Watched::Process(process, _) => {
                 let rows = server.query(&format!("execute riops_look({process})"));
                 if let Some(event) = rows.as_deref().and_then(<[_]>::first).and_then(active_event) {
                     profile.add_process(event);
@@ -467,8 +452,8 @@ impl ServerSampler {
 
     /// Reads the samples of the extension for the sessions of a run.
     fn sample_extension(&mut self) {
-        let sql = self.wait_sampling.as_ref().map(|sampling| sampling.sql().to_owned());
-        if let (Watched::Sessions(sessions @ 1..), Some(sql)) = (self.watched, sql)
+        let sql = self.wait_sampling.as_ref().map(|sampling| sampling.sql.clone());
+        if let (&Watched::Sessions(sessions @ 1..), Some(sql)) = (&self.watched, sql)
             && let Some(rows) = self.query(&sql)
             && let Some(sampling) = &mut self.wait_sampling
         {
@@ -476,9 +461,8 @@ impl ServerSampler {
         }
     }
 
-    fn numbers(&mut self, sql: &str) -> Option<Vec<u64>> {
-        let row = self.query(sql)?.into_iter().next()?;
-        row.into_iter().map(|value| value?.parse().ok()).collect()
+    fn numbers<const COUNT: usize>(&mut self, sql: &str) -> Option<[u64; COUNT]> {
+        integers(self.query(sql)?)
     }
 
     fn progress(&mut self, sql: &str) -> Option<ServerProgress> {
@@ -490,21 +474,6 @@ impl ServerSampler {
             }),
             _ => None,
         }
-    }
-}
-
-/// CPU time of parallel workers. An exited worker counts with its last known value.
-#[derive(Debug, Default)]
-struct WorkerCpu(BTreeMap<i32, f64>);
-
-impl WorkerCpu {
-    fn update(&mut self, processes: &[i32]) -> f64 {
-        for &process in processes {
-            if let Some(seconds) = process_cpu_s(process) {
-                self.0.insert(process, seconds);
-            }
-        }
-        self.0.values().sum()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::extension::{leave_untracked, schema};
+use super::reading::{leave_untracked, schema};
 use crate::record::StatementUse;
 use crate::server::{Connection, ConnectionError};
 

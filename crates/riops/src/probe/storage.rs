@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::topology::{Block, Topology};
+use crate::host::machine::selected;
 use crate::record::Storage;
 
 impl Storage {
@@ -19,7 +20,7 @@ impl Storage {
         Self {
             model: disk.and_then(|disk| topology.model(disk)),
             rotational: queue("queue/rotational").map(|text| text == "1"),
-            scheduler: queue("queue/scheduler").map(|text| selected(&text)),
+            scheduler: queue("queue/scheduler").map(|text| selected(&text).unwrap_or(text)),
             file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
             mount_options: mount.map(|mount| mount.options),
             device: volume.map(|volume| volume.name()),
@@ -35,21 +36,9 @@ impl Topology {
     }
 }
 
-/// Returns the name in brackets: `none [mq-deadline] kyber`.
-fn selected(text: &str) -> String {
-    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(text, |(selected, _)| selected).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn selects_the_scheduler_in_brackets() {
-        assert_eq!(selected("none [mq-deadline] kyber"), "mq-deadline");
-        assert_eq!(selected("none"), "none");
-    }
 
     #[test]
     fn the_root_has_a_file_system() {

@@ -9,16 +9,9 @@ use crate::host::process::ScheduleTimes;
 const WORKER: &str = "riops-worker";
 const CONNECTOR: &str = "riops-connector";
 
-/// One thread.
+/// The threads of riops at one point in time, by id, each with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Thread {
-    name: String,
-    times: ScheduleTimes,
-}
-
-/// The threads of riops at one point in time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Threads(BTreeMap<u32, Thread>);
+pub(super) struct Threads(BTreeMap<u32, (String, ScheduleTimes)>);
 
 /// Use of CPU by the threads of riops. Absent without such threads, or without statistics of the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,7 +32,7 @@ impl Threads {
             // A thread may exit at any time.
             let times = || ScheduleTimes::parse(&read("schedstat")?);
             if let (Some(id), Some(name), Some(times)) = (id, read("comm"), times()) {
-                threads.insert(id, Thread { name: name.trim_end().to_owned(), times });
+                threads.insert(id, (name.trim_end().to_owned(), times));
             }
         }
         Some(Self(threads))
@@ -47,18 +40,16 @@ impl Threads {
 
     /// Returns the use since `earlier` of the threads that existed at both times.
     pub(super) fn since(&self, earlier: &Self, seconds: f64) -> ThreadsUse {
-        let most = |prefix: &str, pick: fn(&Thread) -> u64| {
-            let changes = self.0.iter().filter(|(_, thread)| thread.name.starts_with(prefix));
-            changes
-                .filter_map(|(id, thread)| {
-                    Some(pick(thread).saturating_sub(pick(earlier.0.get(id)?)))
-                })
-                .max()
-                .map(|ns| (ns as f64 / 1e9 / seconds).min(1.0))
+        let most = |prefix: &str, pick: fn(&ScheduleTimes) -> u64| {
+            let threads = self.0.iter().filter(|(_, (name, _))| name.starts_with(prefix));
+            let changes = threads.filter_map(|(id, (_, times))| {
+                Some(pick(times).saturating_sub(pick(&earlier.0.get(id)?.1)))
+            });
+            changes.max().map(|ns| (ns as f64 / 1e9 / seconds).min(1.0))
         };
         ThreadsUse {
-            run_queue_share: most(WORKER, |thread| thread.times.waited_ns),
-            connector_share: most(CONNECTOR, |thread| thread.times.cpu_ns),
+            run_queue_share: most(WORKER, |times| times.waited_ns),
+            connector_share: most(CONNECTOR, |times| times.cpu_ns),
         }
     }
 }
@@ -71,7 +62,7 @@ mod tests {
         let thread = |&(id, name, cpu_ms, waited_ms): &(u32, &str, u64, u64)| {
             let times =
                 ScheduleTimes { cpu_ns: cpu_ms * 1_000_000, waited_ns: waited_ms * 1_000_000 };
-            (id, Thread { name: name.to_owned(), times })
+            (id, (name.to_owned(), times))
         };
         Threads(of.iter().map(thread).collect())
     }

@@ -56,7 +56,7 @@ pub(super) struct Mount {
 /// The block devices and mounts of a machine.
 #[derive(Debug, Clone)]
 pub struct Topology {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     mounts: Vec<Mount>,
     blocks: Vec<Block>,
 }
@@ -165,11 +165,6 @@ impl Topology {
     /// Returns the folder of a device in /sys.
     pub(super) fn folder(&self, block: &Block) -> PathBuf {
         self.root.join("sys/class/block").join(block.name.replace('/', "!"))
-    }
-
-    /// Returns a path on this machine below the root directory.
-    pub(super) fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path)
     }
 
     /// Returns the disks below a device: itself, if it is a disk.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::batches::Batches;
-use super::extension::schema;
 use super::profile::{RUNNING, part_counts};
+use super::reading::schema;
 use crate::record::{SessionTime, TimePart};
 use crate::server::{Connection, ConnectionError};
 
@@ -18,7 +18,8 @@ type Counts = BTreeMap<String, u64>;
 /// Collects the samples of the intervals.
 #[derive(Debug)]
 pub(super) struct WaitSampling {
-    sql: String,
+    /// The query for the number of samples so far.
+    pub(super) sql: String,
     last: Option<Counts>,
     batches: Batches,
 }
@@ -30,16 +31,8 @@ impl WaitSampling {
     /// [`ConnectionError`] if the connection fails.
     pub(super) fn new(connection: &mut Connection) -> Result<Option<Self>, ConnectionError> {
         let schema = schema(connection, "pg_wait_sampling")?;
-        let of = |schema: String| {
-            let sql = SAMPLES.replace("{schema}", &schema);
-            Self { sql, last: None, batches: Batches::default() }
-        };
-        Ok(schema.map(of))
-    }
-
-    /// Returns the query for the number of samples so far.
-    pub(super) fn sql(&self) -> &str {
-        &self.sql
+        let sql = schema.map(|schema| SAMPLES.replace("{schema}", &schema));
+        Ok(sql.map(|sql| Self { sql, last: None, batches: Batches::default() }))
     }
 
     /// Starts a stage.

@@ -14,20 +14,19 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// The counters of a tserver. Without the parameter, reading would reset the percentiles for other readers.
 const METRICS: &str = "/prometheus-metrics?reset_histograms=false";
 
-const READS: &str = "handler_latency_yb_tserver_TabletServerService_Read_count";
-const WRITES: &str = "handler_latency_yb_tserver_TabletServerService_Write_count";
+/// The counters that are used. `cpu_stime` is added to the first one.
+const NAMES: [&str; 7] = [
+    "cpu_utime",
+    "handler_latency_yb_tserver_TabletServerService_Read_count",
+    "handler_latency_yb_tserver_TabletServerService_Write_count",
+    "rocksdb_number_db_seek",
+    "rocksdb_block_cache_hit",
+    "rocksdb_block_cache_miss",
+    "transaction_conflicts",
+];
 
-/// Counters of one node.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Counters {
-    cpu_ms: Option<f64>,
-    reads: Option<f64>,
-    writes: Option<f64>,
-    seeks: Option<f64>,
-    cache_hits: Option<f64>,
-    cache_misses: Option<f64>,
-    conflicts: Option<f64>,
-}
+/// Counters of one node, in the order of [`NAMES`].
+type Counters = [Option<f64>; NAMES.len()];
 
 type Reading = Option<(Instant, Counters)>;
 
@@ -39,7 +38,8 @@ pub struct ClusterProbe {
     addresses: Vec<String>,
     start: Vec<JoinHandle<Reading>>,
     end: Vec<JoinHandle<Reading>>,
-    found: Vec<Option<NodeUse>>,
+    /// The activity of each node in the last stage.
+    pub(super) found: Vec<Option<NodeUse>>,
 }
 
 impl ClusterProbe {
@@ -87,11 +87,6 @@ impl ClusterProbe {
             })
             .collect();
     }
-
-    /// Returns the activity of each node.
-    pub(super) fn found(&self) -> &[Option<NodeUse>] {
-        &self.found
-    }
 }
 
 /// The counters are as of the start of the answer, not as of its end.
@@ -109,47 +104,36 @@ fn counters(text: &str) -> Counters {
         };
         let (name, rest) = line.split_at(name_end);
         let values = rest.rsplit_once('}').map_or(rest, |(_, values)| values);
-        let Some(value) =
-            values.split_whitespace().next().and_then(|text| text.parse::<f64>().ok())
-        else {
-            continue;
-        };
-        let sum = match name {
-            "cpu_utime" | "cpu_stime" => &mut found.cpu_ms,
-            READS => &mut found.reads,
-            WRITES => &mut found.writes,
-            "rocksdb_number_db_seek" => &mut found.seeks,
-            "rocksdb_block_cache_hit" => &mut found.cache_hits,
-            "rocksdb_block_cache_miss" => &mut found.cache_misses,
-            "transaction_conflicts" => &mut found.conflicts,
-            _ => continue,
-        };
-        *sum = Some(sum.unwrap_or(0.0) + value);
+        let value = values.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
+        let name = if name == "cpu_stime" { "cpu_utime" } else { name };
+        let sum = found.iter_mut().zip(NAMES).find(|(_, known)| *known == name);
+        if let (Some((sum, _)), Some(value)) = (sum, value) {
+            *sum = Some(sum.unwrap_or(0.0) + value);
+        }
     }
     found
 }
 
 fn between(before: &Counters, after: &Counters, seconds: f64) -> NodeUse {
-    // A restarted node counts from zero.
-    let change = |pick: fn(&Counters) -> Option<f64>| {
-        let change = pick(after)? - pick(before)?;
-        (change >= 0.0).then_some(change)
-    };
-    let per_s = |pick: fn(&Counters) -> Option<f64>| {
-        change(pick).filter(|_| seconds > 0.0).map(|change| change / seconds)
-    };
-    let hits = change(|counters| counters.cache_hits);
-    let misses = change(|counters| counters.cache_misses);
+    let mut changes = *after;
+    for (change, before) in changes.iter_mut().zip(before) {
+        // A restarted node counts from zero.
+        *change =
+            change.zip(*before).map(|(after, before)| after - before).filter(|each| *each >= 0.0);
+    }
+    let [cpu_ms, reads, writes, seeks, hits, misses, conflicts] = changes;
+    let per_s =
+        |change: Option<f64>| change.filter(|_| seconds > 0.0).map(|change| change / seconds);
     NodeUse {
-        cpu_cores: per_s(|counters| counters.cpu_ms).map(|ms_per_s| ms_per_s / 1_000.0),
-        storage_reads_per_s: per_s(|counters| counters.reads),
-        storage_writes_per_s: per_s(|counters| counters.writes),
-        seeks_per_s: per_s(|counters| counters.seeks),
+        cpu_cores: per_s(cpu_ms).map(|ms_per_s| ms_per_s / 1_000.0),
+        storage_reads_per_s: per_s(reads),
+        storage_writes_per_s: per_s(writes),
+        seeks_per_s: per_s(seeks),
         block_cache_hit_share: hits
             .zip(misses)
             .filter(|(hits, misses)| hits + misses > 0.0)
             .map(|(hits, misses)| hits / (hits + misses)),
-        conflicts_per_s: per_s(|counters| counters.conflicts),
+        conflicts_per_s: per_s(conflicts),
     }
 }
 
@@ -168,29 +152,14 @@ mod tests {
     #[test]
     fn sums_counters_over_tables_and_leaves_missing_ones_absent() {
         let found = counters(BEFORE);
-        let expected = Counters {
-            cpu_ms: Some(1500.0),
-            reads: Some(100.0),
-            writes: None,
-            seeks: Some(12.0),
-            cache_hits: Some(10.0),
-            cache_misses: Some(0.0),
-            conflicts: None,
-        };
+        let expected = [Some(1500.0), Some(100.0), None, Some(12.0), Some(10.0), Some(0.0), None];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn computes_rates_from_the_differences_between_two_readings() {
         let before = counters(BEFORE);
-        let after = Counters {
-            cpu_ms: Some(11_500.0),
-            reads: Some(300.0),
-            seeks: Some(2.0),
-            cache_hits: Some(40.0),
-            cache_misses: Some(10.0),
-            ..before
-        };
+        let after = [Some(11_500.0), Some(300.0), None, Some(2.0), Some(40.0), Some(10.0), None];
         let found = between(&before, &after, 4.0);
         assert_eq!(found.cpu_cores, Some(2.5));
         assert_eq!((found.storage_reads_per_s, found.storage_writes_per_s), (Some(50.0), None));
@@ -223,7 +192,7 @@ mod tests {
         probe.start.insert(0, std::thread::spawn(move || first));
         probe.end();
         probe.close();
-        let [Some(found), None] = probe.found() else { panic!("{:?}", probe.found()) };
+        let [Some(found), None] = probe.found.as_slice() else { panic!("{:?}", probe.found) };
         assert!(found.cpu_cores.unwrap() > 0.0);
         for request in server.join().unwrap() {
             assert!(request.contains("reset_histograms=false"), "{request}");

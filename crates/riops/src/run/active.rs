@@ -132,9 +132,8 @@ impl<'a> ActiveRun<'a> {
     /// Returns a probe of this machine and of the devices of a local server with these tables.
     pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
         let data = self.environment.local_data();
-        let probe = Probe::machine(data)
-            .with_server(self.environment.place)
-            .with_network(self.control.is_over_network());
+        let mut probe = Probe::machine(data).with_server(self.environment.place);
+        probe.uses_network = self.control.is_over_network();
         let Some(data) = data else {
             return Ok(probe.with_devices(&Devices::default()));
         };

@@ -53,12 +53,12 @@ impl Observe {
             let mut database = DatabaseProbe::new(&mut active.control, &[])?;
             // The sessions of a pooler do not end.
             if !run.command.is_empty() && is_dedicated {
-                database = database.with_observed(application.clone());
+                database.observed = Some(application.clone());
             }
-            probe = probe.with_database(database.with_all_statements(is_dedicated)?);
+            probe.database = Some(database.with_all_statements(is_dedicated)?);
         }
-        let probe = probe.with_sampler(&mut sampler).with_queries(&mut queries);
-        let mut probe = probe.with_perf(active.perf.as_mut());
+        (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
+        probe.perf = active.perf.as_mut();
         probe.open();
         probe.start();
         let cpu_before_s = reaped_cpu_s();

@@ -132,20 +132,18 @@ impl ActiveRun<'_> {
             && !is_closed
         {
             let database = DatabaseProbe::new(&mut self.control, &tables)?;
-            // Those of a script are observed, not expected: the server knows which ones were executed.
-            let is_observed = workload.accesses().is_empty();
-            let database = if is_observed { database.with_scans() } else { database };
             let is_dedicated = !self.environment.is_transaction_pooled();
-            let database = database.with_statements(&stage.statement_texts(), is_dedicated)?;
+            let mut database = database.with_statements(&stage.statement_texts(), is_dedicated)?;
+            // Those of a script are observed, not expected: the server knows which ones were executed.
+            database.counts_scans = workload.accesses().is_empty();
             let explained = std::mem::take(&mut stage.read_samples);
-            probe = probe.with_database(match settings {
-                Some(settings) => database.with_read_explains(settings, explained),
-                None => database,
-            });
+            if let Some(settings) = settings {
+                database.read_explains = (settings, explained);
+            }
+            probe.database = Some(database);
         }
-        let probe =
-            probe.with_cluster(cluster).with_sampler(&mut sampler).with_queries(&mut queries);
-        let mut probe = probe.with_perf(self.perf.as_mut());
+        (probe.cluster, probe.perf) = (cluster, self.perf.as_mut());
+        (probe.sampler, probe.queries) = (Some(&mut sampler), Some(&mut queries));
         let on_message = self.observer.messages();
         let notices = Arc::new(AtomicU64::new(0));
         let shows_all = self.plan.work.traits().allows_no_transactions;
@@ -275,8 +273,7 @@ impl ActiveRun<'_> {
         let Some(started_at) = usage.started_at.filter(|_| self.nodes.are_discovered()) else {
             return Vec::new();
         };
-        let nodes = active_sessions::available(&self.nodes.list());
-        match active_sessions::read(&nodes, started_at, usage.seconds) {
+        match active_sessions::read(&self.nodes.list(), started_at, usage.seconds) {
             Ok(found) => found,
             Err(error) => {
                 self.observer.notice(&format!(

@@ -7,7 +7,7 @@ use std::time::Instant;
 use rand::seq::SliceRandom;
 use riops_wire::backend::Message;
 use riops_wire::sqlstate::SqlState;
-use riops_wire::startup::{SessionInfo, Startup, StartupError};
+use riops_wire::startup::{Startup, StartupError};
 
 use super::connection::{Connection, ConnectionError};
 use super::conninfo::{ConnInfo, Server, SessionAttrs};
@@ -22,38 +22,30 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`] if no server accepts the connection, or the user interrupts.
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
-        open(info, interrupt)
-    }
-}
-
-/// Opens a session on the first server that accepts it and satisfies `target_session_attrs`.
-fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Connection, ConnectionError> {
-    let mut servers: Vec<&Server> = info.servers.iter().collect();
-    if info.load_balance {
-        servers.shuffle(&mut order_rng());
-    }
-    let rounds: &[SessionAttrs] = match info.session_attrs {
-        SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
-        ref required => std::slice::from_ref(required),
-    };
-    let mut failures: Vec<ConnectionError> = Vec::new();
-    for required in rounds {
-        for server in &servers {
-            match open_on(info, server, *required, interrupt) {
-                Ok(connection) => return Ok(connection),
-                // Other servers would reject the same credentials.
-                Err(error) if error.is_final() => return Err(error),
-                Err(error) => failures.push(error),
+        let mut servers: Vec<&Server> = info.servers.iter().collect();
+        if info.load_balance {
+            servers.shuffle(&mut order_rng());
+        }
+        let rounds: &[SessionAttrs] = match info.session_attrs {
+            SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
+            ref required => std::slice::from_ref(required),
+        };
+        let mut failures: Vec<ConnectionError> = Vec::new();
+        for required in rounds {
+            for server in &servers {
+                match open_on(info, server, *required, interrupt) {
+                    Ok(connection) => return Ok(connection),
+                    // Other servers would reject the same credentials.
+                    Err(error) if error.is_final() => return Err(error),
+                    Err(error) => failures.push(error),
+                }
             }
         }
-    }
-    match failures.pop() {
-        Some(last) if failures.is_empty() => Err(last),
-        Some(last) => {
-            failures.push(last);
-            Err(ConnectionError::NoServer(failures))
+        if failures.len() > 1 {
+            return Err(ConnectionError::NoServer(failures));
         }
-        None => Err(ConnectionError::Protocol("no server specified".to_owned())),
+        let unspecified = || ConnectionError::Protocol("no server specified".to_owned());
+        Err(failures.pop().unwrap_or_else(unspecified))
     }
 }
 
@@ -70,8 +62,10 @@ fn open_on(
             match attempt(info, server, &place, *encryption, interrupt) {
                 Ok(mut connection) => {
                     // The reason why TLS failed is reported to the user.
-                    if let Some(ConnectionError::Tls { reason, .. }) = &last {
-                        connection.note_plain(reason);
+                    if let Some(ConnectionError::Tls { reason, .. }) = last
+                        && !connection.stream.is_encrypted()
+                    {
+                        connection.unencrypted_reason = Some(reason);
                     }
                     connection.pin_search_path()?;
                     let mut connection = check_session_attrs(connection, required)?;
@@ -142,15 +136,14 @@ fn start(
         database: info.database.clone(),
         source,
     };
-    let (encrypted, end_point) = connection.channel();
-    let credentials = info.credentials(server, encrypted, end_point);
-    let mut startup = Startup::begin(&credentials, connection.out()).map_err(rejected)?;
+    let stream = &connection.stream;
+    let credentials = info.credentials(server, stream.is_encrypted(), stream.server_end_point());
+    let mut startup = Startup::begin(&credentials, &mut connection.out).map_err(rejected)?;
     loop {
         connection.flush()?;
         let (frame, out) = connection.next_frame()?;
         if startup.receive(&Message::decode(frame)?, out).map_err(rejected)? {
-            let session_info: SessionInfo = startup.session_info;
-            connection.set_session_info(session_info);
+            connection.set_session_info(startup.session_info);
             return Ok(());
         }
     }
@@ -161,42 +154,28 @@ fn check_session_attrs(
     mut connection: Connection,
     required: SessionAttrs,
 ) -> Result<Connection, ConnectionError> {
-    let parameter = |connection: &Connection, name: &str| {
-        connection.session_info().parameter(name).map(|value| value == "on")
-    };
-    let queried = |connection: &mut Connection, sql: &str| -> Result<bool, ConnectionError> {
-        Ok(matches!(connection.query_value(sql)?.as_deref(), Some("on" | "t")))
-    };
     let satisfied = match required {
         SessionAttrs::Any | SessionAttrs::PreferStandby => true,
         SessionAttrs::ReadWrite | SessionAttrs::ReadOnly => {
+            let parameter = |name| connection.session_info().parameter(name);
             // PostgreSQL 14 and later report both parameters at connect. A standby is read-only.
-            let reported = parameter(&connection, "default_transaction_read_only")
-                .zip(parameter(&connection, "in_hot_standby"));
-            let read_only = match reported {
-                Some((read_only, standby)) => read_only || standby,
-                None => queried(&mut connection, "show transaction_read_only")?,
+            let reported =
+                parameter("default_transaction_read_only").zip(parameter("in_hot_standby"));
+            let read_only = if let Some((read_only, standby)) = reported {
+                read_only == "on" || standby == "on"
+            } else {
+                let value = connection.query_value("show transaction_read_only")?;
+                matches!(value.as_deref(), Some("on" | "t"))
             };
             read_only == (required == SessionAttrs::ReadOnly)
         }
         SessionAttrs::Primary | SessionAttrs::Standby => {
-            let standby = match parameter(&connection, "in_hot_standby") {
-                Some(standby) => standby,
-                None => queried(&mut connection, "select pg_is_in_recovery()")?,
-            };
-            standby == (required == SessionAttrs::Standby)
+            connection.is_standby()? == (required == SessionAttrs::Standby)
         }
     };
     if satisfied {
         return Ok(connection);
     }
-    Err(ConnectionError::SessionAttrs {
-        address: connection.address().to_owned(),
-        required: match required {
-            SessionAttrs::ReadWrite => "read-write",
-            SessionAttrs::ReadOnly => "read-only",
-            SessionAttrs::Primary => "primary",
-            _ => "standby",
-        },
-    })
+    let address = connection.address().to_owned();
+    Err(ConnectionError::SessionAttrs { address, required: required.name() })
 }

@@ -15,7 +15,7 @@ use super::conninfo::{ConnInfo, Server};
 use super::dialect::Dialect;
 use super::search_path::SearchPath;
 use super::silence::Silence;
-use super::socket::second_stream;
+use super::socket::{Encryption, open_stream};
 use super::stream::{Place, Stream, is_wait};
 use crate::host::Interrupt;
 
@@ -46,21 +46,22 @@ pub struct Notice<'a> {
 /// A session on a server.
 #[derive(Debug)]
 pub struct Connection {
-    stream: Stream,
+    pub(super) stream: Stream,
     received: FrameBuffer,
-    out: Vec<u8>,
+    /// Encoded messages that have not been sent.
+    pub(super) out: Vec<u8>,
     session_info: SessionInfo,
     dialect: Dialect,
-    search_path: SearchPath,
+    pub(super) search_path: SearchPath,
     in_transaction: bool,
-    info: ConnInfo,
-    server: Server,
+    pub(super) info: ConnInfo,
+    pub(super) server: Server,
     place: Place,
     address: String,
-    interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     deadline: Option<Instant>,
-    silence: Silence,
-    unencrypted_reason: Option<String>,
+    pub(super) silence: Silence,
+    pub(super) unencrypted_reason: Option<String>,
     /// Number of replies that were not read to their end, because the wait timed out or was interrupted.
     unread_replies: u32,
     /// Error that the server sent before it closed the connection.
@@ -97,22 +98,9 @@ impl Connection {
         }
     }
 
-    /// Returns whether the channel is encrypted, and the data for SCRAM channel binding.
-    pub(super) fn channel(&self) -> (bool, Option<Vec<u8>>) {
-        (self.stream.is_encrypted(), self.stream.server_end_point())
-    }
-
-    pub(super) fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
-    }
-
     pub(super) fn set_session_info(&mut self, session_info: SessionInfo) {
         self.session_info = session_info;
         self.dialect = Dialect::of(self.server_version());
-    }
-
-    pub(super) fn search_path(&self) -> SearchPath {
-        self.search_path
     }
 
     pub(super) fn set_search_path(&mut self, search_path: SearchPath) {
@@ -150,12 +138,6 @@ impl Connection {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
-    }
-
-    pub(super) fn note_plain(&mut self, reason: &str) {
-        if !self.stream.is_encrypted() {
-            self.unencrypted_reason = Some(reason.to_owned());
-        }
     }
 
     /// Returns why the session is not encrypted, if TLS was tried first and failed.
@@ -243,6 +225,14 @@ impl Connection {
     pub fn query_value(&mut self, sql: &str) -> Result<Option<String>, ConnectionError> {
         let rows = self.query(sql)?;
         Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    }
+
+    /// Returns whether the server is a standby. PostgreSQL 14 and later report it at connect.
+    pub(super) fn is_standby(&mut self) -> Result<bool, ConnectionError> {
+        match self.session_info.parameter("in_hot_standby") {
+            Some(reported) => Ok(reported == "on"),
+            None => Ok(self.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t")),
+        }
     }
 
     /// Runs one statement with parameters in text format.
@@ -335,26 +325,6 @@ impl Connection {
         self.stream.close();
     }
 
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupt.requested()
-    }
-
-    pub(super) fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
-    }
-
-    pub(super) fn server(&self) -> &Server {
-        &self.server
-    }
-
-    pub(super) fn info(&self) -> &ConnInfo {
-        &self.info
-    }
-
-    pub(super) fn silence(&mut self) -> &mut Silence {
-        &mut self.silence
-    }
-
     /// Sends the encoded messages and reads up to the next ReadyForQuery.
     pub(super) fn collect(&mut self) -> Result<Vec<TextRow>, ConnectionError> {
         self.collect_with(&mut |_| {}).map(|answer| answer.rows)
@@ -387,14 +357,9 @@ impl Connection {
             let (frame, _) = self.next_frame()?;
             match Message::decode(frame)? {
                 Message::DataRow(row) if rows.len() < ROWS_MAX => {
-                    let row: Result<TextRow, _> = row
-                        .values()
-                        .map(|value| {
-                            value.map(|value| {
-                                value.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                            })
-                        })
-                        .collect();
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    let row = row.values().map(|value| value.map(|value| value.map(text)));
+                    let row = row.collect::<Result<TextRow, _>>();
                     rows.push(row.map_err(|error| ConnectionError::Protocol(error.to_string()))?);
                 }
                 Message::NoticeResponse(fields) => {
@@ -540,7 +505,12 @@ impl Connection {
 
     /// Opens another connection to the same place, with the same encryption.
     pub(super) fn second_connection(&self) -> Result<Stream, ConnectionError> {
-        second_stream(&self.info, &self.server, &self.place, self.stream.is_encrypted())
+        let encryption =
+            if self.stream.is_encrypted() { Encryption::Always } else { Encryption::Never };
+        let deadline = Instant::now() + self.info.connect_timeout;
+        // The connection's own interrupt may already be set, which would prevent the cancel request.
+        let interrupt = Interrupt::new();
+        open_stream(&self.info, &self.server, &self.place, encryption, deadline, &interrupt)
     }
 
     /// Reads the error that the server sent before it closed the connection.

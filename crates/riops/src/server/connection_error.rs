@@ -8,6 +8,7 @@ use riops_wire::frontend::EncodeError;
 use riops_wire::sqlstate::SqlState;
 use riops_wire::startup::StartupError;
 
+use crate::units::format::number_of;
 use crate::units::text::one_line;
 
 /// Why a connection or a statement failed.
@@ -63,7 +64,7 @@ pub enum ConnectionError {
     /// The server has fewer nodes than `--nodes` requires.
     #[error(
         "--nodes {wanted}: the server has {}{}",
-        nodes_text(*.found),
+        number_of(*.found as u64, "node"),
         usable_text(*.found, *.usable)
     )]
     TooFewNodes {
@@ -157,15 +158,12 @@ impl ConnectionError {
     }
 }
 
-fn nodes_text(count: usize) -> String {
-    format!("{count} node{}", if count == 1 { "" } else { "s" })
-}
-
 fn usable_text(found: usize, usable: usize) -> String {
     if found == usable {
         return String::new();
     }
-    format!(", but --spread and the statements of the run allow only {}", nodes_text(usable))
+    let nodes = number_of(usable as u64, "node");
+    format!(", but --spread and the statements of the run allow only {nodes}")
 }
 
 fn connect_hint(source: &io::Error) -> &'static str {

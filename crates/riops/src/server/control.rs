@@ -34,7 +34,7 @@ impl Connection {
     /// # Errors
     /// As [`Self::query`].
     pub fn schemas_of_role(&mut self) -> Result<Vec<String>, ConnectionError> {
-        let path = self.search_path();
+        let path = self.search_path;
         self.set_search_path(SearchPath::Unpinned);
         if path == SearchPath::Session {
             self.execute("reset search_path")?;
@@ -58,22 +58,18 @@ impl Connection {
         check: impl FnOnce(&mut Self) -> Result<T, ConnectionError>,
     ) -> Result<T, ConnectionError> {
         let settings = settings.join("; ");
-        match self.search_path() {
-            SearchPath::Session => {
-                self.execute(&settings)?;
-                let found = check(self);
-                self.execute(PINNED)?;
-                found
-            }
+        let undo = match self.search_path {
+            SearchPath::Session => PINNED,
             SearchPath::Transaction => {
                 self.execute("begin")?;
-                self.execute(&settings)?;
-                let found = check(self);
-                self.execute("rollback")?;
-                found
+                "rollback"
             }
-            SearchPath::Unpinned | SearchPath::Unsupported => check(self),
-        }
+            SearchPath::Unpinned | SearchPath::Unsupported => return check(self),
+        };
+        self.execute(&settings)?;
+        let found = check(self);
+        self.execute(undo)?;
+        found
     }
 
     /// Returns whether a schema exists and, if a superuser would use objects of a role with fewer rights, the name of its
@@ -96,7 +92,7 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError::NoReply`] with the statement, [`ConnectionError::Interrupted`].
     pub(super) fn check_silence(&mut self) -> Result<(), ConnectionError> {
-        if !self.silence().is_too_long() {
+        if !self.silence.is_too_long() {
             return Ok(());
         }
         let source = match self.responds() {
@@ -105,10 +101,10 @@ impl Connection {
             Ok(()) | Err(ConnectionError::Startup { .. } | ConnectionError::Server(_)) => None,
             Err(source) => Some(source),
         };
-        let is_certain = self.silence().found(source.is_none());
+        let is_certain = self.silence.found(source.is_none());
         match source {
             Some(source) if is_certain => {
-                let (statement, seconds) = self.silence().describe();
+                let (statement, seconds) = self.silence.describe();
                 Err(ConnectionError::NoReply { statement, seconds, source: Box::new(source) })
             }
             _ => Ok(()),
@@ -118,16 +114,16 @@ impl Connection {
     /// Fails if the server does not respond on another connection, or its process has completed the statement.
     fn responds(&self) -> Result<(), ConnectionError> {
         // A pooler may have no other connection to the server, and its process id is not that of a server process.
-        if matches!(self.search_path(), SearchPath::Transaction | SearchPath::Unpinned) {
+        if matches!(self.search_path, SearchPath::Transaction | SearchPath::Unpinned) {
             return self.second_connection().map(drop);
         }
-        let mut info = self.info().clone();
-        info.servers = vec![self.server().clone()];
-        let mut connection = Self::open(&info, self.interrupt())?;
+        let mut info = self.info.clone();
+        info.servers = vec![self.server.clone()];
+        let mut connection = Self::open(&info, &self.interrupt)?;
         if !connection.dialect().has(Feature::Catalogs) {
             return Ok(());
         }
-        connection.silence().allow();
+        connection.silence.max = None;
         connection.set_deadline(Some(Instant::now() + info.connect_timeout));
         let sql = format!(
             "select 1 from pg_stat_activity where pid = {} and state like 'idle%'",

@@ -1,4 +1,4 @@
-//! COPY over a blocking connection, in both directions.
+//! COPY over a blocking connection.
 
 use riops_wire::backend::{Message, ServerError};
 use riops_wire::frontend;
@@ -22,60 +22,24 @@ impl Connection {
         let mut more = true;
         let mut data = Vec::new();
         while more {
-            if self.is_interrupted() {
+            if self.interrupt.requested() {
                 return Err(ConnectionError::Interrupted);
             }
             data.clear();
             more = fill(&mut data);
-            frontend::Message::CopyData(&data).encode(self.out())?;
+            frontend::Message::CopyData(&data).encode(&mut self.out)?;
             self.flush()?;
         }
-        frontend::Message::CopyDone.encode(self.out())?;
+        frontend::Message::CopyDone.encode(&mut self.out)?;
         self.collect().map(drop)
     }
 
-    /// Runs COPY … TO STDOUT and passes each chunk of data to `take`.
-    ///
-    /// # Errors
-    /// As [`Self::query`].
-    pub fn copy_out(
-        &mut self,
-        sql: &str,
-        mut take: impl FnMut(&[u8]),
-    ) -> Result<(), ConnectionError> {
-        self.encode_query(sql)?;
-        self.flush()?;
-        self.await_copy_start()?;
-        let mut next = |message: &Message<'_>| match message {
-            Message::CopyData(data) => {
-                take(data);
-                Some(true)
-            }
-            Message::CopyDone => Some(false),
-            _ => None,
-        };
-        while self.await_message(&mut next)? {}
-        self.collect().map(drop)
-    }
-
+    /// Reads up to the message that starts the transfer. After an error of the server, the connection remains usable.
     fn await_copy_start(&mut self) -> Result<(), ConnectionError> {
-        self.await_message(|message| {
-            matches!(message, Message::CopyInResponse | Message::CopyOutResponse).then_some(())
-        })
-    }
-
-    /// Reads up to a message that is expected. After an error of the server, the connection remains usable.
-    fn await_message<T>(
-        &mut self,
-        mut expected: impl FnMut(&Message<'_>) -> Option<T>,
-    ) -> Result<T, ConnectionError> {
         loop {
             let (frame, _) = self.next_frame()?;
-            let message = Message::decode(frame)?;
-            if let Some(found) = expected(&message) {
-                return Ok(found);
-            }
-            match message {
+            match Message::decode(frame)? {
+                Message::CopyInResponse => return Ok(()),
                 Message::ErrorResponse(fields) => {
                     let error = Box::new(ServerError::from_fields(fields));
                     self.collect()?;

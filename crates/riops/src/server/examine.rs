@@ -2,17 +2,17 @@
 //! results misleading.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use super::capabilities::{lacks, optional};
+use super::capabilities::{Lack, lacks, optional};
 use super::connection::{Connection, ConnectionError};
 use super::facts::ServerFacts;
 use super::fit::DatasetFit;
 use super::pooler::Pooler;
+use crate::host::files::trimmed;
 use crate::host::machine;
 use crate::record::MachineFacts;
 
@@ -97,14 +97,14 @@ pub struct ClientLimits {
 }
 
 impl ClientLimits {
-    /// Reads the limits from the operating system.
+    /// Reads the limits of this client from the operating system.
     #[must_use]
-    pub fn read() -> Self {
-        let text = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    pub fn read(client: &MachineFacts) -> Self {
         Self {
             files: getrlimit(Resource::Nofile).current,
-            ports: text("/proc/sys/net/ipv4/ip_local_port_range").and_then(|range| ports(&range)),
-            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            ports: trimmed("/proc/sys/net/ipv4/ip_local_port_range")
+                .and_then(|range| ports(&range)),
+            clock_source: client.clock_source.clone(),
         }
     }
 }
@@ -140,10 +140,6 @@ impl Setting {
     fn is(&self, value: &str) -> bool {
         self.value == value
     }
-
-    fn number(&self) -> Option<f64> {
-        self.value.parse().ok()
-    }
 }
 
 /// Diagnoses the server and this client.
@@ -172,18 +168,15 @@ pub fn examine(
     let disk_free_bytes =
         server.data_directory.as_deref().filter(|_| is_local).and_then(machine::free_bytes);
     let client = MachineFacts::read();
-    let limits = ClientLimits::read();
+    let limits = ClientLimits::read(&client);
     let mut findings = check_settings(&settings, standby);
     findings.extend(check_environment(&client, &limits, clock_offset_s, disk_free_bytes, is_local));
     if let Some(pooler) = pooler {
-        findings.push(finding(Level::Note, "pooler", &pooler.to_string()));
+        findings.push(finding(Level::Note, "pooler", pooler.to_string()));
     }
     let lacks = lacks(connection)?;
-    findings.extend(
-        lacks
-            .iter()
-            .map(|lack| finding(Level::Note, lack.name, &format!("missing: {}", lack.cost))),
-    );
+    let missing = |lack: &Lack| finding(Level::Note, lack.name, format!("missing: {}", lack.cost));
+    findings.extend(lacks.iter().map(missing));
     findings.sort_by_key(|finding| finding.level);
     let shown = |setting: &Setting| match setting.bytes() {
         Some(bytes) => format!("{} MB", bytes >> 20),
@@ -229,51 +222,45 @@ fn clock_offset_s(connection: &mut Connection) -> Result<f64, ConnectionError> {
     Ok(text.and_then(|text| text.parse::<f64>().ok()).map_or(0.0, |server| server - middle))
 }
 
-fn finding(level: Level, about: &str, text: &str) -> Finding {
-    Finding { level, about: about.to_owned(), text: text.to_owned() }
+fn finding(level: Level, about: &str, text: impl Into<String>) -> Finding {
+    Finding { level, about: about.to_owned(), text: text.into() }
 }
 
-/// Settings and values that distort a benchmark, with severity and reason.
-const UNUSUAL_VALUES: [(&str, &str, Level, &str); 9] = [
+/// Settings that distort a benchmark, with severity and a text that starts with their value.
+const UNUSUAL_VALUES: [(&str, Level, &str); 9] = [
     (
         "fsync",
-        "off",
         Level::Warning,
-        "a crash can corrupt the database, and writes are faster than on a durable server",
+        "off: a crash can corrupt the database, and writes are faster than on a durable server",
     ),
     (
         "full_page_writes",
-        "off",
         Level::Warning,
-        "a crash can leave torn pages, and writes are faster than with the default",
+        "off: a crash can leave torn pages, and writes are faster than with the default",
     ),
     (
         "synchronous_commit",
-        "off",
         Level::Warning,
-        "a commit is acknowledged before it is durable: write rates are not comparable",
+        "off: a commit is acknowledged before it is durable: write rates are not comparable",
     ),
     (
         "autovacuum",
-        "off",
         Level::Warning,
-        "updates bloat the tables, and plans use outdated statistics",
+        "off: updates bloat the tables, and plans use outdated statistics",
     ),
     (
         "debug_assertions",
-        "on",
         Level::Warning,
-        "a build with assertions is several times slower than a production build",
+        "on: a build with assertions is several times slower than a production build",
     ),
-    ("default_transaction_read_only", "on", Level::Warning, "transactions are read-only"),
+    ("default_transaction_read_only", Level::Warning, "on: transactions are read-only"),
     (
         "log_statement",
-        "all",
         Level::Warning,
-        "every statement is logged: the results include the cost of logging",
+        "all: every statement is logged: the results include the cost of logging",
     ),
-    ("archive_mode", "on", Level::Note, "WAL archiving uses part of the disk bandwidth"),
-    ("track_io_timing", "off", Level::Note, "the server does not measure I/O times"),
+    ("archive_mode", Level::Note, "on: WAL archiving uses part of the disk bandwidth"),
+    ("track_io_timing", Level::Note, "off: the server does not measure I/O times"),
 ];
 
 /// Returns the findings about the settings.
@@ -281,44 +268,34 @@ fn check_settings(settings: &BTreeMap<String, Setting>, standby: bool) -> Vec<Fi
     use Level::{Note, Warning};
     let mut found: Vec<Finding> = UNUSUAL_VALUES
         .iter()
-        .filter(|(name, value, _, _)| settings.get(*name).is_some_and(|setting| setting.is(value)))
-        .map(|(name, value, level, text)| finding(*level, name, &format!("{value}: {text}")))
+        .filter(|(name, _, text)| {
+            let value = text.split(": ").next().unwrap_or_default();
+            settings.get(*name).is_some_and(|setting| setting.is(value))
+        })
+        .map(|(name, level, text)| finding(*level, name, *text))
         .collect();
     let get = |name: &str| settings.get(name);
     if let Some(buffers) = get("shared_buffers").filter(|buffers| buffers.by_default)
         && let Some(bytes) = buffers.bytes()
     {
-        found.push(finding(
-            Warning,
-            "shared_buffers",
-            &format!("{} MB: the built-in default, too small for current hardware", bytes >> 20),
-        ));
+        let text =
+            format!("{} MB: the built-in default, too small for current hardware", bytes >> 20);
+        found.push(finding(Warning, "shared_buffers", text));
     }
     if let Some(bytes) = get("max_wal_size").and_then(Setting::bytes)
         && bytes <= 1 << 30
     {
-        found.push(finding(
-            Note,
-            "max_wal_size",
-            &format!(
-                "{} MB: under write load, checkpoints are triggered by WAL size, not by time",
-                bytes >> 20
-            ),
-        ));
+        let cause = "under write load, checkpoints are triggered by WAL size, not by time";
+        found.push(finding(Note, "max_wal_size", format!("{} MB: {cause}", bytes >> 20)));
     }
-    if get("checkpoint_timeout").and_then(Setting::number).is_some_and(|seconds| seconds < 300.0) {
-        found.push(finding(
-            Note,
-            "checkpoint_timeout",
-            "below 5 minutes: full-page images are written to the WAL more often",
-        ));
+    let timeout_s = get("checkpoint_timeout").and_then(|setting| setting.value.parse::<f64>().ok());
+    if timeout_s.is_some_and(|seconds| seconds < 300.0) {
+        let text = "below 5 minutes: full-page images are written to the WAL more often";
+        found.push(finding(Note, "checkpoint_timeout", text));
     }
     if get("log_min_duration_statement").is_some_and(|setting| setting.is("0")) {
-        found.push(finding(
-            Warning,
-            "log_min_duration_statement",
-            "0: every statement is logged: the results include the cost of logging",
-        ));
+        let text = "0: every statement is logged: the results include the cost of logging";
+        found.push(finding(Warning, "log_min_duration_statement", text));
     }
     found.extend(check_statement_settings(settings));
     if standby {
@@ -334,12 +311,12 @@ fn check_statement_settings(settings: &BTreeMap<String, Setting>) -> Vec<Finding
     for name in ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"] {
         if let Some(setting) = get(name).filter(|setting| !setting.is("0")) {
             let text = format!("{} {}: exceeding it causes an error", setting.value, setting.unit);
-            found.push(finding(Level::Note, name, &text));
+            found.push(finding(Level::Note, name, text));
         }
     }
     if let Some(libraries) = get("shared_preload_libraries").filter(|setting| !setting.is("")) {
         let text = format!("{}: may add overhead to every statement", libraries.value);
-        found.push(finding(Level::Note, "shared_preload_libraries", &text));
+        found.push(finding(Level::Note, "shared_preload_libraries", text));
     }
     if get("synchronous_standby_names").is_some_and(|setting| !setting.is("")) {
         let text = "set: commits wait for a synchronous standby";
@@ -361,34 +338,31 @@ fn check_environment(
     if clock_offset_s.abs() > CLOCK_OFFSET_MAX_S {
         let text =
             format!("the server's clock differs from the client's by {clock_offset_s:+.1} s");
-        found.push(finding(Warning, "clock", &text));
+        found.push(finding(Warning, "clock", text));
     }
     let slow = ["hpet", "acpi_pm", "jiffies"];
     if let Some(source) = limits.clock_source.as_deref().filter(|source| slow.contains(source)) {
         let text = format!("{source}: each reading of the clock takes microseconds");
-        found.push(finding(Warning, "clock source", &text));
+        found.push(finding(Warning, "clock source", text));
     }
     if let Some(bytes) = disk_free_bytes.filter(|&bytes| bytes < FREE_BYTES_MIN) {
         let text =
             format!("only {} MB are free on the file system of the data directory", bytes >> 20);
-        found.push(finding(Warning, "disk", &text));
+        found.push(finding(Warning, "disk", text));
     }
-    if let Some(governor) =
-        client.cpu_governor.as_deref().filter(|governor| *governor != "performance")
-    {
+    let governor = client.cpu_governor.as_deref();
+    if let Some(governor) = governor.filter(|governor| *governor != "performance") {
         let text = format!("{governor}: the CPU frequency changes during the run");
-        found.push(finding(Note, "cpu governor", &text));
+        found.push(finding(Note, "cpu governor", text));
     }
     if let Some(cpus) = client.cgroup_cpus.filter(|cpus| *cpus < client.cpus as f64) {
         let text = format!("the cgroup limits riops to {cpus} of {} CPUs", client.cpus);
-        found.push(finding(Warning, "cgroup", &text));
+        found.push(finding(Warning, "cgroup", text));
     }
     if let Some(files) = limits.files.filter(|&files| files < 1_100) {
-        let text = format!(
-            "limit of {files} open files: at most about {} sessions",
-            files.saturating_sub(50)
-        );
-        found.push(finding(Note, "files", &text));
+        let sessions = files.saturating_sub(50);
+        let text = format!("limit of {files} open files: at most about {sessions} sessions");
+        found.push(finding(Note, "files", text));
     }
     if is_local {
         let text = "client and server run on the same machine and compete for its resources";

@@ -21,13 +21,10 @@ impl fmt::Display for DatasetFit {
         let megabytes = |bytes: u64| format!("{} MB", bytes.div_ceil(1 << 20));
         let buffers = megabytes(self.shared_buffers_bytes);
         write!(formatter, "{} in tables and indexes: ", megabytes(self.bytes))?;
-        if self.bytes <= self.shared_buffers_bytes {
-            return write!(
-                formatter,
-                "fits in shared_buffers ({buffers}): measures CPU and memory"
-            );
-        }
         match self.memory_bytes {
+            _ if self.bytes <= self.shared_buffers_bytes => {
+                write!(formatter, "fits in shared_buffers ({buffers}): measures CPU and memory")
+            }
             Some(memory) if self.bytes <= memory => write!(
                 formatter,
                 "fits in memory, but not in shared_buffers ({buffers}): measures the page cache, with --cold the device"

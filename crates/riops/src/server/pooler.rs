@@ -32,20 +32,16 @@ pub struct Pooler {
 
 impl std::fmt::Display for Pooler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.by_statement {
-            return formatter.write_str(
-                "a connection pooler in statement mode, which permits no transactions of several statements",
-            );
+        let prepared = if self.prepared_statements { "with" } else { "without" };
+        formatter.write_str("a connection pooler in ")?;
+        match (self.by_statement, self.by_transaction) {
+            (true, _) => formatter
+                .write_str("statement mode, which permits no transactions of several statements"),
+            (false, false) => formatter.write_str("session mode"),
+            (false, true) => {
+                write!(formatter, "transaction mode, {prepared} support for prepared statements")
+            }
         }
-        formatter.write_str(match (self.by_transaction, self.prepared_statements) {
-            (false, _) => "a connection pooler in session mode",
-            (true, true) => {
-                "a connection pooler in transaction mode, with support for prepared statements"
-            }
-            (true, false) => {
-                "a connection pooler in transaction mode, without support for prepared statements"
-            }
-        })
     }
 }
 
@@ -60,7 +56,7 @@ impl Pooler {
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, ConnectionError> {
         // Behind a pooler, nothing tells a lost reply from one that takes long.
-        if connection.search_path() == SearchPath::Transaction {
+        if connection.search_path == SearchPath::Transaction {
             let limit = CONNECT_TIMEOUTS * target.connect_timeout;
             connection.set_deadline(Some(Instant::now() + limit));
         }

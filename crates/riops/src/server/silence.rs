@@ -13,8 +13,8 @@ const STREAMED_MESSAGES: u32 = 1024;
 /// How long the server has been silent, and during which statement.
 #[derive(Debug)]
 pub(super) struct Silence {
-    /// `None` if the server is not checked.
-    max: Option<Duration>,
+    /// `None` if the server is not checked: it may be silent for ever.
+    pub(super) max: Option<Duration>,
     since: Instant,
     checked: Instant,
     /// Whether the last check found that no reply will come.
@@ -54,11 +54,6 @@ impl Silence {
     /// Returns the start of the statement, and how long the server has been silent.
     pub(super) fn describe(&self) -> (String, u64) {
         (self.statement.trim_end().to_owned(), self.since.elapsed().as_secs())
-    }
-
-    /// Lets the server be silent for ever.
-    pub(super) fn allow(&mut self) {
-        self.max = None;
     }
 
     /// Notes that the server has sent or accepted something.

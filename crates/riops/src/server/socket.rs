@@ -68,24 +68,10 @@ pub(super) fn open_stream(
     stream.encrypt(tls.connect(host).map_err(|error| failed(error.to_string()))?);
     retry_until(deadline, interrupt, &broken, || stream.handshake())?;
     if tls.direct && !stream.agreed_on_protocol() {
-        return Err(failed(
-            "the server did not negotiate the ALPN protocol \"postgresql\"".to_owned(),
-        ));
+        let reason = "the server did not negotiate the ALPN protocol \"postgresql\"";
+        return Err(failed(reason.to_owned()));
     }
     Ok(stream)
-}
-
-/// Opens a second socket to the same address with the same encryption, for a cancel request.
-pub(super) fn second_stream(
-    info: &ConnInfo,
-    server: &Server,
-    place: &Place,
-    encrypted: bool,
-) -> Result<Stream, ConnectionError> {
-    let encryption = if encrypted { Encryption::Always } else { Encryption::Never };
-    let deadline = Instant::now() + info.connect_timeout;
-    // The connection's own interrupt may already be set, which would prevent the cancel request.
-    open_stream(info, server, place, encryption, deadline, &Interrupt::new())
 }
 
 /// Repeats a step that waits for the peer, until it is done or the deadline has passed.
@@ -103,10 +89,8 @@ fn retry_until<T>(
                     return Err(ConnectionError::Interrupted);
                 }
                 if Instant::now() >= deadline {
-                    return Err(failed(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "timeout expired (connect_timeout)",
-                    )));
+                    let text = "timeout expired (connect_timeout)";
+                    return Err(failed(io::Error::new(io::ErrorKind::TimedOut, text)));
                 }
             }
             Err(error) => return Err(failed(error)),

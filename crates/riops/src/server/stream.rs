@@ -4,8 +4,8 @@
 //! block returns `WouldBlock`, also with TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -15,7 +15,11 @@ use rand::{SeedableRng, TryRng};
 use rand_xoshiro::SplitMix64;
 use riops_wire::frame::{FULL_READS, READ_BYTES_MAX};
 use riops_wire::frontend::SSL_REQUEST;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt::{self, Timeout, set_socket_timeout};
+use rustix::net::{
+    RecvFlags, SendFlags, Shutdown, SocketAddrAny, getpeername, getsockname, recv, send, shutdown,
+};
 use rustls::ClientConnection;
 
 use super::conninfo::{ConnInfo, Host, Keepalive, Server};
@@ -29,10 +33,7 @@ pub(super) enum Place {
 }
 
 #[derive(Debug)]
-enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+struct Socket(OwnedFd);
 
 /// A socket to a server.
 #[derive(Debug)]
@@ -79,15 +80,10 @@ pub(super) fn is_wait(error: &io::Error) -> bool {
 
 /// Returns the addresses of a server: one for a Unix socket, otherwise all addresses of the host.
 pub(super) fn places(info: &ConnInfo, server: &Server) -> io::Result<Vec<Place>> {
-    let host = match (&server.host, server.address) {
-        (Host::Unix(_), _) => return Ok(vec![Place::Unix]),
-        (Host::Tcp(_), Some(address)) => {
-            return Ok(vec![Place::Tcp(SocketAddr::new(address, server.port))]);
-        }
-        (Host::Tcp(host), None) => host,
-    };
-    let mut places: Vec<_> =
-        (host.as_str(), server.port).to_socket_addrs()?.map(Place::Tcp).collect();
+    if matches!(server.host, Host::Unix(_)) {
+        return Ok(vec![Place::Unix]);
+    }
+    let mut places: Vec<_> = server.addresses()?.into_iter().map(Place::Tcp).collect();
     if places.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
     }
@@ -101,16 +97,16 @@ impl Stream {
     /// Opens a socket without TLS.
     pub(super) fn connect(info: &ConnInfo, server: &Server, place: &Place) -> io::Result<Self> {
         let socket = match place {
-            Place::Unix => Socket::Unix(connect_unix(server)?),
+            Place::Unix => connect_unix(server)?.into(),
             Place::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, info.connect_timeout)?;
                 // A request is one small write. Nagle's algorithm could delay it by 40 ms.
                 stream.set_nodelay(true)?;
                 set_keepalive(&stream, &info.keepalive)?;
-                Socket::Tcp(stream)
+                stream.into()
             }
         };
-        Ok(Self { socket, tls: None })
+        Ok(Self { socket: Socket(socket), tls: None })
     }
 
     /// Sends an `SSLRequest`.
@@ -164,14 +160,12 @@ impl Stream {
 
     /// Returns whether the packets pass through a network interface other than loopback.
     pub(super) fn is_over_network(&self) -> bool {
-        match &self.socket {
-            Socket::Unix(_) => false,
-            // The kernel chooses the address of the server for both ends if it is one of this machine.
-            Socket::Tcp(stream) => stream
-                .local_addr()
-                .and_then(|local| Ok(local.ip() != stream.peer_addr()?.ip()))
-                .unwrap_or(false),
-        }
+        let ip = |address: SocketAddrAny| Some(SocketAddr::try_from(address).ok()?.ip());
+        let local = getsockname(self).ok().and_then(ip);
+        // The kernel chooses the address of the server for both ends if it is one of this machine.
+        local.is_some_and(|local| {
+            getpeername(self).ok().flatten().and_then(ip).is_some_and(|peer| peer != local)
+        })
     }
 
     /// Returns whether the server chose the ALPN protocol `postgresql`, which is mandatory for
@@ -217,23 +211,12 @@ impl Stream {
     /// # Errors
     /// The error of the operating system.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        match &self.socket {
-            Socket::Tcp(stream) => stream.set_nonblocking(nonblocking),
-            Socket::Unix(stream) => stream.set_nonblocking(nonblocking),
-        }
+        Ok(ioctl_fionbio(self, nonblocking)?)
     }
 
     pub(super) fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
-        match &self.socket {
-            Socket::Tcp(stream) => {
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_read_timeout(Some(timeout))
-            }
-            Socket::Unix(stream) => {
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_read_timeout(Some(timeout))
-            }
-        }
+        set_socket_timeout(self, Timeout::Send, Some(timeout))?;
+        Ok(set_socket_timeout(self, Timeout::Recv, Some(timeout))?)
     }
 
     /// Sends the TLS `close_notify` alert, if the socket is writable, and shuts the connection down.
@@ -242,10 +225,7 @@ impl Stream {
             tls.connection.send_close_notify();
             let _ = send_tls(&mut tls.connection, &mut self.socket);
         }
-        let _ = match &self.socket {
-            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
+        let _ = shutdown(&self.socket, Shutdown::Both);
     }
 }
 
@@ -417,10 +397,7 @@ impl Write for Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 

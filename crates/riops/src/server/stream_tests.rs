@@ -46,7 +46,7 @@ impl Pair {
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let tls = Tls::new(&settings).unwrap().connect("localhost").unwrap();
-        let socket = Socket::Unix(ours);
+        let socket = Socket(ours.into());
         let mut client = Stream { socket, tls: None };
         client.encrypt(tls);
         let server = ServerConnection::new(Arc::new(config)).unwrap();

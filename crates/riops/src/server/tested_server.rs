@@ -37,12 +37,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns a server specified by the user.
-    #[must_use]
-    pub fn named(conninfo: ConnInfo) -> Self {
-        Self { conninfo, embedded: false }
-    }
-
     /// Waits up to `within_s` seconds until the server accepts a connection, for databases that start
     /// together with riops. Does nothing if `within_s` is `None`.
     ///

@@ -29,6 +29,7 @@ use x509_cert::der::asn1::{PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Decode, Tag, Tagged};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::time::Validity;
 
 use crate::host::files::read_limited;
 
@@ -47,6 +48,22 @@ pub enum SslMode {
     VerifyCa,
     /// The same, and require that the certificate matches the host name.
     VerifyFull,
+}
+
+impl SslMode {
+    /// All modes with their names.
+    pub(super) const ALL: [(&'static str, Self); 6] = [
+        ("disable", Self::Disable),
+        ("allow", Self::Allow),
+        ("prefer", Self::Prefer),
+        ("require", Self::Require),
+        ("verify-ca", Self::VerifyCa),
+        ("verify-full", Self::VerifyFull),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// Source of the trusted root certificates.
@@ -115,16 +132,12 @@ pub(super) fn versions(
     };
     let (min, max) = (number(min, 2)?, number(max, 3)?);
     let all = [(2, &version::TLS12), (3, &version::TLS13)];
-    let chosen: Vec<_> = all
-        .into_iter()
-        .filter(|(number, _)| (min..=max).contains(number))
-        .map(|(_, version)| version)
-        .collect();
+    let chosen = all.into_iter().filter(|(number, _)| (min..=max).contains(number));
+    let chosen: Vec<_> = chosen.map(|(_, version)| version).collect();
     if chosen.is_empty() {
-        Err("TLSv1.3 (above ssl_max_protocol_version)".to_owned())
-    } else {
-        Ok(chosen)
+        return Err("TLSv1.3 (above ssl_max_protocol_version)".to_owned());
     }
+    Ok(chosen)
 }
 
 /// The TLS configuration of a target.
@@ -151,12 +164,9 @@ impl Tls {
             .with_custom_certificate_verifier(verifier);
         let mut config = match &settings.certificate {
             None => builder.with_no_client_auth(),
-            Some((certificate, key)) => builder
-                .with_client_auth_cert(
-                    certificates(certificate, CLIENT_CERTIFICATE)?,
-                    private_key(key)?,
-                )
-                .map_err(|error| file_error(CLIENT_CERTIFICATE, certificate, &error))?,
+            Some((path, key)) => builder
+                .with_client_auth_cert(certificates(path, CLIENT_CERTIFICATE)?, private_key(key)?)
+                .map_err(|error| file_error(CLIENT_CERTIFICATE, path, &error))?,
         };
         config.enable_sni = settings.sni;
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -237,11 +247,8 @@ fn revocations(
             all.extend(revocation_lists(&path)?);
         }
         if all.len() == before {
-            return Err(file_error(
-                REVOCATIONS,
-                folder,
-                &"no file in it contains a revocation list",
-            ));
+            let reason = "no file in it contains a revocation list";
+            return Err(file_error(REVOCATIONS, folder, &reason));
         }
     }
     let issued_at = |list: &CertificateRevocationListDer<'_>| {
@@ -287,18 +294,13 @@ impl Verifier {
                 found.certs
             }
         };
+        let provider = Arc::clone(provider);
         if roots.is_empty() {
-            return match settings.mode {
-                SslMode::VerifyCa => Err(TlsError::NoRoot("verify-ca")),
-                SslMode::VerifyFull => Err(TlsError::NoRoot("verify-full")),
-                _ => Ok(Self {
-                    chain: None,
-                    roots,
-                    check_revocation: false,
-                    check_name: false,
-                    provider: Arc::clone(provider),
-                }),
-            };
+            if settings.mode >= SslMode::VerifyCa {
+                return Err(TlsError::NoRoot(settings.mode.name()));
+            }
+            let (check_revocation, check_name) = (false, false);
+            return Ok(Self { chain: None, roots, check_revocation, check_name, provider });
         }
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(roots.iter().cloned());
@@ -307,18 +309,13 @@ impl Verifier {
         // As in libpq, which sets X509_V_FLAG_CRL_CHECK_ALL: with any list, each certificate of the chain
         // needs one of its issuer that has not expired.
         let chain =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+            WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(&provider))
                 .with_crls(revocations)
                 .enforce_revocation_expiration()
                 .build()
                 .map_err(|error| TlsError::Setup(error.to_string()))?;
-        Ok(Self {
-            chain: Some(chain),
-            roots,
-            check_revocation,
-            check_name: settings.mode == SslMode::VerifyFull,
-            provider: Arc::clone(provider),
-        })
+        let check_name = settings.mode == SslMode::VerifyFull;
+        Ok(Self { chain: Some(chain), roots, check_revocation, check_name, provider })
     }
 }
 
@@ -340,20 +337,22 @@ impl ServerCertVerifier for Verifier {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
             )
         };
-        if self.roots.iter().any(|root| root == end_entity) && is_self_signed(end_entity) {
-            // The certificate is its own issuer, and the user configured it as a root certificate.
-            check_validity(end_entity, now)?;
+        let root = self.roots.iter().find(|root| *root == end_entity);
+        let root = root.and_then(|root| Certificate::from_der(root).ok());
+        let root = root.map(|root| root.tbs_certificate);
+        // The certificate is its own issuer, and the user configured it as a root certificate.
+        if let Some(root) = root.filter(|root| root.issuer == root.subject) {
+            check_validity(&root.validity, now)?;
             if self.check_revocation {
                 // The library cannot verify a list that the certificate itself has signed.
                 return Err(CertificateError::UnknownRevocationStatus.into());
             }
             if self.check_name {
                 let parsed = ParsedCertificate::try_from(end_entity)?;
-                match verify_server_name(&parsed, server_name) {
-                    Err(error) if !common_name_matches(end_entity, server_name) => {
-                        return Err(error);
-                    }
-                    _ => {}
+                if let Err(error) = verify_server_name(&parsed, server_name)
+                    && !common_name_matches(end_entity, server_name)
+                {
+                    return Err(error);
                 }
             }
             return Ok(ServerCertVerified::assertion());
@@ -395,53 +394,45 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns whether the issuer of a certificate is its own subject.
-fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
-    Certificate::from_der(certificate)
-        .is_ok_and(|parsed| parsed.tbs_certificate.issuer == parsed.tbs_certificate.subject)
-}
-
 /// Describes why a handshake failed, followed by the library's error in parentheses.
 pub(super) fn describe_error(error: &std::io::Error) -> String {
     let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
         return error.to_string();
     };
     let text = tls.to_string();
-    let meaning = match tls {
-        rustls::Error::InvalidCertificate(reason) => match reason {
-            CertificateError::UnknownIssuer => {
-                "the server's certificate is not signed by a trusted root certificate (sslrootcert)"
-            }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "the server's certificate has expired"
-            }
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "the server's certificate is not valid yet"
-            }
-            CertificateError::Revoked => "the server's certificate has been revoked",
-            CertificateError::UnknownRevocationStatus => {
-                "no certificate revocation list (sslcrl, sslcrldir) is from the issuer of the server's certificate"
-            }
-            CertificateError::ExpiredRevocationList
-            | CertificateError::ExpiredRevocationListContext { .. } => {
-                "the certificate revocation list (sslcrl, sslcrldir) has expired"
-            }
-            _ if text.contains("CaUsedAsEndEntity") => {
-                "the server's certificate is a CA certificate and not among the trusted root certificates; if it is self-signed, set sslrootcert to it"
-            }
-            _ if text.contains("UnsupportedCertVersion") => {
-                "the server's certificate uses X.509 version 1, which is not supported; create a version 3 certificate"
-            }
-            _ => return text,
-        },
+    let rustls::Error::InvalidCertificate(reason) = tls else {
+        return text;
+    };
+    let meaning = match reason {
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is not signed by a trusted root certificate (sslrootcert)"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet"
+        }
+        CertificateError::Revoked => "the server's certificate has been revoked",
+        CertificateError::UnknownRevocationStatus => {
+            "no certificate revocation list (sslcrl, sslcrldir) is from the issuer of the server's certificate"
+        }
+        CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => {
+            "the certificate revocation list (sslcrl, sslcrldir) has expired"
+        }
+        _ if text.contains("CaUsedAsEndEntity") => {
+            "the server's certificate is a CA certificate and not among the trusted root certificates; if it is self-signed, set sslrootcert to it"
+        }
+        _ if text.contains("UnsupportedCertVersion") => {
+            "the server's certificate uses X.509 version 1, which is not supported; create a version 3 certificate"
+        }
         _ => return text,
     };
     format!("{meaning} ({text})")
 }
 
-fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
-    let parsed = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let validity = parsed.tbs_certificate.validity;
+fn check_validity(validity: &Validity, now: UnixTime) -> Result<(), rustls::Error> {
     if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
         return Err(CertificateError::NotValidYet.into());
     }
@@ -458,13 +449,9 @@ fn common_name_matches(certificate: &CertificateDer<'_>, host: &ServerName<'_>) 
         return false;
     };
     let names = parsed.tbs_certificate.get::<SubjectAltName>().ok().flatten();
-    let has_alternatives = names.is_some_and(|(_, names)| {
-        names
-            .0
-            .iter()
-            .any(|name| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_)))
-    });
-    if has_alternatives {
+    let is_host =
+        |name: &GeneralName| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_));
+    if names.is_some_and(|(_, names)| names.0.iter().any(is_host)) {
         return false;
     }
     let host = match host {
@@ -478,14 +465,9 @@ fn common_name_matches(certificate: &CertificateDer<'_>, host: &ServerName<'_>) 
 /// Returns the first common name of the subject, as libpq does.
 fn common_name(certificate: &Certificate) -> Option<String> {
     const COMMON_NAME: &str = "2.5.4.3";
-    let attribute = certificate
-        .tbs_certificate
-        .subject
-        .0
-        .iter()
-        .flat_map(|part| part.0.iter())
-        .find(|attribute| attribute.oid.to_string() == COMMON_NAME)?;
-    let value = &attribute.value;
+    let mut attributes =
+        certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter());
+    let value = &attributes.find(|attribute| attribute.oid.to_string() == COMMON_NAME)?.value;
     match value.tag() {
         Tag::Utf8String => value.decode_as::<Utf8StringRef<'_>>().ok().map(|text| text.to_string()),
         Tag::PrintableString => {

@@ -82,9 +82,9 @@ fn escaped(text: &str, is_escaped: impl Fn(char, Option<char>) -> bool) -> Cow<'
     Cow::Owned(escaped)
 }
 
-/// Returns the SHA-256 of a text in hexadecimal digits.
+/// Returns the SHA-256 of a text, or of other bytes, in hexadecimal digits.
 #[must_use]
-pub fn hash_text(text: &str) -> String {
+pub fn hash_text(text: impl AsRef<[u8]>) -> String {
     use std::fmt::Write as _;
     Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");

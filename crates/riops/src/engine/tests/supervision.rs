@@ -141,8 +141,10 @@ fn run_with_probe(
 ) -> (StageResult, crate::probe::MachineUse, Option<String>) {
     let conninfo = ConnInfo::unix(server.folder(), PORT, "riops", "test");
     let mut control = Connection::open(&conninfo, &Interrupt::new()).unwrap();
-    let database = DatabaseProbe::new(&mut control, &["t".to_owned()]).unwrap();
-    let mut probe = Probe::without_processes().with_database(database.with_timeout(timeout));
+    let mut database = DatabaseProbe::new(&mut control, &["t".to_owned()]).unwrap();
+    database.timeout = timeout;
+    let mut probe = Probe::without_processes();
+    probe.database = Some(database);
     let result = run_stage(
         stage(1, false),
         vec![access()],

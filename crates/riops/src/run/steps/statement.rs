@@ -90,14 +90,11 @@ impl Open {
         let process = self.work.session_info().process;
         let processes = local_data.map(|_| process).into_iter().collect();
         let mut queries = active.query_probe(&[]);
-        let probe = active.machine_probe(&tables)?;
+        let mut probe = active.machine_probe(&tables)?.with_processes(processes);
         let database = DatabaseProbe::new(&mut active.control, &tables)?;
-        let mut probe = probe
-            .with_database(database.with_statements(&[sql.to_owned()].into(), true)?)
-            .with_sampler(&mut self.sampler)
-            .with_queries(&mut queries)
-            .with_perf(active.perf.as_mut())
-            .with_processes(processes);
+        probe.database = Some(database.with_statements(&[sql.to_owned()].into(), true)?);
+        (probe.sampler, probe.queries) = (Some(&mut self.sampler), Some(&mut queries));
+        probe.perf = active.perf.as_mut();
         let result = run_once(&mut self.work, sql, &mut probe)
             .with_context(|| format!("{} failed", step.key()))?;
         let usage = probe.usage();

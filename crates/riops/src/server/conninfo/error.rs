@@ -28,7 +28,7 @@ pub enum ConnInfoError {
         /// The value, or `…` if it may contain a password.
         value: String,
         /// Why the value is invalid.
-        reason: &'static str,
+        reason: String,
     },
     /// No service file defines the service.
     #[error(

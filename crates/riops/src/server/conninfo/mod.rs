@@ -5,8 +5,6 @@
 //! The settings are those of "Parameter Key Words" in the chapter "libpq" of PostgreSQL's manual.
 
 mod error;
-mod files;
-mod options;
 mod server;
 mod sources;
 mod text;
@@ -21,18 +19,15 @@ use riops_wire::auth::{AuthPolicy, Method};
 use riops_wire::startup::Credentials;
 
 pub use error::ConnInfoError;
-pub use options::{Keepalive, SessionAttrs};
 pub use server::{DEFAULT_PORT, Host, Server};
 pub(crate) use text::is_mistyped_url;
+pub use values::{Keepalive, SessionAttrs};
 
 use super::tls::{self, SslMode};
-use files::PasswordFile;
-use options::{ChannelBinding, NO_KEEPALIVE};
-use sources::{fill_in, password_of, session_settings};
-use text::Settings;
+use sources::{add_passwords, fill_in, home, session_settings, system_user};
 use values::{
-    CONNECT_TIMEOUT, channel_binding, connect_timeout, keepalive, load_balance, reject_unsupported,
-    required_methods, servers, session_attrs, tls_settings,
+    CONNECT_TIMEOUT, ChannelBinding, choice, connect_timeout, keepalive, reject_unsupported,
+    required_methods, servers, tls_settings,
 };
 
 /// All settings of a connection.
@@ -84,7 +79,7 @@ impl fmt::Display for ConnInfo {
 }
 
 impl ConnInfo {
-    /// Parses a URL, a `key=value` string or a database name. Missing settings come from the service
+    /// Parses a URL, a `key=value` string or a database name, which may be empty. Missing settings come from the service
     /// file, then from the `PG*` variables returned by `environment`, then from the defaults.
     ///
     /// # Errors
@@ -93,17 +88,71 @@ impl ConnInfo {
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConnInfoError> {
-        Self::from_settings(text::parse(text)?, &environment)
-    }
-
-    /// Reads all settings from the `PG*` variables returned by `environment`.
-    ///
-    /// # Errors
-    /// [`ConnInfoError`] as in [`Self::parse`].
-    pub fn from_environment(
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, ConnInfoError> {
-        Self::from_settings(Settings::new(), &environment)
+        let environment: &dyn Fn(&str) -> Option<String> = &environment;
+        let mut settings = text::parse(text)?;
+        fill_in(&mut settings, environment)?;
+        let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
+        let user = take("user").unwrap_or_else(|| system_user(environment));
+        let database = take("dbname").unwrap_or_else(|| user.clone());
+        if database.contains("://") {
+            return Err(ConnInfoError::MistypedUrl);
+        }
+        let mut servers = servers(take("host"), take("hostaddr"), take("port"))?;
+        let password = take("password");
+        let password_file = take("passfile")
+            .map(PathBuf::from)
+            .or_else(|| home(environment).map(|home| home.join(".pgpass")));
+        let password_file = password_file.filter(|_| password.is_none());
+        let warning =
+            password_file.and_then(|path| add_passwords(&path, &mut servers, &database, &user));
+        let tls = tls_settings(&mut take, home(environment).as_deref())?;
+        let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
+        let application = take("fallback_application_name");
+        let wants_tls = tls.mode != SslMode::Disable
+            && servers.iter().any(|server| matches!(server.host, Host::Tcp(_)));
+        let info = Self {
+            servers,
+            password,
+            application_name: take("application_name").or(application),
+            options: take("options"),
+            session_settings: session_settings(environment),
+            connect_timeout: connect_timeout(take("connect_timeout"))?,
+            tls: wants_tls.then(|| tls::Tls::new(&tls).map(Arc::new)).transpose()?,
+            ssl_mode: tls.mode,
+            allowed,
+            cleartext_listed,
+            binding: choice(
+                &mut take,
+                "channel_binding",
+                ChannelBinding::Prefer,
+                &ChannelBinding::ALL,
+            )?,
+            session_attrs: choice(
+                &mut take,
+                "target_session_attrs",
+                SessionAttrs::Any,
+                &SessionAttrs::ALL,
+            )?,
+            load_balance: choice(
+                &mut take,
+                "load_balance_hosts",
+                false,
+                &[("disable", false), ("random", true)],
+            )?,
+            keepalive: keepalive(&mut take)?,
+            warnings: warning.into_iter().collect(),
+            user,
+            database,
+        };
+        reject_unsupported(&mut take)?;
+        match settings.into_keys().next() {
+            // The unknown name may be the rest of a password that contains a space.
+            Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
+                "(hidden because it may be part of the password)".to_owned(),
+            )),
+            Some(unknown) => Err(ConnInfoError::UnknownSetting(text::shown_name(&unknown))),
+            None => Ok(info),
+        }
     }
 
     /// Returns whether the `PG*` variables specify a server, a database or a role. The others, such as
@@ -151,7 +200,7 @@ impl ConnInfo {
             binding: ChannelBinding::Prefer,
             session_attrs: SessionAttrs::Any,
             load_balance: false,
-            keepalive: NO_KEEPALIVE,
+            keepalive: Keepalive::default(),
             warnings: Vec::new(),
         }
     }
@@ -159,7 +208,11 @@ impl ConnInfo {
     /// Returns the same settings for another server, with the password of the first server.
     pub(super) fn at(&self, host: &str, port: u16) -> Self {
         let password = self.servers.first().and_then(|server| server.password.clone());
-        let server = Server { host: Host::Tcp(host.to_owned()), address: None, port, password };
+        self.with_server(Server { host: Host::Tcp(host.to_owned()), address: None, port, password })
+    }
+
+    /// Returns the same settings for one server.
+    pub(super) fn with_server(&self, server: Server) -> Self {
         Self { servers: vec![server], load_balance: false, ..self.clone() }
     }
 
@@ -210,70 +263,6 @@ impl ConnInfo {
                 server_end_point: server_end_point
                     .filter(|_| self.binding != ChannelBinding::Disable),
             },
-        }
-    }
-
-    fn from_settings(
-        mut settings: Settings,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, ConnInfoError> {
-        fill_in(&mut settings, environment)?;
-        let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
-        let user = take("user").unwrap_or_else(|| files::user(environment));
-        let database = take("dbname").unwrap_or_else(|| user.clone());
-        if database.contains("://") {
-            return Err(ConnInfoError::MistypedUrl);
-        }
-        let mut servers = {
-            let (host, hostaddr, port) = (take("host"), take("hostaddr"), take("port"));
-            servers(host.as_deref(), hostaddr.as_deref(), port.as_deref())?
-        };
-        let mut warnings = Vec::new();
-        let password = take("password");
-        let password_file = take("passfile")
-            .map(PathBuf::from)
-            .or_else(|| files::home(environment).map(|home| home.join(".pgpass")));
-        if let Some(path) = password_file.filter(|_| password.is_none()) {
-            let file = PasswordFile::read(&path);
-            for server in &mut servers {
-                server.password = password_of(&file, server, &database, &user);
-            }
-            warnings.extend(file.warning);
-        }
-        let (tls, tls_mode) = tls_settings(&mut take, files::home(environment).as_deref())?;
-        let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
-        let wants_tls = tls_mode != SslMode::Disable
-            && servers.iter().any(|server| matches!(server.host, Host::Tcp(_)));
-        let info = Self {
-            servers,
-            password,
-            application_name: {
-                let fallback = take("fallback_application_name");
-                take("application_name").or(fallback)
-            },
-            options: take("options"),
-            session_settings: session_settings(environment),
-            connect_timeout: connect_timeout(take("connect_timeout"))?,
-            tls: wants_tls.then(|| tls::Tls::new(&tls).map(Arc::new)).transpose()?,
-            ssl_mode: tls_mode,
-            allowed,
-            cleartext_listed,
-            binding: channel_binding(take("channel_binding"))?,
-            session_attrs: session_attrs(take("target_session_attrs"))?,
-            load_balance: load_balance(take("load_balance_hosts"))?,
-            keepalive: keepalive(&mut take)?,
-            warnings,
-            user,
-            database,
-        };
-        reject_unsupported(&mut take)?;
-        match settings.into_keys().next() {
-            // The unknown name may be the rest of a password that contains a space.
-            Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
-                "(hidden because it may be part of the password)".to_owned(),
-            )),
-            Some(unknown) => Err(ConnInfoError::UnknownSetting(text::shown_name(&unknown))),
-            None => Ok(info),
         }
     }
 }

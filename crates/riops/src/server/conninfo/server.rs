@@ -1,7 +1,8 @@
 //! One server of the connection settings.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// PostgreSQL's default port.
@@ -39,6 +40,18 @@ impl Server {
         }
     }
 
+    /// Returns the addresses of the host; none for a Unix socket.
+    ///
+    /// # Errors
+    /// The name of the host cannot be resolved.
+    pub(in super::super) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(match (&self.host, self.address) {
+            (_, Some(address)) => vec![SocketAddr::new(address, self.port)],
+            (Host::Tcp(host), None) => (host.as_str(), self.port).to_socket_addrs()?.collect(),
+            (Host::Unix(_), None) => Vec::new(),
+        })
+    }
+
     /// Returns whether the server runs on this machine, according to its address.
     pub(super) fn is_local(&self) -> bool {
         match &self.host {
@@ -53,13 +66,12 @@ impl Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.host, self.socket_path()) {
-            (_, Some(path)) => write!(formatter, "{}", path.display()),
-            (Host::Tcp(host), _) if host.contains(':') => {
-                write!(formatter, "[{host}]:{}", self.port)
+        match &self.host {
+            Host::Unix(_) => {
+                write!(formatter, "{}", self.socket_path().unwrap_or_default().display())
             }
-            (Host::Tcp(host), _) => write!(formatter, "{host}:{}", self.port),
-            (Host::Unix(_), None) => Ok(()),
+            Host::Tcp(host) if host.contains(':') => write!(formatter, "[{host}]:{}", self.port),
+            Host::Tcp(host) => write!(formatter, "{host}:{}", self.port),
         }
     }
 }

@@ -133,7 +133,7 @@ fn takes_missing_settings_from_the_environment() {
         ("PGUSER", "alice"),
         ("PGSSLMODE", "allow"),
     ]);
-    let info = ConnInfo::from_environment(&environment).unwrap();
+    let info = ConnInfo::parse("", &environment).unwrap();
     assert_eq!(info.address(), "10.0.0.1:7");
     assert_eq!((info.user.as_str(), info.database.as_str()), ("alice", "alice"));
     assert_eq!(info.ssl_mode, SslMode::Allow);
@@ -152,7 +152,7 @@ fn takes_missing_settings_from_the_environment() {
         ("PGPORT", "7"),
         ("PGHOST", "10.0.0.1"),
     ]);
-    let info = ConnInfo::from_environment(&environment).unwrap();
+    let info = ConnInfo::parse("", &environment).unwrap();
     let settings = info.credentials(&info.servers[0], false, None).settings;
     let settings: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(settings, ["application_name=riops", "datestyle=SQL, DMY", "timezone=Asia/Tokyo"]);
@@ -295,7 +295,7 @@ fn the_default_revocation_list_is_used_if_it_exists_and_no_other_is_set() {
             let found = settings.iter().find(|(setting, _)| *setting == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let (tls, _) = super::values::tls_settings(&mut take, Some(home.path())).unwrap();
+        let tls = super::values::tls_settings(&mut take, Some(home.path())).unwrap();
         (tls.revocations, tls.revocations_folder)
     };
     assert_eq!(files(&[]), (None, None));

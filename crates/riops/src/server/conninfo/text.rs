@@ -64,7 +64,7 @@ fn hidden_value(name: &str, value: &str) -> Option<String> {
     match name {
         "password" | "sslpassword" if !value.is_empty() => Some(HIDDEN.to_owned()),
         // The name of the database may be meant as a connection string.
-        "dbname" if is_connection_string(value) => {
+        "dbname" if without_scheme(value).is_some() || value.contains('=') => {
             let shown = without_password(value).unwrap_or_else(|_| HIDDEN.to_owned());
             Some(shown).filter(|shown| shown != value)
         }
@@ -132,23 +132,13 @@ fn without_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
 
-/// Returns whether a database name is itself a connection string.
-fn is_connection_string(name: &str) -> bool {
-    without_scheme(name).is_some() || name.contains('=')
-}
-
 fn decoded(text: &str) -> Result<String, ConnInfoError> {
-    let mut pieces = text.split('%');
-    pieces.next();
-    for piece in pieces {
-        let digits = piece.get(..2).unwrap_or_default();
-        if digits.len() != 2 || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(ConnInfoError::Syntax("a percent sign".to_owned()));
-        }
-    }
-    let decoded = percent_decode_str(text)
-        .decode_utf8()
-        .map_err(|_| ConnInfoError::Syntax("a percent sign".to_owned()))?;
+    let is_encoded = |piece: &str| {
+        piece.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let decoded = percent_decode_str(text).decode_utf8().ok();
+    let decoded = decoded.filter(|_| text.split('%').skip(1).all(is_encoded));
+    let decoded = decoded.ok_or_else(|| ConnInfoError::Syntax("a percent sign".to_owned()))?;
     if decoded.contains('\0') {
         return Err(ConnInfoError::Syntax("%00".to_owned()));
     }

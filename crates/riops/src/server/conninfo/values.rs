@@ -8,7 +8,6 @@ use riops_wire::auth::Method;
 
 use super::super::tls::{self, RootCertificates, SslMode, TlsSettings};
 use super::error::ConnInfoError;
-use super::options::{ChannelBinding, Keepalive, SessionAttrs};
 use super::server::{DEFAULT_PORT, Host, Server};
 
 /// Default timeout for connecting to one server.
@@ -18,18 +17,109 @@ const HOSTS_MAX: usize = 1000;
 /// Default socket directories: Debian's, then PostgreSQL's.
 pub(super) const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-fn bad<T>(name: &'static str, value: String, reason: &'static str) -> Result<T, ConnInfoError> {
-    Err(ConnInfoError::BadValue { name, value, reason })
+/// Required properties of the server: `target_session_attrs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionAttrs {
+    /// Any server.
+    Any,
+    /// Sessions are read-write by default.
+    ReadWrite,
+    /// Sessions are read-only by default.
+    ReadOnly,
+    /// Not a standby.
+    Primary,
+    /// A standby.
+    Standby,
+    /// A standby if one is available, otherwise any server.
+    PreferStandby,
+}
+
+impl SessionAttrs {
+    /// All values with their names.
+    pub(super) const ALL: [(&'static str, Self); 6] = [
+        ("any", Self::Any),
+        ("read-write", Self::ReadWrite),
+        ("read-only", Self::ReadOnly),
+        ("primary", Self::Primary),
+        ("standby", Self::Standby),
+        ("prefer-standby", Self::PreferStandby),
+    ];
+
+    /// Returns the value in connection strings.
+    pub(in super::super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, each)| *each == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Whether SCRAM is bound to the TLS channel: `channel_binding`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChannelBinding {
+    Disable,
+    Prefer,
+    Require,
+}
+
+impl ChannelBinding {
+    /// All values with their names.
+    pub(super) const ALL: [(&'static str, Self); 3] =
+        [("disable", Self::Disable), ("prefer", Self::Prefer), ("require", Self::Require)];
+}
+
+/// TCP keepalive settings; `None` means the default of the operating system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Whether keepalive probes are sent.
+    pub enabled: bool,
+    /// Idle time before the first probe.
+    pub idle: Option<Duration>,
+    /// Interval between probes.
+    pub interval: Option<Duration>,
+    /// Number of unanswered probes after which the connection counts as broken.
+    pub count: Option<u32>,
+    /// How long sent data may remain unacknowledged.
+    pub user_timeout: Option<Duration>,
+}
+
+fn bad<T>(
+    name: &'static str,
+    value: impl Into<String>,
+    reason: impl Into<String>,
+) -> Result<T, ConnInfoError> {
+    Err(ConnInfoError::BadValue { name, value: value.into(), reason: reason.into() })
+}
+
+/// Takes a setting with this name, if it is given.
+pub(super) type Take<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
+
+/// The names of a choice between off and on.
+const FLAG: [(&str, bool); 2] = [("0", false), ("1", true)];
+
+/// Takes a setting whose values have names; without a value, it is the default.
+pub(super) fn choice<T: Copy>(
+    take: Take<'_>,
+    name: &'static str,
+    default: T,
+    choices: &[(&str, T)],
+) -> Result<T, ConnInfoError> {
+    let Some(value) = take(name) else {
+        return Ok(default);
+    };
+    if let Some((_, found)) = choices.iter().find(|(choice, _)| *choice == value) {
+        return Ok(*found);
+    }
+    let mut names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+    let last = names.pop().unwrap_or_default();
+    bad(name, value, format!("expected {} or {last}", names.join(", ")))
 }
 
 /// Combines the lists of hosts, addresses and ports. There must be one port per host, or one for
 /// all.
 pub(super) fn servers(
-    hosts: Option<&str>,
-    addresses: Option<&str>,
-    ports: Option<&str>,
+    hosts: Option<String>,
+    addresses: Option<String>,
+    ports: Option<String>,
 ) -> Result<Vec<Server>, ConnInfoError> {
-    let list = |text: Option<&str>| -> Vec<String> {
+    let list = |text: Option<String>| -> Vec<String> {
         text.iter().flat_map(|text| text.split(',')).map(|part| part.trim().to_owned()).collect()
     };
     let (names, numbers, port_texts) = (list(hosts), list(addresses), list(ports));
@@ -40,41 +130,32 @@ pub(super) fn servers(
     }
     let count = names.len().max(numbers.len()).max(1);
     if count > HOSTS_MAX {
-        return bad("host", "…".to_owned(), "more than 1000 hosts");
+        return bad("host", "…", "more than 1000 hosts");
     }
     if !names.is_empty() && !numbers.is_empty() && names.len() != numbers.len() {
-        return bad(
-            "hostaddr",
-            numbers.join(","),
-            "the number of addresses differs from the number of hosts",
-        );
+        let reason = "the number of addresses differs from the number of hosts";
+        return bad("hostaddr", numbers.join(","), reason);
     }
     if port_texts.len() > 1 && port_texts.len() != count {
-        return bad(
-            "port",
-            port_texts.join(","),
-            "the number of ports differs from the number of hosts",
-        );
+        let reason = "the number of ports differs from the number of hosts";
+        return bad("port", port_texts.join(","), reason);
     }
     (0..count)
         .map(|position| {
             let at = |list: &[String]| list.get(position).filter(|text| !text.is_empty()).cloned();
-            let address = at(&numbers).map(parse_address).transpose()?;
+            let parsed = |text: String| {
+                text.parse().or_else(|_| bad("hostaddr", text, "expected an IP address"))
+            };
+            let address: Option<IpAddr> = at(&numbers).map(parsed).transpose()?;
             let host = match (at(&names), address) {
                 (None, Some(address)) => Host::Tcp(address.to_string()),
                 (name, _) => host(name),
             };
-            let port = port(
-                at(&port_texts)
-                    .or_else(|| port_texts.first().filter(|_| port_texts.len() == 1).cloned()),
-            )?;
+            let of_all = || port_texts.first().filter(|_| port_texts.len() == 1).cloned();
+            let port = port(at(&port_texts).or_else(of_all))?;
             Ok(Server { host, address, port, password: None })
         })
         .collect()
-}
-
-fn parse_address(text: String) -> Result<IpAddr, ConnInfoError> {
-    text.parse().or_else(|_| bad("hostaddr", text, "expected an IP address"))
 }
 
 pub(super) fn host(value: Option<String>) -> Host {
@@ -98,7 +179,7 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
         // In a URL with an unescaped password this may be a part of the password.
         _ if value.chars().any(|character| !character.is_ascii_digit()) => bad(
             "port",
-            "…".to_owned(),
+            "…",
             "expected a number from 1 to 65535 (in a URL, encode / @ : ? in a password as %2F %40 %3A %3F)",
         ),
         _ => bad("port", value, "expected a number from 1 to 65535"),
@@ -108,20 +189,18 @@ fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
 /// Returns the connection timeout. In libpq, zero, a negative value and no value mean no timeout;
 /// here they mean the default.
 pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInfoError> {
-    match value.as_deref().map(|text| text.trim().parse::<i32>()) {
-        None => Ok(CONNECT_TIMEOUT),
-        Some(Ok(seconds)) if seconds <= 0 => Ok(CONNECT_TIMEOUT),
-        Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.unsigned_abs().into())),
-        Some(Err(_)) => {
-            bad("connect_timeout", value.unwrap_or_default(), "expected a number of seconds")
-        }
+    let value = value.unwrap_or_else(|| "0".to_owned());
+    let seconds = value.trim().parse::<i32>();
+    match seconds.or_else(|_| bad("connect_timeout", value, "expected a number of seconds"))? {
+        seconds @ 1.. => Ok(Duration::from_secs(seconds.unsigned_abs().into())),
+        _ => Ok(CONNECT_TIMEOUT),
     }
 }
 
 pub(super) fn tls_settings(
-    take: &mut dyn FnMut(&str) -> Option<String>,
+    take: Take<'_>,
     home: Option<&Path>,
-) -> Result<(TlsSettings, SslMode), ConnInfoError> {
+) -> Result<TlsSettings, ConnInfoError> {
     // As in libpq, unset files default to those in ~/.postgresql, if they exist.
     let default_file = |name: &str| {
         home.map(|home| home.join(".postgresql").join(name)).filter(|path| path.is_file())
@@ -131,19 +210,21 @@ pub(super) fn tls_settings(
     };
     let root = take("sslrootcert");
     let system = root.as_deref() == Some("system");
-    let mode = ssl_mode(take("sslmode"), system)?;
-    let direct = direct_negotiation(take("sslnegotiation").as_deref(), mode)?;
-    let client_certificate = match take("sslcertmode").as_deref() {
-        None | Some("allow") => true,
-        Some("disable") => false,
-        Some(other) => return bad("sslcertmode", other.to_owned(), "expected allow or disable"),
-    };
+    let default = if system { SslMode::VerifyFull } else { SslMode::Prefer };
+    let mode = choice(take, "sslmode", default, &SslMode::ALL)?;
+    // With the system's root certificates, only this is secure.
+    if system && mode != SslMode::VerifyFull {
+        return bad("sslmode", mode.name(), "sslrootcert=system requires verify-full");
+    }
+    let negotiations = [("postgres", false), ("direct", true)];
+    let direct = choice(take, "sslnegotiation", false, &negotiations)?;
+    if direct && mode < SslMode::Require {
+        return bad("sslnegotiation", "direct", "sslmode=require or stronger is required");
+    }
+    let certificate_modes = [("allow", true), ("disable", false)];
+    let client_certificate = choice(take, "sslcertmode", true, &certificate_modes)?;
     if take("sslpassword").is_some() {
-        return bad(
-            "sslpassword",
-            "…".to_owned(),
-            "encrypted keys are not supported; decrypt the key",
-        );
+        return bad("sslpassword", "…", "encrypted keys are not supported; decrypt the key");
     }
     let certificate = file(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
     let key = file(take("sslkey"), "postgresql.key");
@@ -162,7 +243,7 @@ pub(super) fn tls_settings(
         None if revocations_folder.is_some() => None,
         None => default_file("root.crl"),
     };
-    let settings = TlsSettings {
+    Ok(TlsSettings {
         mode,
         direct,
         roots: match root {
@@ -173,56 +254,9 @@ pub(super) fn tls_settings(
         certificate: certificate.zip(key),
         revocations,
         revocations_folder,
-        sni: flag("sslsni", take("sslsni"), true)?,
+        sni: choice(take, "sslsni", true, &FLAG)?,
         versions,
-    };
-    Ok((settings, mode))
-}
-
-/// Parses `sslmode`. With the system's root certificates only `verify-full` is secure.
-fn ssl_mode(named: Option<String>, system_roots: bool) -> Result<SslMode, ConnInfoError> {
-    let mode = match named.as_deref() {
-        None if system_roots => SslMode::VerifyFull,
-        None | Some("prefer") => SslMode::Prefer,
-        Some("disable") => SslMode::Disable,
-        Some("allow") => SslMode::Allow,
-        Some("require") => SslMode::Require,
-        Some("verify-ca") => SslMode::VerifyCa,
-        Some("verify-full") => SslMode::VerifyFull,
-        Some(_) => {
-            let reason = "expected disable, allow, prefer, require, verify-ca or verify-full";
-            return bad("sslmode", named.unwrap_or_default(), reason);
-        }
-    };
-    if system_roots && mode != SslMode::VerifyFull {
-        return bad(
-            "sslmode",
-            named.unwrap_or_default(),
-            "sslrootcert=system requires verify-full",
-        );
-    }
-    Ok(mode)
-}
-
-/// Parses `sslnegotiation`. Returns whether TLS starts without a request to the server.
-fn direct_negotiation(value: Option<&str>, mode: SslMode) -> Result<bool, ConnInfoError> {
-    match value {
-        None | Some("postgres") => Ok(false),
-        Some("direct") if mode >= SslMode::Require => Ok(true),
-        Some("direct") => {
-            bad("sslnegotiation", "direct".to_owned(), "sslmode=require or stronger is required")
-        }
-        Some(other) => bad("sslnegotiation", other.to_owned(), "expected postgres or direct"),
-    }
-}
-
-fn flag(name: &'static str, value: Option<String>, default: bool) -> Result<bool, ConnInfoError> {
-    match value.as_deref() {
-        None => Ok(default),
-        Some("0") => Ok(false),
-        Some("1") => Ok(true),
-        Some(_) => bad(name, value.unwrap_or_default(), "expected 0 or 1"),
-    }
+    })
 }
 
 /// Parses `require_auth`. Returns the allowed methods and whether the cleartext password is listed.
@@ -245,11 +279,8 @@ pub(super) fn required_methods(
             // Methods of libpq that riops does not support; excluding them has no effect.
             None if matches!(plain, "gss" | "sspi" | "oauth") => {}
             None => {
-                return bad(
-                    "require_auth",
-                    value,
-                    "expected a list of none, password, md5, scram-sha-256, either all or none prefixed with !",
-                );
+                let reason = "expected a list of none, password, md5, scram-sha-256, either all or none prefixed with !";
+                return bad("require_auth", value, reason);
             }
         }
     }
@@ -261,56 +292,13 @@ pub(super) fn required_methods(
     Ok((Some(methods), cleartext))
 }
 
-pub(super) fn channel_binding(value: Option<String>) -> Result<ChannelBinding, ConnInfoError> {
-    match value.as_deref() {
-        None | Some("prefer") => Ok(ChannelBinding::Prefer),
-        Some("disable") => Ok(ChannelBinding::Disable),
-        Some("require") => Ok(ChannelBinding::Require),
-        Some(_) => {
-            bad("channel_binding", value.unwrap_or_default(), "expected disable, prefer or require")
-        }
-    }
-}
-
-pub(super) fn session_attrs(value: Option<String>) -> Result<SessionAttrs, ConnInfoError> {
-    Ok(match value.as_deref() {
-        None | Some("any") => SessionAttrs::Any,
-        Some("read-write") => SessionAttrs::ReadWrite,
-        Some("read-only") => SessionAttrs::ReadOnly,
-        Some("primary") => SessionAttrs::Primary,
-        Some("standby") => SessionAttrs::Standby,
-        Some("prefer-standby") => SessionAttrs::PreferStandby,
-        Some(_) => {
-            return bad(
-                "target_session_attrs",
-                value.unwrap_or_default(),
-                "expected any, read-write, read-only, primary, standby or prefer-standby",
-            );
-        }
-    })
-}
-
-pub(super) fn load_balance(value: Option<String>) -> Result<bool, ConnInfoError> {
-    match value.as_deref() {
-        None | Some("disable") => Ok(false),
-        Some("random") => Ok(true),
-        Some(_) => {
-            bad("load_balance_hosts", value.unwrap_or_default(), "expected disable or random")
-        }
-    }
-}
-
-pub(super) fn keepalive(
-    take: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Keepalive, ConnInfoError> {
+pub(super) fn keepalive(take: Take<'_>) -> Result<Keepalive, ConnInfoError> {
     let mut number = |name: &'static str| -> Result<Option<u32>, ConnInfoError> {
         let Some(value) = take(name) else {
             return Ok(None);
         };
-        match value.parse::<u32>() {
-            Ok(number) => Ok(Some(number).filter(|&number| number > 0)),
-            Err(_) => bad(name, value, "expected a whole number"),
-        }
+        let number = value.parse().or_else(|_| bad(name, value, "expected a whole number"))?;
+        Ok(Some(number).filter(|&number| number > 0))
     };
     let seconds = |number: Option<u32>| number.map(|number| Duration::from_secs(number.into()));
     Ok(Keepalive {
@@ -319,14 +307,12 @@ pub(super) fn keepalive(
         count: number("keepalives_count")?,
         user_timeout: number("tcp_user_timeout")?
             .map(|number| Duration::from_millis(number.into())),
-        enabled: flag("keepalives", take("keepalives"), true)?,
+        enabled: choice(take, "keepalives", true, &FLAG)?,
     })
 }
 
 /// Rejects settings that libpq supports and riops does not, unless their value has no effect.
-pub(super) fn reject_unsupported(
-    take: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<(), ConnInfoError> {
+pub(super) fn reject_unsupported(take: Take<'_>) -> Result<(), ConnInfoError> {
     const NEUTRAL: [(&str, &[&str]); 3] = [
         ("gssencmode", &["disable", "prefer"]),
         ("sslcompression", &["0"]),

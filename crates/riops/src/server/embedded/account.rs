@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::{EmbeddedError, Result};
 use super::files::file;
@@ -30,40 +30,32 @@ impl Account {
     pub fn choose(named: Option<&str>) -> Result<Self> {
         let uid = rustix::process::geteuid();
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        if !uid.is_root() {
-            return match named {
-                Some(name) if find(&passwd, name).is_none_or(|found| found.uid != uid.as_raw()) => {
-                    Err(EmbeddedError::NoAccount(format!(
-                        "only root can run it as another user (--server-user {name})"
-                    )))
-                }
-                _ => Ok(Self {
-                    name: format!("with uid {}", uid.as_raw()),
-                    uid: uid.as_raw(),
-                    gid: rustix::process::getegid().as_raw(),
-                    switched: false,
-                }),
-            };
-        }
-        if let Some(name) = named {
-            return match find(&passwd, name) {
+        let refused = |text: String| Err(EmbeddedError::NoAccount(text));
+        let is_own = |account: Self| account.uid == uid.as_raw();
+        match named {
+            Some(name) if !uid.is_root() && !find(&passwd, name).is_some_and(is_own) => {
+                refused(format!("only root can run it as another user (--server-user {name})"))
+            }
+            _ if !uid.is_root() => Ok(Self {
+                name: format!("with uid {}", uid.as_raw()),
+                uid: uid.as_raw(),
+                gid: rustix::process::getegid().as_raw(),
+                switched: false,
+            }),
+            Some(name) => match find(&passwd, name) {
                 Some(account) if account.uid != 0 => Ok(account),
-                Some(_) => Err(EmbeddedError::NoAccount(format!("user \"{name}\" has uid 0"))),
-                None => Err(EmbeddedError::NoAccount(format!("user \"{name}\" does not exist"))),
-            };
+                Some(_) => refused(format!("user \"{name}\" has uid 0")),
+                None => refused(format!("user \"{name}\" does not exist")),
+            },
+            None => {
+                let caller = std::env::var("SUDO_USER").ok();
+                let candidates = caller.as_deref().into_iter().chain(["postgres", "nobody"]);
+                let mut found = candidates.filter_map(|name| find(&passwd, name));
+                let reason = "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root";
+                let found = found.find(|account| account.uid != 0);
+                found.map_or_else(|| refused(reason.to_owned()), Ok)
+            }
         }
-        let caller = std::env::var("SUDO_USER").ok();
-        caller
-            .as_deref()
-            .into_iter()
-            .chain(["postgres", "nobody"])
-            .find_map(|name| find(&passwd, name).filter(|account| account.uid != 0))
-            .ok_or_else(|| {
-                EmbeddedError::NoAccount(
-                    "neither user \"postgres\" nor user \"nobody\" exists, and PostgreSQL refuses to run as root"
-                        .to_owned(),
-                )
-            })
     }
 
     /// Returns the owner of an existing data directory if this process runs as root; only that user
@@ -81,28 +73,26 @@ impl Account {
         })
     }
 
-    /// Returns the first directory on `path`, itself included, for which this user has no search
-    /// permission. Directories that do not exist yet count as accessible.
-    #[must_use]
-    pub fn first_inaccessible(&self, path: &Path) -> Option<PathBuf> {
-        if !self.switched {
-            return None;
-        }
-        let mut folders: Vec<_> = path.ancestors().collect();
+    /// Fails if this user has no search permission for a directory on `path`, itself included. Directories that do not exist
+    /// yet count as accessible.
+    pub(super) fn require_access(&self, path: &Path) -> Result<()> {
+        let mut folders: Vec<_> = path.ancestors().filter(|_| self.switched).collect();
         folders.reverse();
-        folders
-            .into_iter()
-            .find(|folder| fs::metadata(folder).is_ok_and(|metadata| !self.may_enter(&metadata)))
-            .map(Path::to_owned)
+        let is_closed =
+            |folder: &&Path| fs::metadata(folder).is_ok_and(|metadata| !self.may_enter(&metadata));
+        match folders.into_iter().find(is_closed).map(Path::to_owned) {
+            Some(folder) => {
+                Err(EmbeddedError::NotTraversable { account: self.name.clone(), folder })
+            }
+            None => Ok(()),
+        }
     }
 
     fn may_enter(&self, metadata: &fs::Metadata) -> bool {
-        let shift = if metadata.uid() == self.uid {
-            6
-        } else if metadata.gid() == self.gid {
-            3
-        } else {
-            0
+        let shift = match (metadata.uid() == self.uid, metadata.gid() == self.gid) {
+            (true, _) => 6,
+            (false, true) => 3,
+            (false, false) => 0,
         };
         (metadata.mode() >> shift) & 1 == 1
     }
@@ -153,8 +143,11 @@ mod tests {
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let other =
             Account { name: "x".to_owned(), uid: 4_000_000, gid: 4_000_000, switched: true };
-        assert_eq!(other.first_inaccessible(&top.path().join("new")).as_deref(), Some(top.path()));
+        let closed = other.require_access(&top.path().join("new"));
+        assert!(
+            matches!(closed, Err(EmbeddedError::NotTraversable { folder, .. }) if folder == top.path())
+        );
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        assert_eq!(other.first_inaccessible(&top.path().join("new")), None);
+        assert!(other.require_access(&top.path().join("new")).is_ok());
     }
 }

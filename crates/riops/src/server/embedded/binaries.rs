@@ -9,8 +9,7 @@ use super::account::Account;
 use super::cache::is_trusted;
 use super::error::{EmbeddedError, Result};
 use super::files::file;
-use super::installed::{EMBEDDED_VERSION, installed};
-use super::options::Options;
+use super::options::{EMBEDDED_VERSION, Options, installed};
 use crate::host::Interrupt;
 
 /// Location and version of the server programs.
@@ -20,7 +19,8 @@ pub(super) struct Binaries {
     pub(super) bin: PathBuf,
     /// Output of `postgres --version`: `postgres (PostgreSQL) 18.6`.
     pub(super) version: String,
-    home_name: String,
+    /// Name of the home directory. It differs by server, so that no server starts on the data of another one.
+    pub(super) home_name: String,
 }
 
 impl Binaries {
@@ -36,20 +36,12 @@ impl Binaries {
             Some(folder) => bin_folder(folder)?,
             None => downloaded(options, account, interrupt, notify)?.join("bin"),
         };
-        if let Some(folder) = account.first_inaccessible(&bin) {
-            return Err(EmbeddedError::NotTraversable { account: account.name.clone(), folder });
-        }
+        account.require_access(&bin)?;
         let version = version_of(&bin)?;
         Ok(Self { home_name: home_name(options, &version), bin, version })
     }
 
-    /// Returns the name of the home directory. It differs by server, so that no server starts on
-    /// the data of another one.
-    pub(super) fn home_name(&self) -> &str {
-        &self.home_name
-    }
-
-    /// Returns the same name without checking that the downloaded server exists.
+    /// Returns the name of the home directory without checking that the downloaded server exists.
     pub(super) fn home_name_of(options: &Options) -> Result<String> {
         let version = match &options.server_dir {
             Some(folder) => version_of(&bin_folder(folder)?)?,
@@ -89,11 +81,9 @@ fn version_of(bin: &Path) -> Result<String> {
     if output.status.success() && text.contains("PostgreSQL") {
         return Ok(text);
     }
-    Err(EmbeddedError::Program {
-        program: "postgres --version",
-        cause: output.status.to_string(),
-        log: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    })
+    let log = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let cause = output.status.to_string();
+    Err(EmbeddedError::Program { program: "postgres --version", cause, log })
 }
 
 /// Returns the `bin` directory. Accepts its parent directory as well as `bin` itself.
@@ -106,7 +96,7 @@ fn bin_folder(folder: &Path) -> Result<PathBuf> {
             EmbeddedError::NoServer(format!(
                 "no PostgreSQL server in \"{}\": bin/postgres or bin/initdb is missing; installed on this machine: {}",
                 folder.display(),
-                installed().first().map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+                installed().unwrap_or_else(|| "none".to_owned())
             ))
         })
 }
@@ -126,7 +116,7 @@ fn downloaded(
         .map(|cache| cache.join(name))
         .filter(|folder| options.cache.is_some() || is_trusted(folder))
         .find(|folder| {
-            folder.join("bin/postgres").is_file() && account.first_inaccessible(folder).is_none()
+            folder.join("bin/postgres").is_file() && account.require_access(folder).is_ok()
         });
     if let Some(folder) = present {
         return Ok(folder);
@@ -137,9 +127,9 @@ fn downloaded(
 
 #[cfg(not(feature = "embedded"))]
 fn downloaded(_: &Options, _: &Account, _: &Interrupt, _: &dyn Fn(&str)) -> Result<PathBuf> {
-    let hint = installed().first().map_or_else(
+    let hint = installed().map_or_else(
         || "none found on this machine".to_owned(),
-        |path| format!("for example {}", path.display()),
+        |path| format!("for example {path}"),
     );
     Err(EmbeddedError::NoServer(format!(
         "cannot download PostgreSQL: riops was built without the feature `embedded`; specify an installed server with --server-dir ({hint}) or a running server with --database"

@@ -20,63 +20,45 @@ pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
     let variable =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let uid = rustix::process::geteuid();
-    let mut candidates = Vec::new();
-    candidates.extend(variable("XDG_CACHE_HOME").map(|path| path.join("riops")));
-    candidates.extend(variable("HOME").map(|path| path.join(".cache/riops")));
-    if uid.is_root() {
-        candidates.push("/var/cache/riops".into());
-    }
-    candidates.push(format!("/var/tmp/riops-{}", uid.as_raw()).into());
-    candidates
+    let candidates = [
+        variable("XDG_CACHE_HOME").map(|path| path.join("riops")),
+        variable("HOME").map(|path| path.join(".cache/riops")),
+        uid.is_root().then(|| "/var/cache/riops".into()),
+        Some(format!("/var/tmp/riops-{}", uid.as_raw()).into()),
+    ];
+    candidates.into_iter().flatten().collect()
 }
 
 /// Returns the first candidate that is writable and accessible to the server's user.
 pub(super) fn cache(options: &Options, account: &Account) -> Result<PathBuf> {
-    let mut reasons = Vec::new();
-    let mut candidates = cache_candidates(options);
-    for folder in &candidates {
+    let ensure_usable = |folder: &Path| {
         if options.cache.is_none() && folder.exists() && !is_trusted(folder) {
             let cause =
                 std::io::Error::other("it belongs to another user, or others can write to it");
-            reasons.push(file("use directory", folder)(cause));
-            continue;
+            return Err(file("use directory", folder)(cause));
         }
         // Checked before anything is created, so that root's home directory remains unchanged.
-        if let Some(inaccessible) = account.first_inaccessible(folder) {
-            reasons.push(EmbeddedError::NotTraversable {
-                account: account.name.clone(),
-                folder: inaccessible,
-            });
-            continue;
-        }
-        match ensure_usable(folder, account) {
+        account.require_access(folder)?;
+        ensure_usable(folder, account)
+    };
+    let candidates = cache_candidates(options);
+    for folder in &candidates {
+        match ensure_usable(folder) {
             Ok(()) => return Ok(folder.clone()),
-            Err(error) => reasons.push(error),
+            // The user specified the directory: report its own error.
+            Err(error) if candidates.len() == 1 => return Err(error),
+            Err(_) => {}
         }
     }
-    match reasons.pop() {
-        // The user specified the directory: report its own error.
-        Some(reason) if candidates.len() == 1 => Err(reason),
-        _ => Err(EmbeddedError::NoCacheDir(
-            candidates
-                .drain(..)
-                .map(|path| path.display().to_string())
-                .collect::<Vec<_>>()
-                .join(", "),
-        )),
-    }
+    let tried: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
+    Err(EmbeddedError::NoCacheDir(tried.join(", ")))
 }
 
 /// Creates `folder` and its parents if necessary. Fails if it is not accessible to the server's user
 /// or not writable.
 pub(super) fn ensure_usable(folder: &Path, account: &Account) -> Result<()> {
     create_folder(folder, account)?;
-    if let Some(inaccessible) = account.first_inaccessible(folder) {
-        return Err(EmbeddedError::NotTraversable {
-            account: account.name.clone(),
-            folder: inaccessible,
-        });
-    }
+    account.require_access(folder)?;
     rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| file("write to", folder)(error.into()))
 }

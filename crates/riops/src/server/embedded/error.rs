@@ -101,7 +101,7 @@ pub enum EmbeddedError {
     /// The server did not stop, not even on SIGKILL.
     #[error(
         "cannot stop the embedded server: processes {} are still running; end them as their user or as root, or wait for their I/O to finish",
-        pids(.0)
+        .0.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")
     )]
     StillRunning(Vec<i32>),
     /// The server is not running.
@@ -116,10 +116,6 @@ pub enum EmbeddedError {
     /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
-}
-
-fn pids(pids: &[i32]) -> String {
-    pids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn file_hint(source: &io::Error) -> &'static str {
@@ -137,12 +133,11 @@ fn file_hint(source: &io::Error) -> &'static str {
 }
 
 fn log_hint(log: &str) -> String {
-    if log.is_empty() { String::new() } else { format!("\n  last output:\n{}", indented(log)) }
-}
-
-fn indented(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(|line| format!("    {line}")).collect();
-    lines.join("\n")
+    if log.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<_> = log.lines().map(|line| format!("\n    {line}")).collect();
+    format!("\n  last output:{}", lines.concat())
 }
 
 pub(super) type Result<T> = std::result::Result<T, EmbeddedError>;

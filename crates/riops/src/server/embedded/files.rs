@@ -6,8 +6,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
-
 use super::error::{EmbeddedError, Result};
 use crate::host::Interrupt;
 
@@ -22,35 +20,21 @@ pub(super) fn file<'a>(
 /// How often a lock is tried, and an interrupt is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns whether the lock was acquired. A file system without lock support is an error.
-pub(super) fn try_lock(lock: &File, path: &Path) -> Result<bool> {
-    acquired(lock.try_lock(), path)
-}
-
-/// The same for a shared lock.
-pub(super) fn try_lock_shared(lock: &File, path: &Path) -> Result<bool> {
-    acquired(lock.try_lock_shared(), path)
-}
-
-fn acquired(tried: std::result::Result<(), TryLockError>, path: &Path) -> Result<bool> {
-    match tried {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(source)) => Err(file("lock", path)(source)),
-    }
-}
-
 /// Waits for a lock: a blocking wait would not end on a signal. Calls `on_wait` before the first wait.
 ///
 /// # Errors
-/// [`EmbeddedError::Interrupted`], or the error of `try_lock`.
+/// [`EmbeddedError::Interrupted`], or the error of `try_lock`: a file system without lock support is an error.
 pub(super) fn await_lock(
     interrupt: &Interrupt,
-    try_lock: impl Fn() -> Result<bool>,
+    path: &Path,
+    try_lock: impl Fn() -> std::result::Result<(), TryLockError>,
     on_wait: &dyn Fn(),
 ) -> Result<()> {
     let mut is_waiting = false;
-    while !try_lock()? {
+    while let Err(error) = try_lock() {
+        if let TryLockError::Error(source) = error {
+            return Err(file("lock", path)(source));
+        }
         if interrupt.requested() {
             return Err(EmbeddedError::Interrupted);
         }
@@ -72,15 +56,6 @@ pub(super) fn ignore_not_found(removed: io::Result<()>) -> io::Result<()> {
 
 pub(super) fn remove_marker(path: &Path) -> Result<()> {
     ignore_not_found(fs::remove_file(path)).map_err(file("remove", path))
-}
-
-/// Opens a lock file, and creates it if necessary.
-pub(super) fn open_lock(path: &Path) -> Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    // The owner of the directory may be another user, who must not choose which file is created.
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    options.open(path).map_err(file("open", path))
 }
 
 /// Writes a file that only its owner can read, completely or not at all.

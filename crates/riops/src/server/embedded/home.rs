@@ -1,10 +1,13 @@
 //! The home directory of one embedded server: its files and directories.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
 
 use super::error::{EmbeddedError, Result};
-use super::files::open_lock;
+use super::files::file;
 use super::postmaster;
 use super::state::State;
 use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_limited};
@@ -32,14 +35,14 @@ impl Home {
         self.path("server.log")
     }
 
-    /// Returns the home directory itself.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
+    /// Opens a lock file, and creates it if necessary.
     pub(super) fn open_lock(&self, name: &str) -> Result<File> {
-        open_lock(&self.path(name))
+        let path = self.path(name);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        // The owner of the directory may be another user, who must not choose which file is created.
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        options.open(&path).map_err(file("open", &path))
     }
 
     /// Reads a file that riops wrote. Another user may have put another one there.
@@ -54,17 +57,13 @@ impl Home {
     /// Returns the state of the server if it is running.
     pub(super) fn running(&self) -> Option<State> {
         let state = self.read_state()?;
-        self.is_server_of(&state).then_some(state)
-    }
-
-    /// Whether the server that riops started is running: process ids are reused, also by a server that the user
-    /// started on this data directory.
-    fn is_server_of(&self, state: &State) -> bool {
+        // Process ids are reused, also by a server that the user started on this data directory.
         let has_started = |started: &String| {
             postmaster::pid_file(&self.data()).is_none_or(|found| found.started == *started)
         };
-        postmaster::is_running(&self.data(), state.pid)
-            && state.started.as_ref().is_none_or(has_started)
+        (postmaster::is_running(&self.data(), state.pid)
+            && state.started.as_ref().is_none_or(has_started))
+        .then_some(state)
     }
 
     /// Fails if a server that riops did not start is running on the data directory.
@@ -75,19 +74,13 @@ impl Home {
         let Some(found) = postmaster::pid_file(&self.data()) else {
             return Ok(());
         };
-        // A backend in single-user mode writes its process id as a negative number.
-        let single = found.pid.saturating_neg();
-        if found.pid < 0 && postmaster::is_running(&self.data(), single) {
-            return Err(EmbeddedError::ForeignServer { data: self.data(), pid: single });
-        }
-        let Some(state) = self.read_state() else {
-            return Ok(());
-        };
         // Before it is initialized and between two starts, the state has no process.
-        if postmaster::is_running(&self.data(), found.pid)
-            && state.started.as_ref().is_some_and(|started| *started != found.started)
-        {
-            return Err(EmbeddedError::ForeignServer { data: self.data(), pid: found.pid });
+        let started = || self.read_state().and_then(|state| state.started);
+        // A backend in single-user mode writes its process id as a negative number.
+        let is_foreign = found.pid < 0 || started().is_some_and(|started| started != found.started);
+        let (data, pid) = (self.data(), found.pid.saturating_abs());
+        if is_foreign && postmaster::is_running(&data, pid) {
+            return Err(EmbeddedError::ForeignServer { data, pid });
         }
         Ok(())
     }

@@ -48,14 +48,11 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
     let _ = rustix::process::setsid();
     let spec: KeeperSpec = serde_json::from_reader(input)?;
     let data = spec.home.join("data");
-    let mut server = match spawn(&spec) {
-        Ok(server) => server,
-        Err(error) => {
-            writeln!(output, "{error}")?;
-            return Err(error);
-        }
-    };
-    let pid = pid_of(&server);
+    let mut server = spawn(&spec).or_else(|error| {
+        writeln!(output, "{error}")?;
+        Err(error)
+    })?;
+    let pid = i32::try_from(server.id()).unwrap_or_default();
     let is_ready =
         || postmaster::pid_file(&data).is_some_and(|found| found.pid == pid && found.ready);
     while !is_ready() {
@@ -69,10 +66,6 @@ pub fn run(input: &mut impl io::Read, output: &mut impl Write) -> io::Result<()>
     let _ = writeln!(output, "{READY}").and_then(|()| output.flush());
     std::thread::spawn(move || stop_when_unused(&spec.home, pid));
     server.wait().map(drop)
-}
-
-fn pid_of(server: &Child) -> i32 {
-    i32::try_from(server.id()).unwrap_or_default()
 }
 
 /// Waits until no process uses the server, and stops it.

@@ -29,7 +29,7 @@
 //!   directory. In containers where the working directory is not visible, its command line, or that of its
 //!   parent, must name the data directory.
 //!
-//! `role` renames the superuser of a data directory that an earlier riops initialized.
+//! `state` renames the superuser of a data directory that an earlier riops initialized.
 //!
 //! If riops runs as root, the server runs as an unprivileged user (`account`), and every directory on the path
 //! must be accessible to that user (`places`).
@@ -43,13 +43,11 @@ mod download;
 mod error;
 mod files;
 mod home;
-mod installed;
 mod keeper;
 mod mark;
 mod options;
 mod places;
 mod postmaster;
-mod role;
 mod state;
 
 use std::fs::File;
@@ -63,11 +61,10 @@ pub use options::Options;
 pub use postmaster::ShutdownMode;
 pub use state::{DATABASE, State, USER};
 
-use super::conninfo::ConnInfo;
 use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
-use files::{await_lock, file, remove_marker, try_lock, try_lock_shared, write_private};
+use files::{await_lock, file, remove_marker, write_private};
 
 /// The embedded server in use by this process. Dropping it releases the server, and stops it
 /// cleanly if no other process uses it.
@@ -98,9 +95,9 @@ impl Embedded {
         mark::require_usable(&home)?;
         let users = home.open_lock("users.lock")?;
         // Waits only while a keeper stops the server.
-        await_lock(interrupt, || try_lock_shared(&users, &home.path("users.lock")), &|| {})?;
+        await_lock(interrupt, &home.path("users.lock"), || users.try_lock_shared(), &|| {})?;
         let starting = home.open_lock("start.lock")?;
-        await_lock(interrupt, || try_lock(&starting, &home.path("start.lock")), &|| {
+        await_lock(interrupt, &home.path("start.lock"), || starting.try_lock(), &|| {
             notify("waiting for another riops process to start the embedded server");
         })?;
         let account = match options.user {
@@ -119,22 +116,10 @@ impl Embedded {
         Ok(Self { home, state, users: Some(users) })
     }
 
-    /// Returns the connection settings for the Unix socket.
-    #[must_use]
-    pub fn conninfo(&self) -> ConnInfo {
-        self.state.conninfo()
-    }
-
     /// Returns the state of the running server.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
-    }
-
-    /// Returns the server's home directory.
-    #[must_use]
-    pub fn home(&self) -> &Home {
-        &self.home
     }
 
     /// Keeps the server running without users, until `stop`.
@@ -142,8 +127,7 @@ impl Embedded {
     /// # Errors
     /// [`EmbeddedError::File`] if the marker file cannot be written.
     pub fn make_persistent(&self) -> Result<()> {
-        let path = self.home.path("persistent");
-        write_private(&path, b"")
+        write_private(&self.home.path("persistent"), b"")
     }
 
     /// Releases the server. The last user stops it, unless it is persistent.
@@ -162,16 +146,11 @@ impl Embedded {
             return Ok(());
         }
         // From now on the server can be shut down cleanly, also by the keeper.
-        let leaving = self.home.path("leaving");
-        write_private(&leaving, b"")?;
+        write_private(&self.home.path("leaving"), b"")?;
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
-            postmaster::stopped(postmaster::stop(
-                &self.home.data(),
-                self.state.pid,
-                ShutdownMode::Fast,
-            ))?;
+            postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast)?;
         } else if users.try_lock_shared().is_err() {
             // The keeper got the lock first; it releases the lock after it has stopped the server.
             users.lock_shared().map_err(file("lock", &lock_path))?;
@@ -193,28 +172,22 @@ fn require_same_binaries(state: &State, options: &Options, bin: &Path) -> Result
     if options.server_dir.is_none() || real(&state.bin_dir) == real(bin) {
         return Ok(());
     }
-    Err(EmbeddedError::SettingsConflict {
-        running: format!("the programs of {}", state.bin_dir.display()),
-        requested: bin.display().to_string(),
-    })
+    let running = format!("the programs of {}", state.bin_dir.display());
+    Err(EmbeddedError::SettingsConflict { running, requested: bin.display().to_string() })
 }
 
 /// Rejects settings that differ from those of the running server, instead of ignoring them.
 fn check_settings(state: &State, options: &Options) -> Result<()> {
     if let Some(port) = options.port.filter(|&port| port != state.port) {
-        return Err(EmbeddedError::SettingsConflict {
-            running: format!("port {}", state.port),
-            requested: port.to_string(),
-        });
+        let (running, requested) = (format!("port {}", state.port), port.to_string());
+        return Err(EmbeddedError::SettingsConflict { running, requested });
     }
     for (name, requested) in &options.settings {
         let found = state.settings.iter().rev().find(|(known, _)| known == name);
         let running = found.map_or("its default", |(_, value)| value.as_str());
         if running != requested {
-            return Err(EmbeddedError::SettingsConflict {
-                running: format!("{name}={running}"),
-                requested: requested.clone(),
-            });
+            let (running, requested) = (format!("{name}={running}"), requested.clone());
+            return Err(EmbeddedError::SettingsConflict { running, requested });
         }
     }
     Ok(())
@@ -246,8 +219,7 @@ pub fn cache_directory(options: &Options) -> Result<PathBuf> {
 /// # Errors
 /// [`EmbeddedError`] if the server's user cannot be determined or its files cannot be accessed.
 pub fn status(options: &Options) -> Result<Option<Status>> {
-    let account = Account::choose(options.user.as_deref())?;
-    let Some(home) = places::existing_home(options, &account)? else {
+    let Some(home) = places::existing_home(options)? else {
         return Ok(None);
     };
     let users = home.open_lock("users.lock")?;
@@ -262,8 +234,7 @@ pub fn status(options: &Options) -> Result<Option<Status>> {
 /// [`EmbeddedError::InUse`] without `force`, if another riops process is using the server, or
 /// [`EmbeddedError::StillRunning`] if it did not stop.
 pub fn stop(options: &Options, force: bool) -> Result<bool> {
-    let account = Account::choose(options.user.as_deref())?;
-    match places::existing_home(options, &account)? {
+    match places::existing_home(options)? {
         Some(home) => stop_home(&home, force).map(|(ran, _lock)| ran),
         None => Ok(false),
     }
@@ -285,7 +256,7 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
         postmaster::is_running(&data, found.pid).then_some(found.pid)
     });
     if let Some(pid) = running {
-        postmaster::stopped(postmaster::stop(&data, pid, ShutdownMode::Fast))?;
+        postmaster::stop(&data, pid, ShutdownMode::Fast)?;
     }
     Ok((running.is_some(), alone.then_some(users)))
 }
@@ -295,8 +266,7 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
 /// # Errors
 /// [`EmbeddedError::Foreign`] if riops did not initialize it.
 pub fn data_to_reset(options: &Options) -> Result<Option<PathBuf>> {
-    let account = Account::choose(options.user.as_deref())?;
-    let home = places::existing_home(options, &account)?;
+    let home = places::existing_home(options)?;
     if let Some(home) = &home {
         mark::require_removable(home)?;
     }
@@ -309,8 +279,7 @@ pub fn data_to_reset(options: &Options) -> Result<Option<PathBuf>> {
 /// [`EmbeddedError`] as in [`stop`] and [`data_to_reset`]; the data are then kept. [`EmbeddedError::File`] if the data
 /// cannot be removed.
 pub fn reset(options: &Options, force: bool) -> Result<()> {
-    let account = Account::choose(options.user.as_deref())?;
-    let Some(home) = places::existing_home(options, &account)? else {
+    let Some(home) = places::existing_home(options)? else {
         return Ok(());
     };
     mark::require_removable(&home)?;
@@ -318,7 +287,7 @@ pub fn reset(options: &Options, force: bool) -> Result<()> {
     let data = home.data();
     // Stopping takes time: the directory may have been replaced.
     mark::require_removable(&home)?;
-    postmaster::stopped(postmaster::kill_leftovers(&data))?;
+    postmaster::kill_leftovers(&data)?;
     if !data.exists() {
         return Ok(());
     }

@@ -22,7 +22,7 @@ const SOCKET_NAME_BYTES: usize = 20;
 pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) -> Result<Home> {
     let folder = match &options.data {
         Some(folder) => absolute(folder)?,
-        None => cache(options, account)?.join("server").join(binaries.home_name()),
+        None => cache(options, account)?.join("server").join(&binaries.home_name),
     };
     ensure_usable(&folder, account)?;
     Ok(Home { folder })
@@ -32,17 +32,17 @@ pub(super) fn home(options: &Options, binaries: &Binaries, account: &Account) ->
 ///
 /// # Errors
 /// [`EmbeddedError::Foreign`] or [`EmbeddedError::Unbound`] if riops did not create the server in it.
-pub(super) fn existing_home(options: &Options, account: &Account) -> Result<Option<Home>> {
+pub(super) fn existing_home(options: &Options) -> Result<Option<Home>> {
+    let account = Account::choose(options.user.as_deref())?;
     if let Some(folder) = &options.data {
-        let folder = absolute(folder)?;
-        let home = Home { folder };
+        let home = Home { folder: absolute(folder)? };
         return Ok(mark::has_server(&home)?.then_some(home));
     }
     let name = Binaries::home_name_of(options)?;
     let mut homes: Vec<Home> = cache_candidates(options)
         .into_iter()
         .filter(|cache| options.cache.is_some() || is_trusted(cache))
-        .filter(|cache| account.first_inaccessible(cache).is_none())
+        .filter(|cache| account.require_access(cache).is_ok())
         .map(|cache| Home { folder: cache.join("server").join(&name) })
         .filter_map(|home| mark::has_server(&home).map(|found| found.then_some(home)).transpose())
         .collect::<Result<_>>()?;
@@ -62,7 +62,7 @@ pub(super) fn socket_folder(home: &Home, account: &Account) -> Result<PathBuf> {
     let mut folder = home.path("socket");
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {
         let mut hasher = DefaultHasher::new();
-        home.folder().hash(&mut hasher);
+        home.folder.hash(&mut hasher);
         folder = PathBuf::from(format!("/tmp/riops-{}-{:016x}", account.uid, hasher.finish()));
     }
     if folder.as_os_str().len() + SOCKET_NAME_BYTES > SOCKET_BYTES_MAX {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{EmbeddedError, Result};
-use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_text_limited};
+use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_limited};
 use crate::host::process::{self, Stat};
 
 /// PostgreSQL's shutdown modes, as in `pg_ctl stop --mode`.
@@ -85,7 +85,7 @@ pub(super) struct PidFile {
 /// Reads `postmaster.pid`; `None` if it does not exist.
 pub(super) fn pid_file(data: &Path) -> Option<PidFile> {
     let mut file = open_plain(&data.join("postmaster.pid")).ok()?;
-    let text = rest_text_limited(&mut file, TEXT_BYTES_MAX).ok()?;
+    let text = String::from_utf8(rest_limited(&mut file, TEXT_BYTES_MAX).ok()?).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
     // Line 3 is the start time; line 8 the status: starting, stopping, ready, standby.
@@ -95,9 +95,11 @@ pub(super) fn pid_file(data: &Path) -> Option<PidFile> {
 }
 
 /// Stops the server in the given mode and waits until it has exited. Escalates to an immediate
-/// shutdown and then to SIGKILL. Returns the processes that survived even that: the kernel cannot end a process
-/// during some I/O, and not that of another user.
-pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
+/// shutdown and then to SIGKILL.
+///
+/// # Errors
+/// As [`kill_leftovers`].
+pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Result<()> {
     let steps = [
         (Signal::INT, FAST_TIMEOUT, mode == ShutdownMode::Fast),
         (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
@@ -110,20 +112,20 @@ pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Vec<i32> {
     kill_leftovers(data)
 }
 
-/// Kills all remaining processes of this server, and returns those that survived. Backends that outlive a
-/// killed postmaster hold its shared memory and would prevent the next start.
-pub(super) fn kill_leftovers(data: &Path) -> Vec<i32> {
+/// Kills all remaining processes of this server. Backends that outlive a killed postmaster hold its shared memory and would
+/// prevent the next start.
+///
+/// # Errors
+/// [`EmbeddedError::StillRunning`] if processes survived: the kernel cannot end a process during some I/O, and not that of
+/// another user.
+pub(super) fn kill_leftovers(data: &Path) -> Result<()> {
     let leftovers = || -> Vec<i32> {
         process::ids(Path::new("/proc")).filter(|&pid| is_running(data, pid)).collect()
     };
     let killed: Vec<i32> =
         leftovers().into_iter().filter(|&pid| send(data, pid, Signal::KILL)).collect();
     wait_until(IMMEDIATE_TIMEOUT, || !killed.iter().any(|&pid| is_running(data, pid)));
-    leftovers()
-}
-
-/// Returns an error if a process survived.
-pub(super) fn stopped(survivors: Vec<i32>) -> Result<()> {
+    let survivors = leftovers();
     if survivors.is_empty() { Ok(()) } else { Err(EmbeddedError::StillRunning(survivors)) }
 }
 

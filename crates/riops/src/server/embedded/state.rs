@@ -1,9 +1,12 @@
-//! The state of a running server.
+//! The state of a running server, and the name of its superuser.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::Result;
+use crate::host::Interrupt;
+use crate::server::connection::Connection;
 use crate::server::conninfo::ConnInfo;
 
 /// The superuser of the embedded server.
@@ -11,7 +14,7 @@ pub const USER: &str = "postgres";
 
 /// The superuser in data directories that riops initialized before it used [`USER`]. The schema of the same
 /// name was on its search path, so that sysbench or `psql -f` created their tables in it.
-pub(super) const FORMER_USER: &str = "riops";
+const FORMER_USER: &str = "riops";
 
 fn former_user() -> String {
     FORMER_USER.to_owned()
@@ -25,7 +28,7 @@ pub(super) fn loopback() -> String {
 }
 
 /// The state of a running server, stored next to its data directory for later riops processes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Process id of the postmaster.
     pub pid: i32,
@@ -74,6 +77,30 @@ impl State {
         let Self { user, password, address, port, .. } = self;
         format!("postgresql://{user}:{password}@{address}:{port}/{DATABASE}")
     }
+}
+
+/// A role cannot rename itself. This superuser does it, and exists only meanwhile.
+const HELPER: &str = "riops_rename";
+
+/// Renames the superuser of a running server to [`USER`], and returns the state with the new name. Continues
+/// a rename that was interrupted. The SCRAM password stays valid, because it does not depend on the name.
+///
+/// # Errors
+/// If the role cannot be renamed, for example because another role has the new name.
+pub(super) fn rename_superuser(state: &State, interrupt: &Interrupt) -> Result<State> {
+    let renamed = State { user: USER.to_owned(), ..state.clone() };
+    let open = |user: &str| {
+        let state = State { user: user.to_owned(), ..state.clone() };
+        Connection::open(&state.conninfo(), interrupt)
+    };
+    if let Ok(mut former) = open(FORMER_USER) {
+        former.execute(&format!("drop role if exists {HELPER}"))?;
+        former.execute(&format!("create role {HELPER} superuser login"))?;
+        drop(former);
+        open(HELPER)?.execute(&format!("alter role {FORMER_USER} rename to {USER}"))?;
+    }
+    open(USER)?.execute(&format!("drop role if exists {HELPER}"))?;
+    Ok(renamed)
 }
 
 #[cfg(test)]

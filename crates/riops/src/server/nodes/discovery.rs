@@ -1,14 +1,16 @@
 //! Discovers the nodes, from the connection settings or from the cluster, and probes them.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use super::{Node, Nodes};
 use crate::host::Interrupt;
 use crate::plan::Spread;
 use crate::record::Role;
+use crate::server::capabilities::optional;
 use crate::server::connection::{Connection, ConnectionError};
-use crate::server::conninfo::{ConnInfo, Host, Server};
+use crate::server::conninfo::{ConnInfo, Host};
 
 /// Timeout for probing a node.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -48,7 +50,9 @@ impl Nodes {
             return match listed {
                 Some(mut nodes) if nodes.len() > 1 => {
                     for node in &mut nodes {
-                        node.addresses = node.conninfo.addresses();
+                        let servers = node.conninfo.servers.iter();
+                        let addresses = servers.filter_map(|server| server.addresses().ok());
+                        node.addresses = addresses.flatten().collect();
                     }
                     let nodes = Self::of(conninfo, Spread::Off, (writes, true), nodes);
                     Ok(Discovery { nodes, warnings: Vec::new() })
@@ -69,11 +73,8 @@ impl Nodes {
             warnings.extend(count_sessions(&mut candidates));
         }
         let (nodes, answered): (Vec<Node>, Vec<bool>) =
-            candidates.into_iter().map(|each| (each.node, each.answered)).unzip();
-        let mut databases: Vec<&String> =
-            nodes.iter().filter_map(|node| node.system.as_ref()).collect();
-        databases.sort_unstable();
-        databases.dedup();
+            candidates.into_iter().map(|(node, probed)| (node, probed.is_some())).unzip();
+        let databases: BTreeSet<_> = nodes.iter().filter_map(|node| node.system.as_ref()).collect();
         if databases.len() > 1 && !discovered {
             warnings.push(
                 "the hosts belong to different database clusters, but riops checks and verifies the data of only one of them; measure each of them separately, or use --spread off".to_owned(),
@@ -135,12 +136,7 @@ pub(super) fn probe(
     interrupt: &Interrupt,
 ) -> Result<Probed, ConnectionError> {
     let mut connection = open_to_probe(conninfo, cold, interrupt)?;
-    // PostgreSQL 14 and later report this parameter at connect.
-    let reported = connection.session_info().parameter("in_hot_standby").map(|value| value == "on");
-    let standby = match reported {
-        Some(standby) => standby,
-        None => connection.query_value("select pg_is_in_recovery()")?.as_deref() == Some("t"),
-    };
+    let standby = connection.is_standby()?;
     // A standby has the identifier of its primary. The function may be missing or not permitted.
     let system = connection.query_value("select system_identifier from pg_control_system()");
     let sessions = connection
@@ -176,18 +172,18 @@ pub(super) fn limited(conninfo: &ConnInfo, cold: bool) -> ConnInfo {
 /// Counts the sessions of the nodes if the list has no numbers: releases of YugabyteDB report 0 for each node. Returns
 /// a warning if they are not visible.
 pub(super) fn count_sessions(candidates: &mut [Candidate]) -> Option<String> {
-    if candidates.iter().any(|each| each.node.connections > 0) {
+    if candidates.iter().any(|(node, _)| node.connections > 0) {
         return None;
     }
-    for each in candidates.iter_mut() {
-        // The connection of the probe does not count.
-        each.node.connections = each.sessions.map_or(0, |count| count.saturating_sub(1));
+    let mut unknown = Vec::new();
+    for (node, probed) in candidates {
+        match probed.as_ref().map(|probed| probed.sessions) {
+            // The connection of the probe does not count.
+            Some(Some(count)) => node.connections = count.saturating_sub(1),
+            Some(None) => unknown.push(node.name.as_str()),
+            None => {}
+        }
     }
-    let unknown: Vec<_> = candidates
-        .iter()
-        .filter(|each| each.answered && each.sessions.is_none())
-        .map(|each| each.node.name.as_str())
-        .collect();
     (!unknown.is_empty()).then(|| {
         format!(
             "--spread least-connections: the number of connections of {} is unknown and counts as 0",
@@ -196,41 +192,8 @@ pub(super) fn count_sessions(candidates: &mut [Candidate]) -> Option<String> {
     })
 }
 
-/// A node after it was probed.
-#[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) node: Node,
-    /// Whether it accepts connections.
-    answered: bool,
-    /// Number of its client sessions, if they are visible.
-    pub(super) sessions: Option<u64>,
-}
-
-impl Candidate {
-    /// Adds the result of a probe. Returns a warning if the node is unavailable.
-    pub(super) fn of(
-        mut node: Node,
-        probe: Result<Probed, ConnectionError>,
-        discovered: bool,
-    ) -> (Self, Option<String>) {
-        match probe {
-            Ok(Probed { role, system, sessions }) => {
-                // For discovered nodes, the role from `yb_servers()` takes precedence.
-                if !discovered {
-                    (node.role, node.system) = (role, system);
-                }
-                (Self { node, answered: true, sessions }, None)
-            }
-            Err(error) => {
-                let warning = format!(
-                    "node {} is unavailable and gets no sessions for now: {error}",
-                    node.name
-                );
-                (Self { node, answered: false, sessions: None }, Some(warning))
-            }
-        }
-    }
-}
+/// A node with its properties, if it accepts connections.
+pub(super) type Candidate = (Node, Option<Probed>);
 
 /// Probes all nodes in parallel. Returns warnings about unavailable nodes too.
 fn probe_all(
@@ -239,18 +202,26 @@ fn probe_all(
     interrupt: &Interrupt,
 ) -> (Vec<Candidate>, Vec<String>) {
     let results: Vec<Result<Probed, ConnectionError>> = std::thread::scope(|scope| {
-        let start = |node: &Node| {
-            let conninfo = node.conninfo.clone();
-            scope.spawn(move || probe(&conninfo, discovered, interrupt))
-        };
-        let threads: Vec<_> = nodes.iter().map(start).collect();
+        let probe = |node| scope.spawn(move || probe(node, discovered, interrupt));
+        let threads: Vec<_> = nodes.iter().map(|node| probe(&node.conninfo)).collect();
         let panicked = || Err(ConnectionError::Protocol("the probe thread panicked".to_owned()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     });
-    let candidates = nodes.into_iter().zip(results);
-    let (candidates, warnings): (Vec<_>, Vec<_>) =
-        candidates.map(|(node, result)| Candidate::of(node, result, discovered)).unzip();
-    (candidates, warnings.into_iter().flatten().collect())
+    let mut warnings = Vec::new();
+    let candidate = |(mut node, result): (Node, Result<Probed, ConnectionError>)| {
+        match &result {
+            // For discovered nodes, the role from `yb_servers()` takes precedence.
+            Ok(_) if discovered => {}
+            Ok(probed) => (node.role, node.system) = (probed.role, probed.system.clone()),
+            Err(error) => warnings.push(format!(
+                "node {} is unavailable and gets no sessions for now: {error}",
+                node.name
+            )),
+        }
+        (node, result.ok())
+    };
+    let candidates = nodes.into_iter().zip(results).map(candidate).collect();
+    (candidates, warnings)
 }
 
 /// Returns the nodes of `yb_servers()`; `None` if the server does not have this function.
@@ -269,10 +240,9 @@ pub(super) fn listed(
            from yb_servers() order by cloud, region, zone, host, port",
     );
     control.set_deadline(None);
-    let rows = match rows {
-        // An unrelated function of the same name.
-        Err(ConnectionError::Server(_)) => return Ok(None),
-        rows => rows?,
+    // An unrelated function of the same name.
+    let Some(rows) = optional(rows)? else {
+        return Ok(None);
     };
     let field = |row: &[Option<String>], number: usize| {
         row.get(number).cloned().flatten().unwrap_or_default()
@@ -297,28 +267,9 @@ pub(super) fn listed(
 }
 
 impl ConnInfo {
-    /// Returns the IP addresses of all servers whose names can be resolved.
-    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        let of = |server: &Server| -> Vec<SocketAddr> {
-            match (&server.host, server.address) {
-                (_, Some(address)) => vec![SocketAddr::new(address, server.port)],
-                (Host::Tcp(host), None) => (host.as_str(), server.port)
-                    .to_socket_addrs()
-                    .map_or_else(|_| Vec::new(), Iterator::collect),
-                (Host::Unix(_), None) => Vec::new(),
-            }
-        };
-        self.servers.iter().flat_map(of).collect()
-    }
-
     /// Returns the settings for each server separately.
     pub(super) fn each_server(&self) -> impl Iterator<Item = Self> {
-        self.servers.iter().map(|server| {
-            let mut alone = self.clone();
-            alone.servers = vec![server.clone()];
-            alone.load_balance = false;
-            alone
-        })
+        self.servers.iter().map(|server| self.with_server(server.clone()))
     }
 
     /// Returns whether one of the servers has this name or address.

@@ -7,7 +7,6 @@ use super::discovery::{listed, open_to_probe, probe};
 use super::{Entry, Nodes, RETRY_AFTER};
 use crate::host::Interrupt;
 use crate::plan::Spread;
-use crate::record::Role;
 use crate::server::conninfo::ConnInfo;
 
 /// How often the list of nodes is read again.
@@ -54,36 +53,38 @@ impl Nodes {
     }
 
     fn retry_failed(&self, over: &Interrupt) {
-        let due: Vec<(usize, ConnInfo)> = {
-            let entries = self.entries();
-            let due = |entry: &Entry| entry.failed_at.is_some_and(|at| at.elapsed() >= RETRY_AFTER);
-            (0..)
-                .zip(entries.iter())
-                .filter(|(_, entry)| due(entry))
-                .map(|(number, entry)| (number, entry.node.conninfo.clone()))
-                .collect()
-        };
-        for (number, conninfo) in due {
+        let is_due = |entry: &Entry| entry.failed_at.is_some_and(|at| at.elapsed() >= RETRY_AFTER);
+        for (number, conninfo) in self.numbered(is_due) {
             self.probe_node(number, &conninfo, over);
         }
+    }
+
+    /// Returns the numbers and the settings of these nodes.
+    fn numbered(&self, is_one: impl Fn(&Entry) -> bool) -> Vec<(usize, ConnInfo)> {
+        (0..)
+            .zip(self.entries().iter())
+            .filter(|(_, entry)| is_one(entry))
+            .map(|(number, entry)| (number, entry.node.conninfo.clone()))
+            .collect()
     }
 
     /// Probes one node and updates its state. A promoted standby accepts writes from now on.
     fn probe_node(&self, number: usize, conninfo: &ConnInfo, over: &Interrupt) {
         let result = probe(conninfo, false, over);
         if let Some(entry) = self.entries().get_mut(number) {
-            let before = (entry.failed_at.is_some(), entry.node.role);
+            let (had_failed, role) = (entry.failed_at.is_some(), entry.node.role);
             entry.failed_at = result.is_err().then(Instant::now);
             if let Ok(probed) = result
                 && !self.0.discovered
             {
                 entry.node.role = probed.role;
             }
-            if may_move_sessions(before, (entry.failed_at.is_some(), entry.node.role)) {
+            let has_returned = had_failed && entry.failed_at.is_none();
+            if has_returned || entry.node.role != role {
                 self.0.changes.fetch_add(1, Ordering::Relaxed);
             }
             // The cluster may have removed a failed node from its list.
-            if before.0 && entry.failed_at.is_none() {
+            if has_returned {
                 self.0.refresh_requested.store(true, Ordering::Relaxed);
             }
         }
@@ -97,11 +98,7 @@ impl Nodes {
     }
 
     fn live(&self) -> Vec<(usize, ConnInfo)> {
-        (0..)
-            .zip(self.entries().iter())
-            .filter(|(_, entry)| entry.member && entry.failed_at.is_none())
-            .map(|(number, entry)| (number, entry.node.conninfo.clone()))
-            .collect()
+        self.numbered(|entry| entry.member && entry.failed_at.is_none())
     }
 
     /// Reads the list of nodes from an available node. Nodes that are no longer listed get no further
@@ -111,17 +108,10 @@ impl Nodes {
             let mut connection = open_to_probe(conninfo, false, over)?;
             listed(&mut connection, &self.0.conninfo)
         };
-        let mut found = None;
-        for (number, conninfo) in self.live() {
-            match read_list(&conninfo) {
-                Ok(listed) => {
-                    found = listed;
-                    break;
-                }
-                Err(_) => self.mark_failed(number),
-            }
-        }
-        let Some(found) = found else {
+        let first = self.live().into_iter().find_map(|(number, conninfo)| {
+            read_list(&conninfo).inspect_err(|_| self.mark_failed(number)).ok()
+        });
+        let Some(Some(found)) = first else {
             return;
         };
         let mut entries = self.entries();
@@ -145,9 +135,4 @@ impl Nodes {
             }
         }
     }
-}
-
-/// Returns whether sessions may have to move: a node has returned, or its role has changed.
-fn may_move_sessions(before: (bool, Role), after: (bool, Role)) -> bool {
-    (before.0 && !after.0) || before.1 != after.1
 }

@@ -31,7 +31,7 @@ const JOINING_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Node {
     /// Connection settings.
-    conninfo: ConnInfo,
+    pub conninfo: ConnInfo,
     /// IP addresses, if they are needed to determine the node of a session.
     addresses: Vec<SocketAddr>,
     /// Whether the spread allows sessions on this node.
@@ -53,12 +53,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the connection settings.
-    #[must_use]
-    pub fn conninfo(&self) -> &ConnInfo {
-        &self.conninfo
-    }
-
     fn of(conninfo: ConnInfo, role: Role) -> Self {
         let name = conninfo.servers.first().map(ToString::to_string).unwrap_or_default();
         let host = match conninfo.servers.first().map(|server| &server.host) {
@@ -166,12 +160,6 @@ impl Nodes {
     #[must_use]
     pub fn are_discovered(&self) -> bool {
         self.0.discovered
-    }
-
-    /// Returns the rule that assigns sessions to nodes.
-    #[must_use]
-    pub fn spread(&self) -> &Spread {
-        &self.0.spread
     }
 
     /// Returns the nodes in the order of their numbers.
@@ -331,14 +319,13 @@ impl Nodes {
             return Ok(chosen);
         }
         let rows = connection.query("select host(inet_server_addr()), inet_server_port()")?;
-        let address = match rows.concat().as_slice() {
-            [Some(host), Some(port)] => host
-                .parse()
-                .ok()
-                .zip(port.parse().ok())
-                .map(|(host, port)| SocketAddr::new(host, port)),
+        let address = |row: &[Option<String>]| match row {
+            [Some(host), Some(port)] => {
+                Some(SocketAddr::new(host.parse().ok()?, port.parse().ok()?))
+            }
             _ => None,
         };
+        let address = address(&rows.concat());
         let has_address =
             |entry: &Entry| address.is_some_and(|address| entry.node.addresses.contains(&address));
         Ok(self.entries().iter().position(has_address).unwrap_or(UNKNOWN_NODE))

@@ -1,4 +1,4 @@
-use super::discovery::{Candidate, Probed};
+use super::discovery::Probed;
 use super::*;
 
 /// Nodes a, b and c in the zones a, b and c, not yet probed.
@@ -28,7 +28,7 @@ fn counts_the_sessions_of_nodes_that_report_no_connections() {
         let numbered = all.into_iter().zip(connections).zip([Some(31), Some(1), None]);
         let candidate = |((node, connections), sessions)| {
             let probed = Probed { role: Role::Primary, system: None, sessions };
-            Candidate::of(Node { connections, ..node }, Ok(probed), true).0
+            (Node { connections, ..node }, Some(probed))
         };
         numbered.map(candidate).collect::<Vec<_>>()
     };
@@ -36,10 +36,10 @@ fn counts_the_sessions_of_nodes_that_report_no_connections() {
     let warning = discovery::count_sessions(&mut unknown).unwrap();
     assert!(warning.contains("connections of c:5433 is unknown"), "{warning}");
     // The connection that counts is not one of them.
-    assert_eq!(unknown.iter().map(|each| each.node.connections).collect::<Vec<_>>(), [30, 0, 0]);
+    assert_eq!(unknown.iter().map(|(node, _)| node.connections).collect::<Vec<_>>(), [30, 0, 0]);
     let mut known = listed([7, 0, 0]);
     assert_eq!(discovery::count_sessions(&mut known), None);
-    assert_eq!(known[0].node.connections, 7);
+    assert_eq!(known[0].0.connections, 7);
 }
 
 #[test]
