@@ -84,13 +84,13 @@ fn parsed_state(row: &[Option<String>]) -> Option<ConditionRecord> {
         return None;
     };
     Some(ConditionRecord {
-        bytes: parsed(bytes).filter(|&bytes| bytes > 0),
-        live_rows: parsed(live)?,
-        dead_rows: parsed(dead)?,
-        updated_rows: Some(parsed(updated)?),
-        hot_updated_rows: Some(parsed(hot)?),
-        vacuumed_at: parsed(vacuumed_at),
-        analyzed_at: parsed(analyzed_at),
+        bytes: parsed(bytes.as_ref()).filter(|&bytes| bytes > 0),
+        live_rows: parsed(live.as_ref())?,
+        dead_rows: parsed(dead.as_ref())?,
+        updated_rows: Some(parsed(updated.as_ref())?),
+        hot_updated_rows: Some(parsed(hot.as_ref())?),
+        vacuumed_at: parsed(vacuumed_at.as_ref()),
+        analyzed_at: parsed(analyzed_at.as_ref()),
         ..ConditionRecord::default()
     })
 }
@@ -129,9 +129,9 @@ fn parsed_order(row: &[Option<String>]) -> Option<Order> {
         return None;
     };
     Some(Order {
-        keys: parsed(keys)?,
-        correlation: parsed(correlation),
-        neighbors_share: parsed(neighbors),
+        keys: parsed(keys.as_ref())?,
+        correlation: parsed(correlation.as_ref()),
+        neighbors_share: parsed(neighbors.as_ref()),
     })
 }
 

@@ -29,8 +29,7 @@ impl Holders {
 
     /// Adds the sessions that are not in the list.
     pub(crate) fn merge(&mut self, more: Self) {
-        let new = more.0.into_iter().filter(|session| !self.0.contains(session));
-        let new: Vec<_> = new.collect();
+        let new: Vec<_> = more.0.into_iter().filter(|session| !self.0.contains(session)).collect();
         self.0.extend(new);
     }
 

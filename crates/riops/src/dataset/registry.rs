@@ -452,7 +452,8 @@ impl<'a> Registry<'a> {
             let [bytes, buffers] = row.as_slice() else {
                 return None;
             };
-            let (bytes, shared_buffers_bytes) = (parsed(bytes)?, parsed(buffers)?);
+            let (bytes, shared_buffers_bytes) =
+                (parsed(bytes.as_ref())?, parsed(buffers.as_ref())?);
             Some(DatasetFit { bytes, shared_buffers_bytes, memory_bytes })
         };
         Ok(rows.and_then(|rows| fit(rows.first()?)))
@@ -546,8 +547,8 @@ pub(super) fn register(
 }
 
 /// Returns the number or the time of a column.
-pub(super) fn parsed<T: FromStr>(value: &Option<String>) -> Option<T> {
-    value.as_ref()?.parse().ok()
+pub(super) fn parsed<T: FromStr>(value: Option<&String>) -> Option<T> {
+    value?.parse().ok()
 }
 
 pub(super) fn row_of_numbers(row: &[Option<String>]) -> Result<Vec<i128>> {

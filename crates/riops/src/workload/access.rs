@@ -146,8 +146,12 @@ impl Access {
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.dialect.has(Feature::StorageCounters)) {
             // ANALYZE would change rows.
-            (AccessPath::UpdateByIndex(_) | AccessPath::DeleteByIndex(_), _)
-            | (AccessPath::Insert { .. }, _) => "",
+            (
+                AccessPath::UpdateByIndex(_)
+                | AccessPath::DeleteByIndex(_)
+                | AccessPath::Insert { .. },
+                _,
+            ) => "",
             // Only DIST shows the requests to the storage.
             (_, true) => "analyze, dist, ",
             // Only ANALYZE shows the heap fetches of an index-only scan.

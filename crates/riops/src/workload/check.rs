@@ -110,8 +110,13 @@ impl Check {
     /// Checks for an exact number.
     #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {
-        let check = Self::failed(&name, &expected.to_string(), &found.to_string());
-        Self { held: expected == found, ..check }
+        Self {
+            name,
+            expected: expected.to_string(),
+            found: found.to_string(),
+            held: expected == found,
+            ..Self::default()
+        }
     }
 
     /// Checks for a number within bounds.

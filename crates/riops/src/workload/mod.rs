@@ -408,12 +408,7 @@ pub trait Generator: Send {
 
     /// Returns what an interactive transaction does next: at its beginning, after all replies to the last turn, and
     /// after a wait, with the output of the shell. `in_block` states whether a transaction block is open.
-    fn proceed(
-        &mut self,
-        _tx: &mut Transaction,
-        _in_block: bool,
-        _output: Option<&ShellOutput>,
-    ) -> Turn {
+    fn proceed(&mut self, _: &mut Transaction, _in_block: bool, _: Option<&ShellOutput>) -> Turn {
         Turn::End
     }
 

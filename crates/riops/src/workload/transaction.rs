@@ -1,6 +1,7 @@
 //! One unit of work of a session: encodes it for the protocol of the run and decodes its reply. Pure, and
 //! without allocation in steady state.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use riops_wire::backend::Row;
@@ -72,11 +73,10 @@ struct Extras {
 /// is writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CopyProgress {
-    /// Numbers of the first row and of the first unsent row.
+    /// Numbers of the first row, of the first unsent row, and after the last row.
     first: u64,
     next: u64,
-    /// Whether more data follow.
-    open: bool,
+    end: u64,
 }
 
 impl Extras {
@@ -183,7 +183,8 @@ impl Transaction {
     /// be called. It is sent as a simple query with every protocol because COPY has no parameters.
     pub fn copy(&mut self, sql: &str, first: u64) {
         self.statements = 1;
-        self.extras().copy_progress = Some(CopyProgress { first, next: first, open: true });
+        let end = first + self.expected_rows;
+        self.extras().copy_progress = Some(CopyProgress { first, next: first, end });
         if let Err(error) = frontend::Message::Query(sql).encode(&mut self.bytes) {
             self.note_error(error);
         }
@@ -194,23 +195,23 @@ impl Transaction {
     #[must_use]
     #[inline]
     pub fn next_row(&self) -> Option<u64> {
-        self.copy_progress().filter(|copy| copy.open).map(|copy| copy.next)
+        self.copy_progress().filter(|copy| copy.next < copy.end).map(|copy| copy.next)
     }
 
-    /// Returns the number after the last row.
+    /// Returns the rows whose data are copied.
     #[must_use]
-    pub fn end_row(&self) -> u64 {
-        self.copy_progress().map_or(0, |copy| copy.first + self.expected_rows)
+    pub fn copied_rows(&self) -> Range<u64> {
+        self.copy_progress().map_or(0..0, |copy| copy.first..copy.end)
     }
 
     fn copy_progress(&self) -> Option<CopyProgress> {
         if self.has_extras { self.extras.copy_progress } else { None }
     }
 
-    /// Records that the data of all rows before `next` are sent. With `last` no data follow.
-    pub fn sent_rows(&mut self, next: u64, last: bool) {
+    /// Records that the data of all rows before `next` are sent.
+    pub fn sent_rows(&mut self, next: u64) {
         if let Some(copy) = &mut self.extras.copy_progress {
-            (copy.next, copy.open) = (next, !last);
+            copy.next = next;
         }
     }
 
@@ -219,7 +220,7 @@ impl Transaction {
         if self.has_extras
             && let Some(copy) = &mut self.extras.copy_progress
         {
-            (copy.next, copy.open) = (copy.first, true);
+            copy.next = copy.first;
         }
     }
 

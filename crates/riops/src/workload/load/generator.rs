@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use riops_wire::{copy, frontend};
 
-use super::rows::{TEXTS, binary_piece, binary_row_bytes, text_piece};
+use super::rows::{TEXTS, binary_piece, text_piece};
 use crate::plan::Method;
 use crate::workload::Generator;
 use crate::workload::texts::Texts;
@@ -90,19 +90,17 @@ impl Generator for LoadGenerator {
         let Some(next) = tx.next_row() else {
             return;
         };
-        let ids = tx.end_row() - tx.expected_rows()..tx.end_row();
+        let ids = tx.copied_rows();
         let mut sent = next;
         let framed = copy::data(out, |out| {
             sent = match self.method {
-                Method::CopyBinary => {
-                    binary_piece(self.texts, &ids, next, binary_row_bytes(self.texts), out)
-                }
+                Method::CopyBinary => binary_piece(self.texts, &ids, next, out),
                 _ => text_piece(self.texts, ids.end, next, b'\t', out),
             };
             Ok(())
         });
         let last = sent == ids.end;
-        tx.sent_rows(sent, last);
+        tx.sent_rows(sent);
         if last {
             let done = frontend::Message::CopyDone.encode(out);
             debug_assert!(framed.is_ok() && done.is_ok(), "a piece is much smaller than 2 GiB");

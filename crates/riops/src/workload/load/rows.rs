@@ -16,11 +16,6 @@ const BINARY_HEAD: usize = 10;
 /// Size of the length field before each text, in bytes.
 const LENGTH: usize = 4;
 
-/// Returns the size of a row in the binary format, in bytes.
-pub(super) fn binary_row_bytes(texts: Texts) -> usize {
-    BINARY_HEAD + 4 * (LENGTH + texts.length())
-}
-
 /// Returns the number of rows of this size in a piece.
 fn piece_rows(row_bytes: usize) -> u64 {
     (PIECE_BYTES / row_bytes).max(1) as u64
@@ -28,13 +23,8 @@ fn piece_rows(row_bytes: usize) -> u64 {
 
 /// Appends one piece of the rows `ids` in the binary format, starting at row `next`, with the header before
 /// the first row and the trailer after the last. Returns the next row.
-pub(super) fn binary_piece(
-    texts: Texts,
-    ids: &Range<u64>,
-    next: u64,
-    row_bytes: usize,
-    out: &mut Vec<u8>,
-) -> u64 {
+pub(super) fn binary_piece(texts: Texts, ids: &Range<u64>, next: u64, out: &mut Vec<u8>) -> u64 {
+    let row_bytes = BINARY_HEAD + 4 * (LENGTH + texts.length());
     if next == ids.start {
         copy::binary_header(out);
     }

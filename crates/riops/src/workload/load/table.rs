@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::checksum::hash_text_extended;
-use super::rows::{binary_piece, binary_row_bytes};
+use super::rows::binary_piece;
 use crate::plan::{Contents, LoadDataset};
 use crate::record::Check;
 use crate::server::{Dialect, Feature};
@@ -332,9 +332,8 @@ fn total(parts: &[Part], number: impl Fn(&Part) -> i128) -> i128 {
 /// Returns the source of the binary COPY data of these rows.
 fn source(texts: Texts, ids: Range<u64>) -> CopySource {
     let mut next = ids.start;
-    let row_bytes = binary_row_bytes(texts);
     Box::new(move |out| {
-        next = binary_piece(texts, &ids, next, row_bytes, out);
+        next = binary_piece(texts, &ids, next, out);
         next < ids.end
     })
 }

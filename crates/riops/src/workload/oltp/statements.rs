@@ -243,12 +243,11 @@ impl Oltp {
             Kind::Insert | Kind::InsertAuto | Kind::InsertMany | Kind::InsertBulk => {
                 AccessPath::Insert { table }
             }
-            Kind::RandomPoints => AccessPath::IndexScan(secondary),
             Kind::RandomRanges if !self.dialect.has(Feature::BitmapScans) => return None,
             Kind::RandomRanges => AccessPath::BitmapScan(secondary),
             Kind::SequentialScan => AccessPath::SeqScan { table },
             Kind::IndexScan if has_hash_keys => AccessPath::SeqScan { table },
-            Kind::IndexScan => AccessPath::IndexScan(secondary),
+            Kind::RandomPoints | Kind::IndexScan => AccessPath::IndexScan(secondary),
             Kind::Join => AccessPath::JoinByIndex([index, key(self.joined_with(number))]),
         })
     }
