@@ -48,7 +48,7 @@ impl Results<'_> {
         }
         let view = experiment::view(study);
         match self.form {
-            "json" => crate::ui::print(&experiment::json(&view)?),
+            "json" => crate::ui::print(&riops::units::text::json_text(&view)?),
             "markdown" => {
                 crate::ui::print(&report::findings_markdown(&experiment::experiment(&view)))
             }

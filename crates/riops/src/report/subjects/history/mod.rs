@@ -11,7 +11,6 @@ use crate::plan::WorkPlan;
 use crate::record::Record;
 use crate::report::effect::change_text;
 use crate::report::subjects::runs::stages_by_run;
-use crate::report::words;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
 use crate::units::format::{count, number_of, rate};
@@ -26,8 +25,8 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
-    let counts_transactions = WorkPlan::default_of(&run.workload)
-        .is_some_and(|work| words::of(&work).traits().counts_transactions);
+    let work = WorkPlan::default_of(&run.workload);
+    let counts_transactions = work.is_some_and(|work| work.traits().counts_transactions);
     let is_timed = stage.kind == "statement" || stage.kind == "observed" && stage.transactions == 0;
     if is_timed {
         Figure::Seconds
@@ -282,9 +281,9 @@ fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeri
         let differs = |(position, part): &(usize, &String)| {
             !part.is_empty() && others().any(|(_, other)| other.get(*position) != Some(*part))
         };
-        let parts: Vec<_> = origin.iter().enumerate().filter(differs).collect();
-        let parts: Vec<String> = parts.into_iter().map(|(_, part)| format!(", {part}")).collect();
-        each.name.extend(parts);
+        let parts = origin.iter().enumerate().filter(differs);
+        let parts: String = parts.map(|(_, part)| format!(", {part}")).collect();
+        each.name += &parts;
         each
     };
     series.into_iter().map(named).collect()
@@ -298,20 +297,19 @@ fn changes_of(
     let points = series.points.get(start..end).unwrap_or_default();
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
-    change_points(&values, &settings)
-        .into_iter()
-        .filter_map(|found| {
-            Some(HistoryChange {
-                index: start + found.index,
-                run: points.get(found.index)?.run.clone(),
-                mean_before: found.mean_before,
-                mean_after: found.mean_after,
-                p: found.p,
-                outcome: found.outcome(series.figure.direction()),
-                time: None,
-            })
+    let found = change_points(&values, &settings).into_iter();
+    let changes = found.filter_map(|found| {
+        Some(HistoryChange {
+            index: start + found.index,
+            run: points.get(found.index)?.run.clone(),
+            mean_before: found.mean_before,
+            mean_after: found.mean_after,
+            p: found.p,
+            outcome: found.outcome(series.figure.direction()),
+            time: None,
         })
-        .collect()
+    });
+    changes.collect()
 }
 
 #[cfg(test)]
