@@ -13,7 +13,7 @@ use crate::report::effect::change_text;
 use crate::report::subjects::runs::stages_by_run;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
-use crate::units::format::{count, number_of, rate};
+use crate::units::format::{count, joined, number_of, rate};
 
 pub(in crate::report) use forms::history_findings;
 pub use forms::{history_chart, history_document, history_summary};
@@ -243,7 +243,9 @@ pub fn history(
     }
     let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
-    series.iter_mut().for_each(|each| each.judge(effect));
+    for each in &mut series {
+        each.judge(effect);
+    }
     series
 }
 
@@ -276,15 +278,14 @@ fn origin_of(run: &RunSummary) -> Vec<String> {
 fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeries> {
     let known: Vec<_> =
         series.iter().map(|(origin, each)| (each.name.clone(), origin.clone())).collect();
-    let named = |(origin, mut each): (Vec<String>, HistorySeries)| {
+    let named = |(origin, each): (Vec<String>, HistorySeries)| {
         let others = || known.iter().filter(|(name, _)| *name == each.name);
         let differs = |(position, part): &(usize, &String)| {
             !part.is_empty() && others().any(|(_, other)| other.get(*position) != Some(*part))
         };
-        let parts = origin.iter().enumerate().filter(differs);
-        let parts: String = parts.map(|(_, part)| format!(", {part}")).collect();
-        each.name += &parts;
-        each
+        let parts = origin.iter().enumerate().filter(differs).map(|(_, part)| part);
+        let name = joined(std::iter::once(&each.name).chain(parts), ", ");
+        HistorySeries { name, ..each }
     };
     series.into_iter().map(named).collect()
 }
