@@ -47,7 +47,7 @@ impl Results<'_> {
         }
         let view = experiment::view(study);
         match self.form {
-            "json" => ui::print(&experiment::json(&view)?)?,
+            "json" => ui::print(&riops::units::text::json_text(&view)?)?,
             "csv" => ui::print(&experiment::csv(&view)?)?,
             form => print_findings(&experiment::experiment(&view), form)?,
         }

@@ -77,6 +77,9 @@ fn line(record: &Record, stage: &StageRecord, divisor: f64) -> String {
     joined(Figure::costs().filter_map(text), " · ")
 }
 
+/// The number and the bytes of the requests to a disk.
+type Pick = fn(&DiskCost) -> (f64, f64);
+
 /// The costs of each stage.
 pub(in crate::report) fn table(record: &Record) -> Table {
     let counted: Vec<_> = record.stages.iter().filter(|stage| stage.cost.is_some()).collect();
@@ -105,7 +108,7 @@ pub(in crate::report) fn table(record: &Record) -> Table {
     });
     let of_disks = disks(&counted).into_iter().flat_map(|disk| {
         let name = format!("{} ({})", disk.name, disk.roles.join(", "));
-        let kinds: [(&str, fn(&DiskCost) -> (f64, f64)); 2] = [
+        let kinds: [(&str, Pick); 2] = [
             ("reads", |found| (found.reads, found.read_bytes)),
             ("writes", |found| (found.writes, found.written_bytes)),
         ];

@@ -89,10 +89,10 @@ fn chart(view: &BisectView) -> Option<Chart> {
     }
     let series = vec![PointSeries { label: "change".to_owned(), style: PointStyle::Line, points }];
     let axis = |label, unit, range| Axis::of(label, unit, AxisScale::Linear).within(range);
-    let axes = [
+    let both = [
         axis("commits after the good one", Unit::Count, (0.0, view.commits as f64)),
         axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
     ];
     let summary = format!("Change of {} measured commits against the good one.", view.steps.len());
-    Some(Chart::new("bisect", "Change by commit", summary, axes, Content::points(series)))
+    Some(Chart::new("bisect", "Change by commit", summary, both, Content::points(series)))
 }

@@ -150,10 +150,9 @@ fn relative(figure: &FigureComparison) -> Option<String> {
 
 /// The conclusion: about the main figure, then about figures with another verdict.
 fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
-    let judged: Vec<_> = comparison
-        .figures()
-        .filter_map(|figure| figure.effect.as_ref().map(|effect| (figure, effect)))
-        .collect();
+    let judged = comparison.figures();
+    let judged = judged.filter_map(|figure| Some((figure, figure.effect.as_ref()?)));
+    let judged: Vec<_> = judged.collect();
     let Some((main, found)) = judged.iter().find(|(figure, _)| figure.main).or(judged.first())
     else {
         let needed = Needed::at(Settings::default().alpha).map(|needed| needed.to_string());
@@ -162,13 +161,11 @@ fn verdict_lines(comparison: &Comparison) -> Vec<(String, Option<Tone>)> {
     let line = |figure: &FigureComparison, found: &Effect| {
         (conclusion(figure, found, comparison.effect), outcome_tone(found.outcome))
     };
-    let mut lines = vec![line(main, found)];
-    for (figure, other) in &judged {
-        if is_different(other) && !figure.main && other.outcome != found.outcome {
-            lines.push(line(figure, other));
-        }
-    }
-    lines
+    let is_news = |(figure, other): &&(&FigureComparison, &Effect)| {
+        is_different(other) && !figure.main && other.outcome != found.outcome
+    };
+    let news = judged.iter().filter(is_news).map(|(figure, other)| line(figure, other));
+    std::iter::once(line(main, found)).chain(news).collect()
 }
 
 /// A number of runs that is an estimate: two significant digits.

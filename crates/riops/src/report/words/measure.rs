@@ -141,7 +141,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
         let size = each.method.clone().or_else(|| each.batch.map(count));
         // Database time of all sessions, as a share of the wallclock time.
         let in_db = stage.database_s.map(|time_s| time_s / stage.seconds.max(f64::MIN_POSITIVE));
-        let side = if stage.kind == "server_loop" { "server" } else { "client" };
+        let driver = if stage.kind == "server_loop" { "server" } else { "client" };
         let per_s = stage.throughput.rows_per_s;
         [
             (number(if has_methods { "method" } else { "batch" }), size.unwrap_or_default().into()),
@@ -152,7 +152,7 @@ fn table(document: &mut Document, stages: &[Summary<'_>], title: &str) {
             ),
             (number("seconds"), of_methods(format!("{:.3}", stage.seconds).into())),
             (number("in db"), of_methods(Cell::share(in_db))),
-            (word("loop"), shown(side.into(), has_sides)),
+            (word("loop"), shown(driver.into(), has_sides)),
             (number("rows/s").drawn(), Cell::from(rate(per_s)).with_bar(per_s / most_per_s)),
             (number("response p50"), response("p50")),
             (number("response p99"), response("p99")),

@@ -108,10 +108,8 @@ pub(super) trait Words: Spec {
 
     /// Commands to try after a valid run.
     fn next_steps(&self, summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
-        let mut hints = scaling(summary, commands);
-        hints.extend(self.variants(commands));
-        hints.extend(commands.page());
-        hints
+        let hints = scaling(summary, commands).into_iter().chain(self.variants(commands));
+        hints.chain(commands.page()).collect()
     }
 
     /// Further runs of the same workload to try.

@@ -66,21 +66,15 @@ impl<'a> Commands<'a> {
 }
 
 /// Changes that may raise the result.
-pub(in crate::report) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Vec<Hint> {
-    let plan = &summary.record.plan;
-    if !summary.has_bottleneck() {
-        return Vec::new();
-    }
+pub(super) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<Hint> {
+    let (sessions, workers) = (summary.record.plan.sessions * 4, summary.record.plan.workers * 2);
     match summary.bottleneck() {
-        Bottleneck::Waiting => {
-            vec![commands.same(&format!("-c {}", plan.sessions * 4), "more sessions")]
-        }
-        Bottleneck::Client => {
-            vec![commands.same(&format!("-j {}", plan.workers * 2), "more workers")]
-        }
+        _ if !summary.has_bottleneck() => None,
+        Bottleneck::Waiting => Some(commands.same(&format!("-c {sessions}"), "more sessions")),
+        Bottleneck::Client => Some(commands.same(&format!("-j {workers}"), "more workers")),
         Bottleneck::BusyDevice => {
-            vec![commands.other("riops doctor --disk", "the maximum of the device")]
+            Some(commands.other("riops doctor --disk", "the maximum of the device"))
         }
-        _ => Vec::new(),
+        _ => None,
     }
 }

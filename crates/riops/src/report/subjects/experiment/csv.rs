@@ -12,12 +12,7 @@ struct Row<'a> {
     group: &'a GroupView,
     stage: usize,
     figure: &'a FigureView,
-}
-
-impl Row<'_> {
-    fn against(&self) -> Option<&Against> {
-        self.figure.against_baseline.as_ref()
-    }
+    against: Option<&'a Against>,
 }
 
 /// Returns the figures as CSV as in RFC 4180, with a header. Units are those of the JSON form.
@@ -36,6 +31,7 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
                     group,
                     stage,
                     figure,
+                    against: figure.against_baseline.as_ref(),
                 }));
             }
         }
@@ -53,11 +49,11 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
         value: row.figure.estimate.value,
         low: row.figure.estimate.interval.map(|found| found.low),
         high: row.figure.estimate.interval.map(|found| found.high),
-        ratio: row.against().map(|against| against.ratio),
-        ratio_low: row.against().and_then(|against| Some(against.interval?.low)),
-        ratio_high: row.against().and_then(|against| Some(against.interval?.high)),
-        p_adjusted: row.against().and_then(|against| against.p_adjusted),
-        verdict: row.against().and_then(|against| Some(against.outcome?.as_str())),
+        ratio: row.against.map(|against| against.ratio),
+        ratio_low: row.against.and_then(|against| Some(against.interval?.low)),
+        ratio_high: row.against.and_then(|against| Some(against.interval?.high)),
+        p_adjusted: row.against.and_then(|against| against.p_adjusted),
+        verdict: row.against.and_then(|against| Some(against.outcome?.as_str())),
         bottleneck: row.group.stages.get(row.stage).and_then(|stage| stage.bottleneck.as_ref()),
     }};
     csv_table(&columns, rows)

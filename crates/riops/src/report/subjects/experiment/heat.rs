@@ -99,7 +99,7 @@ fn chart(
     let of_others = if label.is_empty() { label } else { format!(", {label}") };
     let id = format!("study-heat-{}", number_of_chart + 1);
     let title = format!("{name} by {} and {}{of_others}", across.name, up.name);
-    let axes = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
+    let both = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
     let content = Content::Grid { columns, rows, cells, unit: unit(view.main) };
-    Chart::new(id, title, summary, axes, content).with_table(table)
+    Chart::new(id, title, summary, both, content).with_table(table)
 }

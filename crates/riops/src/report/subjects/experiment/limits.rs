@@ -1,6 +1,8 @@
 //! The tables of what limits the cells: bottlenecks, origins of the blocks, load of the nodes.
 
-use crate::experiment::evaluation::{CellView, FigureView, StageView, StudyView};
+use crate::experiment::evaluation::{
+    CellView, FigureView, GroupView, SourcesView, StageView, StudyView,
+};
 use crate::figure::{Estimate, Figure};
 use crate::report::subjects::experiment::cells::{or_empty, settings};
 use crate::report::table::{Cell, Table, number, word};
@@ -43,20 +45,17 @@ const SOURCES_DIFFER: f64 = 0.01;
 
 /// Whether the origin of the blocks differs between the cells.
 pub(super) fn sources_vary(view: &StudyView) -> bool {
-    let shares: Vec<f64> = view
-        .groups()
-        .filter_map(|group| group.stages.get(view.main_stage)?.sources.as_ref())
-        .flat_map(|sources| [Some(&sources.buffers), sources.device.as_ref()])
-        .map(|share| share.map_or(0.0, |share| share.value))
-        .collect();
-    let spread = |of: &mut dyn Iterator<Item = f64>| {
-        let (low, high) = of.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| {
+    let spread = |share: fn(&SourcesView) -> Option<&Estimate>| {
+        let sources = |group: &GroupView| group.stages.get(view.main_stage)?.sources.clone();
+        let shares = view.groups().filter_map(sources);
+        let shares = shares.map(|sources| share(&sources).map_or(0.0, |share| share.value));
+        let (low, high) = shares.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| {
             (low.min(share), high.max(share))
         });
         high - low
     };
-    spread(&mut shares.iter().copied().step_by(2)) > SOURCES_DIFFER
-        || spread(&mut shares.iter().copied().skip(1).step_by(2)) > SOURCES_DIFFER
+    spread(|sources| Some(&sources.buffers)) > SOURCES_DIFFER
+        || spread(|sources| sources.device.as_ref()) > SOURCES_DIFFER
 }
 
 /// What limited each cell, and where the blocks of its rows came from; `None` if nothing is known, or if it is the

@@ -23,6 +23,7 @@ use crate::experiment::{Level, Study, counted};
 use crate::figure::Summary;
 use crate::plan::Caches;
 use crate::record::{Disk, Record};
+use crate::report::chart::Chart;
 use crate::report::document::{Badge, Findings, Headline, Tone};
 use crate::report::effect::{change_interval, change_text, outcome_text};
 use crate::report::render::drawing::DrawingError;
@@ -31,7 +32,6 @@ use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;
 use crate::stats::Outcome;
 use crate::units::format::{factor, joined, number_of, rate};
-use crate::units::text::json_text;
 
 /// Returns the result of an experiment, as far as its runs ended.
 #[must_use]
@@ -67,14 +67,6 @@ pub fn experiment(view: &StudyView) -> Findings {
     found
 }
 
-/// Returns the result as JSON.
-///
-/// # Errors
-/// Returns the error of the encoder. Not expected in practice: all values can be encoded.
-pub fn json(view: &StudyView) -> Result<String, serde_json::Error> {
-    json_text(view)
-}
-
 /// A chart as a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyImage {
@@ -90,7 +82,7 @@ pub struct StudyImage {
 /// Returns [`DrawingError::Failed`] if the drawing library fails.
 pub fn png(view: &StudyView) -> Result<Vec<StudyImage>, DrawingError> {
     let subtitle = title(view);
-    let image = |chart: &crate::report::chart::Chart| {
+    let image = |chart: &Chart| {
         let name = chart.id.replacen("study-", "", 1);
         Ok(StudyImage { name, bytes: chart_png(chart, &subtitle)? })
     };

@@ -100,7 +100,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
             }
         }
         row.extend(against_baseline(view, at, main, of_main));
-        let marks = is_main.then(|| marks(view, at, cell)).unwrap_or_default();
+        let marks = if is_main { marks(view, at, cell) } else { Vec::new() };
         let words = verdict(of_main).map(str::to_owned).into_iter().chain(marks);
         row.push((word(if has_verdict { "verdict" } else { "" }), joined(words, ", ").into()));
         row

@@ -6,6 +6,7 @@ use crate::report::chart::{Content, PointStyle};
 use crate::report::render::fill::columns;
 use crate::report::{Delivery, Layout, findings_html, findings_markdown, findings_text};
 use crate::stats::{Outcome, ResidualCheck};
+use crate::units::text::json_text;
 
 fn shown(study: &Study) -> String {
     let view = view(study);
@@ -369,7 +370,7 @@ fn texts_of_an_experiment_have_no_meaning_in_a_page_in_markdown_or_in_a_spreadsh
 #[test]
 fn json_and_csv_have_the_figures_with_their_units_in_the_names() {
     let view = view(&example::nodes(6));
-    let parsed: serde_json::Value = serde_json::from_str(&json(&view).unwrap()).unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(&json_text(&view).unwrap()).unwrap();
     let figure = &parsed["cells"][2]["stages"][0]["figures"][0];
     assert_eq!(figure["figure"], "transactions_per_s");
     assert_eq!(figure["against_baseline"]["outcome"], "faster");

@@ -11,10 +11,9 @@ use crate::plan::WorkPlan;
 use crate::record::Record;
 use crate::report::effect::change_text;
 use crate::report::subjects::runs::stages_by_run;
-use crate::report::words;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary};
-use crate::units::format::{count, number_of, rate};
+use crate::units::format::{count, joined, number_of, rate};
 
 pub(in crate::report) use forms::history_findings;
 pub use forms::{history_chart, history_document, history_summary};
@@ -26,8 +25,8 @@ pub fn history_figures() -> impl Iterator<Item = Figure> {
 
 /// The main figure of a stage: with a rate the 99th percentile, because the throughput is given.
 fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
-    let counts_transactions = WorkPlan::default_of(&run.workload)
-        .is_some_and(|work| words::of(&work).traits().counts_transactions);
+    let work = WorkPlan::default_of(&run.workload);
+    let counts_transactions = work.is_some_and(|work| work.traits().counts_transactions);
     let is_timed = stage.kind == "statement" || stage.kind == "observed" && stage.transactions == 0;
     if is_timed {
         Figure::Seconds
@@ -244,7 +243,9 @@ pub fn history(
     }
     let mut series = named_by_origin(series);
     series.sort_by(|one, next| one.name.cmp(&next.name));
-    series.iter_mut().for_each(|each| each.judge(effect));
+    for each in &mut series {
+        each.judge(effect);
+    }
     series
 }
 
@@ -277,15 +278,14 @@ fn origin_of(run: &RunSummary) -> Vec<String> {
 fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeries> {
     let known: Vec<_> =
         series.iter().map(|(origin, each)| (each.name.clone(), origin.clone())).collect();
-    let named = |(origin, mut each): (Vec<String>, HistorySeries)| {
+    let named = |(origin, each): (Vec<String>, HistorySeries)| {
         let others = || known.iter().filter(|(name, _)| *name == each.name);
         let differs = |(position, part): &(usize, &String)| {
             !part.is_empty() && others().any(|(_, other)| other.get(*position) != Some(*part))
         };
-        let parts: Vec<_> = origin.iter().enumerate().filter(differs).collect();
-        let parts: Vec<String> = parts.into_iter().map(|(_, part)| format!(", {part}")).collect();
-        each.name.extend(parts);
-        each
+        let parts = origin.iter().enumerate().filter(differs).map(|(_, part)| part);
+        let name = joined(std::iter::once(&each.name).chain(parts), ", ");
+        HistorySeries { name, ..each }
     };
     series.into_iter().map(named).collect()
 }
@@ -298,20 +298,19 @@ fn changes_of(
     let points = series.points.get(start..end).unwrap_or_default();
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
-    change_points(&values, &settings)
-        .into_iter()
-        .filter_map(|found| {
-            Some(HistoryChange {
-                index: start + found.index,
-                run: points.get(found.index)?.run.clone(),
-                mean_before: found.mean_before,
-                mean_after: found.mean_after,
-                p: found.p,
-                outcome: found.outcome(series.figure.direction()),
-                time: None,
-            })
+    let found = change_points(&values, &settings).into_iter();
+    let changes = found.filter_map(|found| {
+        Some(HistoryChange {
+            index: start + found.index,
+            run: points.get(found.index)?.run.clone(),
+            mean_before: found.mean_before,
+            mean_after: found.mean_after,
+            p: found.p,
+            outcome: found.outcome(series.figure.direction()),
+            time: None,
         })
-        .collect()
+    });
+    changes.collect()
 }
 
 #[cfg(test)]

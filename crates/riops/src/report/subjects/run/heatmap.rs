@@ -94,11 +94,9 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let most = grid.cells.iter().map(|(_, class, _)| *class).max()?;
     let bound = |class: i32| rounded(10f64.powf(f64::from(class) / per_decade));
     let bounds: Vec<f64> = (least..=most + 1).map(bound).collect();
-    let cells: Vec<_> = grid
-        .cells
-        .iter()
-        .map(|&(slot, class, count)| (slot, class.abs_diff(least) as usize, count))
-        .collect();
+    let cells = grid.cells.iter();
+    let cells: Vec<_> =
+        cells.map(|&(slot, class, count)| (slot, class.abs_diff(least) as usize, count)).collect();
     let range = (*bounds.first()?, *bounds.last()?);
     let total = count(cells.iter().map(|(.., count)| count).sum());
     let table = heatmap_table(&grid.slots, &bounds, &cells);
@@ -123,15 +121,16 @@ fn heatmap_table(slots: &[f64], bounds: &[f64], cells: &[(usize, usize, u64)]) -
             *sum += count;
         }
     }
-    let end = |group: usize| slots.get(((group + 1) * tall).min(slot_count)).copied();
-    let rows = sums.iter().enumerate().map(|(group, sums)| {
-        let time = value_text(end(group).unwrap_or_default(), Unit::Seconds);
-        let counts = sums.iter().map(|sum| Cell::from(count(*sum)));
-        std::iter::once(time.into()).chain(counts).collect()
+    let table = Table::of("latency heatmap", sums.iter().enumerate(), |(group, sums)| {
+        let end = slots.get(((group + 1) * tall).min(slot_count)).copied().unwrap_or_default();
+        let counts =
+            bounds.iter().step_by(wide).zip(sums).map(|(us, sum)| {
+                (number(format!("from {}", duration_us(*us))), count(*sum).into())
+            });
+        let time = (number("until"), Cell::from(value_text(end, Unit::Seconds)));
+        std::iter::once(time).chain(counts).collect::<Vec<_>>()
     });
-    let from = bounds.iter().step_by(wide).take(class_count.div_ceil(wide));
-    let columns = from.map(|us| number(format!("from {}", duration_us(*us))));
-    Table::new("latency heatmap", std::iter::once(number("until")).chain(columns), rows).with_note(
+    table.with_note(
         "number of transactions with a latency from the bound of the column to that of the next",
     )
 }

@@ -171,7 +171,9 @@ fn result_tables(record: &Record) -> Vec<Table> {
 
 fn results(record: &Record, id: &str) -> Section {
     let section = Section::of(id, "Results", |document| {
-        result_tables(record).into_iter().for_each(|table| document.table(table));
+        for table in result_tables(record) {
+            document.table(table);
+        }
         words::of(&record.plan.work).details(document, record);
     });
     let counted = [counters::steps(record), counters::operations(record), counters::checks(record)];

@@ -4,7 +4,7 @@
 use crate::record::{Histogram, Record, StoredHistogram};
 use crate::report::chart::lines::{Lines, line, percentile_text};
 use crate::report::chart::{Axis, AxisScale, Chart, Series, Unit};
-use crate::report::table::{Cell, Table, number};
+use crate::report::table::{Table, number};
 use crate::units::format::{duration_us, joined};
 
 /// Positions of a percentile curve from one nine to the next.
@@ -88,20 +88,21 @@ fn percentile_summary(curves: &[(String, Histogram)]) -> String {
 fn percentile_table(curves: &[(String, Histogram)]) -> Table {
     let most = curves.iter().map(|(_, histogram)| histogram.count()).max().unwrap_or(0) as f64;
     let named = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
-    let row = |quantile: f64| {
-        let nines = -(1.0 - quantile).log10();
-        let latency = |(_, histogram): &(String, Histogram)| -> Cell {
-            let has_enough = histogram.count() as f64 * (1.0 - quantile) >= 1.0 - 1e-6;
-            has_enough.then(|| duration_us(histogram.quantile(quantile).as_micros())).into()
-        };
-        std::iter::once(percentile_text(nines).into()).chain(curves.iter().map(latency)).collect()
+    // Of the maximum, without a quantile, every curve has a value.
+    let has_enough = |count: f64, quantile: Option<f64>| {
+        quantile.is_none_or(|quantile| count * (1.0 - quantile) >= 1.0 - 1e-6)
     };
-    let named = named.into_iter().filter(|quantile| most * (1.0 - quantile) >= 1.0 - 1e-6);
-    let longest = curves.iter().map(|(_, each)| duration_us(each.max().as_micros()).into());
-    let longest = std::iter::once("max".into()).chain(longest).collect();
-    let rows = named.map(row).chain([longest]);
-    let columns = curves.iter().map(|(label, _)| number(label));
-    Table::new("latency by percentile", std::iter::once(number("percentile")).chain(columns), rows)
+    let rows = named.into_iter().map(Some).filter(|of| has_enough(most, *of)).chain([None]);
+    Table::of("latency by percentile", rows, |quantile| {
+        let name = quantile.map(|quantile| percentile_text(-(1.0 - quantile).log10()));
+        let values = curves.iter().map(|(label, each)| {
+            let latency = quantile.map_or_else(|| each.max(), |quantile| each.quantile(quantile));
+            let is_known = has_enough(each.count() as f64, quantile);
+            (number(label), is_known.then(|| duration_us(latency.as_micros())).into())
+        });
+        let name = (number("percentile"), name.unwrap_or_else(|| "max".to_owned()).into());
+        std::iter::once(name).chain(values).collect::<Vec<_>>()
+    })
 }
 
 #[cfg(test)]

@@ -82,12 +82,9 @@ pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, DrawingErro
 /// Returns the pixels, three bytes each, the height, and the pixel ranges of the axes of each stage.
 fn draw(record: &Record, scale: Scale) -> Result<(Vec<u8>, u32, Vec<Pixels>), DrawingError> {
     register_font()?;
-    let stages: Vec<_> = record
-        .stages
-        .iter()
-        .filter_map(|stage| Some((stage, stage.session_loop.samples.as_ref()?)))
-        .filter(|(_, samples)| !samples.points.is_empty())
-        .collect();
+    let sampled = record.stages.iter();
+    let sampled = sampled.filter_map(|stage| Some((stage, stage.session_loop.samples.as_ref()?)));
+    let stages: Vec<_> = sampled.filter(|(_, samples)| !samples.points.is_empty()).collect();
     let height = match u32::try_from(stages.len()).unwrap_or(1) {
         0 => return Err(DrawingError::Empty),
         1 => HEIGHT,
@@ -257,29 +254,18 @@ fn dots(points: &[SamplePoint], size: i32, pixel: impl Fn(&SamplePoint) -> (i32,
         let neighborhood = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
         neighborhood.filter(|cell| cells.contains_key(cell)).count() == 1
     };
-    let mut dots = Vec::with_capacity(cells.len());
-    let mut isolated = Vec::new();
-    for (&(x, y), sessions) in &cells {
+    let dots = cells.iter().filter_map(|(&(x, y), sessions)| {
         let total: u32 = sessions.values().sum();
-        let Some((&session, _)) = sessions.iter().max_by_key(|(_, count)| **count) else {
-            continue;
-        };
-        let dot = |margin, opacity| Dot {
-            x: x * size,
-            y: y * size,
-            margin,
-            color: shade(session, opacity),
-        };
-        if is_isolated((x, y)) {
-            isolated.push(dot(1, 1.0));
-            continue;
-        }
+        let (&session, _) = sessions.iter().max_by_key(|(_, count)| **count)?;
         // Logarithmic, because perceived brightness depends on ratios.
         let share = f64::from(total).ln() / f64::from(most.max(2)).ln();
-        dots.push(dot(0, MIN_OPACITY + (1.0 - MIN_OPACITY) * share));
-    }
+        let shaded = (0, MIN_OPACITY + (1.0 - MIN_OPACITY) * share);
+        let (margin, opacity) = if is_isolated((x, y)) { (1, 1.0) } else { shaded };
+        Some(Dot { x: x * size, y: y * size, margin, color: shade(session, opacity) })
+    });
+    let mut dots: Vec<Dot> = dots.collect();
     // Isolated dots are drawn last, so that no other dot hides them.
-    dots.extend(isolated);
+    dots.sort_by_key(|dot| dot.margin);
     dots
 }
 

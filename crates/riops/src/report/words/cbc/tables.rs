@@ -145,7 +145,7 @@ pub(super) fn best(records: &[Record]) -> Option<Table> {
             };
             match found.iter_mut().find(is_same) {
                 Some((.., best)) => {
-                    best.iter_mut().zip(rates).for_each(|(best, rate)| *best = best.max(rate))
+                    best.iter_mut().zip(rates).for_each(|(best, rate)| *best = best.max(rate));
                 }
                 None => found.push((host, script, work.size_gb, rates)),
             }
