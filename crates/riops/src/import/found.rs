@@ -191,15 +191,14 @@ fn start(
     settings: &Settings,
 ) -> (Timestamp, StartSource) {
     let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
-    if let Some(at) = found {
-        (at, StartSource::Results)
-    } else if let Some(at) = settings.started_at {
-        (at, StartSource::User)
-    } else if let Some(at) = origin.modified.and_then(|end| end.checked_sub(length).ok()) {
-        (at, StartSource::FileTime)
-    } else {
-        (origin.now, StartSource::ImportTime)
-    }
+    let of_file = origin.modified.and_then(|end| end.checked_sub(length).ok());
+    let sources = [
+        (found, StartSource::Results),
+        (settings.started_at, StartSource::User),
+        (of_file, StartSource::FileTime),
+    ];
+    let known = sources.into_iter().find_map(|(at, source)| Some((at?, source)));
+    known.unwrap_or((origin.now, StartSource::ImportTime))
 }
 
 /// Maximum sum of all whole numbers of the stages of a run. Reports add numbers of one run, and of many. Bytes are the

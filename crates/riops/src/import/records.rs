@@ -1,5 +1,5 @@
-//! Records of riops: exported ones (an object, an array, or several objects one after the other), and those of a store, which is a
-//! SQLite file.
+//! Records of riops: exported ones (an object, an array, or several objects one after the other), and those of a store,
+//! which is a SQLite file.
 
 use std::fs::File;
 use std::io::Read;

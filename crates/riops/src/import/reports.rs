@@ -70,14 +70,11 @@ pub(super) fn interval_length(points: &[Point], t_s: f64) -> f64 {
     }
 }
 
-/// Returns a notice if the series has gaps.
-fn gaps(points: &[Point]) -> Option<String> {
-    let is_gap = |pair: &[Point]| match pair {
-        [one, other] => other.t_s - one.t_s > other.seconds * (1.0 + f64::EPSILON.sqrt()),
-        _ => false,
+fn has_gaps(points: &[Point]) -> bool {
+    let is_gap = |(one, other): (&Point, &Point)| {
+        other.t_s - one.t_s > other.seconds * (1.0 + f64::EPSILON.sqrt())
     };
-    let count = points.windows(2).filter(|pair| is_gap(pair)).count();
-    (count > 0).then(|| "lines of intervals are missing: the series has gaps".to_owned())
+    points.iter().zip(points.iter().skip(1)).any(is_gap)
 }
 
 /// A notice about the runs that ended before their report, whose first lines are given.
@@ -98,7 +95,10 @@ fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportE
     let mut found = report.finish().map_err(|reason| ImportError::line(name, start, reason))?;
     let failed = found.failure.as_ref().map(|failure| format!("{name}, line {start}: {failure}"));
     found.notices.extend(failed);
-    let gaps = gaps(&found.stage.session_loop.series);
-    found.notices.extend(gaps.map(|gaps| format!("{name}, line {start}: {gaps}")));
+    if has_gaps(&found.stage.session_loop.series) {
+        found.notices.push(format!(
+            "{name}, line {start}: lines of intervals are missing: the series has gaps"
+        ));
+    }
     Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Stores imported records: all of them or none.
 
 use super::error::ImportError;
-use crate::record::Record;
+use crate::record::{Record, StageRecord};
 use crate::store::{Store, StoreError};
 
 /// What an import stored.
@@ -68,11 +68,8 @@ fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError
 fn is_same(one: &Record, other: &Record) -> bool {
     if one.imported.is_some() && other.imported.is_some() {
         let stages = |record: &Record| {
-            let mut stages = record.stages.clone();
-            for stage in &mut stages {
-                stage.started_at = None;
-            }
-            stages
+            let stages = record.stages.iter().cloned();
+            stages.map(|stage| StageRecord { started_at: None, ..stage }).collect::<Vec<_>>()
         };
         return one.plan.work == other.plan.work && stages(one) == stages(other);
     }

@@ -127,7 +127,14 @@ pub struct Form {
 impl Form {
     /// A form with its own verdict.
     pub(super) const fn new(name: &'static str, fits: fn(&Plan) -> bool, print: Print) -> Self {
-        let (is_measured, errors): (fn(&Record) -> bool, fn(&Record) -> _) = (|_| false, |_| None);
-        Self { name, fits, print, has_verdict: true, is_measured, errors, stream: None }
+        Self {
+            name,
+            fits,
+            print,
+            has_verdict: true,
+            is_measured: |_| false,
+            errors: |_| None,
+            stream: None,
+        }
     }
 }

@@ -41,12 +41,12 @@ pub use histogram::Scale;
 pub use live::LiveView;
 pub use metrics_text::{accepted_format, metrics_text};
 pub use remote_write::remote_write;
-pub use render::drawing::DrawingError;
 pub use render::fill::{fit, wrapped};
 pub use render::html::{
     ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment, findings_html,
 };
 pub use render::markdown::findings_markdown;
+pub use render::png::canvas::DrawingError;
 pub use render::png::chart_png;
 pub use render::text::{findings_text, keep_colors, text as document_text};
 pub use script::{script_statement, script_title};

@@ -52,7 +52,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Type.
     pub kind: MetricType,
-    /// Description, without any character that has to be escaped.
+    /// Description, without any character that the formats escape.
     pub help: &'static str,
 }
 

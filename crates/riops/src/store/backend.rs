@@ -16,13 +16,15 @@ pub(super) enum Access {
 }
 
 /// Names that differ between the backends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
     pub(super) time: &'static str,
     pub(super) boolean: &'static str,
     pub(super) false_value: &'static str,
     /// The aggregate function of keys and values.
     pub(super) json_object: &'static str,
+    /// Returns the statements of a step; `None` if it has nothing to do.
+    pub(super) choose: fn(&Step) -> Option<&'static str>,
     /// Locks the record of a run for the transaction; empty if a transaction locks the whole store.
     pub(super) lock_record: &'static str,
 }
@@ -66,9 +68,6 @@ pub(super) trait Session {
     fn begin_migration(&mut self) -> Result<(), StoreError>;
 
     fn set_version(&mut self, version: usize) -> Result<(), StoreError>;
-
-    /// Returns the step for this backend; `None` if it has nothing to do.
-    fn choose(&self, step: &Step) -> Option<&'static str>;
 }
 
 /// The work of a transaction.

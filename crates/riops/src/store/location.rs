@@ -90,13 +90,11 @@ pub fn default_path() -> PathBuf {
     let variable =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(variable("HOME").filter(|home| home.is_dir())?.join(".local/share"));
-    match variable("XDG_DATA_HOME").or_else(home) {
-        Some(data) => data.join("riops/runs.sqlite"),
-        None => {
-            let uid = rustix::process::geteuid().as_raw();
-            PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
-        }
+    if let Some(data) = variable("XDG_DATA_HOME").or_else(home) {
+        return data.join("riops/runs.sqlite");
     }
+    let uid = rustix::process::geteuid().as_raw();
+    PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
 }
 
 #[cfg(test)]

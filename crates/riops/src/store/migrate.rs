@@ -62,7 +62,7 @@ pub(super) fn migrate(backend: &dyn Backend) -> Result<(), StoreError> {
         require_known(backend, found)?;
         let missing = STEPS.get(found..).unwrap_or_default();
         for step in missing {
-            if let Some(sql) = session.choose(step) {
+            if let Some(sql) = (session.dialect().choose)(step) {
                 session.script(sql)?;
             }
         }

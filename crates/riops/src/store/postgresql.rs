@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use riops_wire::copy::text_row;
 
-use super::backend::{Access, Backend, Dialect, Session, Step, Work, transact};
+use super::backend::{Access, Backend, Dialect, Session, Work, transact};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::url;
@@ -34,6 +34,7 @@ static DIALECT: Dialect = Dialect {
     boolean: "boolean",
     false_value: "false",
     json_object: "json_object_agg",
+    choose: |step| step.postgresql,
     lock_record: include_str!("../../sql/store/record_lock.postgresql.sql"),
 };
 
@@ -207,9 +208,5 @@ impl Session for PostgresqlSession<'_> {
 
     fn set_version(&mut self, version: usize) -> Result<(), StoreError> {
         self.query(SET_VERSION, &[version.into()]).map(drop)
-    }
-
-    fn choose(&self, step: &Step) -> Option<&'static str> {
-        step.postgresql
     }
 }

@@ -235,6 +235,7 @@ fn encode(record: &Record) -> Result<String, StoreError> {
 
 impl Store {
     /// Returns the path of the file, or the URL of the database without its password.
+    #[must_use]
     pub fn location(&self) -> String {
         self.backend.location()
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
 
-use super::backend::{Access, Backend, Dialect, Session, Step, Work};
+use super::backend::{Access, Backend, Dialect, Session, Work};
 use super::error::StoreError;
 use super::experiment_lock::ExperimentLock;
 use super::location::default_path;
@@ -33,6 +33,7 @@ static DIALECT: Dialect = Dialect {
     boolean: "integer",
     false_value: "0",
     json_object: "json_group_object",
+    choose: |step| Some(step.sqlite),
     lock_record: "",
 };
 
@@ -206,10 +207,6 @@ impl Session for &Sqlite {
         let version = u32::try_from(version).unwrap_or(OTHER_VERSION);
         let updated = self.connection.pragma_update(None, "user_version", version);
         updated.map_err(|source| self.failed(source))
-    }
-
-    fn choose(&self, step: &Step) -> Option<&'static str> {
-        Some(step.sqlite)
     }
 }
 

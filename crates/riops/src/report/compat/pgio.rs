@@ -28,7 +28,7 @@ const BLOCKS_PER_MB: u64 = 128;
 pub(in crate::report) const FORM: Form = Form::new(
     "pgio",
     |plan| plan.work.get::<RowsRun>().is_some(),
-    |record, extras| Ok(printed(record, extras)? + "\n" + &pgio_text(record)),
+    |record, extras| Ok(printed(record, extras) + "\n" + &pgio_text(record)),
 );
 
 /// Returns PGIO's report of every stage.
@@ -178,7 +178,7 @@ fn counters_lines(database: &str, before: &DatabaseCounters, after: &DatabaseCou
             blks_hit, blks_read, tup_returned, tup_fetched, tup_updated, ..
         } = each;
         let counts = [blks_hit, blks_read, tup_returned, tup_fetched, tup_updated];
-        text += &row(moment, database, counts.map(|count| count.to_string()));
+        text += &row(moment, database, counts.map(ToString::to_string));
     }
     text
 }

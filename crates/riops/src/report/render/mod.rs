@@ -1,6 +1,5 @@
 //! The forms of documents: a renderer knows no subject.
 
-pub(super) mod drawing;
 pub(super) mod fill;
 pub(super) mod html;
 pub(super) mod markdown;

@@ -42,10 +42,14 @@ pub(in crate::report) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     let has_dots = |each: &&PointSeries| matches!(each.style, PointStyle::Line | PointStyle::Dots);
     // Curves first: dots are drawn over them.
     let (dots, curves): (Vec<_>, Vec<_>) = series.iter().partition(has_dots);
-    curves.iter().for_each(|each| grid.curve(each));
+    for each in &curves {
+        grid.curve(each);
+    }
     let joined = dots.iter().filter(|each| each.style == PointStyle::Line);
     joined.for_each(|each| grid.joined(&each.points));
-    dots.iter().for_each(|each| grid.whiskers(&each.points));
+    for each in &dots {
+        grid.whiskers(&each.points);
+    }
     for (each, dot) in dots.iter().zip(DOTS.into_iter().cycle()) {
         grid.dots(&each.points, dot);
     }
@@ -144,10 +148,7 @@ impl<'a> Grid<'a> {
 
     /// Straight lines between the points.
     fn joined(&mut self, points: &[Estimated]) {
-        for pair in points.windows(2) {
-            let [from, to] = pair else {
-                continue;
-            };
+        for (from, to) in points.iter().zip(points.iter().skip(1)) {
             let start = (self.column(from.x) as f64, self.row(from.y) as f64);
             let end = (self.column(to.x) as f64, self.row(to.y) as f64);
             let steps = (end.0 - start.0).abs().max((end.1 - start.1).abs()).max(1.0);

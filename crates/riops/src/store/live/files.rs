@@ -44,9 +44,9 @@ impl FileSink {
         let failed = |source| LiveError::File { path: path.clone(), source };
         remove_dead(directory);
         let file = create(directory, &new).map_err(failed)?;
-        let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        locked.map_err(|source| LiveError::File { path: new.clone(), source: source.into() })?;
         let mut sink = Self { path: new, file, bytes: 0 };
+        let locked = flock(&sink.file, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|error| sink.failed(error.into()))?;
         sink.write(run)?;
         // Only now can a reader find it: with its lock, and with its first line.
         fs::rename(&sink.path, &path).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Opens the feed of a store by its location, and publishes a run from a separate thread, so that neither a slow disk nor a slow database delays the run.
+//! Opens the feed of a store by its location, and publishes a run from a separate thread, so that neither a slow disk nor
+//! a slow database delays the run.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;

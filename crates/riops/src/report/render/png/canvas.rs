@@ -1,6 +1,7 @@
-//! The colors, the types and the axes of images.
+//! What all images need: the embedded font, the file format, the errors, the colors, the types and the axes.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
@@ -9,11 +10,59 @@ use plotters::prelude::*;
 
 use crate::report::chart::{Axis, AxisScale};
 
+/// The embedded font, so that no installed font is required.
+const FONT: &[u8] = include_bytes!("../../../../assets/DejaVuSans.ttf");
+/// Its name for plotters.
+pub(in crate::report) const FAMILY: &str = "riops";
+
+/// Errors of drawing a graph.
+#[derive(Debug, thiserror::Error)]
+pub enum DrawingError {
+    /// The record has no sampled transactions.
+    #[error("no transactions were sampled")]
+    Empty,
+    /// The drawing library failed.
+    #[error("drawing failed: {0}")]
+    Failed(String),
+}
+
+impl DrawingError {
+    pub(in crate::report) fn of(error: &dyn std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Makes the font known to plotters.
+pub(in crate::report) fn register_font() -> Result<(), DrawingError> {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    let registered = *REGISTERED
+        .get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
+    registered
+        .then_some(())
+        .ok_or_else(|| DrawingError::Failed("cannot load the embedded font".to_owned()))
+}
+
+/// Returns pixels of three bytes as a PNG file.
+pub(in crate::report) fn png_file(
+    pixels: &[u8],
+    width: u32,
+    height: u32,
+) -> Result<Vec<u8>, DrawingError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder
+        .write_header()
+        .and_then(|mut writer| writer.write_image_data(pixels))
+        .map_err(|error| DrawingError::of(&error))?;
+    Ok(file)
+}
+
 /// Smallest value on a logarithmic axis.
-pub(super) const LEAST: f64 = 1e-3;
+const LEAST: f64 = 1e-3;
 
 /// Smallest distance of two given ticks, as a share of the axis.
-pub(super) const TICKS_SHARE: f64 = 0.045;
+const TICKS_SHARE: f64 = 0.045;
 
 pub(super) const INK: RGBColor = RGBColor(23, 28, 38);
 
@@ -80,7 +129,7 @@ impl Scaled {
     }
 
     /// 1, 2 and 5 times each power of ten, or only the powers if the range exceeds three decades.
-    pub(super) fn log_ticks(&self) -> Vec<f64> {
+    fn log_ticks(&self) -> Vec<f64> {
         let (start, end) = (self.position(self.range.start), self.position(self.range.end));
         #[expect(clippy::cast_possible_truncation, reason = "powers of ten of a measured value")]
         let powers = start.floor() as i32..=end.ceil() as i32;

@@ -26,7 +26,7 @@ use crate::record::{Disk, Record};
 use crate::report::chart::Chart;
 use crate::report::document::{Badge, Findings, Headline, Tone};
 use crate::report::effect::{change_interval, change_text, outcome_text};
-use crate::report::render::drawing::DrawingError;
+use crate::report::render::png::canvas::DrawingError;
 use crate::report::render::png::chart_png;
 use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;

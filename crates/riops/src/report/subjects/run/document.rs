@@ -6,7 +6,7 @@ use crate::figure::{Figure, Summary};
 use crate::plan::{Metric, Schedule, TimeKind};
 use crate::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
 use crate::report::document::{Document, Tone};
-use crate::report::form::{Extras, FormError};
+use crate::report::form::Extras;
 use crate::report::imported::{not_verified, started};
 use crate::report::latency::{latency_named, latency_text};
 use crate::report::render::text::text;
@@ -19,11 +19,8 @@ use crate::report::words::{self, Words};
 use crate::units::format::{bounded, duration_us, joined, rate};
 
 /// The text of a run for people: the default form.
-pub(in crate::report) fn printed(
-    record: &Record,
-    extras: &Extras<'_>,
-) -> Result<String, FormError> {
-    Ok(text(&run_document(record, extras), extras.lines) + &extras.histogram_below(record))
+pub(in crate::report) fn printed(record: &Record, extras: &Extras<'_>) -> String {
+    text(&run_document(record, extras), extras.lines) + &extras.histogram_below(record)
 }
 
 /// The text of a run in lines of at most `width` columns, if its words allow it.

@@ -15,8 +15,7 @@ use crate::record::{Record, SamplePoint, SampleSet, StageRecord};
 use crate::report::chart::lines::value_text;
 use crate::report::chart::{AxisScale, Unit};
 use crate::report::histogram::Scale;
-use crate::report::render::drawing::{DrawingError, FAMILY, png_file, register_font};
-use crate::report::render::png::canvas::Scaled;
+use crate::report::render::png::canvas::{DrawingError, FAMILY, Scaled, png_file, register_font};
 use crate::report::words;
 use crate::units::format::{count, duration_us};
 
