@@ -35,12 +35,13 @@ impl Target {
         let environment = |name: &str| std::env::var(name).ok();
         let mut conninfo = match &options.database {
             Some(text) => ConnInfo::parse(text, environment)?,
-            None if ConnInfo::is_in_environment(environment) => {
-                ConnInfo::parse("", environment)?
-            }
+            None if ConnInfo::is_in_environment(environment) => ConnInfo::parse("", environment)?,
             None => {
                 let embedded = embedded(&options.embedded, ui)?;
-                return Ok(Self { conninfo: embedded.state().conninfo(), embedded: Some(embedded) });
+                return Ok(Self {
+                    conninfo: embedded.state().conninfo(),
+                    embedded: Some(embedded),
+                });
             }
         };
         if options.embedded.selects_a_server() {
