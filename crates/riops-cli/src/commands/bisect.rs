@@ -10,8 +10,7 @@ use riops::units::text::json_text;
 
 use super::gate::{Measured, Plan, builder, measured, variant, write_page};
 use crate::args::gate::Bisect;
-use crate::experiment::bisect::{Bisection, Found, Next};
-use crate::experiment::build::{Builder, commit_of};
+use crate::experiment::build::{Bisection, Builder, Found, Next, commit_of};
 use crate::experiment::gate::{GateFile, Rules};
 use crate::experiment::results::print_findings;
 use crate::failure::{BuildFailed, FAILED, INTERRUPTED, refuse};

@@ -72,17 +72,14 @@ fn experiment_of(
     selections: &[(String, Vec<Record>)],
 ) -> Result<Option<StudyView>> {
     let runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
-    let id_of = |run: &Record| run.tags.get(tag::EXPERIMENT).cloned();
-    let Some(id) = runs.first().filter(|_| runs.len() > 1).and_then(|first| id_of(first)) else {
-        return Ok(None);
-    };
-    if runs.iter().any(|run| id_of(run).as_deref() != Some(&id)) {
-        return Ok(None);
+    let mut ids: Vec<_> = runs.iter().map(|run| run.tags.get(tag::EXPERIMENT)).collect();
+    ids.dedup();
+    match ids.as_slice() {
+        [Some(id)] if runs.len() > 1 && store.experiment(id).is_ok() => {
+            Ok(Some(experiment::view(&Study::stored(store, id)?)))
+        }
+        _ => Ok(None),
     }
-    let Ok(stored) = store.experiment(&id) else {
-        return Ok(None);
-    };
-    Ok(Some(experiment::view(&Study::stored(store, &stored.id)?)))
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.

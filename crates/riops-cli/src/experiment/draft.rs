@@ -22,9 +22,9 @@ use crate::options::variable;
 use crate::scan::CommandLine;
 
 /// The smallest relevant effect.
-const EFFECT: f64 = 0.02;
-/// Significance level of an A/B test.
-const ALPHA: f64 = 0.05;
+pub(super) const EFFECT: f64 = 0.02;
+/// Significance level of an A/B test and of a gate.
+pub(super) const ALPHA: f64 = 0.05;
 /// Maximum number of sessions of a search.
 const SESSIONS_MAX: u32 = 1024;
 
@@ -119,10 +119,7 @@ impl Draft {
             }
             cells.push(Cell { values, plan, server });
         }
-        let seed = match self.seed {
-            Some(seed) => seed,
-            None => cells.first().map(|cell| cell.plan.seed).unwrap_or_default(),
-        };
+        let seed = self.seed.or(cells.first().map(|cell| cell.plan.seed)).unwrap_or_default();
         let id = uuid::Uuid::now_v7().to_string();
         let mut experiment = Experiment {
             database: if self.has_own_database {
