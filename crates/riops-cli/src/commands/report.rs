@@ -21,6 +21,9 @@ use crate::ui::Ui;
 /// Maximum number of runs in a page: more belong into a table or a history.
 const RUNS_MAX: usize = 50;
 
+/// Runs, and the text that selects them.
+type Selection = (String, Vec<Record>);
+
 /// Writes the specified runs to files or to standard output.
 pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
     let store = stored::open_existing(&options.store, ui)?;
@@ -55,22 +58,18 @@ pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
             .map_or_else(|| names(&records), |view| format::short_id(&view.id).to_owned());
         let default = PathBuf::from(format!("riops-{name}.html"));
         let page = file.unwrap_or(&default);
-        match &study {
-            Some(view) => write_page(view, page, ui)?,
-            None => {
-                let text = report::html(&records, comparison.as_ref())?;
-                file::write_bytes(page, text.as_bytes(), ui)?;
-            }
+        if let Some(view) = &study {
+            write_page(view, page, ui)?;
+        } else {
+            let text = report::html(&records, comparison.as_ref())?;
+            file::write_bytes(page, text.as_bytes(), ui)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the experiment to which all of several runs belong; `None` also if only its runs are stored here.
-fn experiment_of(
-    store: &dyn Store,
-    selections: &[(String, Vec<Record>)],
-) -> Result<Option<StudyView>> {
+fn experiment_of(store: &dyn Store, selections: &[Selection]) -> Result<Option<StudyView>> {
     let runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
     let mut ids: Vec<_> = runs.iter().map(|run| run.tags.get(tag::EXPERIMENT)).collect();
     ids.dedup();
@@ -83,7 +82,7 @@ fn experiment_of(
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.
-pub(super) fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+pub(super) fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<Selection>> {
     let mut known = HashSet::new();
     let runs_of = |text: &String| -> Result<_> {
         let mut runs = store.select(text)?;

@@ -201,12 +201,11 @@ fn goal(
         for cell in &experiment.cells {
             require_searchable(&cell.plan, search)?;
         }
-        if let Some(axis) =
-            experiment.axes.iter().find(|axis| ["sessions", "rate"].contains(&axis.name.as_str()))
-        {
-            let text =
-                format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
-            return refuse(text);
+        let mut axes = experiment.axes.iter().map(|axis| axis.name.as_str());
+        if let Some(axis) = axes.find(|axis| ["sessions", "rate"].contains(axis)) {
+            return refuse(format!(
+                "--find-saturation cannot be combined with the axis \"{axis}\""
+            ));
         }
         let last = sessions_max.unwrap_or(SESSIONS_MAX);
         return Ok(Goal::Saturation(SaturationSettings { search, first: 1, last }));
