@@ -12,7 +12,7 @@ use riops::store::{RunFilter, Store};
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 
-use super::runs::filter;
+use super::report::filter;
 use crate::args::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, Output};
 use crate::failure::{BREACHED, FAILED, refuse};
 use crate::stored;

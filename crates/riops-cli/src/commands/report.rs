@@ -9,11 +9,12 @@ use riops::experiment::evaluation::StudyView;
 use riops::experiment::{Study, tag};
 use riops::record::Record;
 use riops::report::{self, experiment};
-use riops::store::Store;
+use riops::store::{RunFilter, Store};
 use riops::units::format;
 
-use crate::args::Report;
+use crate::args::{FilterOptions, Report};
 use crate::experiment::results::{write_images, write_page};
+use crate::failure::UsageError;
 use crate::file;
 use crate::stored;
 use crate::ui::Ui;
@@ -90,6 +91,29 @@ pub(super) fn select(store: &dyn Store, texts: &[String]) -> Result<Vec<Selectio
         Ok((text.clone(), runs))
     };
     texts.iter().map(runs_of).collect()
+}
+
+/// Returns the filter of the options, with the default order and without a limit.
+pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
+    if let (Some(since), Some(until)) = (options.since, options.until)
+        && since >= until
+    {
+        return Err(UsageError(format!("--since {since} is not before --until {until}")));
+    }
+    Ok(RunFilter {
+        workload: options.workload.clone(),
+        label: options.label.clone(),
+        tags: options.tag.clone(),
+        facts: options.fact.clone(),
+        since: options.since,
+        until: options.until,
+        valid: match (options.valid, options.invalid) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+        ..RunFilter::default()
+    })
 }
 
 /// Writes each chart of each run to a PNG file in `folder`.
