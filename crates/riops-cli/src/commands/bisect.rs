@@ -10,8 +10,7 @@ use riops::units::text::json_text;
 
 use super::gate::{Measured, Plan, builder, measured, variant, write_page};
 use crate::args::gate::Bisect;
-use crate::experiment::bisect::{Bisection, Found, Next};
-use crate::experiment::build::{Builder, commit_of};
+use crate::experiment::build::{Bisection, Builder, Found, Next, commit_of};
 use crate::experiment::gate::{GateFile, Rules};
 use crate::experiment::results::print_findings;
 use crate::failure::{BuildFailed, FAILED, INTERRUPTED, refuse};
@@ -162,13 +161,10 @@ impl Search<'_> {
         let document = report::bisection(&self.view);
         let is_found =
             |commit: &str| matches!(self.view.found.as_slice(), [only] if only.commit == commit);
-        let causes: Vec<Findings> = match &self.cause {
-            Some((commit, studies)) if is_found(commit) => studies
-                .iter()
-                .map(|study| experiment::experiment(&experiment::view(study)))
-                .collect(),
-            _ => Vec::new(),
-        };
+        let cause = self.cause.as_ref().filter(|(commit, _)| is_found(commit));
+        let studies = cause.iter().flat_map(|(_, studies)| studies);
+        let causes = studies.map(|study| experiment::experiment(&experiment::view(study)));
+        let causes: Vec<Findings> = causes.collect();
         match self.options.both.output.as_str() {
             "json" => crate::ui::print(&json_text(&self.view)?)?,
             form => causes

@@ -6,13 +6,13 @@ use anyhow::Result;
 use riops::experiment::GateVerdict;
 use riops::experiment::comparison::{self, Comparison, Group};
 use riops::record::Record;
-use riops::report::{self, HistorySeries};
+use riops::report;
 use riops::stats::{Outcome, Settings};
 use riops::store::{RunFilter, Store};
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 
-use super::runs::filter;
+use super::report::filter;
 use crate::args::{Compare, ComparisonOutput, FailOn, FailOnVerdict, History, Output};
 use crate::failure::{BREACHED, FAILED, refuse};
 use crate::stored;
@@ -97,14 +97,11 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
         let slower = series.iter().any(|each| each.verdict == GateVerdict::Slower);
         return Ok(if slower { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
     }
-    let fails = options.fail_on.is_some_and(|what| has_changed(&series, what));
-    Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
-}
-
-fn has_changed(series: &[HistorySeries], what: FailOn) -> bool {
     let mut outcomes = series.iter().flat_map(|each| &each.changes).map(|change| change.outcome);
-    match what {
-        FailOn::Change => outcomes.next().is_some(),
-        FailOn::Slower => outcomes.any(|outcome| outcome == Outcome::Slower),
-    }
+    let fails = match options.fail_on {
+        None => false,
+        Some(FailOn::Change) => outcomes.next().is_some(),
+        Some(FailOn::Slower) => outcomes.any(|outcome| outcome == Outcome::Slower),
+    };
+    Ok(if fails { ExitCode::from(BREACHED) } else { ExitCode::SUCCESS })
 }

@@ -75,14 +75,12 @@ pub(super) fn cleanup(command: &Cleanup, ui: Ui) -> Result<ExitCode> {
     let server = target.server();
     let dropped = dataset::cleanup(name, &server, ui.interrupt, &mut |text| ui.notice(text))
         .map_err(RunError::from)?;
-    let remaining = match command {
-        Cleanup::Oltp(options) => match &options.schema {
-            Some(schema) => {
-                sysbench::foreign_tables(&server, schema, ui.interrupt).map_err(RunError::from)?
-            }
-            None => Vec::new(),
-        },
-        _ => Vec::new(),
+    let remaining = if let Cleanup::Oltp(oltp) = command
+        && let Some(schema) = &oltp.schema
+    {
+        sysbench::foreign_tables(&server, schema, ui.interrupt).map_err(RunError::from)?
+    } else {
+        Vec::new()
     };
     target.close()?;
     for database in &dropped.foreign_databases {

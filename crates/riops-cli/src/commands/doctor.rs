@@ -63,7 +63,7 @@ pub(crate) fn doctor(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     }
     drop(connection);
     target.close()?;
-    print(options, &diagnosis, report::diagnosis_document)
+    print(options, &diagnosis, &report::diagnosis_document(&diagnosis))
 }
 
 /// Measures the maximum throughput of this client, against a server that does nothing.
@@ -89,7 +89,7 @@ fn client(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     if calibration.transactions_per_s == 0.0 {
         anyhow::bail!("no transaction ended within the measurement");
     }
-    print(options, &calibration, report::calibration_document)
+    print(options, &calibration, &report::calibration_document(&calibration))
 }
 
 /// Measures the limits of the device of the server's data, and stores them.
@@ -125,8 +125,7 @@ fn disk(options: &Doctor, ui: Ui) -> Result<ExitCode> {
     let limit = limit?;
     store.save_disk_limit(&MachineFacts::read().host, &limit)?;
     ui.notice(&format!("stored in {}", store.location()));
-    let server_options = &ui.given().server;
-    print(options, &limit, |limit| report::disk_document(limit, server_options))
+    print(options, &limit, &report::disk_document(&limit, &ui.given().server))
 }
 
 /// Returns the parent of the server's data directory, which must be on the same device. Files in the data
@@ -151,13 +150,9 @@ fn parent_of_data(options: &Doctor, ui: Ui) -> Result<(PathBuf, Target)> {
     }
 }
 
-fn print<T: Serialize>(
-    options: &Doctor,
-    found: &T,
-    document: impl Fn(&T) -> Document,
-) -> Result<ExitCode> {
+fn print(options: &Doctor, found: &impl Serialize, document: &Document) -> Result<ExitCode> {
     crate::ui::print_done(&match options.output {
-        Output::Text => crate::ui::text(&document(found)),
+        Output::Text => crate::ui::text(document),
         Output::Json => json_text(found)?,
     })
 }

@@ -9,7 +9,7 @@ use riops::report::Gallery;
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::format::number_of;
 
-use super::runs::filter;
+use super::report::filter;
 use crate::args::runs::GalleryOptions;
 use crate::failure::{CodedError, INTERRUPTED, refuse};
 use crate::site::Site;

@@ -38,6 +38,13 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
     {
         anyhow::bail!("{} already exists: replace it with --force", existing.display());
     }
+    // Under a temporary name that is changed at the end: a file with its final name is complete.
+    let write_one = |number, path: &Path| -> io::Result<()> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, OutputFile::create(path)?);
+        let mut writer = Interruptible { file, interrupt: ui.interrupt };
+        write_csv(&dataset, files, number, &mut writer)?;
+        writer.file.into_inner().map_err(IntoInnerError::into_error)?.complete()
+    };
     let next = AtomicU32::new(1);
     let work = || -> Result<()> {
         loop {
@@ -46,8 +53,7 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
                 return Ok(());
             }
             let path = path(number);
-            write_one(&dataset, files, number, &path, ui.interrupt)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write_one(number, &path).with_context(|| format!("cannot write {}", path.display()))?;
             ui.notice(&format!("wrote {}", path.display()));
         }
     };
@@ -75,20 +81,6 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
         if files == 1 { "" } else { "s" },
         folder.display()
     ))
-}
-
-/// Writes one file under a temporary name and renames it at the end: a file with its final name is complete.
-fn write_one(
-    dataset: &LoadDataset,
-    files: u32,
-    number: u32,
-    path: &Path,
-    interrupt: &Interrupt,
-) -> io::Result<()> {
-    let file = BufWriter::with_capacity(BUFFER_BYTES, OutputFile::create(path)?);
-    let mut writer = Interruptible { file, interrupt };
-    write_csv(dataset, files, number, &mut writer)?;
-    writer.file.into_inner().map_err(IntoInnerError::into_error)?.complete()
 }
 
 /// A file whose writes fail once the user has interrupted riops.

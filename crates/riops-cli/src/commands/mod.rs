@@ -23,13 +23,10 @@ mod shell;
 mod sweep;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Server};
@@ -90,20 +87,21 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 }
 
 /// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
-/// one exits immediately, without cleanup; the keeper then stops the embedded server. SIGHUP does not count: a terminal
-/// that is closed may send it twice, or before SIGTERM.
+/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
 fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
-    let is_second = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&is_second))?;
-        register(signal, Arc::clone(&is_second))?;
-    }
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
     }
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
+        let mut is_second = false;
         for signal in signals.forever() {
+            if signal != SIGHUP {
+                if is_second {
+                    exit_immediately();
+                }
+                is_second = true;
+            }
             interrupt.request_by(signal);
         }
     })?;
@@ -118,4 +116,10 @@ fn ignores_hangup() -> bool {
     ignored
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_none_or(|mask| mask & 1 == 1)
+}
+
+/// Exits without cleanup. The keeper then stops the embedded server.
+#[expect(clippy::exit, reason = "the second Ctrl-C must not wait for work in progress")]
+fn exit_immediately() -> ! {
+    std::process::exit(i32::from(INTERRUPTED))
 }

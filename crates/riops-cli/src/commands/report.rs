@@ -9,17 +9,21 @@ use riops::experiment::evaluation::StudyView;
 use riops::experiment::{Study, tag};
 use riops::record::Record;
 use riops::report::{self, experiment};
-use riops::store::Store;
+use riops::store::{RunFilter, Store};
 use riops::units::format;
 
-use crate::args::Report;
+use crate::args::{FilterOptions, Report};
 use crate::experiment::results::{write_images, write_page};
+use crate::failure::UsageError;
 use crate::file;
 use crate::stored;
 use crate::ui::Ui;
 
 /// Maximum number of runs in a page: more belong into a table or a history.
 const RUNS_MAX: usize = 50;
+
+/// Runs, and the text that selects them.
+type Selection = (String, Vec<Record>);
 
 /// Writes the specified runs to files or to standard output.
 pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
@@ -55,35 +59,31 @@ pub(super) fn write(options: &Report, ui: Ui) -> Result<ExitCode> {
             .map_or_else(|| names(&records), |view| format::short_id(&view.id).to_owned());
         let default = PathBuf::from(format!("riops-{name}.html"));
         let page = file.unwrap_or(&default);
-        match &study {
-            Some(view) => write_page(view, page, ui)?,
-            None => {
-                let text = report::html(&records, comparison.as_ref())?;
-                file::write_bytes(page, text.as_bytes(), ui)?;
-            }
+        if let Some(view) = &study {
+            write_page(view, page, ui)?;
+        } else {
+            let text = report::html(&records, comparison.as_ref())?;
+            file::write_bytes(page, text.as_bytes(), ui)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the experiment to which all of several runs belong; `None` also if only its runs are stored here.
-fn experiment_of(store: &Store, selections: &[(String, Vec<Record>)]) -> Result<Option<StudyView>> {
+fn experiment_of(store: &Store, selections: &[Selection]) -> Result<Option<StudyView>> {
     let runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
-    let id_of = |run: &Record| run.tags.get(tag::EXPERIMENT).cloned();
-    let Some(id) = runs.first().filter(|_| runs.len() > 1).and_then(|first| id_of(first)) else {
-        return Ok(None);
-    };
-    if runs.iter().any(|run| id_of(run).as_deref() != Some(&id)) {
-        return Ok(None);
+    let mut ids: Vec<_> = runs.iter().map(|run| run.tags.get(tag::EXPERIMENT)).collect();
+    ids.dedup();
+    match ids.as_slice() {
+        [Some(id)] if runs.len() > 1 && store.experiment(id).is_ok() => {
+            Ok(Some(experiment::view(&Study::stored(store, id)?)))
+        }
+        _ => Ok(None),
     }
-    let Ok(stored) = store.experiment(&id) else {
-        return Ok(None);
-    };
-    Ok(Some(experiment::view(&Study::stored(store, &stored.id)?)))
 }
 
 /// Returns the runs of each selection in the order of the command line, each run once.
-pub(super) fn select(store: &Store, texts: &[String]) -> Result<Vec<(String, Vec<Record>)>> {
+pub(super) fn select(store: &Store, texts: &[String]) -> Result<Vec<Selection>> {
     let mut known = HashSet::new();
     let runs_of = |text: &String| -> Result<_> {
         let mut runs = store.select(text)?;
@@ -91,6 +91,29 @@ pub(super) fn select(store: &Store, texts: &[String]) -> Result<Vec<(String, Vec
         Ok((text.clone(), runs))
     };
     texts.iter().map(runs_of).collect()
+}
+
+/// Returns the filter of the options, with the default order and without a limit.
+pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
+    if let (Some(since), Some(until)) = (options.since, options.until)
+        && since >= until
+    {
+        return Err(UsageError(format!("--since {since} is not before --until {until}")));
+    }
+    Ok(RunFilter {
+        workload: options.workload.clone(),
+        label: options.label.clone(),
+        tags: options.tag.clone(),
+        facts: options.fact.clone(),
+        since: options.since,
+        until: options.until,
+        valid: match (options.valid, options.invalid) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+        ..RunFilter::default()
+    })
 }
 
 /// Writes each chart of each run to a PNG file in `folder`.

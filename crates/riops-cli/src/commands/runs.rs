@@ -9,10 +9,10 @@ use riops::store::{self, RunFilter};
 
 use super::editing::Subject;
 use super::files::draw_stored;
+use super::report::filter;
 use super::run::run_existing_plan;
 use super::{compare, editing, exchange};
-use crate::args::{FilterOptions, ListOptions, ListOutput, Runs};
-use crate::failure::UsageError;
+use crate::args::{ListOptions, ListOutput, Runs};
 use crate::measure::print;
 use crate::stored;
 use crate::ui::Ui;
@@ -78,28 +78,5 @@ fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
         ListOutput::Text => runs_table(&lines, crate::ui::output_columns()),
         ListOutput::Json => runs_json(&lines)?,
         ListOutput::Csv => runs_csv(&lines)?,
-    })
-}
-
-/// Returns the filter of the options, with the default order and without a limit.
-pub(super) fn filter(options: &FilterOptions) -> Result<RunFilter, UsageError> {
-    if let (Some(since), Some(until)) = (options.since, options.until)
-        && since >= until
-    {
-        return Err(UsageError(format!("--since {since} is not before --until {until}")));
-    }
-    Ok(RunFilter {
-        workload: options.workload.clone(),
-        label: options.label.clone(),
-        tags: options.tag.clone(),
-        facts: options.fact.clone(),
-        since: options.since,
-        until: options.until,
-        valid: match (options.valid, options.invalid) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        },
-        ..RunFilter::default()
     })
 }

@@ -1,6 +1,5 @@
 //! `riops completions` and `riops man`: the completion script of a shell, and manual pages.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -29,7 +28,10 @@ pub(super) fn completions(shell: Shell) -> Result<ExitCode> {
 /// Prints the manual page of a command, or writes those of all commands to a directory.
 pub(super) fn man(options: &args::Man) -> Result<ExitCode> {
     if let Some(folder) = &options.all {
-        return write_all(folder);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(args::command().clone(), folder))
+            .with_context(|| format!("cannot write the manual pages to {}", folder.display()))?;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut command = args::built();
     for word in &options.command {
@@ -45,11 +47,4 @@ fn unknown(command: &clap::Command, word: &str) -> UsageError {
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let nearest: Vec<_> = names.into_iter().filter(|name| strsim::jaro(name, word) > 0.7).collect();
     UsageError(with_suggestion(format!("{} has no command {word}", command.get_name()), &nearest))
-}
-
-fn write_all(folder: &Path) -> Result<ExitCode> {
-    std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(args::command().clone(), folder))
-        .with_context(|| format!("cannot write the manual pages to {}", folder.display()))?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -23,9 +23,9 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
         let (experiment, run) = workload.options();
         let name =
             cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
-        let name: Vec<_> = name.map(|word| word.to_string_lossy()).collect();
+        let name = name.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let keep = run.options().keep;
-        let mut draft = Draft::new(format!("sweep {}", name.join(" ")), name.join(" "));
+        let mut draft = Draft::new(format!("sweep {name}"), name);
         draft.words = cell_words.to_vec();
         draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
         draft.apply(experiment)?;

@@ -1,10 +1,13 @@
-//! Builds of the commits that a gate or a bisection compares, each once: `CACHE/builds/COMMIT-COMMAND/prefix`.
+//! The commits that a gate or a bisection compares: their builds, each once, in `CACHE/builds/COMMIT-COMMAND/prefix`, and
+//! the search through the history, which only reads the repository: which commit is measured next.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow};
+use riops::experiment::BisectCommit;
 use riops::host::Interrupt;
 use riops::units::text::hash_text;
 
@@ -142,5 +145,204 @@ pub(crate) fn commit_of(repository: &Path, revision: &str) -> Result<String> {
             "\"{revision}\" is no commit of the repository {}",
             repository.display()
         )),
+    }
+}
+
+/// What is known about the commits between a good and a bad one.
+#[derive(Debug, Clone)]
+pub(crate) struct Bisection {
+    repository: PathBuf,
+    /// The commit that is slow, and those that are not.
+    bad: String,
+    goods: Vec<String>,
+    /// Commits without a verdict.
+    skipped: BTreeSet<String>,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    Measure(String),
+    /// The first slow commit, or those among which it is, oldest first.
+    Found(Vec<String>),
+}
+
+/// What was found about a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Good,
+    Bad,
+    Unknown,
+}
+
+impl Bisection {
+    pub(crate) fn new(repository: PathBuf, good: String, bad: String) -> Self {
+        Self { repository, bad, goods: vec![good], skipped: BTreeSet::new() }
+    }
+
+    /// Returns the commit that divides the others best, unless no more may be measured.
+    pub(crate) fn next(&self, is_last: bool) -> Result<Next> {
+        // Those that divide best come first.
+        let left = self.left(&["--bisect-all"])?;
+        let mut known = left.into_iter().filter(|each| *each != self.bad);
+        match known.find(|each| !is_last && !self.skipped.contains(each)) {
+            Some(commit) => Ok(Next::Measure(commit)),
+            None => Ok(Next::Found(self.left(&["--topo-order", "--reverse"])?)),
+        }
+    }
+
+    /// Returns the commits that may be the first slow one, in this order of git.
+    fn left(&self, order: &[&str]) -> Result<Vec<String>> {
+        let mut command = git(&self.repository);
+        command.arg("rev-list").args(order).args([&self.bad, "--not"]).args(&self.goods);
+        let commit = |line: &str| Some(line.split_whitespace().next()?.to_owned());
+        Ok(output_of(&mut command)?.lines().filter_map(commit).collect())
+    }
+
+    pub(crate) fn mark(&mut self, commit: String, found: Found) {
+        match found {
+            Found::Good => self.goods.push(commit),
+            Found::Bad => self.bad = commit,
+            Found::Unknown => {
+                self.skipped.insert(commit);
+            }
+        }
+    }
+
+    /// Returns the number of commits after another one.
+    pub(crate) fn distance(&self, from: &str, to: &str) -> Result<usize> {
+        let mut command = git(&self.repository);
+        let range = format!("{from}..{to}");
+        Ok(output_of(command.args(["rev-list", "--count", &range]))?.parse()?)
+    }
+
+    /// Returns a commit with the first line of its message.
+    pub(crate) fn commit(&self, name: &str) -> Result<BisectCommit> {
+        let mut command = git(&self.repository);
+        let subject = output_of(command.args(["show", "--no-patch", "--format=%s", name]))?;
+        Ok(BisectCommit { commit: name.to_owned(), subject })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use riops::experiment::GateVerdict;
+    use riops::stats::{Block, Decision, Direction, SequentialSettings, look};
+
+    use super::*;
+
+    const COMMITS: usize = 64;
+
+    /// A repository with this number of commits. Returns their names, oldest first.
+    fn repository(folder: &std::path::Path) -> Vec<String> {
+        let run = |arguments: &[&str]| {
+            let mut command = git(folder);
+            for (name, value) in [("NAME", "n"), ("EMAIL", "n@example.com")] {
+                command.env(format!("GIT_AUTHOR_{name}"), value);
+                command.env(format!("GIT_COMMITTER_{name}"), value);
+            }
+            // The same names in each test.
+            command.env("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z");
+            command.env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z");
+            output_of(command.args(arguments)).unwrap()
+        };
+        run(&["init", "-q"]);
+        let tree = run(&["write-tree"]);
+        let mut commits: Vec<String> = Vec::new();
+        for number in 0..COMMITS {
+            let message = format!("change {number}");
+            let parent = commits.last().map(|parent| ["-p", parent]);
+            let arguments = ["commit-tree", &tree, "-m", &message];
+            let arguments: Vec<&str> =
+                arguments.into_iter().chain(parent.into_iter().flatten()).collect();
+            let commit = run(&arguments);
+            commits.push(commit);
+        }
+        commits
+    }
+
+    /// Numbers with a normal distribution.
+    struct Noise(u64);
+
+    impl Noise {
+        fn next(&mut self) -> f64 {
+            // The sum of twelve uniform numbers has the variance 1.
+            let mut uniform = || {
+                self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+            };
+            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// The verdict of an A/B test of a throughput with this ratio and noise of 2%.
+    fn judged(ratio: f64, alpha: f64, noise: &mut Noise) -> Found {
+        let settings = SequentialSettings {
+            effect: 0.05,
+            alpha,
+            blocks_max: 10,
+            one_sided: true,
+            ..SequentialSettings::default()
+        };
+        let mut run = |ratio: f64| 1_000.0 * ratio * (1.0 + 0.02 * noise.next());
+        let blocks: Vec<Block> = (0..10)
+            .map(|_| Block { a: vec![run(1.0), run(1.0)], b: vec![run(ratio), run(ratio)] })
+            .collect();
+        for number in 1..=settings.looks_max() {
+            let measured = settings.blocks_at(number) as usize;
+            let figures = [(Direction::HigherIsBetter, blocks[..measured].to_vec())];
+            let found = look(&figures, number, &settings);
+            if found.decision != (Decision::Continue { blocks: settings.blocks_at(number + 1) }) {
+                return match GateVerdict::of_look(&found) {
+                    GateVerdict::Slower => Found::Bad,
+                    GateVerdict::NotSlower => Found::Good,
+                    _ => Found::Unknown,
+                };
+            }
+        }
+        Found::Unknown
+    }
+
+    #[test]
+    fn a_commit_that_costs_a_tenth_is_found_among_64_with_noise_of_2_percent() {
+        let folder = tempfile::tempdir().unwrap();
+        let commits = repository(folder.path());
+        let mut noise = Noise(7);
+        for trial in 0..10 {
+            let slow = 1 + trial * 6 + trial % 4;
+            let (good, bad) = (commits[0].clone(), commits[COMMITS - 1].clone());
+            let mut search = Bisection::new(folder.path().to_owned(), good, bad);
+            let found = loop {
+                match search.next(false).unwrap() {
+                    Next::Found(found) => break found,
+                    Next::Measure(commit) => {
+                        let at = commits.iter().position(|each| *each == commit).unwrap();
+                        let ratio = if at >= slow { 0.9 } else { 1.0 };
+                        search.mark(commit, judged(ratio, 0.05 / 8.0, &mut noise));
+                    }
+                }
+            };
+            assert!(found.contains(&commits[slow]), "{trial}");
+            assert_eq!(found.len(), 1, "{trial}");
+        }
+    }
+
+    #[test]
+    fn the_range_remains_if_no_commit_can_be_judged() {
+        let folder = tempfile::tempdir().unwrap();
+        let commits = repository(folder.path());
+        let mut search =
+            Bisection::new(folder.path().to_owned(), commits[10].clone(), commits[14].clone());
+        assert_eq!(search.distance(&commits[10], &commits[14]).unwrap(), 4);
+        assert_eq!(search.commit(&commits[12]).unwrap().subject, "change 12");
+        while let Next::Measure(commit) = search.next(false).unwrap() {
+            let found = if commit == commits[12] { Found::Good } else { Found::Unknown };
+            search.mark(commit, found);
+        }
+        assert_eq!(search.next(false).unwrap(), Next::Found(commits[13..=14].to_vec()));
+        // Without a further verdict, the whole rest is the result.
+        let (good, bad) = (commits[0].clone(), commits[9].clone());
+        let search = Bisection::new(folder.path().to_owned(), good, bad);
+        assert_eq!(search.next(true).unwrap(), Next::Found(commits[1..=9].to_vec()));
     }
 }

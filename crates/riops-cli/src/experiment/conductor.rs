@@ -1,14 +1,16 @@
-//! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, listed and
-//! shown.
+//! What `riops sweep` and `riops ab` have in common: an experiment is stored, conducted, continued, also by another process,
+//! listed and shown.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
 use riops::experiment::{End, Experiment, Failure, Goal, Study, conduct, next};
+use riops::plan::Trust;
 use riops::record::Status;
 use riops::report;
-use riops::store::{self, ExperimentState, StoreError, StoreLocation, StoredExperiment};
+use riops::store::{self, ExperimentState, Store, StoreError, StoreLocation, StoredExperiment};
 use riops::units::Span;
 use riops::units::format::short_id;
 use riops::units::text::json_text;
@@ -17,10 +19,7 @@ use super::bench::{Changed, Servers};
 use super::draft::Draft;
 use super::follow::{divide, follow};
 use super::results::{Results, exit_code};
-use super::stored::{
-    databases, needs_trust, require_agents, require_passwords, same, trust_or_refuse,
-};
-use super::words::Databases;
+use super::words::{Databases, without_password};
 use crate::args::fleet::FleetOptions;
 use crate::args::sweep::ResumeOptions;
 use crate::args::{StoreOptions, TargetOptions, TrustOption};
@@ -66,7 +65,8 @@ impl Conductor<'_> {
         }
         self.results.require_writable()?;
         let (study, end) = self.store_and_conduct(study.experiment, membership, databases)?;
-        self.show(&study, end)
+        self.results.show(&study, self.ui)?;
+        Ok(ExitCode::from(exit_code(&study, end)))
     }
 
     /// Conducts the A/B test of a draft, or continues the stored one that is the same.
@@ -188,18 +188,14 @@ impl Conductor<'_> {
         let mut servers = Servers::new((store, location), rights, state, self.ui);
         servers.allow_changed = options.allow_changed;
         let (study, end) = self.conduct(study, servers)?;
-        self.show(&study, end)
+        self.results.show(&study, self.ui)?;
+        Ok(ExitCode::from(exit_code(&study, end)))
     }
 
     /// Where the runs are stored, and the agents meet.
     fn location(&self, membership: Option<&Membership>) -> Result<StoreLocation> {
         membership
             .map_or_else(|| stored::location(self.store_options, self.ui), |own| Ok(own.location()))
-    }
-
-    fn show(&self, study: &Study, end: End) -> Result<ExitCode> {
-        self.results.show(study, self.ui)?;
-        Ok(ExitCode::from(exit_code(study, end)))
     }
 
     fn conduct(&self, mut study: Study, mut servers: Servers) -> Result<(Study, End)> {
@@ -238,4 +234,93 @@ impl Conductor<'_> {
         self.ui.notice(&notice);
         Ok((study, end))
     }
+}
+
+/// Returns the newest stored experiment that measures the same. Ids, times and seeds differ.
+fn same(store: &Store, experiment: &Experiment) -> Result<Option<StoredExperiment>> {
+    for known in store.experiments()?.into_iter().filter(|known| known.name == experiment.name) {
+        let stored = store.experiment(&known.id)?;
+        let Ok(mut other) = Experiment::of_stored(&stored) else { continue };
+        let own = experiment.clone();
+        (other.id, other.created_at, other.seed) = (own.id, own.created_at, own.seed);
+        (other.time_limit_s, other.notes) = (own.time_limit_s, own.notes);
+        for (other, own) in other.cells.iter_mut().zip(&own.cells) {
+            (other.plan.seed, other.plan.trust) = (own.plan.seed, own.plan.trust);
+        }
+        if other == *experiment {
+            return Ok(Some(stored));
+        }
+    }
+    Ok(None)
+}
+
+/// Fails if another number of agents continues an experiment: its runs could not be compared.
+fn require_agents(experiment: &Experiment, membership: Option<&Membership>) -> Result<()> {
+    let given = membership.map(|own| own.agents);
+    if given == experiment.agents {
+        return Ok(());
+    }
+    let text =
+        |agents: Option<u32>| agents.map_or("one client".to_owned(), |n| format!("a fleet of {n}"));
+    refuse(format!(
+        "the experiment is measured by {}, not by {}",
+        text(experiment.agents),
+        text(given)
+    ))
+}
+
+/// Returns the connection string of the command line by the one of the experiment. If all cells use the same
+/// database, it replaces that.
+pub(crate) fn databases(experiment: &mut Experiment, target: &TargetOptions) -> Result<Databases> {
+    let mut found = Databases::new();
+    if let Some(given) = &target.database {
+        let masked = without_password(given);
+        let known: BTreeSet<_> =
+            experiment.cells.iter().map(|cell| &cell.server.database).collect();
+        if known.len() > 1 && !known.contains(&Some(masked.clone())) {
+            return refuse(format!("the experiment uses several databases, but not {masked}"));
+        }
+        if known.len() == 1 {
+            for cell in &mut experiment.cells {
+                cell.server.database = Some(masked.clone());
+            }
+        }
+        found.insert(masked, given.clone());
+    }
+    Ok(found)
+}
+
+/// Returns what an experiment does on this machine besides measuring: its plans, or a server that names a program or a
+/// file.
+fn needs_trust(experiment: &Experiment) -> Option<String> {
+    experiment.cells.iter().find_map(|cell| {
+        let server = || cell.server.named_program_or_file().map(|text| format!("uses {text}"));
+        cell.plan.needs_trust().or_else(server)
+    })
+}
+
+/// Permits that, if the user trusts the stored experiment. Otherwise fails if there is anything: the store may be
+/// shared.
+pub(crate) fn trust_or_refuse(experiment: &mut Experiment, trust: TrustOption) -> Result<()> {
+    if trust.trust {
+        experiment.cells.iter_mut().for_each(|cell| cell.plan.trust = Trust(true));
+        return Ok(());
+    }
+    match needs_trust(experiment) {
+        Some(what) => refuse(format!("the stored experiment {what}: permit it with --trust")),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the password of a database is missing: passwords are not stored.
+fn require_passwords(experiment: &Experiment, given: &Databases) -> Result<()> {
+    let masked = experiment.cells.iter().filter_map(|cell| cell.server.database.as_ref());
+    let mut missing =
+        masked.filter(|database| database.contains("***") && !given.contains_key(*database));
+    let Some(database) = missing.next() else {
+        return Ok(());
+    };
+    refuse(format!(
+        "the password for {database} is not stored: specify the database again with -d; for several databases use the password file (~/.pgpass) from the start"
+    ))
 }

@@ -22,9 +22,9 @@ use crate::options::variable;
 use crate::scan::CommandLine;
 
 /// The smallest relevant effect.
-const EFFECT: f64 = 0.02;
-/// Significance level of an A/B test.
-const ALPHA: f64 = 0.05;
+pub(super) const EFFECT: f64 = 0.02;
+/// Significance level of an A/B test and of a gate.
+pub(super) const ALPHA: f64 = 0.05;
 /// Maximum number of sessions of a search.
 const SESSIONS_MAX: u32 = 1024;
 
@@ -119,10 +119,7 @@ impl Draft {
             }
             cells.push(Cell { values, plan, server });
         }
-        let seed = match self.seed {
-            Some(seed) => seed,
-            None => cells.first().map(|cell| cell.plan.seed).unwrap_or_default(),
-        };
+        let seed = self.seed.or(cells.first().map(|cell| cell.plan.seed)).unwrap_or_default();
         let id = uuid::Uuid::now_v7().to_string();
         let mut experiment = Experiment {
             database: if self.has_own_database {
@@ -204,12 +201,11 @@ fn goal(
         for cell in &experiment.cells {
             require_searchable(&cell.plan, search)?;
         }
-        if let Some(axis) =
-            experiment.axes.iter().find(|axis| ["sessions", "rate"].contains(&axis.name.as_str()))
-        {
-            let text =
-                format!("--find-saturation cannot be combined with the axis \"{}\"", axis.name);
-            return refuse(text);
+        let mut axes = experiment.axes.iter().map(|axis| axis.name.as_str());
+        if let Some(axis) = axes.find(|axis| ["sessions", "rate"].contains(axis)) {
+            return refuse(format!(
+                "--find-saturation cannot be combined with the axis \"{axis}\""
+            ));
         }
         let last = sessions_max.unwrap_or(SESSIONS_MAX);
         return Ok(Goal::Saturation(SaturationSettings { search, first: 1, last }));

@@ -10,7 +10,7 @@ use riops::experiment::{Between, Order, Reset, Search};
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::units::Span;
 use serde::Deserialize;
-use toml::Table;
+use toml::{Table, Value};
 
 use super::draft::Draft;
 use super::words::{
@@ -129,14 +129,10 @@ pub(crate) fn read(path: &Path, set: &[(String, String)], trust: TrustOption) ->
 
 /// Fails if an option of a file needs the permission of a person. Another server would get the password of the
 /// environment.
-pub(super) fn require_trusted_option(
-    command: &Command,
-    name: &str,
-    value: &toml::Value,
-) -> Result<()> {
+pub(super) fn require_trusted_option(command: &Command, name: &str, value: &Value) -> Result<()> {
     let long = long_name(command, name);
     let texts = match value {
-        toml::Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?,
+        Value::Array(values) => values.iter().map(text_of).collect::<Result<Vec<_>>>()?,
         value => vec![text_of(value)?],
     };
     if ["database", "config"].contains(&long.as_str())
@@ -162,7 +158,7 @@ fn require_trust(
     let is_set = |name: &str| {
         set.iter().any(|(known, _)| long_name(&command, known) == long_name(&command, name))
     };
-    let variants = file.variants.values().filter_map(toml::Value::as_table).flatten();
+    let variants = file.variants.values().filter_map(Value::as_table).flatten();
     let options = file.options.iter().filter(|(name, _)| !is_set(name)).chain(&file.axes);
     options
         .chain(variants)
@@ -175,10 +171,10 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
     for (name, value) in set {
         let long = long_name(&command, name);
         options.retain(|known, _| long_name(&command, known) != long);
-        options.insert(long, toml::Value::String(value.clone()));
+        options.insert(long, Value::String(value.clone()));
     }
     let axes = file.axes.iter().map(|(name, values)| match values {
-        toml::Value::Array(values) => TypedAxis::of_option(&command, name, values),
+        Value::Array(values) => TypedAxis::of_option(&command, name, values),
         _ => refuse(format!("axis \"{name}\": expected a list of values")),
     });
     let mut axes = axes.collect::<Result<Vec<_>>>()?;
@@ -227,7 +223,7 @@ pub(crate) fn read_variant(path: &Path, trust: TrustOption) -> Result<(String, V
     let failed = |error: String| UsageError(format!("variant {shown}: {error}"));
     let text = text_limited(path, TEXT_BYTES_MAX).map_err(|error| failed(error.to_string()))?;
     let mut options: Table = text.parse().map_err(|error| failed(format!("{error}")))?;
-    let Some(toml::Value::String(workload)) = options.remove("workload") else {
+    let Some(Value::String(workload)) = options.remove("workload") else {
         return Err(
             failed("missing key \"workload\", for example workload = \"rows\"".to_owned()).into()
         );

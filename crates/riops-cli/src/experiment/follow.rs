@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use riops::experiment::{Experiment, Goal, tag};
 use riops::fleet::Follower;
 use riops::plan::Share;
-use riops::store::{self, ExperimentState, Store};
+use riops::store::{self, ExperimentState};
 use riops::units::format::short_id;
 
 use super::bench::Servers;
@@ -82,7 +82,14 @@ pub(crate) fn follow(
             // Free only if no process conducts it.
             if let Some(lock) = servers.store.lock_experiment(&experiment.id)? {
                 drop(lock);
-                return end(&servers.store, &experiment);
+                if servers.store.experiment(&experiment.id)?.state.finished_at.is_some() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                return Err(anyhow!(
+                    "agent 0 has ended, and the experiment is not complete; continue it on all agents with `riops {} --resume {}`",
+                    experiment.goal.command(),
+                    short_id(&experiment.id)
+                ));
             }
         } else if Instant::now() >= deadline
             // Agent 0 may prepare for a long time.
@@ -93,17 +100,5 @@ pub(crate) fn follow(
         if !ui.interrupt.pause(POLL) {
             return Ok(ExitCode::from(INTERRUPTED));
         }
-    }
-}
-
-/// The exit code after agent 0 has ended.
-fn end(store: &Store, experiment: &Experiment) -> Result<ExitCode> {
-    match store.experiment(&experiment.id)?.state.finished_at {
-        Some(_) => Ok(ExitCode::SUCCESS),
-        None => Err(anyhow!(
-            "agent 0 has ended, and the experiment is not complete; continue it on all agents with `riops {} --resume {}`",
-            experiment.goal.command(),
-            short_id(&experiment.id)
-        )),
     }
 }

@@ -8,7 +8,7 @@ use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::draft::Draft;
+use super::draft::{ALPHA, Draft, EFFECT};
 use super::file::{Time, require_trusted_option, run_words, variants};
 use super::words::{command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
@@ -17,8 +17,6 @@ use crate::failure::{UsageError, refuse};
 /// Stands for the directory of a build in the options of a variant.
 const PREFIX: &str = "{prefix}";
 /// Options that a gate file may leave out.
-const EFFECT: f64 = 0.02;
-const ERROR: f64 = 0.05;
 const BLOCKS_MAX: u32 = 10;
 const REPEATS_MAX: u32 = 8;
 
@@ -118,15 +116,13 @@ impl GateFile {
     /// # Errors
     /// If a share is invalid.
     pub(crate) fn rules(&self) -> Result<Rules> {
-        let share = |name: &str, given: Option<&String>, default: f64| match given {
-            None => Ok(default),
-            Some(text) => parse_share(text)
-                .map(|share| share.0)
-                .map_err(|error| UsageError(format!("{name}: {error}"))),
+        let share = |name: &str, given: Option<&String>, default: f64| {
+            let share = given.map_or(Ok(default), |text| parse_share(text).map(|share| share.0));
+            share.map_err(|error| UsageError(format!("{name}: {error}")))
         };
         Ok(Rules {
             effect: share("effect", self.effect.as_ref(), EFFECT)?,
-            error: share("error", self.error.as_ref(), ERROR)?,
+            error: share("error", self.error.as_ref(), ALPHA)?,
         })
     }
 
@@ -143,19 +139,18 @@ impl GateFile {
         let of_each = error / self.workload.len() as f64;
         let draft = |workload: &Workload| -> Result<Draft> {
             let command = command_of(&workload.run)?;
-            let words = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
-                let words = options.iter().map(|(name, value)| {
-                    typed(&command, name, &with_prefix(value, variant.prefix.as_deref())?)
-                });
-                Ok(words.collect::<Result<Vec<_>>>()?.concat())
-            };
             let name = workload.name.clone().unwrap_or_else(|| workload.run.clone());
             let mut draft = Draft::new(name, workload.run.clone());
             draft.words = [run_words(&workload.run), target.to_vec()].concat();
             let of_variant = |options: &Table, variant: &Variant| -> Result<Vec<OsString>> {
-                let common = words(&self.options, variant)?;
-                let common = replaced(common, &words(&workload.options, variant)?);
-                Ok(replaced(common, &words(options, variant)?))
+                let mut words = Vec::new();
+                for options in [&self.options, &workload.options, options] {
+                    let set = options.iter().map(|(name, value)| {
+                        typed(&command, name, &with_prefix(value, variant.prefix.as_deref())?)
+                    });
+                    words = replaced(words, &set.collect::<Result<Vec<_>>>()?.concat());
+                }
+                Ok(words)
             };
             let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
             draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];

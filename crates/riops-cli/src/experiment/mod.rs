@@ -1,7 +1,6 @@
 //! From options and experiment files to an experiment, and the runs of an experiment on its servers.
 
 pub(crate) mod bench;
-pub(crate) mod bisect;
 pub(crate) mod build;
 pub(crate) mod conductor;
 pub(crate) mod draft;
@@ -9,5 +8,4 @@ pub(crate) mod file;
 pub(crate) mod follow;
 pub(crate) mod gate;
 pub(crate) mod results;
-pub(crate) mod stored;
 pub(crate) mod words;

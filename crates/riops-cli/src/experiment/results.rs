@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use riops::experiment::evaluation::StudyView;
 use riops::experiment::{End, Goal, Study};
 use riops::report::{self, Delivery, Findings, Layout, experiment};
@@ -31,13 +31,10 @@ impl Results<'_> {
             return Ok(());
         };
         // An empty parent is the current directory.
-        let is_folder = folder.as_os_str().is_empty() || folder.is_dir();
-        anyhow::ensure!(
-            is_folder,
-            "cannot write the page: there is no directory {}",
-            folder.display()
-        );
-        Ok(())
+        if folder.as_os_str().is_empty() || folder.is_dir() {
+            return Ok(());
+        }
+        bail!("cannot write the page: there is no directory {}", folder.display())
     }
 
     /// Prints the results, and writes the page and the images.

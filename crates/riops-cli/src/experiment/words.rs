@@ -42,12 +42,9 @@ pub(crate) fn command_of(workload: &str) -> Result<Command> {
 /// If the workload has no such option, or the value cannot be typed.
 pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<OsString>> {
     let name = long_name(command, name);
-    let names = OptionNames::of_one(command);
-    let arg = command.get_arguments().find(|arg| is_named(arg, &name));
-    let Some(arg) = arg else {
-        let known = command.get_name();
-        let text = format!("riops run {known} has no option \"{name}\"");
-        return refuse(with_suggestion(text, &names.nearest(&name)));
+    let Some(arg) = command.get_arguments().find(|arg| is_named(arg, &name)) else {
+        let text = format!("riops run {} has no option \"{name}\"", command.get_name());
+        return refuse(with_suggestion(text, &OptionNames::of_one(command).nearest(&name)));
     };
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     if let Value::Array(values) = value {

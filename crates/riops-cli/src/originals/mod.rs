@@ -26,17 +26,16 @@ pub(crate) struct Tool {
     translate: fn(&[String], &Outside<'_>) -> Translated,
     /// Finds a password among the arguments.
     password: fn(&[String]) -> Option<Secret>,
-    /// Its exit code for results that are not valid. All other failures have the exit code 1.
-    not_valid: u8,
 }
 
 impl Tool {
-    /// The exit code of the tool for that of riops, if it has failed.
+    /// The exit code of the tool for that of riops, if it has failed: 1, and in pgbench 2 if a client was aborted or the
+    /// results are not valid.
     fn exit_code(&self, code: ExitCode) -> ExitCode {
         if code == ExitCode::from(INTERRUPTED) {
             code
-        } else if code == ExitCode::from(NOT_VALID) {
-            ExitCode::from(self.not_valid)
+        } else if self.name == PGBENCH && code == ExitCode::from(NOT_VALID) {
+            ExitCode::from(2)
         } else {
             ExitCode::from(FAILED)
         }
@@ -44,25 +43,10 @@ impl Tool {
 }
 
 static TOOLS: [Tool; 4] = [
-    Tool {
-        name: "sysbench",
-        translate: sysbench::translate,
-        password: sysbench::password,
-        not_valid: FAILED,
-    },
-    Tool {
-        name: "ysql-bench",
-        translate: ysql_bench::translate,
-        password: ysql_bench::url_with_password,
-        not_valid: FAILED,
-    },
-    Tool { name: "pgio", translate: pgio::translate, password: |_| None, not_valid: FAILED },
-    Tool {
-        name: PGBENCH,
-        translate: pgbench::translate,
-        password: pgbench::connection_with_password,
-        not_valid: 2,
-    },
+    Tool { name: "sysbench", translate: sysbench::translate, password: sysbench::password },
+    Tool { name: "ysql-bench", translate: ysql_bench::translate, password: ysql_bench::password },
+    Tool { name: "pgio", translate: pgio::translate, password: |_| None },
+    Tool { name: PGBENCH, translate: pgbench::translate, password: pgbench::password },
 ];
 
 const PGBENCH: &str = "pgbench";

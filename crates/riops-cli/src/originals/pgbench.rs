@@ -21,7 +21,7 @@ const HIDDEN: &str = "(hidden)";
 const IN_BOTH_MODES: [&str; 4] = ["allow_shell", "no_vacuum", "progress_timestamp", "scale"];
 
 /// Returns the connection string among the arguments if it may contain a password.
-pub(super) fn connection_with_password(arguments: &[String]) -> Option<Secret> {
+pub(super) fn password(arguments: &[String]) -> Option<Secret> {
     let has_password = |text: &String| {
         text.contains("password=")
             || text.split_once("://").is_some_and(|(_, rest)| {
@@ -120,7 +120,7 @@ impl CommandLine {
             _ => Ok(()),
         }?;
         if let Some(pair) = self.define.iter().find(|pair| !pair.contains('=')) {
-            return refuse(&format!("invalid variable definition: \"{pair}\""));
+            return Err(format!("invalid variable definition: \"{pair}\""));
         }
         check_scripts(self)?;
         let Some(steps) = &self.init_steps else {
@@ -130,7 +130,7 @@ impl CommandLine {
             return refuse("no initialization steps specified");
         }
         match steps.chars().find(|step| !"dtgGvpf ".contains(*step)) {
-            Some(step) => refuse(&format!(
+            Some(step) => Err(format!(
                 "unrecognized initialization step \"{step}\": Allowed step characters are: \"dtgGvpf\"."
             )),
             None => Ok(()),

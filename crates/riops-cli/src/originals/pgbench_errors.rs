@@ -82,7 +82,7 @@ pub(super) fn check_scripts(line: &CommandLine) -> Result<(), Refused> {
             Some(parts) => parts,
         };
         match weight.parse::<i64>() {
-            Err(_) => return refuse(&format!("invalid weight specification: @{weight}")),
+            Err(_) => return Err(format!("invalid weight specification: @{weight}")),
             Ok(weight) if !(0..=i64::from(i32::MAX)).contains(&weight) => {
                 let most = i32::MAX;
                 return Err(format!("weight specification out of range (0 .. {most}): {weight}"));
@@ -91,7 +91,7 @@ pub(super) fn check_scripts(line: &CommandLine) -> Result<(), Refused> {
         }
         if is_builtin && name.parse::<Builtin>().is_err() {
             let found = Builtin::ALL.iter().filter(|each| each.name().starts_with(name)).count();
-            return refuse(&match found {
+            return Err(match found {
                 0 => format!("no builtin script found for name \"{name}\""),
                 _ => format!(
                     "ambiguous builtin name: {found} builtin scripts found for prefix \"{name}\""

@@ -85,7 +85,7 @@ fn connections_are_those_of_libpq() {
 fn only_a_connection_string_can_have_a_password() {
     let changed = |line: &str| {
         let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let secret = connection_with_password(&arguments)?;
+        let secret = password(&arguments)?;
         let [position] = secret.positions[..] else { panic!("{line}") };
         arguments[position] = secret.replacement.unwrap();
         Some((secret.value, arguments.join(" ")))

@@ -71,7 +71,7 @@ struct CommandLine {
 }
 
 /// Returns the connection string among the arguments if it may contain a password.
-pub(super) fn url_with_password(arguments: &[String]) -> Option<Secret> {
+pub(super) fn password(arguments: &[String]) -> Option<Secret> {
     // Flags may precede it in the same word: -nu URL.
     let short = |argument: &str| {
         let flags = argument.strip_prefix('-')?.trim_start_matches(['n', 'p']);
@@ -250,7 +250,7 @@ mod tests {
     fn a_password_is_found_in_every_form_of_the_option() {
         let of = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            url_with_password(&words).map(|found| (found.value, found.positions))
+            password(&words).map(|found| (found.value, found.positions))
         };
         let url = "host=h password=s";
         for (words, positions) in
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(of(&["-uhost=h password=s"]).unwrap().0, url);
         assert_eq!(of(&["-u", "host=h"]), None);
         assert_eq!(of(&["-npu", url]), Some((url.to_owned(), vec![0, 1])));
-        let flags = url_with_password(&["-npu".to_owned(), url.to_owned()]).unwrap();
+        let flags = password(&["-npu".to_owned(), url.to_owned()]).unwrap();
         assert_eq!(flags.replacement.as_deref(), Some("-np"));
     }
 

@@ -11,11 +11,10 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::app::{App, Shared, json};
+use super::app::{App, Shared, in_json};
 use super::failure::{Answer, Failure};
-use super::filters::Filters;
 use super::metrics::metrics_response;
-use super::query::Query;
+use super::query::{Filters, Query};
 use super::server::stopped;
 use super::stored::Runs;
 use crate::experiment::Study;
@@ -27,24 +26,24 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The stored runs, as `riops runs list --output json` prints them. The query is that of the list of runs.
 pub(super) async fn runs(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
-    let filter = Filters::parse(&Query::parse(&query.unwrap_or_default()))?.filter();
+    let filter = Filters::parse(&Query::parse(&query.unwrap_or_default()))?.filter;
     let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;
-    json(&Filters::of_page(runs).0)
+    in_json(&Filters::of_page(runs).0)
 }
 
 /// The record of a stored run.
 pub(super) async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
-    app.stored.with(move |store| json(&store.find(&id)?)).await
+    app.stored.with(move |store| in_json(&store.find(&id)?)).await
 }
 
 /// The stored experiments, as `riops experiments list --output json` prints them.
 pub(super) async fn experiments(State(app): Shared) -> Answer {
-    json(&app.stored.any(|store| Ok(store.experiments()?)).await?)
+    in_json(&app.stored.any(|store| Ok(store.experiments()?)).await?)
 }
 
 /// The result of an experiment, as `riops experiments show --output json` prints it.
 pub(super) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
-    app.stored.with(move |store| json(&view(&Study::stored(store, &id)?))).await
+    app.stored.with(move |store| in_json(&view(&Study::stored(store, &id)?))).await
 }
 
 /// The runs in progress, without their points.
@@ -53,7 +52,7 @@ pub(super) async fn live(State(app): Shared) -> Answer {
     for run in &mut runs {
         run.points.clear();
     }
-    json(&runs)
+    in_json(&runs)
 }
 
 /// The metrics of the runs in progress.

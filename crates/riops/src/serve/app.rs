@@ -1,18 +1,21 @@
-//! What all requests share, and the forms of their answers.
+//! What all requests share, the forms of their answers, and the style and the scripts of the pages: a fixed list that is part
+//! of the binary.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use axum::extract::State;
-use axum::http::{HeaderName, StatusCode, header};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::Environment;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 
 use super::failure::{Answer, Failure};
 use super::stored::{Feed, Stored};
-use crate::report::{Delivery, Layout, Link, environment};
+use super::token::derived;
+use crate::report::{ASSETS, Asset, Delivery, Layout, Link, environment};
 
 /// Live views that are open at the same time, over all clients.
 pub(super) const STREAMS_MAX: usize = 32;
@@ -45,15 +48,6 @@ pub(super) struct App {
 /// The state of a handler.
 pub(super) type Shared = State<Arc<App>>;
 
-/// A page of the dashboard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Runs,
-    Experiments,
-    History,
-    Other,
-}
-
 /// A template with its values.
 #[derive(Serialize)]
 struct Page<T> {
@@ -71,13 +65,6 @@ pub(super) fn templates() -> Result<Environment<'static>, minijinja::Error> {
     Ok(templates)
 }
 
-/// The values of `message.html`.
-#[derive(Serialize)]
-struct Message<'a> {
-    title: &'a str,
-    text: String,
-}
-
 impl App {
     /// Renders a page.
     pub(super) fn page(&self, template: &str, layout: Layout, values: impl Serialize) -> Answer {
@@ -90,9 +77,8 @@ impl App {
     fn failed(&self, failure: &Failure) -> Response {
         let status = failure.status();
         let title = status.canonical_reason().unwrap_or("Error");
-        let message = Message { title, text: failure.to_string() };
-        let layout = layout(format!("riops: {title}"), Place::Other);
-        let page = self.page("message.html", layout, message);
+        let message = json!({ "title": title, "text": failure.to_string() });
+        let page = self.page("message.html", layout(format!("riops: {title}"), ""), message);
         (status, page.unwrap_or_else(|error| error.to_string().into_response())).into_response()
     }
 }
@@ -108,32 +94,67 @@ pub(super) async fn with_json(mut response: Response) -> Response {
     let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else {
         return response;
     };
-    let body = serde_json::json!({ "error": { "message": failure.to_string() } });
+    let body = json!({ "error": { "message": failure.to_string() } });
     (failure.status(), [JSON], format!("{body}\n")).into_response()
 }
 
-/// Returns the frame of a page.
-pub(super) fn layout(title: impl Into<String>, place: Place) -> Layout {
-    let link = |text: &str, href: &str, its_place| Link {
+/// Returns the frame of a page with this address; the address matters only for pages that all others link to.
+pub(super) fn layout(title: impl Into<String>, address: &str) -> Layout {
+    let links = [("Runs", "/"), ("Experiments", "/experiments"), ("History", "/history")];
+    let link = |(text, href): (&str, &str)| Link {
         text: text.to_owned(),
         href: href.to_owned(),
-        current: place == its_place,
+        current: address == href,
     };
     let mut layout = Layout::new(title, Delivery::Linked);
-    layout.nav = vec![
-        link("Runs", "/", Place::Runs),
-        link("Experiments", "/experiments", Place::Experiments),
-        link("History", "/history", Place::History),
-    ];
+    layout.nav = links.map(link).into();
     layout
 }
 
 /// Returns a value as JSON.
-pub(super) fn json(value: &impl Serialize) -> Answer {
+pub(super) fn in_json(value: &impl Serialize) -> Answer {
     Ok(([JSON], serde_json::to_string(value)? + "\n").into_response())
 }
 
 /// Continues with another page after a form.
 pub(super) fn see_other(path: String) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
+}
+
+/// The files that only the dashboard needs.
+const OWN: [Asset; 2] = [
+    Asset {
+        name: "serve.css",
+        content_type: "text/css; charset=utf-8",
+        text: include_str!("../../assets/serve/serve.css"),
+    },
+    Asset {
+        name: "serve.js",
+        content_type: "text/javascript; charset=utf-8",
+        text: include_str!("../../assets/serve/serve.js"),
+    },
+];
+
+/// All files with their tags.
+fn assets() -> &'static [(Asset, String)] {
+    static TAGGED: OnceLock<Vec<(Asset, String)>> = OnceLock::new();
+    let tagged = |asset: Asset| (asset, format!("\"{}\"", derived(asset.text, "asset")));
+    TAGGED.get_or_init(|| ASSETS.into_iter().chain(OWN).map(tagged).collect())
+}
+
+/// Returns a file. A browser asks each time whether it has changed, as it does with another version of riops.
+pub(super) async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    let Some((asset, tag)) = assets().iter().find(|(asset, _)| asset.name == name) else {
+        return (StatusCode::NOT_FOUND, "no such file\n").into_response();
+    };
+    let own = [
+        (header::CONTENT_TYPE, asset.content_type),
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|found| found == tag.as_str());
+    if is_known {
+        return (StatusCode::NOT_MODIFIED, own).into_response();
+    }
+    (own, asset.text).into_response()
 }

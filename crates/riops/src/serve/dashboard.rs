@@ -11,16 +11,16 @@ use axum::routing::{get, post};
 use tokio::sync::{Semaphore, watch};
 
 use super::access::Access;
-use super::app::{App, STREAMS_MAX, templates, with_json, with_page};
+use super::app::{App, STREAMS_MAX, asset, templates, with_json, with_page};
 use super::connections::Limits;
 use super::error::ServeError;
 use super::failure::Failure;
 use super::listen::ListenAddress;
 use super::metrics::require_token;
-use super::pages::{edit, experiments, history, list, live, run};
+use super::pages::{edit, history, list, live, stored};
 use super::stored::{Feed, OpenStore, Stored};
 use super::token::{Token, derived, random_text};
-use super::{api, assets, server};
+use super::{api, server};
 use crate::host::Interrupt;
 use crate::store::live::LiveSource;
 
@@ -114,21 +114,21 @@ async fn background(app: Arc<App>, interrupt: Interrupt, stop: watch::Sender<boo
 fn router(app: Arc<App>) -> Router {
     let pages = Router::new()
         .route("/", get(list::list))
-        .route("/runs/{id}", get(run::run))
+        .route("/runs/{id}", get(stored::run))
         .route("/runs/{id}/edit", get(edit::run))
         .route("/runs/{id}/label", post(edit::label))
         .route("/runs/{id}/tags", post(edit::tags))
         .route("/runs/{id}/remove", post(edit::remove))
         .route("/runs/{id}/notes", post(edit::notes))
-        .route("/experiments", get(experiments::list))
-        .route("/experiments/{id}", get(experiments::page))
+        .route("/experiments", get(stored::experiments))
+        .route("/experiments/{id}", get(stored::experiment))
         .route("/experiments/{id}/edit", get(edit::experiment))
         .route("/experiments/{id}/notes", post(edit::experiment_notes))
-        .route("/compare", get(run::compare))
+        .route("/compare", get(stored::compare))
         .route("/history", get(history::history))
         .route("/live/{id}", get(live::live))
         .route("/metrics", get(api::metrics))
-        .route("/assets/{name}", get(assets::asset))
+        .route("/assets/{name}", get(asset))
         .fallback(async || Failure::NoPage)
         .layer(map_response_with_state(Arc::clone(&app), with_page));
     let data = Router::new()

@@ -1,15 +1,21 @@
-//! The metrics of one run over HTTP, for `riops run --metrics-listen`: a separate thread, which ends with the run.
+//! The metrics of one run, each from a separate thread, which ends with the run: over HTTP, for `riops run
+//! --metrics-listen`, and to a receiver of Prometheus's remote write, for `--metrics-push`. A slow receiver delays nothing, and
+//! loses intervals instead.
 
 use std::future::pending;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use jiff::Timestamp;
+use reqwest::StatusCode;
 use tokio::sync::watch;
 
 use super::access::Access;
@@ -18,8 +24,10 @@ use super::error::ServeError;
 use super::listen::ListenAddress;
 use super::server;
 use super::token::Token;
+use crate::host::http::Http;
 use crate::record::{LiveEvent, LiveRun};
-use crate::report::{accepted_format, metrics_text};
+use crate::report::{accepted_format, metrics_text, remote_write};
+use crate::units::url::address_of;
 
 /// The run in progress, if it has started.
 type Current = Arc<Mutex<Option<LiveRun>>>;
@@ -112,4 +120,139 @@ pub(super) fn metrics_response(runs: &[LiveRun], headers: &HeaderMap) -> Respons
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let format = accepted_format(accept.unwrap_or_default());
     ([(header::CONTENT_TYPE, format.content_type())], metrics_text(runs, format)).into_response()
+}
+
+/// Intervals that wait for the receiver.
+const WAITING_MAX: usize = 60;
+/// A request that takes longer has failed, and how often and after which time one is repeated.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(250);
+/// At the end of a run, how long the last intervals may take.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sends the metrics of one run.
+#[derive(Debug)]
+pub struct MetricsPush {
+    run: Mutex<Option<LiveRun>>,
+    waiting: Option<SyncSender<(LiveRun, Timestamp)>>,
+    finished: Mutex<Receiver<()>>,
+}
+
+/// Where requests are sent.
+#[derive(Debug)]
+struct Target {
+    url: String,
+    /// Host and port.
+    address: String,
+    token: Option<Token>,
+    http: Http,
+}
+
+impl MetricsPush {
+    /// Starts the thread. `on_error` is called once, with the first error.
+    ///
+    /// # Errors
+    /// [`ServeError::PushAddress`] if the address is no URL of HTTP or HTTPS, and [`ServeError::Start`] if the thread
+    /// cannot be started.
+    pub fn start(
+        url: &str,
+        token: Option<Token>,
+        on_error: impl Fn(&str) + Send + 'static,
+    ) -> Result<Self, ServeError> {
+        let address = address_of(url).ok_or_else(|| ServeError::PushAddress(url.to_owned()))?;
+        let target =
+            Target { url: url.to_owned(), address, token, http: Http::new(REQUEST_TIMEOUT) };
+        let (waiting, received) = sync_channel(WAITING_MAX);
+        let (done, finished) = sync_channel(1);
+        let failed = |source| ServeError::Start { address: url.to_owned(), source };
+        std::thread::Builder::new()
+            .name("riops-push".to_owned())
+            .spawn(move || {
+                send_all(&target, &received, &on_error);
+                let _ = done.send(());
+            })
+            .map_err(failed)?;
+        let (run, finished) = (Mutex::new(None), Mutex::new(finished));
+        Ok(Self { run, waiting: Some(waiting), finished })
+    }
+
+    /// A run starts.
+    pub fn started(&self, run: &LiveRun) {
+        if let Ok(mut current) = self.run.lock() {
+            *current = Some(run.clone());
+        }
+    }
+
+    /// Applies an event, and sends the metrics after an interval and at the end. Never blocks.
+    pub fn event(&self, event: &LiveEvent) {
+        let is_sent = matches!(
+            event,
+            LiveEvent::Point(_) | LiveEvent::Completed { .. } | LiveEvent::Failed { .. }
+        );
+        if let Ok(mut current) = self.run.lock()
+            && let Some(run) = current.as_mut()
+        {
+            run.apply(event);
+            if let Some(waiting) = self.waiting.as_ref().filter(|_| is_sent) {
+                // Only the last points are in the metrics.
+                let _ = waiting.try_send((run.clone(), Timestamp::now()));
+            }
+        }
+    }
+}
+
+impl Drop for MetricsPush {
+    fn drop(&mut self) {
+        self.waiting = None;
+        let finished = self.finished.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = finished.recv_timeout(END_TIMEOUT);
+    }
+}
+
+fn send_all(target: &Target, received: &Receiver<(LiveRun, Timestamp)>, on_error: &dyn Fn(&str)) {
+    let mut is_told = false;
+    while let Ok((run, at)) = received.recv() {
+        let sent = remote_write(&run, at).map_err(|error| error.to_string());
+        let sent = sent.and_then(|body| send(target, &body));
+        if let (Err(error), false) = (sent, is_told) {
+            is_told = true;
+            on_error(&error);
+        }
+    }
+}
+
+/// Sends a request; again if the receiver is not available for the moment.
+fn send(target: &Target, body: &[u8]) -> Result<(), String> {
+    let mut pause = PAUSE;
+    let mut attempt = 1;
+    loop {
+        let answer = request(target, body);
+        let is_temporary = match &answer {
+            Ok(status) if status.is_success() => return Ok(()),
+            Ok(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+            Err(_) => true,
+        };
+        if attempt == ATTEMPTS || !is_temporary {
+            return Err(match answer {
+                Ok(status) => format!("{} answered {status}", target.address),
+                Err(error) => format!("{}: {error}", target.address),
+            });
+        }
+        attempt += 1;
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+}
+
+fn request(target: &Target, body: &[u8]) -> Result<StatusCode, String> {
+    let token = target.token.as_ref().map(|token| format!("Bearer {}", token.text()));
+    let authorization = token.as_deref().map(|token| ("Authorization", token));
+    let headers = [
+        ("Content-Encoding", "snappy"),
+        ("Content-Type", "application/x-protobuf"),
+        ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+    ];
+    let headers: Vec<_> = headers.into_iter().chain(authorization).collect();
+    target.http.post(&target.url, &headers, body.to_vec())
 }

@@ -65,7 +65,8 @@ pub(super) fn random_text() -> std::io::Result<String> {
     rand::rngs::SysRng
         .try_fill_bytes(&mut bytes)
         .map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    Ok(digits.collect())
 }
 
 /// Derives a value for a purpose from a secret.

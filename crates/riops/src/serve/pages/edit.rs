@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use serde::Serialize;
 
-use super::super::app::{App, Place, Shared, layout, see_other};
+use super::super::app::{App, Shared, layout, see_other};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use super::super::token::are_equal;
@@ -98,7 +98,7 @@ async fn page(
 ) -> Answer {
     let secret = secret(app)?.to_owned();
     let form = Form { secret, ..app.stored.with(read).await? };
-    app.page("edit.html", layout(title, Place::Other), form)
+    app.page("edit.html", layout(title, ""), form)
 }
 
 /// Returns what forms must contain. Fails if the dashboard is read-only.

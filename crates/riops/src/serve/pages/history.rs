@@ -3,7 +3,7 @@
 use axum::extract::{RawQuery, State};
 use serde::Serialize;
 
-use super::super::app::{Place, Shared, layout};
+use super::super::app::{Shared, layout};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use crate::figure::Figure;
@@ -104,7 +104,7 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
         series: series.iter().enumerate().map(|(number, each)| view(number, each)).collect(),
         labels,
     };
-    app.page("history.html", layout("riops: history", Place::History), page)
+    app.page("history.html", layout("riops: history", "/history"), page)
 }
 
 /// Returns the labels of these runs, those of the newest runs first.

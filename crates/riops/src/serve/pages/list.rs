@@ -3,10 +3,9 @@
 use axum::extract::{RawQuery, State};
 use serde::Serialize;
 
-use super::super::app::{Place, Shared, layout};
+use super::super::app::{Shared, layout};
 use super::super::failure::Answer;
-use super::super::filters::Filters;
-use super::super::query::Query;
+use super::super::query::{Filters, Query};
 use crate::plan::WorkPlan;
 use crate::record::LiveRun;
 use crate::report::{Badge, badge};
@@ -52,7 +51,8 @@ struct Row {
     badge: Badge,
     label: Option<Linked>,
     tags: Vec<Linked>,
-    cells: Vec<Cell>,
+    /// Texts, and whether they are numbers.
+    cells: Vec<(String, bool)>,
 }
 
 /// A text with an address.
@@ -60,12 +60,6 @@ struct Row {
 struct Linked {
     text: String,
     href: String,
-}
-
-#[derive(Serialize)]
-struct Cell {
-    text: String,
-    number: bool,
 }
 
 /// Writes the value of a column; `None` if it is unknown.
@@ -100,7 +94,7 @@ const COLUMNS: [(&str, &str, bool, bool, Write); 13] = [
 pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery) -> Answer {
     let query = Query::parse(&query.unwrap_or_default());
     let filters = Filters::parse(&query)?;
-    let filter = filters.filter();
+    let filter = filters.filter.clone();
     let runs = app.stored.any(move |store| Ok(store.list(&filter)?)).await?;
     let (runs, has_next) = Filters::of_page(runs);
     let live = app.feed.current().await;
@@ -134,7 +128,7 @@ pub(in crate::serve) async fn list(State(app): Shared, RawQuery(query): RawQuery
         filters: &filters,
         can_edit: app.form_secret.is_some(),
     };
-    app.page("list.html", layout("riops: runs", Place::Runs), list)
+    app.page("list.html", layout("riops: runs", "/"), list)
 }
 
 /// Returns the head of a column: a second click reverses the order.
@@ -143,7 +137,7 @@ fn column(
     filters: &Filters,
     (title, name, number): (&'static str, &str, bool),
 ) -> Column {
-    let order = filters.order();
+    let order = filters.filter.sort;
     let is_sorted = order.column() == name;
     // Texts start with the first letter, numbers and times with the largest one.
     let descends = if is_sorted { !order.is_descending() } else { number || name == "started_at" };
@@ -176,10 +170,7 @@ fn row(run: &RunSummary, columns: &[(&str, &str, bool, bool, Write)]) -> Row {
         tags: run.tags.iter().map(tag).collect(),
         cells: columns
             .iter()
-            .map(|(_, _, number, _, write)| Cell {
-                text: write(run).unwrap_or_default(),
-                number: *number,
-            })
+            .map(|(_, _, number, _, write)| (write(run).unwrap_or_default(), *number))
             .collect(),
     }
 }

@@ -4,7 +4,7 @@
 use axum::extract::{Path, State};
 use serde::Serialize;
 
-use super::super::app::{Place, Shared, layout, see_other};
+use super::super::app::{Shared, layout, see_other};
 use super::super::failure::Answer;
 use super::super::query::Query;
 use crate::figure::{Statistic, per_second};
@@ -54,7 +54,7 @@ struct Stage {
 pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -> Answer {
     let runs = app.feed.current().await;
     if let Some(run) = runs.iter().find(|run| run.id.to_string() == id) {
-        let frame = layout(format!("riops: {} in progress", run.title), Place::Other);
+        let frame = layout(format!("riops: {} in progress", run.title), "");
         return app.page("live.html", frame, view(run));
     }
     let id = app.stored.with(move |store| Ok(store.id(&id)?)).await?;

@@ -1,8 +1,7 @@
-//! The pages of the dashboard, one file each.
+//! The pages of the dashboard.
 
 pub(super) mod edit;
-pub(super) mod experiments;
 pub(super) mod history;
 pub(super) mod list;
 pub(super) mod live;
-pub(super) mod run;
+pub(super) mod stored;

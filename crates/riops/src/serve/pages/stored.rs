@@ -1,14 +1,19 @@
-//! The pages of stored runs: those of `riops report`, with links to what else can be done with a run.
+//! The pages of stored runs and experiments: those of `riops report` and `riops sweep --html`, with links to what else can be
+//! done.
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{Html, IntoResponse};
+use serde::Serialize;
 
-use super::super::app::{Place, Shared, layout, see_other};
+use super::super::app::{Shared, layout, see_other};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
-use crate::experiment::tag;
-use crate::record::Record;
-use crate::report::{Layout, Link, comparison_of, html_in, title};
+use crate::experiment::{Study, tag};
+use crate::record::{LiveRun, Record};
+use crate::report::experiment::{experiment as findings, view};
+use crate::report::{
+    Layout, Link, Table, comparison_of, experiments_table, findings_html, html_in, title,
+};
 
 /// Runs of a comparison: a page with more of them is too long to read.
 const RUNS_MAX: usize = 20;
@@ -32,12 +37,14 @@ pub(in crate::serve) async fn run(State(app): Shared, Path(id): Path<String>) ->
     }
 }
 
+fn link(text: &str, href: String) -> Link {
+    Link { text: text.to_owned(), href, current: false }
+}
+
 fn frame(records: &[Record; 1], can_edit: bool) -> Layout {
     let [record] = records;
-    let mut layout = layout(title(records), Place::Other);
-    let mut link = |text: &str, href: String| {
-        layout.nav.push(Link { text: text.to_owned(), href, current: false });
-    };
+    let mut layout = layout(title(records), "");
+    let mut link = |text: &str, href| layout.nav.push(link(text, href));
     if let Some(label) = &record.label {
         link("History of this label", Query::default().with("label", label).after("/history"));
     }
@@ -64,10 +71,47 @@ pub(in crate::serve) async fn compare(State(app): Shared, RawQuery(query): RawQu
             ids.iter().map(|id| store.find(id)).collect::<Result<_, _>>()?;
         // The older run is A.
         records.sort_by_key(|record| record.started_at);
-        let layout = layout(title(&records), Place::Other);
+        let layout = layout(title(&records), "");
         let each = records.iter().map(|record| (record.id.to_string(), vec![record.clone()]));
         let comparison = comparison_of(&each.collect::<Vec<_>>());
         Ok(Html(html_in(&layout, &records, comparison.as_ref())?).into_response())
     });
     page.await
+}
+
+/// The values of `experiments.html`.
+#[derive(Serialize)]
+struct List {
+    table: Option<Table>,
+}
+
+/// Whether a run in progress belongs to the experiment with this id.
+fn is_of(run: &LiveRun, id: &str) -> bool {
+    run.tags.get(tag::EXPERIMENT).is_some_and(|of| of == id)
+}
+
+/// The list of experiments.
+pub(in crate::serve) async fn experiments(State(app): Shared) -> Answer {
+    let found = app.stored.any(|store| Ok(store.experiments()?)).await?;
+    let live = app.feed.current().await;
+    let is_measured = |id: &str| live.iter().any(|run| is_of(run, id));
+    let table = (!found.is_empty()).then(|| experiments_table(&found, is_measured));
+    app.page("experiments.html", layout("riops: experiments", "/experiments"), List { table })
+}
+
+/// The page of an experiment: that of `riops sweep --html`, as far as its runs ended.
+pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<String>) -> Answer {
+    let study = app.stored.with(move |store| Ok(Study::stored(store, &id)?)).await?;
+    let id = &study.experiment.id;
+    let mut layout = layout(format!("riops: {}", study.experiment.name), "");
+    let mut link = |text: &str, href| layout.nav.push(link(text, href));
+    let live = app.feed.current().await;
+    if let Some(run) = live.iter().find(|run| is_of(run, id)) {
+        link("Run in progress", format!("/live/{}", run.id));
+    }
+    link("Its runs", format!("/?tag={}%3D{id}", tag::EXPERIMENT));
+    if app.form_secret.is_some() {
+        link("Edit", format!("/experiments/{id}/edit"));
+    }
+    Ok(Html(findings_html(&findings(&view(&study)), &layout)?).into_response())
 }
