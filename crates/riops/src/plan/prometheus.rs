@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{PlanError, refuse};
 use super::query::NamedQuery;
-use crate::units::url::address_of;
+use crate::units::conninfo::address_of;
 
 /// Start of the text of a query for Prometheus.
 pub const PROMQL: &str = "promql:";

@@ -124,11 +124,6 @@ impl<'a> ActiveRun<'a> {
         format!("{} {} ({place})", facts.flavor, facts.version)
     }
 
-    /// Opens another connection like the control connection.
-    pub(super) fn connect(&self) -> Result<Connection, RunError> {
-        Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
-    }
-
     /// Returns a probe of this machine and of the devices of a local server with these tables.
     pub(super) fn machine_probe<'p>(&mut self, tables: &[String]) -> Result<Probe<'p>, RunError> {
         let data = self.environment.local_data();

@@ -115,7 +115,10 @@ impl ActiveRun<'_> {
         let tables = workload.table_names();
         let row_size_sql = stage.row_size_sql.take().filter(|_| self.plan.row_size);
         let settings = self.settings_of(&mut stage);
-        let cluster = self.cluster_probe();
+        let nodes = self.nodes.list();
+        let hosts = nodes.iter().map(|node| node.host.as_str());
+        let cluster = self.nodes.are_discovered();
+        let cluster = cluster.then(|| ClusterProbe::new(hosts, self.plan.metrics_port));
         let on_point = self.observer.stage(&stage.name, &self.plan);
         let mut sampler = self.sampler(connections)?;
         let sessions = u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX);
@@ -261,13 +264,6 @@ impl ActiveRun<'_> {
         };
         sampler.observe(&own, on_point)?;
         Ok(sampler)
-    }
-
-    /// Returns a probe for the metrics of the YugabyteDB nodes.
-    fn cluster_probe(&self) -> Option<ClusterProbe> {
-        let nodes = self.nodes.list();
-        let hosts = nodes.iter().map(|node| node.host.as_str());
-        self.nodes.are_discovered().then(|| ClusterProbe::new(hosts, self.plan.metrics_port))
     }
 
     /// Returns the active session history of the nodes; none if they have none, which is said once.

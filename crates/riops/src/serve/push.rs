@@ -14,7 +14,7 @@ use super::token::Token;
 use crate::host::http::Http;
 use crate::record::{LiveEvent, LiveRun};
 use crate::report::remote_write;
-use crate::units::url::address_of;
+use crate::units::conninfo::address_of;
 
 /// Intervals that wait for the receiver.
 const WAITING_MAX: usize = 60;
