@@ -90,7 +90,7 @@ fn add_last(sink: &mut dyn MetricSink, runs: &[LiveRun]) {
     let last: Vec<(Labels, &Point)> = runs
         .iter()
         .filter_map(|run| {
-            let stage = run.stage()?;
+            let stage = run.stages.last()?;
             Some((of(run, stage), stage.last.as_ref()?))
         })
         .collect();

@@ -66,7 +66,9 @@ impl<'a> ActiveRun<'a> {
             use_one_node(plan, &mut server, &mut control, interrupt)?;
         }
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
-        let perf = plan.profile_hz.map(|hz| environment.perf(hz)).transpose()?;
+        let flags = environment.facts.compiler_flags.as_deref();
+        let perf = plan.profile_hz.map(|hz| Perf::new(environment.place, flags, hz)).transpose();
+        let perf = perf.map_err(|error| RunError::Unsuitable(error.to_string()))?;
         let mut active = Self {
             plan: plan.clone(),
             nodes: Nodes::single(&server.conninfo),

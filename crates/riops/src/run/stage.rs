@@ -115,10 +115,7 @@ impl ActiveRun<'_> {
         let tables = workload.table_names();
         let row_size_sql = stage.row_size_sql.take().filter(|_| self.plan.row_size);
         let settings = self.settings_of(&mut stage);
-        let nodes = self.nodes.list();
-        let hosts = nodes.iter().map(|node| node.host.as_str());
-        let cluster = self.nodes.are_discovered();
-        let cluster = cluster.then(|| ClusterProbe::new(hosts, self.plan.metrics_port));
+        let cluster = self.cluster_probe();
         let on_point = self.observer.stage(&stage.name, &self.plan);
         let mut sampler = self.sampler(connections)?;
         let sessions = u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX);
@@ -167,10 +164,7 @@ impl ActiveRun<'_> {
         drop(probe);
         usage.activity = self.activity(&usage);
         if is_closed {
-            match connect_with_retries(&self.server, &self.plan) {
-                Ok(control) => self.control = control,
-                Err(error) => self.observer.notice(&format!("warning: {error}")),
-            }
+            self.reopen_control();
         }
         let mut result = result?;
         result.notices = notices.load(Ordering::Relaxed);
@@ -181,6 +175,13 @@ impl ActiveRun<'_> {
         let row_bytes =
             row_size_sql.and_then(|sql| self.control.query_value(&sql).ok()??.parse().ok());
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
+    }
+
+    fn reopen_control(&mut self) {
+        match connect_with_retries(&self.server, &self.plan) {
+            Ok(control) => self.control = control,
+            Err(error) => self.observer.notice(&format!("warning: {error}")),
+        }
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.
@@ -264,6 +265,13 @@ impl ActiveRun<'_> {
         };
         sampler.observe(&own, on_point)?;
         Ok(sampler)
+    }
+
+    /// Returns a probe for the metrics of the YugabyteDB nodes.
+    fn cluster_probe(&self) -> Option<ClusterProbe> {
+        let nodes = self.nodes.list();
+        let hosts = nodes.iter().map(|node| node.host.as_str());
+        self.nodes.are_discovered().then(|| ClusterProbe::new(hosts, self.plan.metrics_port))
     }
 
     /// Returns the active session history of the nodes; none if they have none, which is said once.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fit::Window;
-use super::series::{add_queries, heatmap, series};
+use super::series::{heatmap, queries, series};
 use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
@@ -39,8 +39,7 @@ pub(super) fn merged(
     let nodes = nodes(&loops, transactions);
     let rows_each =
         stages.iter().map(|stage| stage.rows).sum::<u64>() as f64 / (transactions as f64).max(1.0);
-    let mut queries = Queries::default();
-    loops.iter().for_each(|each| add_queries(&mut queries, each.queries));
+    let statements = loops.iter().map(|each| each.queries);
     let lock_waits = loops.iter().filter_map(|each| each.lock_waits);
     let connecting = loops.iter().filter_map(|each| each.connecting_s);
     let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
@@ -56,7 +55,7 @@ pub(super) fn merged(
         ended_sessions: ended_sessions(&loops),
         notices: sum(|each| each.notices),
         reconnects: sum(|each| each.reconnects),
-        queries,
+        queries: statements.fold(Queries::default(), queries),
         execution_s: execution(stages),
         // Each client samples its own sessions.
         lock_waits: lock_waits.reduce(|sum, each| LockWaits {
