@@ -6,7 +6,6 @@ pub mod conninfo;
 pub mod format;
 pub mod sql;
 pub mod text;
-pub(crate) mod url;
 
 use std::fmt;
 use std::str::FromStr;

@@ -64,7 +64,8 @@ pub struct DeviceLoad<'a> {
 }
 
 texts!(
-    /// Returns the spelling in exports, which is stable across releases. The most specific ones are first.
+    // The most specific ones are first.
+    /// Returns the spelling in exports, which is stable across releases.
     Bottleneck::as_str {
         Client: "client",
         Locks: "locks",

@@ -100,17 +100,13 @@ impl Statistic {
     /// Returns the name of the column with the value of a stage.
     #[must_use]
     pub fn column(&self, kind: LatencyKind) -> &'static str {
-        let [service, response] = self.columns;
-        if kind == LatencyKind::Service { service } else { response }
+        kind.of(self.columns)
     }
 
     /// Returns the name of the column with the percentile from which on the values are lower bounds.
     #[must_use]
     pub fn bound_column(kind: LatencyKind) -> &'static str {
-        match kind {
-            LatencyKind::Service => "service_lower_bound_from",
-            LatencyKind::Response => "response_lower_bound_from",
-        }
+        kind.of(["service_lower_bound_from", "response_lower_bound_from"])
     }
 
     /// Returns the name of the value in the record of an interval.
@@ -151,8 +147,7 @@ impl Statistic {
     /// Returns the value of a kind of latencies in an interval.
     #[must_use]
     pub fn of_point(&self, point: &Point, kind: LatencyKind) -> Option<f64> {
-        let [service, response] = self.points?;
-        if kind == LatencyKind::Service { service(point) } else { response(point) }
+        kind.of(self.points?)(point)
     }
 
     /// Returns the latency in an interval that users wait for: response times with a rate, otherwise service times.

@@ -75,11 +75,8 @@ impl Summary<'_> {
         } else {
             service_us
         };
-        let network = PartTime {
-            part: TimePart::Network,
-            us: service_us - server_us,
-            reach_us: f64::sqrt(reach_us),
-        };
+        let (part, us) = (TimePart::Network, service_us - server_us);
+        let network = PartTime { part, us, reach_us: reach_us.sqrt() };
         let client = whole_us - service_us;
         if client > 0.0 {
             parts.push(PartTime { part: TimePart::Client, us: client, reach_us: 0.0 });

@@ -124,6 +124,15 @@ pub enum LatencyKind {
 impl LatencyKind {
     /// All kinds.
     pub const ALL: [Self; 2] = [Self::Service, Self::Response];
+
+    /// Returns the one of the service or of the response time.
+    #[must_use]
+    pub fn of<T>(self, [service, response]: [T; 2]) -> T {
+        match self {
+            Self::Service => service,
+            Self::Response => response,
+        }
+    }
 }
 
 /// A percentile of the latencies.

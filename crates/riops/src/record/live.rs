@@ -295,12 +295,6 @@ impl LiveRun {
         }
     }
 
-    /// Returns the stage in progress, or the last one.
-    #[must_use]
-    pub fn stage(&self) -> Option<&LiveStage> {
-        self.stages.last()
-    }
-
     /// Applies an event.
     pub fn apply(&mut self, event: &LiveEvent) {
         match event {
@@ -421,7 +415,7 @@ mod tests {
             let point = Point { transactions: u64::MAX, rows: u64::MAX, ..Point::default() };
             run.apply(&LiveEvent::Point(Box::new(point)));
         }
-        assert_eq!(run.stage().unwrap().totals.transactions, u64::MAX);
+        assert_eq!(run.stages.last().unwrap().totals.transactions, u64::MAX);
     }
 
     #[test]

@@ -152,10 +152,7 @@ impl LoopRecord {
     /// Returns the service or the response times.
     #[must_use]
     pub fn summary_us(&self, kind: LatencyKind) -> Option<&LatencySummary> {
-        match kind {
-            LatencyKind::Service => self.service_us.as_ref(),
-            LatencyKind::Response => self.response_us.as_ref(),
-        }
+        kind.of([&self.service_us, &self.response_us]).as_ref()
     }
 
     /// Returns the number of errors.

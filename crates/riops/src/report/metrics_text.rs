@@ -97,7 +97,7 @@ pub(super) fn families(runs: &[LiveRun]) -> Vec<Family> {
 /// Returns the last interval of each stage in progress: that of an earlier stage is not current.
 fn of_last(runs: &[LiveRun]) -> Vec<Family> {
     let last = runs.iter().filter_map(|run| {
-        let stage = run.stage()?;
+        let stage = run.stages.last()?;
         Some((of(run, stage), stage.last.as_ref()?))
     });
     let last: Vec<(Labels, &Point)> = last.collect();

@@ -66,7 +66,9 @@ impl<'a> ActiveRun<'a> {
             use_one_node(plan, &mut server, &mut control, interrupt)?;
         }
         let environment = Environment::read(plan, &server, &mut control, interrupt, observer)?;
-        let perf = plan.profile_hz.map(|hz| environment.perf(hz)).transpose()?;
+        let flags = environment.facts.compiler_flags.as_deref();
+        let perf = plan.profile_hz.map(|hz| Perf::new(environment.place, flags, hz)).transpose();
+        let perf = perf.map_err(|error| RunError::Unsuitable(error.to_string()))?;
         let mut active = Self {
             plan: plan.clone(),
             nodes: Nodes::single(&server.conninfo),
@@ -122,11 +124,6 @@ impl<'a> ActiveRun<'a> {
             format!("{} on {}", conninfo.database, conninfo.address())
         };
         format!("{} {} ({place})", facts.flavor, facts.version)
-    }
-
-    /// Opens another connection like the control connection.
-    pub(super) fn connect(&self) -> Result<Connection, RunError> {
-        Ok(Connection::open(&self.server.conninfo, self.interrupt)?)
     }
 
     /// Returns a probe of this machine and of the devices of a local server with these tables.

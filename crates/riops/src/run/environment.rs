@@ -8,7 +8,6 @@ use crate::host::Interrupt;
 use crate::plan::{Driver, Plan, Protocol};
 use crate::probe::Place;
 use crate::probe::locations::{Locations, RoleDisk};
-use crate::probe::perf::Perf;
 use crate::probe::topology::{Topology, Volume};
 use crate::record::{Disk, DiskLimit, MachineFacts, Storage};
 use crate::server::capabilities::lacks;
@@ -78,12 +77,6 @@ impl Environment {
     /// Returns the data directory of the server if it is on this machine.
     pub(super) fn local_data(&self) -> Option<&Path> {
         self.facts.data_directory.as_deref().filter(|_| self.shares_files)
-    }
-
-    /// Returns a profiler of the server.
-    pub(super) fn perf(&self, hz: u32) -> Result<Perf, RunError> {
-        Perf::new(self.place, self.facts.compiler_flags.as_deref(), hz)
-            .map_err(|error| RunError::Unsuitable(error.to_string()))
     }
 
     /// Returns storage and limits of the measured tables, and the disks of a local server, with the limits that were measured before.

@@ -253,7 +253,7 @@ pub fn prepare(
     let cores = u32::try_from(machine::cpus()).unwrap_or(1);
     let workload = workload::on(&request.dataset)?;
     let progress = observer.preparing();
-    let prepared = Preparation {
+    Preparation {
         target: &server.conninfo,
         workload: workload.as_ref(),
         name: request.dataset.traits().name,
@@ -265,6 +265,5 @@ pub fn prepare(
         progress: progress.as_ref(),
     }
     .run(&mut |text| observer.notice(text))
-    .with_context(|| "cannot prepare the dataset".to_owned())?;
-    Ok(prepared)
+    .with_context(|| "cannot prepare the dataset".to_owned())
 }

@@ -60,7 +60,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
     fn find(&mut self, name: &'static str, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         // Through a transaction-mode pool, the lock needs a dedicated connection with an open transaction.
         if active.environment.is_transaction_pooled() {
-            self.guard = Some(active.connect()?);
+            let conninfo = &active.server.conninfo;
+            self.guard = Some(Connection::open(conninfo, active.interrupt)?);
         }
         let found = find::find(name, active, self.guard.as_mut())?;
         self.dataset = Some(OwnDataset { name, found, condition: None });

@@ -27,10 +27,8 @@ const TRANSACTIONS_MAX: u64 = 20_000_000;
 
 /// Returns the first transaction id that is assigned after this; `None` if the server has no such ids.
 pub(super) fn next_xid(connection: &mut Connection) -> Option<u32> {
-    if !connection.dialect().has(Feature::Heap) {
-        return None;
-    }
-    connection.query_value(NEXT_XID).ok().flatten()?.parse().ok()
+    let has_ids = connection.dialect().has(Feature::Heap);
+    has_ids.then(|| connection.query_value(NEXT_XID).ok()??.parse().ok())?
 }
 
 /// A stage that ran, with its description.

@@ -162,10 +162,7 @@ impl ActiveRun<'_> {
         drop(probe);
         usage.activity = self.activity(&usage);
         if is_closed {
-            match connect_with_retries(&self.server, &self.plan) {
-                Ok(control) => self.control = control,
-                Err(error) => self.observer.notice(&format!("warning: {error}")),
-            }
+            self.reopen_control();
         }
         let mut result = result?;
         result.notices = notices.load(Ordering::Relaxed);
@@ -176,6 +173,13 @@ impl ActiveRun<'_> {
         let row_bytes =
             row_size_sql.and_then(|sql| self.control.query_value(&sql).ok()??.parse().ok());
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
+    }
+
+    fn reopen_control(&mut self) {
+        match connect_with_retries(&self.server, &self.plan) {
+            Ok(control) => self.control = control,
+            Err(error) => self.observer.notice(&format!("warning: {error}")),
+        }
     }
 
     /// Brings the caches into the requested state: empties them of all tables, or fills them with the used ones.

@@ -27,7 +27,7 @@ use super::token::Token;
 use crate::host::http::Http;
 use crate::record::{LiveEvent, LiveRun};
 use crate::report::{accepted_format, metrics_text, remote_write};
-use crate::units::url::address_of;
+use crate::units::conninfo::address_of;
 
 /// The run in progress, if it has started.
 type Current = Arc<Mutex<Option<LiveRun>>>;

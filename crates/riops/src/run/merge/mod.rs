@@ -41,8 +41,7 @@ use crate::record::{AgentRecord, AgentStage, Check, Record, StageRecord, Status,
 /// # Errors
 /// [`MergeError::Unfit`] if the runs are not parts of one load: their plans, servers or datasets differ, or they did not
 /// take place at the same time.
-pub fn merge(id: Uuid, parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record, MergeError> {
-    let mut parts = parts;
+pub fn merge(id: Uuid, mut parts: Vec<Part>, whole: Option<&Plan>) -> Result<Record, MergeError> {
     parts.sort_by_key(|part| part.agent.number);
     if whole.is_some() {
         // Runs that are given by hand are complete, or refused.

@@ -64,7 +64,7 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
         add!(sum, point, transactions, rows, errors, failed, late, skipped, retries, reconnects);
         sum.backlog = sum.backlog.into_iter().chain(point.backlog).reduce(u64::add);
         sum.busy = sum.busy.into_iter().chain(point.busy).reduce(u64::add);
-        add_queries(&mut sum.queries, point.queries);
+        sum.queries = queries(sum.queries, point.queries);
         if same_nodes {
             sum.nodes.resize(point.nodes.len().max(sum.nodes.len()), 0);
             sum.nodes.iter_mut().zip(&point.nodes).for_each(|(sum, each)| *sum += each);
@@ -78,9 +78,10 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
     sum
 }
 
-/// Adds numbers of statements.
-pub(super) fn add_queries(sum: &mut Queries, each: Queries) {
+/// Returns the sum of two numbers of statements.
+pub(super) fn queries(mut sum: Queries, each: Queries) -> Queries {
     add!(sum, each, read, write, other);
+    sum
 }
 
 /// Sets the percentiles of an interval from the histograms of all clients.

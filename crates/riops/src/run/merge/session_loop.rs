@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fit::Window;
-use super::series::{add_queries, heatmap, series};
+use super::series::{heatmap, queries, series};
 use crate::metrics::{Slot, steadiness};
 use crate::plan::Plan;
 use crate::record::{
@@ -39,8 +39,7 @@ pub(super) fn merged(
     let nodes = nodes(&loops, transactions);
     let rows_each =
         stages.iter().map(|stage| stage.rows).sum::<u64>() as f64 / (transactions as f64).max(1.0);
-    let mut queries = Queries::default();
-    loops.iter().for_each(|each| add_queries(&mut queries, each.queries));
+    let statements = loops.iter().map(|each| each.queries);
     let lock_waits = loops.iter().filter_map(|each| each.lock_waits);
     let connecting = loops.iter().filter_map(|each| each.connecting_s);
     let steps_s = loops.iter().filter_map(|each| each.server_clock_step_s);
@@ -56,7 +55,7 @@ pub(super) fn merged(
         ended_sessions: ended_sessions(&loops),
         notices: sum(|each| each.notices),
         reconnects: sum(|each| each.reconnects),
-        queries,
+        queries: statements.fold(Queries::default(), queries),
         execution_s: execution(stages),
         // Each client samples its own sessions.
         lock_waits: lock_waits.reduce(|sum, each| LockWaits {
@@ -127,16 +126,16 @@ fn make_exact(merged: Option<&mut LatencySummary>, parts: &[&LatencySummary]) {
     }
 }
 
-/// Returns the summary of histograms that were stored, with the exact values of `parts`.
-fn summary(
-    histograms: &[&StoredHistogram],
-    parts: &[&LatencySummary],
+/// Returns the summary of histograms that were stored, with the exact values of their summaries.
+fn summary<'a>(
+    parts: impl Iterator<Item = (&'a Option<StoredHistogram>, &'a Option<LatencySummary>)>,
 ) -> Result<(Option<LatencySummary>, Option<StoredHistogram>), HistogramError> {
-    let Some(all) = Histogram::merged(histograms.iter().copied())? else {
+    let (histograms, summaries): (Vec<_>, Vec<_>) = parts.unzip();
+    let Some(all) = Histogram::merged(histograms.into_iter().flatten())? else {
         return Ok((None, None));
     };
     let mut summary = all.summary();
-    make_exact(summary.as_mut(), parts);
+    make_exact(summary.as_mut(), &summaries.into_iter().flatten().collect::<Vec<_>>());
     Ok((summary, Some(all.stored()?)))
 }
 
@@ -251,33 +250,23 @@ fn operations(
     }
     let is_single = groups.len() == 1;
     let merged = groups.into_iter().map(|((number, name), parts)| {
-        let sum = |pick: fn(&OperationRecord) -> u64| parts.iter().map(|each| pick(each)).sum();
-        let all = |pick: fn(&OperationRecord) -> Effects| {
-            parts.iter().map(|each| pick(each)).fold(Effects::default(), Effects::and)
-        };
-        let histograms: Vec<_> = parts.iter().filter_map(|each| each.histogram.as_ref()).collect();
-        let summaries: Vec<_> = parts.iter().filter_map(|each| each.service_us.as_ref()).collect();
-        let (service_us, histogram) = summary(&histograms, &summaries)?;
+        let mut sum =
+            OperationRecord { number, name: name.to_owned(), ..OperationRecord::default() };
+        for each in &parts {
+            add!(sum, each, transactions, rows, acknowledged_transactions, acknowledged_rows);
+            add!(sum, each, unknown_rows, failed, retried, unknown, skipped);
+            sum.effects = sum.effects.and(each.effects);
+            sum.unknown_effects = sum.unknown_effects.and(each.unknown_effects);
+        }
+        let times = parts.iter().map(|each| (&each.histogram, &each.service_us));
+        let (service_us, histogram) = summary(times)?;
         Ok(OperationRecord {
-            number,
-            name: name.to_owned(),
-            transactions: sum(|each| each.transactions),
-            rows: sum(|each| each.rows),
-            acknowledged_transactions: sum(|each| each.acknowledged_transactions),
-            acknowledged_rows: sum(|each| each.acknowledged_rows),
-            unknown_rows: sum(|each| each.unknown_rows),
-            effects: all(|each| each.effects),
-            unknown_effects: all(|each| each.unknown_effects),
             tables: tables(parts.iter().flat_map(|each| &each.tables)),
             unknown_tables: tables(parts.iter().flat_map(|each| &each.unknown_tables)),
-            blocks_per_transaction: None,
-            failed: sum(|each| each.failed),
-            retried: sum(|each| each.retried),
-            unknown: sum(|each| each.unknown),
-            skipped: sum(|each| each.skipped),
             service_us: service_us.filter(|_| is_single || response_us.is_none()),
             response_us: response_us.filter(|_| is_single).cloned(),
             histogram,
+            ..sum
         })
     });
     merged.collect()
@@ -289,9 +278,8 @@ fn commands(loops: &[&LoopRecord]) -> Result<Vec<CommandRecord>, HistogramError>
         groups.entry((each.script, each.number)).or_default().push(each);
     }
     let merged = groups.into_values().map(|parts| {
-        let histograms: Vec<_> = parts.iter().filter_map(|each| each.histogram.as_ref()).collect();
-        let summaries: Vec<_> = parts.iter().filter_map(|each| each.service_us.as_ref()).collect();
-        let (service_us, histogram) = summary(&histograms, &summaries)?;
+        let times = parts.iter().map(|each| (&each.histogram, &each.service_us));
+        let (service_us, histogram) = summary(times)?;
         let mut errors: BTreeMap<String, u64> = BTreeMap::new();
         for (sqlstate, count) in parts.iter().flat_map(|each| &each.errors) {
             *errors.entry(sqlstate.clone()).or_default() += count;

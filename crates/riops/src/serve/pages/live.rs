@@ -62,7 +62,7 @@ pub(in crate::serve) async fn live(State(app): Shared, Path(id): Path<String>) -
 }
 
 fn view(run: &LiveRun) -> Live {
-    let last = run.stage().and_then(|stage| stage.last.as_ref());
+    let last = run.stages.last().and_then(|stage| stage.last.as_ref());
     let is_transactions = counts_transactions(&run.workload);
     let rate_of = |point: &Point| {
         let count = if is_transactions { point.transactions } else { point.rows };
