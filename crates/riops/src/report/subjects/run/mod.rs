@@ -5,6 +5,7 @@ mod counters;
 mod document;
 mod dots;
 mod heatmap;
+mod hero;
 pub(in crate::report) mod page;
 mod percentiles;
 mod scatter;

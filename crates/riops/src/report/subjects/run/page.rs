@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::document::run_text;
 use super::side_by_side::parts;
-use super::view::{self, Details, RunView, Section};
-use super::{access_paths, counters, dots, heatmap, percentiles, series};
+use super::view::{Details, RunView, Section};
+use super::{access_paths, counters, dots, heatmap, hero, percentiles, series};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::chart::Chart;
@@ -119,7 +119,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
 #[must_use]
 pub fn title(records: &[Record]) -> String {
     match records {
-        [record] => format!("riops: {}", view::title(record, None)),
+        [record] => format!("riops: {}", hero::title(record, None)),
         _ => format!("riops: {} runs", records.len()),
     }
 }
@@ -131,7 +131,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
     let sections = [
         section("Time and cost").with_tables([time::table(record), cost::table(record)]),
         Section {
-            groups: view::environment(record),
+            groups: hero::environment(record),
             folded: settings(record).into_iter().collect(),
             ..section("Run and environment")
         },
@@ -151,7 +151,7 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         text(record, &id),
     ];
     let sections = sections.into_iter().filter_map(Section::filled).collect();
-    RunView::of(record, id, (runs > 1).then_some(position + 1), sections)
+    hero::view(record, id, (runs > 1).then_some(position + 1), sections)
 }
 
 /// All recorded settings of the server.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::view::title;
+use super::hero::title;
 use crate::figure::{Statistic, Summary, device};
 use crate::record::{LatencySummary, Record};
 use crate::report::document::Findings;
