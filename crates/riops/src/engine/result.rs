@@ -180,7 +180,7 @@ pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let recorder = &mut result.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
     let series = rates(&result.series, None);
-    for entry in recorder.errors.entries.iter_mut() {
+    for entry in &mut recorder.errors.entries {
         if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
             entry.without_success_s = Some(found.without_success_s);
             entry.below_90_percent_s = found.below_90_percent_s;

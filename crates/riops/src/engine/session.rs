@@ -14,14 +14,13 @@ use riops_wire::backend::{Columns, Row, ServerError, TransactionStatus};
 use riops_wire::pipeline::{ANY_STATEMENTS, Event};
 use riops_wire::reply::Reply;
 
-use super::backend::Backend;
 use super::error::SessionError;
 use super::findings::{Moment, PlanText};
 use super::in_flight::{Begun, InFlight};
 use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
-use super::tally::{SessionTally, Tally};
+use super::tally::{Backend, SessionTally, Tally};
 use crate::server::{Dialect, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
