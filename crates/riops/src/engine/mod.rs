@@ -235,12 +235,8 @@ pub fn run_stage(
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let mut result = run.measure(before, probe, observer)?;
     result.connecting = connecting;
-    for ended in &mut result.ended_sessions {
-        let number = |command: usize| Some(stage.commands.get(command)?.number);
-        ended.command = ended.command.and_then(number);
-    }
     (result.name, result.operations) = (stage.name, stage.operations);
-    result.commands = stage.commands;
+    result.name_commands(stage.commands);
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

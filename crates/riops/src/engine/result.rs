@@ -87,6 +87,16 @@ pub struct StageResult {
     pub node_outages: Vec<Vec<(String, Outage)>>,
 }
 
+impl StageResult {
+    /// Sets the commands of the scripts, by which the sessions that an error has ended are shown.
+    pub(super) fn name_commands(&mut self, commands: Vec<ScriptCommand>) {
+        for ended in &mut self.ended_sessions {
+            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
+        }
+        self.commands = commands;
+    }
+}
+
 /// Merges the reports of the workers. With `to_last_end` the measurement ends with the last counted
 /// transaction, otherwise as its window says.
 pub(super) fn merge_reports(

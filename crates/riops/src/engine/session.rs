@@ -395,12 +395,6 @@ impl Session {
         link.pipeline.sent(ANY_STATEMENTS).map_err(SessionError::protocol)
     }
 
-    /// Stores the memory of a completed transaction for reuse.
-    #[inline]
-    pub(super) fn recycle(&mut self, flight: Box<InFlight>) {
-        self.spare.push(flight);
-    }
-
     /// Writes everything that must be sent.
     pub(super) fn flush(&mut self, mut outlet: Outlet<'_>) -> Result<Flushed, Box<SessionError>> {
         if self.unsent > 1 {
@@ -543,12 +537,6 @@ impl Session {
                 return Ok(Some(ended));
             }
         }
-    }
-
-    /// Takes a transaction that waits for its retry.
-    pub(super) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
-        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
-        self.postponed.remove(position)
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.

@@ -26,7 +26,7 @@ use riops_ring::Event;
 use super::clock::Clock;
 use super::error::SessionError;
 use super::findings::{Moment, merge};
-use super::in_flight::Begun;
+use super::in_flight::{Begun, Deferred};
 use super::opening::Reopened;
 use super::session::{Activity, Ended, Flushed, Session};
 use super::window::Window;
@@ -44,7 +44,6 @@ use starts::Next;
 pub(super) use starts::{Rules, StartQueue, add_unclaimed};
 use transport::ALARM;
 pub(super) use transport::Transport;
-use turns::Deferred;
 
 /// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
