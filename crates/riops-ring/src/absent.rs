@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::event::{Event, Received};
+use crate::{Event, Received};
 
 /// A ring; there is none.
 #[derive(Debug)]

@@ -20,7 +20,6 @@
 
 #[cfg(any(test, not(target_os = "linux")))]
 mod absent;
-mod event;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
@@ -32,6 +31,27 @@ mod send;
 
 #[cfg(not(target_os = "linux"))]
 pub use absent::{Ring, probe};
-pub use event::{Event, Received};
+#[cfg(target_os = "linux")]
+pub use receive::Received;
 #[cfg(target_os = "linux")]
 pub use ring::{Ring, probe};
+
+/// Bytes that were received; there are none.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+pub enum Received {}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Bytes arrived on a connection. To be read with [`Ring::bytes`] and returned with [`Ring::release`].
+    Received(u32, Received),
+    /// The peer closed the connection: no more bytes follow.
+    Closed(u32),
+    /// The connection failed.
+    Failed(u32, std::io::Error),
+    /// A message that was not accepted will be accepted now.
+    Sent(u32),
+    /// The watched descriptor is readable. It must be watched again.
+    Readable,
+}

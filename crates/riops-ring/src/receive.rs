@@ -18,19 +18,10 @@ const STRIDE: usize = BYTES + 3 * 64;
 /// Bytes that were received. The kernel does not write to the buffer until it is released.
 #[derive(Debug)]
 pub struct Received {
-    ring: u32,
-    buffer: u16,
-    length: usize,
-}
-
-impl Received {
-    pub(crate) fn new(ring: u32, buffer: u16, length: usize) -> Self {
-        Self { ring, buffer, length }
-    }
-
-    pub(crate) fn is_of(&self, ring: u32) -> bool {
-        self.ring == ring
-    }
+    /// Number of its ring.
+    pub(crate) ring: u32,
+    pub(crate) buffer: u16,
+    pub(crate) length: usize,
 }
 
 /// The buffers, and the list in which the kernel finds the free ones.

@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::event::Event;
+use crate::Event;
 use crate::receive::{self, Received};
 use crate::send;
 
@@ -247,7 +247,7 @@ impl Ring {
     /// connection waits for that.
     fn forget_send(&mut self, origin: Origin) -> bool {
         self.immediate -= usize::from(self.parts.sent.take_expected(origin.buffer, self.turn));
-        self.parts.sent.release(origin.buffer);
+        self.parts.sent.free.push(origin.buffer);
         let Some(entry) = self.current(origin) else {
             return false;
         };
@@ -263,7 +263,7 @@ impl Ring {
         while self.starved.front().is_some_and(|slot| !waits(slot)) {
             self.starved.pop_front();
         }
-        !self.starved.is_empty() && self.parts.sent.free() > self.promised
+        !self.starved.is_empty() && self.parts.sent.free.len() > self.promised
     }
 
     /// Requests all bytes of a connection, each time that some arrive.
@@ -441,8 +441,8 @@ impl Ring {
         let no_buffers = -Errno::NOBUFS.raw_os_error();
         let buffer = cqueue::buffer_select(completion.flags());
         let result = completion.result();
-        let received = buffer
-            .map(|buffer| Received::new(self.id, buffer, usize::try_from(result).unwrap_or(0)));
+        let length = usize::try_from(result).unwrap_or(0);
+        let received = buffer.map(|buffer| Received { ring: self.id, buffer, length });
         let turn = self.turn;
         let Some(entry) = self.current(origin) else {
             if let Some(received) = received {
@@ -478,7 +478,7 @@ impl Ring {
     #[must_use]
     #[inline]
     pub fn bytes(&self, received: &Received) -> &[u8] {
-        assert!(received.is_of(self.id), "bytes of another ring");
+        assert!(received.ring == self.id, "bytes of another ring");
         self.parts.received.bytes(received)
     }
 
@@ -488,7 +488,7 @@ impl Ring {
     /// If they belong to another ring.
     #[inline]
     pub fn release(&mut self, received: Received) {
-        assert!(received.is_of(self.id), "bytes of another ring");
+        assert!(received.ring == self.id, "bytes of another ring");
         self.parts.received.release(received);
     }
 

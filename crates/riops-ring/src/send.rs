@@ -11,7 +11,7 @@ const STRIDE: usize = BYTES + 3 * 64;
 #[derive(Debug)]
 pub(crate) struct Buffers {
     bytes: Memory,
-    free: Vec<u16>,
+    pub(crate) free: Vec<u16>,
     unsent: Vec<Unsent>,
 }
 
@@ -79,15 +79,6 @@ impl Buffers {
         let unsent = self.unsent.get_mut(usize::from(buffer));
         unsent.is_some_and(|unsent| std::mem::take(&mut unsent.expected_in) == turn)
     }
-
-    /// Returns the number of free buffers.
-    pub(crate) fn free(&self) -> usize {
-        self.free.len()
-    }
-
-    pub(crate) fn release(&mut self, buffer: u16) {
-        self.free.push(buffer);
-    }
 }
 
 #[cfg(test)]
@@ -103,9 +94,9 @@ mod tests {
         let (second, length) = buffers.take(&large).unwrap();
         assert_eq!((length, buffers.take(b"d")), (BYTES, None));
         assert_ne!(first, second);
-        assert_eq!(buffers.free(), 0);
+        assert_eq!(buffers.free.len(), 0);
         assert!(!buffers.sent(first, 2) && buffers.sent(first, 1));
-        buffers.release(first);
+        buffers.free.push(first);
         assert_eq!(buffers.take(b"d"), Some((first, 1)));
     }
 }

@@ -89,12 +89,6 @@ impl<'a> Row<'a> {
         Ok(Self { columns, values })
     }
 
-    /// Returns the number of columns.
-    #[must_use]
-    pub fn columns(&self) -> u16 {
-        self.columns
-    }
-
     /// Returns the values in order; `None` is NULL.
     pub fn values(self) -> impl Iterator<Item = Result<Option<&'a [u8]>, CursorError>> {
         let mut cursor = Cursor::new(self.values);

@@ -16,7 +16,8 @@ const RESULT_FORMATS_BYTES: usize = 4;
 /// Bind and Execute of a statement, encoded once except for the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Execution {
-    parameters: usize,
+    /// Number of parameters.
+    pub parameters: usize,
     /// Bind up to the first value. Its length is set for each execution.
     before_values: Vec<u8>,
     after_values: &'static [u8],
@@ -55,12 +56,6 @@ impl Execution {
         bind(&mut before_values, statement, parameters, format, |_| Ok(()))?;
         before_values.truncate(before_values.len() - RESULT_FORMATS_BYTES);
         Ok(Self { parameters, before_values, after_values })
-    }
-
-    /// Returns the number of parameters.
-    #[must_use]
-    pub fn parameters(&self) -> usize {
-        self.parameters
     }
 
     /// Appends one execution. `values` appends each parameter with its length, as
@@ -110,7 +105,7 @@ mod tests {
             let mut found = vec![7];
             let execution = Execution::new(name, 2).unwrap();
             execution.encode(&mut found, write).unwrap();
-            assert_eq!((found, execution.parameters()), (expected, 2));
+            assert_eq!((found, execution.parameters), (expected, 2));
         }
     }
 

@@ -74,7 +74,7 @@ impl Pipeline {
             self.current = Some(statements);
             return Ok(());
         }
-        if self.batches() == BATCHES_MAX {
+        if 1 + self.later.len() == BATCHES_MAX {
             return Err(PipelineError::TooMany);
         }
         self.later.push_back(statements);
@@ -85,12 +85,6 @@ impl Pipeline {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.current.is_none()
-    }
-
-    /// Returns the number of batches in flight.
-    #[must_use]
-    pub fn batches(&self) -> usize {
-        usize::from(self.current.is_some()) + self.later.len()
     }
 
     /// Processes a reply. Returns whether it belongs to a request; if not, nothing has changed, and

@@ -60,7 +60,7 @@ pub(crate) const LIST: &[Place] = &[
         "tables with the comment of riops to which nothing of others is attached; the schema if it has the comment and is empty",
     ),
     (
-        "crates/riops/src/engine/backend.rs",
+        "crates/riops/src/engine/tally.rs",
         &[("pg_terminate_backend", 1)],
         "a session that this run opened, by process id and start time",
     ),

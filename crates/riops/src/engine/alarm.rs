@@ -48,15 +48,9 @@ impl Alarm {
             return Ok(None);
         }
         self.set_for = Some(at);
-        let wait = at.since(now).0;
-        let nanos = |nanos: u64| nanos.try_into().unwrap_or(i64::MAX);
-        let value = Itimerspec {
-            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: Timespec {
-                tv_sec: nanos(wait / 1_000_000_000),
-                tv_nsec: nanos(wait % 1_000_000_000),
-            },
-        };
+        let wait = Duration::from(at.since(now));
+        let it_value = Timespec::try_from(wait).map_err(io::Error::other)?;
+        let value = Itimerspec { it_interval: Timespec::default(), it_value };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value)?;
         Ok(None)
     }

@@ -86,5 +86,7 @@ pub(super) fn note(all: &mut Vec<AccessFinding>, more: AccessFinding) {
 }
 
 pub(super) fn merge(all: &mut Vec<AccessFinding>, more: Vec<AccessFinding>) {
-    more.into_iter().for_each(|finding| note(all, finding));
+    for finding in more {
+        note(all, finding);
+    }
 }

@@ -174,3 +174,11 @@ pub(super) enum Continued {
     /// It has failed without the server.
     Failed(Box<InFlight>, Box<ServerError>),
 }
+
+/// The end of an interactive transaction that has sent nothing. Other sessions are served before the next one.
+pub(super) enum Deferred {
+    /// It succeeded: the session continues with the next one.
+    Next(usize),
+    /// It failed.
+    Failed(usize, Box<InFlight>, Box<ServerError>),
+}

@@ -109,7 +109,6 @@
 //! moments. A check of them that fails is no error of the run, and nothing is prepared for it.
 
 mod alarm;
-mod backend;
 mod calibrate;
 mod call;
 mod clock;
@@ -141,7 +140,6 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-pub use backend::Backend;
 pub use calibrate::{Calibration, calibrate};
 pub use clock::{Clock, MonotonicClock};
 pub use driver::{ChosenDriver, choose_driver};
@@ -151,7 +149,7 @@ pub use null_server::NullServer;
 pub use observer::{Agreement, Breach, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
 pub use result::StageResult;
-pub use tally::{SessionTally, Tally};
+pub use tally::{Backend, SessionTally, Tally};
 pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
 use crate::host::Interrupt;
@@ -237,12 +235,8 @@ pub fn run_stage(
     let monitor = start_node_monitor(nodes, &run.handles, &shutdown)?;
     let mut result = run.measure(before, probe, observer)?;
     result.connecting = connecting;
-    for ended in &mut result.ended_sessions {
-        let number = |command: usize| Some(stage.commands.get(command)?.number);
-        ended.command = ended.command.and_then(number);
-    }
     (result.name, result.operations) = (stage.name, stage.operations);
-    result.commands = stage.commands;
+    result.name_commands(stage.commands);
     shutdown.request();
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;

@@ -44,10 +44,6 @@ impl NullServer {
     }
 }
 
-fn invalid(error: EncodeError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut length = [0; 4];
@@ -61,7 +57,7 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
         Message::BackendKeyData { process: 1, secret: &[0; 4] },
         Message::ReadyForQuery(TransactionStatus::Idle),
     ] {
-        message.encode(&mut out).map_err(invalid)?;
+        message.encode(&mut out).map_err(io::Error::other)?;
     }
     let mut received = FrameBuffer::new(FRAME_BYTES_MAX);
     loop {
@@ -76,7 +72,7 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
             if frame.tag == b'X' {
                 return Ok(());
             }
-            reply(frame.tag, &mut out).map_err(invalid)?;
+            reply(frame.tag, &mut out).map_err(io::Error::other)?;
         }
     }
 }

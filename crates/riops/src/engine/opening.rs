@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use riops_wire::frame::FrameBuffer;
 
-use super::backend::Backend;
 use super::findings::{AccessFinding, Moment};
+use super::tally::Backend;
 use crate::host::Interrupt;
 use crate::plan::{Plan, Protocol};
 use crate::server::nodes::Choice;

@@ -46,21 +46,17 @@ impl Rate {
 
     /// Returns the number of starts between the start of the measurement and `t_s`; negative before it.
     pub(super) fn starts_by(&self, t_s: f64) -> f64 {
-        let past = self.pieces.partition_point(|piece| piece.start_s <= t_s);
-        match past.checked_sub(1).and_then(|last| self.pieces.get(last)) {
-            None => self.first_per_s * t_s,
-            Some(piece) => {
-                let since = t_s - piece.start_s;
-                piece.before + piece.per_s * since + piece.slope * since * since / 2.0
-            }
-        }
+        let Some(piece) = self.last_piece(|piece| piece.start_s <= t_s) else {
+            return self.first_per_s * t_s;
+        };
+        let since = t_s - piece.start_s;
+        piece.before + piece.per_s * since + piece.slope * since * since / 2.0
     }
 
     /// Returns the time by which this number of starts has taken place: the inverse of [`Self::starts_by`], infinite if they
     /// never do.
     pub(super) fn time_of(&self, starts: f64) -> f64 {
-        let past = self.pieces.partition_point(|piece| piece.before <= starts);
-        let Some(piece) = past.checked_sub(1).and_then(|last| self.pieces.get(last)) else {
+        let Some(piece) = self.last_piece(|piece| piece.before <= starts) else {
             return starts / self.first_per_s;
         };
         let starts = starts - piece.before;
@@ -74,6 +70,11 @@ impl Rate {
             2.0 * starts / (piece.per_s + root)
         };
         piece.start_s + since
+    }
+
+    /// Returns the last piece that has begun.
+    fn last_piece(&self, has_begun: impl Fn(&Piece) -> bool) -> Option<&Piece> {
+        self.pieces.get(self.pieces.partition_point(has_begun).checked_sub(1)?)
     }
 }
 

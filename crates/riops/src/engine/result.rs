@@ -87,6 +87,16 @@ pub struct StageResult {
     pub node_outages: Vec<Vec<(String, Outage)>>,
 }
 
+impl StageResult {
+    /// Sets the commands of the scripts, by which the sessions that an error has ended are shown.
+    pub(super) fn name_commands(&mut self, commands: Vec<ScriptCommand>) {
+        for ended in &mut self.ended_sessions {
+            ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
+        }
+        self.commands = commands;
+    }
+}
+
 /// Merges the reports of the workers. With `to_last_end` the measurement ends with the last counted
 /// transaction, otherwise as its window says.
 pub(super) fn merge_reports(
@@ -180,7 +190,7 @@ pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
     let recorder = &mut result.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
     let series = rates(&result.series, None);
-    for entry in recorder.errors.entries.iter_mut() {
+    for entry in &mut recorder.errors.entries {
         if let Some(found) = outage(&entry.sqlstate, &times, &gaps, &series, start) {
             entry.without_success_s = Some(found.without_success_s);
             entry.below_90_percent_s = found.below_90_percent_s;

@@ -78,7 +78,7 @@ impl Unclaimed {
 
 impl Claims {
     fn next(&self) -> Nanos {
-        self.returned.iter().copied().fold(self.arrivals.next(), Nanos::min)
+        self.returned.iter().copied().fold(self.arrivals.next, Nanos::min)
     }
 
     fn claim(&mut self) -> Nanos {
@@ -97,6 +97,7 @@ pub(super) struct Arrivals {
     /// Start of the measurement.
     anchor: Nanos,
     source: Source,
+    /// The next intended start. It is in the past if no session was free to take it.
     next: Nanos,
     taken: u64,
 }
@@ -159,12 +160,6 @@ impl Arrivals {
             (*ahead, *ahead_next) = (walk.clone(), arrivals.next);
         }
         Some(arrivals)
-    }
-
-    /// Returns the next intended start. It is in the past if no session was free to take it.
-    #[must_use]
-    pub(super) fn next(&self) -> Nanos {
-        self.next
     }
 
     /// Takes the next intended start and returns it.
@@ -317,12 +312,12 @@ mod tests {
             let mut reference = arrivals.clone();
             for step in 1..50u64 {
                 let now = START.after(Nanos(step * 37_000_000));
-                if step % 3 == 0 && arrivals.next() <= now {
+                if step % 3 == 0 && arrivals.next <= now {
                     assert_eq!(arrivals.take(), reference.take());
                 }
                 let mut counter = reference.clone();
                 let mut due = 0;
-                while counter.next() <= now {
+                while counter.next <= now {
                     counter.take();
                     due += 1;
                 }

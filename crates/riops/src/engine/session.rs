@@ -14,14 +14,13 @@ use riops_wire::backend::{Columns, Row, ServerError, TransactionStatus};
 use riops_wire::pipeline::{ANY_STATEMENTS, Event};
 use riops_wire::reply::Reply;
 
-use super::backend::Backend;
 use super::error::SessionError;
 use super::findings::{Moment, PlanText};
 use super::in_flight::{Begun, InFlight};
 use super::link::{Filled, Link, Outlet};
 use super::opening::{Opened, SessionSetup};
 use super::queue::Queue;
-use super::tally::{SessionTally, Tally};
+use super::tally::{Backend, SessionTally, Tally};
 use crate::server::{Dialect, Stream};
 use crate::units::Nanos;
 use crate::workload::Generator;
@@ -396,12 +395,6 @@ impl Session {
         link.pipeline.sent(ANY_STATEMENTS).map_err(SessionError::protocol)
     }
 
-    /// Stores the memory of a completed transaction for reuse.
-    #[inline]
-    pub(super) fn recycle(&mut self, flight: Box<InFlight>) {
-        self.spare.push(flight);
-    }
-
     /// Writes everything that must be sent.
     pub(super) fn flush(&mut self, mut outlet: Outlet<'_>) -> Result<Flushed, Box<SessionError>> {
         if self.unsent > 1 {
@@ -544,12 +537,6 @@ impl Session {
                 return Ok(Some(ended));
             }
         }
-    }
-
-    /// Takes a transaction that waits for its retry.
-    pub(super) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
-        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
-        self.postponed.remove(position)
     }
 
     /// Returns the request that a `ReadyForQuery` completes; `None` if another step or a rollback follows.

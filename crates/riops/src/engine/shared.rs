@@ -111,15 +111,12 @@ impl Shared {
         watched: Range<usize>,
         known: &mut Option<Arc<Statements>>,
     ) -> SessionSetup {
-        let names: Vec<&String> = (0..)
-            .zip(&statements)
-            .filter(|(position, _)| watched.contains(position))
-            .map(|(_, statement)| &statement.name)
-            .collect();
-        let checks = self
-            .accesses
-            .iter()
-            .filter(|access| names.contains(&&access.statement))
+        let is_watched = |access: &&Access| {
+            let mut own = statements.iter().skip(watched.start).take(watched.len());
+            own.any(|statement| statement.name == access.statement)
+        };
+        let checks = self.accesses.iter().filter(is_watched);
+        let checks = checks
             .map(|access| (access.clone(), access.explain_sql(self.explain_by_name)))
             .collect();
         let statements = match known {

@@ -14,10 +14,9 @@ use super::observer::{Breach, Observer};
 use super::shared::{Shared, Signal, WorkerHandle};
 use super::window::Window;
 use super::worker::{WorkerEvent, WorkerReport};
-use crate::metrics::{Figures, Timeline};
+use crate::metrics::{Figures, IntervalPart, Timeline};
 use crate::plan::Threshold;
 use crate::probe::Probe;
-use crate::record::Point;
 use crate::units::Nanos;
 
 /// Maximum time between two checks for an interrupt by the user.
@@ -122,17 +121,13 @@ impl<'a> Supervisor<'a> {
     fn receive(&mut self, wait: Duration) -> Result<(), EngineError> {
         match self.received.recv_timeout(wait) {
             Ok((worker, WorkerEvent::Interval(part))) => {
-                let complete = self.result.timeline.add(&part)?;
-                self.show_points(complete);
+                self.add(&part)?;
                 if let Some(handle) = self.stage.handles.get(worker) {
                     let _ = handle.spares.try_send(part);
                 }
             }
             Ok((_, WorkerEvent::Ended(report))) => {
-                for part in &report.unsent {
-                    let complete = self.result.timeline.add(part)?;
-                    self.show_points(complete);
-                }
+                report.unsent.iter().try_for_each(|part| self.add(part))?;
                 self.result.timeline.add_last(&report.recorder.interval)?;
                 self.result.reports.push(*report);
             }
@@ -150,13 +145,15 @@ impl<'a> Supervisor<'a> {
         let _ = self.progress.send(Box::new(progress));
     }
 
-    fn show_points(&mut self, points: Vec<Point>) {
-        for point in points {
+    /// Adds an interval of a worker, and shows the points that it completes.
+    fn add(&mut self, part: &IntervalPart) -> Result<(), EngineError> {
+        for point in self.result.timeline.add(part)? {
             self.show(move |observer| observer.point(&point));
         }
         if self.result.breached.is_none() {
             self.result.breached = self.breached();
         }
+        Ok(())
     }
 
     /// Starts and ends the measurement, the intervals and the drain when they are due.

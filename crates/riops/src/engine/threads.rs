@@ -14,8 +14,8 @@ use super::schedule::Share;
 use super::session::Session;
 use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
 use super::worker::{
-    Counts, Intervals, PlanChecks, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE,
-    Worker, WorkerEvent, WorkerReport,
+    Counts, Intervals, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE, Worker,
+    WorkerEvent, WorkerReport,
 };
 use crate::metrics::{Commands, Recorder, Samples, Steps};
 use crate::plan::{Driver, Plan, Schedule};
@@ -23,7 +23,6 @@ use crate::record::HistogramError;
 use crate::server::ConnectionError;
 use crate::units::{Nanos, Span};
 use crate::workload::keys::{Purpose, stream};
-use crate::workload::transaction::Statements;
 use crate::workload::{SessionPlan, Work};
 use riops_ring::Ring;
 
@@ -69,8 +68,7 @@ pub(super) fn start_thread(
     let inbox = Inbox { start_signal: start_received, spares: spares_received };
     let shared = Arc::clone(shared);
     let thread = builder.spawn(move || {
-        let lost = Some(WorkerEvent::Lost);
-        let mut last = LastEvent { worker, shared: &shared, event: lost };
+        let mut last = LastEvent { worker, shared: &shared, event: Some(WorkerEvent::Lost) };
         last.event = match body(inbox, &shared) {
             Ok(report) => report.map(|report| WorkerEvent::Ended(Box::new(report))),
             Err(error) => Some(WorkerEvent::Ready(Err(error))),
@@ -120,7 +118,7 @@ fn work(
             waker,
             plan.rebalance,
         ),
-        checks: PlanChecks::default(),
+        checking: None,
         counts: Counts::new(
             Arc::clone(&window),
             WorkerReport::new(recorder, shared.changes.len(), measure_start),
@@ -145,15 +143,29 @@ fn open_sessions(
     share: Share,
     shared: &Shared,
 ) -> Result<(Vec<Session>, Vec<AccessFinding>), EngineError> {
-    let mut findings = Vec::new();
-    let mut known = None;
-    let mut opened = Vec::with_capacity(sessions.len());
-    for (position, session) in (0..).zip(sessions) {
+    let (mut findings, mut known) = (Vec::new(), None);
+    let mut open = |plan: SessionPlan, number: u64| {
+        let SessionPlan { settings, statements, watched, work } = plan;
+        let Work::Client(generator) = work else {
+            let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
+            return Err(ConnectionError::Protocol(mixed));
+        };
+        let setup = Arc::new(shared.setup(settings, statements, watched, &mut known));
+        let mut opened = shared.retry_until_init_timeout(|| {
+            opening::open_on_any_node(&setup, number, true, &shared.nodes, &shared.interrupt)
+        })?;
+        findings::merge(&mut findings, std::mem::take(&mut opened.findings));
+        let depth = shared.plan.pipeline as usize;
+        let mut session = Session::new(number, setup, generator, depth, shared.operations, opened);
+        session.most = shared.plan.transactions_of(number).unwrap_or(u64::MAX);
+        Ok(session)
+    };
+    let opened = (0..).zip(sessions).map(|(position, plan)| {
         let number = share.number(position);
-        let session = open_session(session, number, shared, (&mut known, &mut findings))
-            .map_err(|error| EngineError::connect(number, shared.total_sessions, error))?;
-        opened.push(session);
-    }
+        open(plan, number)
+            .map_err(|error| EngineError::connect(number, shared.total_sessions, error))
+    });
+    let opened = opened.collect::<Result<_, _>>()?;
     Ok((opened, findings))
 }
 
@@ -215,28 +227,4 @@ impl Drop for LastEvent<'_> {
             let _ = self.shared.events.send((self.worker, event));
         }
     }
-}
-
-/// Opens a session and makes the first check of its plans.
-fn open_session(
-    plan: SessionPlan,
-    number: u64,
-    shared: &Shared,
-    (known, findings): (&mut Option<Arc<Statements>>, &mut Vec<AccessFinding>),
-) -> Result<Session, ConnectionError> {
-    let SessionPlan { settings, statements, watched, work } = plan;
-    let Work::Client(generator) = work else {
-        let mixed = "a stage cannot mix client-side and server-side loops".to_owned();
-        return Err(ConnectionError::Protocol(mixed));
-    };
-    let setup = Arc::new(shared.setup(settings, statements, watched, known));
-    let mut opened = shared.retry_until_init_timeout(|| {
-        opening::open_on_any_node(&setup, number, true, &shared.nodes, &shared.interrupt)
-    })?;
-    findings::merge(findings, std::mem::take(&mut opened.findings));
-    let plan = &shared.plan;
-    let depth = plan.pipeline as usize;
-    let mut session = Session::new(number, setup, generator, depth, shared.operations, opened);
-    session.most = plan.transactions_of(number).unwrap_or(u64::MAX);
-    Ok(session)
 }

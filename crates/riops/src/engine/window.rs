@@ -45,11 +45,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(stop: Stop, max_duration_s: Option<f64>, measure_start: Nanos) -> Self {
-        let seconds = match stop {
-            Stop::DurationS(seconds) => Some(seconds),
-            Stop::Transactions(_) | Stop::Rows(_) => max_duration_s,
-        };
-        let end = seconds.map_or(Nanos::MAX, |seconds| {
+        let end = stop.seconds().or(max_duration_s).map_or(Nanos::MAX, |seconds| {
             measure_start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into())
         });
         Self {
@@ -89,22 +85,19 @@ impl Window {
     /// Whether the measurement ends with its last counted transaction: the run stops by count, and its maximum duration
     /// has not ended it before.
     pub(super) fn ended_by_count(&self) -> bool {
-        match self.stop {
-            Stop::DurationS(_) => false,
-            Stop::Transactions(count) | Stop::Rows(count) => {
-                self.latest_end == Nanos::MAX || self.done.load(Ordering::Relaxed) >= count
-            }
-        }
+        self.stops_by_count() && (self.latest_end == Nanos::MAX || self.is_complete())
+    }
+
+    /// Whether the transactions or rows of a run that stops by count are done.
+    fn is_complete(&self) -> bool {
+        self.done.load(Ordering::Relaxed) >= self.stop.count()
     }
 
     /// Returns the end of the measurement, whose last counted transaction ended at `last_end`.
     pub(super) fn measured_end(&self, last_end: Nanos) -> Nanos {
         if self.ended_by_count() {
-            let is_complete = match self.stop {
-                Stop::Transactions(count) => self.done.load(Ordering::Relaxed) >= count,
-                Stop::DurationS(_) | Stop::Rows(_) => false,
-            };
-            if is_complete && !self.has_failed() {
+            let counts_starts = matches!(self.stop, Stop::Transactions(_));
+            if counts_starts && self.is_complete() && !self.has_failed() {
                 last_end.max(self.earliest_end.min(self.latest_end))
             } else {
                 last_end
@@ -136,7 +129,7 @@ impl Window {
 
     /// Returns the maximum time for transactions in flight at the end to finish.
     pub(super) fn drain_timeout(&self) -> Duration {
-        if self.failed.load(Ordering::Relaxed) { DRAIN_AFTER_FAILURE } else { DRAIN }
+        if self.has_failed() { DRAIN_AFTER_FAILURE } else { DRAIN }
     }
 
     /// Aborts the transactions that are still in flight.
@@ -209,15 +202,12 @@ impl Window {
     /// Returns whether the first half of the measurement has passed.
     #[inline]
     pub(super) fn is_past_half(&self, now: Nanos) -> bool {
-        match self.stop {
-            Stop::DurationS(_) => {
-                now.since(self.measure_start).0 >= self.end().since(self.measure_start).0 / 2
-                    && now >= self.measure_start
-            }
-            Stop::Transactions(count) | Stop::Rows(count) => {
-                self.done.load(Ordering::Relaxed) > count / 2 && now >= self.measure_start
-            }
-        }
+        let is_past_half = if self.stops_by_count() {
+            self.done.load(Ordering::Relaxed) > self.stop.count() / 2
+        } else {
+            now.since(self.measure_start).0 >= self.end().since(self.measure_start).0 / 2
+        };
+        is_past_half && now >= self.measure_start
     }
 
     /// Returns whether the run stops after a number of transactions or rows instead of a duration.

@@ -343,15 +343,13 @@ impl Recorder {
     /// # Errors
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
     pub fn latencies(&self) -> Result<(Latencies, Option<Latencies>), HistogramError> {
-        let (mut service, mut response) = (Latencies::new()?, None);
+        let has_response = self.operations.iter().any(|totals| totals.response.is_some());
+        let (mut service, mut response) =
+            (Latencies::new()?, has_response.then(Latencies::new).transpose()?);
         for totals in &self.operations {
             service.merge(&totals.service)?;
-            if let Some(each) = &totals.response {
-                let response = match &mut response {
-                    Some(response) => response,
-                    None => response.insert(Latencies::new()?),
-                };
-                response.merge(each)?;
+            if let (Some(all), Some(each)) = (&mut response, &totals.response) {
+                all.merge(each)?;
             }
         }
         if let Some(response) = &mut response {

@@ -165,13 +165,8 @@ impl Samples {
             while worker.slot < slot {
                 worker.widen();
             }
-            points.extend(
-                worker
-                    .regular
-                    .iter()
-                    .filter(|sample| chosen(sample))
-                    .map(|sample| sample.point(false)),
-            );
+            let regular = worker.regular.iter().filter(|sample| chosen(sample));
+            points.extend(regular.map(|sample| sample.point(false)));
             for (all, own) in slots.iter_mut().zip(&worker.slots) {
                 all.merge(own);
             }

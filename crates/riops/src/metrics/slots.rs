@@ -82,12 +82,8 @@ impl Slots {
                 self.merge_pairs();
             }
             self.counts.push((0, 0));
-            self.end = self.end_of_last();
+            self.end = Nanos(self.start.0 + self.length.0 * self.counts.len() as u64);
         }
-    }
-
-    fn end_of_last(&self) -> Nanos {
-        Nanos(self.start.0 + self.length.0 * self.counts.len() as u64)
     }
 
     fn merge_pairs(&mut self) {

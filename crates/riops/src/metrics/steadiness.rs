@@ -75,7 +75,7 @@ pub fn steadiness(slots: &[Slot], rows_each: f64, by_response: bool) -> Option<S
     let intervals = joined(slots);
     let rates: Vec<f64> =
         intervals.iter().map(|each| each.transactions as f64 / each.seconds).collect();
-    let means = MeanSize::of(rates.len())?.means(&rates);
+    let means = means(&rates, mean_size(rates.len())?);
     let reversed: Vec<f64> = means.iter().rev().copied().collect();
     let truncated = truncation_point(&means).max(truncation_point(&reversed));
     let truncated_share = truncated as f64 / means.len() as f64;
@@ -211,21 +211,15 @@ fn differences(values: &[f64]) -> Vec<f64> {
     values.iter().zip(values.iter().skip(1)).map(|(one, next)| next - one).collect()
 }
 
-/// Number of intervals in each mean that MSER examines.
-#[derive(Debug, Clone, Copy)]
-struct MeanSize(usize);
+/// Returns the number of intervals in each mean that MSER examines; `None` if they are too few.
+fn mean_size(intervals: usize) -> Option<usize> {
+    let size = if intervals < INTERVALS_FOR_MEANS { 1 } else { MEAN_OF };
+    (intervals >= INTERVALS_MIN).then_some(size)
+}
 
-impl MeanSize {
-    /// Returns the size for a number of intervals; `None` if they are too few.
-    fn of(intervals: usize) -> Option<Self> {
-        let size = if intervals < INTERVALS_FOR_MEANS { 1 } else { MEAN_OF };
-        (intervals >= INTERVALS_MIN).then_some(Self(size))
-    }
-
-    /// Returns the means of consecutive values.
-    fn means(self, values: &[f64]) -> Vec<f64> {
-        values.chunks_exact(self.0).map(mean).collect()
-    }
+/// Returns the means of this number of consecutive values each.
+fn means(values: &[f64], size: usize) -> Vec<f64> {
+    values.chunks_exact(size).map(mean).collect()
 }
 
 /// Returns the intervals that are not much shorter than the others.
@@ -290,11 +284,11 @@ pub struct WarmUp {
 #[must_use]
 pub fn warm_up(intervals: &[(f64, u64)]) -> Option<WarmUp> {
     let long = long_intervals(intervals);
-    let size = MeanSize::of(long.len())?;
+    let size = mean_size(long.len())?;
     let rates: Vec<f64> = long.iter().map(|(seconds, count)| *count as f64 / seconds).collect();
-    let means = size.means(&rates);
+    let means = means(&rates, size);
     let truncated = truncation_point(&means);
-    let (during, after) = rates.split_at_checked(truncated * size.0)?;
+    let (during, after) = rates.split_at_checked(truncated * size)?;
     Some(WarmUp {
         intervals: during.len(),
         seconds: long.iter().take(during.len()).map(|(seconds, _)| seconds).sum(),

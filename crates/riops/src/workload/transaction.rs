@@ -166,7 +166,7 @@ impl Transaction {
         };
         let encoded = parsed.and_then(|()| {
             let execution = execution.as_ref().map_err(Clone::clone)?;
-            debug_assert_eq!(execution.parameters(), parameters, "{}", statement.sql);
+            debug_assert_eq!(execution.parameters, parameters, "{}", statement.sql);
             execution.encode(out, |out| {
                 let mut values = Values::binary(out);
                 write(&mut values);

@@ -3,10 +3,24 @@
 use riops_wire::backend::ServerError;
 
 use super::{Activity, Ended, Session, SessionError};
-use crate::engine::findings::PLAN_BYTES_MAX;
+use crate::engine::findings::{Moment, PLAN_BYTES_MAX};
+use crate::engine::window::Window;
+use crate::units::Nanos;
 use crate::workload::access::Executed;
 
+/// Number of transactions of a session before the first check of the plans of what it has executed.
+const FIRST_TRANSACTIONS: u64 = 4;
+
 impl Session {
+    /// Returns whether its plans must be checked between two transactions.
+    pub(in crate::engine) fn is_check_due(&self, window: &Window, now: Nanos) -> bool {
+        match self.next_check {
+            Some(Moment::During) => window.is_past_half(now),
+            Some(Moment::First) => self.started >= FIRST_TRANSACTIONS,
+            _ => false,
+        }
+    }
+
     /// Returns the number of plan checks, after adding the executions that were noted since the last call.
     pub(in crate::engine) fn checks(&mut self) -> usize {
         self.executed.extend(self.answers.generator.take_executed());

@@ -1,4 +1,4 @@
-//! Interactive transactions of a session, turn by turn.
+//! Interactive transactions of a session, turn by turn, and transactions that wait or are done.
 
 use riops_wire::backend::ServerError;
 
@@ -67,5 +67,17 @@ impl Session {
         is_repeated: bool,
     ) {
         self.answers.generator.failed(&flight.tx, error, is_repeated);
+    }
+
+    /// Takes a transaction that waits for its retry.
+    pub(in crate::engine) fn take_postponed(&mut self, transaction: u64) -> Option<Box<InFlight>> {
+        let position = self.postponed.iter().position(|flight| flight.number == transaction)?;
+        self.postponed.remove(position)
+    }
+
+    /// Stores the memory of a completed transaction for reuse.
+    #[inline]
+    pub(in crate::engine) fn recycle(&mut self, flight: Box<InFlight>) {
+        self.spare.push(flight);
     }
 }

@@ -10,8 +10,8 @@ use super::super::schedule::{Arrivals, Gaps, Unclaimed};
 use super::super::session::Session;
 use super::super::window::Window;
 use super::super::worker::{
-    Counts, Intervals, PlanChecks, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE,
-    Worker, WorkerEvent, WorkerReport, add_unclaimed,
+    Counts, Intervals, Reconnects, Retries, Rules, Shell, StartQueue, Transport, WAKE, Worker,
+    WorkerEvent, WorkerReport, add_unclaimed,
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
@@ -115,7 +115,7 @@ pub(super) fn worker<C: Clock>(
         deferred: VecDeque::new(),
         shell: Shell::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(connectors, target.clone(), waker, plan.rebalance),
-        checks: PlanChecks::default(),
+        checking: None,
         counts: Counts::new(
             Arc::clone(&window),
             WorkerReport::new(recorder, 2, setting.measure_start),

@@ -128,7 +128,7 @@ impl Counts {
             if outcome.wrong { outcome.rows.max(flight.tx.expected_rows()) } else { outcome.rows };
         let response = now.since(flight.intended);
         if !self.window.counts(flight.claimed, now, rows) {
-            if self.is_past_end(now) {
+            if now >= self.window.planned_end() {
                 let times = (service, response);
                 self.report.recorder.unsuccessful(Fate::Drained, operation, times, now);
             }
@@ -160,11 +160,6 @@ impl Counts {
             // Without a rate, response time equals service time.
             samples.record(u32::try_from(session.number).unwrap_or(u32::MAX), now, response);
         }
-    }
-
-    /// Whether a transaction that was due in the measurement has ended after it.
-    fn is_past_end(&self, now: Nanos) -> bool {
-        now >= self.window.planned_end()
     }
 
     /// Counts a transaction that succeeded outside of the measurement.
@@ -261,7 +256,7 @@ impl Counts {
         // Failed transactions count toward a number of rows too. Otherwise a run in which every
         // transaction fails would never end.
         let counts = self.window.counts(flight.claimed, now, flight.tx.expected_rows());
-        if counts || self.is_past_end(now) {
+        if counts || now >= self.window.planned_end() {
             let times = (now.since(flight.started), now.since(flight.intended));
             let fate = if counts { Fate::Failed } else { Fate::Lost };
             self.report.recorder.unsuccessful(fate, operation, times, now);

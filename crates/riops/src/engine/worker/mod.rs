@@ -6,14 +6,12 @@
 //! Workers must not share mutable state, except for the window of the stage. In steady state a transaction
 //! costs one write, one read, its share of one poll, one clock read and no allocation.
 
-mod checks;
 mod counts;
 mod intervals;
 mod outcomes;
 mod reconnects;
 mod report;
 mod retries;
-mod rules;
 mod shell;
 mod starts;
 mod transport;
@@ -28,13 +26,12 @@ use riops_ring::Event;
 use super::clock::Clock;
 use super::error::SessionError;
 use super::findings::{Moment, merge};
-use super::in_flight::Begun;
+use super::in_flight::{Begun, Deferred};
 use super::opening::Reopened;
 use super::session::{Activity, Ended, Flushed, Session};
 use super::window::Window;
 use crate::metrics::Fate;
 use crate::units::Nanos;
-pub(super) use checks::PlanChecks;
 pub(super) use counts::Counts;
 pub(super) use intervals::Intervals;
 pub(super) use reconnects::Reconnects;
@@ -42,13 +39,11 @@ pub use report::{Acknowledged, Starts, WarmupInFlight};
 pub(super) use report::{WorkerEvent, WorkerReport};
 pub(super) use retries::Retries;
 use riops_wire::frame::READ_BYTES_MAX;
-pub(super) use rules::Rules;
 pub(super) use shell::Shell;
 use starts::Next;
-pub(super) use starts::{StartQueue, add_unclaimed};
+pub(super) use starts::{Rules, StartQueue, add_unclaimed};
 use transport::ALARM;
 pub(super) use transport::Transport;
-use turns::Deferred;
 
 /// Token of a wake-up by another thread. Sessions have the tokens from 0.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -76,7 +71,9 @@ pub(super) struct Worker<C> {
     pub(super) deferred: VecDeque<Deferred>,
     pub(super) shell: Shell,
     pub(super) reconnects: Reconnects,
-    pub(super) checks: PlanChecks,
+    /// The session that is checking its plans during the measurement. Only one session per worker does so at a time, to
+    /// avoid a burst of EXPLAIN statements.
+    pub(super) checking: Option<usize>,
     pub(super) counts: Counts,
 }
 
@@ -326,7 +323,10 @@ impl<C: Clock> Worker<C> {
                 return;
             }
             let ended = now >= self.window.end();
-            if !ended && self.checks.begin(number, session, &self.window, now) {
+            if !ended
+                && session.is_check_due(&self.window, now)
+                && *self.checking.get_or_insert(number) == number
+            {
                 // Transactions in flight must finish first.
                 if session.is_idle() {
                     self.check(number, 0, now);
@@ -404,7 +404,7 @@ impl<C: Clock> Worker<C> {
             Some(Moment::During) => Some(Moment::After),
             _ => None,
         };
-        self.checks.end(number);
+        self.checking.take_if(|checking| *checking == number);
         self.advance(number, now);
     }
 

@@ -205,7 +205,7 @@ impl<C: Clock> Worker<C> {
     }
 
     fn lose_in_flight(&mut self, number: usize, now: Nanos) {
-        self.checks.end(number);
+        self.checking.take_if(|checking| *checking == number);
         let Some(session) = self.sessions.get_mut(number) else {
             return;
         };

@@ -1,16 +1,47 @@
-//! When transactions start: at once in the closed loop, else at the intended starts of the stage. A session that has nothing
-//! to do claims the next start and waits for it.
+//! What the plan requires of the transaction loop, and when transactions start: at once in the closed loop, else at the
+//! intended starts of the stage. A session that has nothing to do claims the next start and waits for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use riops_wire::sqlstate::SqlState;
 
 use super::super::schedule::Unclaimed;
 use super::super::session::Session;
 use super::super::window::{Permission, Window};
 use super::report::Starts;
-use super::rules::Rules;
 use crate::metrics::{Fate, Recorder};
+use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
 use crate::units::Nanos;
+
+/// Settings of a plan that apply to the transaction loop.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct Rules {
+    pub(in crate::engine) errors: ErrorPolicy,
+    pub(in crate::engine) reconnect_every: Option<u64>,
+    /// Whether the stage fails when a connection with transactions in flight is lost.
+    pub(super) exact: bool,
+    /// SQLSTATEs that are retried in addition to those retried for every workload.
+    pub(super) retried: Vec<SqlState>,
+    pub(in crate::engine) late_after: Nanos,
+    pub(super) skip_late: bool,
+}
+
+impl Rules {
+    pub(in crate::engine) fn of(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
+        let (late_after, skip_late) = match plan.latency_limit {
+            None => (Nanos::MAX, false),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a limit above 0 and at most an hour"
+            )]
+            Some(LatencyLimit { limit_s, skip }) => (Nanos((limit_s * 1e9) as u64), skip),
+        };
+        let (errors, reconnect_every) = (plan.errors, plan.reconnect_every);
+        Self { errors, reconnect_every, exact, retried, late_after, skip_late }
+    }
+}
 
 /// What a session with a free slot does next.
 pub(super) enum Next {

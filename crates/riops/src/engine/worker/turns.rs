@@ -1,22 +1,12 @@
 //! Interactive transactions: what happens between their turns.
 
-use riops_wire::backend::ServerError;
-
 use super::super::error::SessionError;
-use super::super::in_flight::{Continued, InFlight};
+use super::super::in_flight::{Continued, Deferred, InFlight};
 use super::super::session::Activity;
 use super::shell::Done;
 use super::{Clock, Worker};
 use crate::units::Nanos;
 use crate::workload::turn::ShellOutput;
-
-/// The end of an interactive transaction that has sent nothing. Other sessions are served before the next one.
-pub(in crate::engine) enum Deferred {
-    /// It succeeded: the session continues with the next one.
-    Next(usize),
-    /// It failed.
-    Failed(usize, Box<InFlight>, Box<ServerError>),
-}
 
 impl<C: Clock> Worker<C> {
     /// Counts a turn of an interactive transaction, then continues it.

@@ -139,7 +139,7 @@ fn session_loop(
         steadiness: steadiness_of(&result, traits),
         operations,
         commands: commands(&result)?,
-        errors: recorder.errors.entries.to_vec(),
+        errors: recorder.errors.entries.clone(),
         unknown_commits: result.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: DrainedRecord {
             transactions: result.drained,
