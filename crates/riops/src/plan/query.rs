@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::error::PlanError;
-use crate::units::sql::is_plain;
 use crate::units::conninfo::address_of;
+use crate::units::sql::is_plain;
 
 /// Maximum length of a name.
 const NAME_MAX: usize = 40;
