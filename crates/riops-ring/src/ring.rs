@@ -475,7 +475,6 @@ impl Ring {
     ///
     /// # Panics
     /// If they belong to another ring.
-    #[must_use]
     #[inline]
     pub fn bytes(&self, received: &Received) -> &[u8] {
         assert!(received.ring == self.id, "bytes of another ring");

@@ -60,7 +60,6 @@ pub enum EvaluateError {
 
 impl EvaluateError {
     /// Returns the message with the name and the text of the variable, if it is about one.
-    #[must_use]
     pub fn describe(&self, names: &Names, variables: &Variables) -> String {
         match self {
             Self::Undefined(slot) => format!("undefined variable \"{}\"", names.name(*slot)),

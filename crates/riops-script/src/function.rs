@@ -69,7 +69,6 @@ const NAMES: [(&str, Function); 21] = [
 
 impl Function {
     /// Returns the function with this name, in any case.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, function)| *function)

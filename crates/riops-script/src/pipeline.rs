@@ -38,7 +38,6 @@ impl Script {
     /// Returns the errors of its pipelines that happen on every path to the command, up to a maximum: a pipeline that is
     /// started twice, ended without a start, or never ended, and a command that cannot be part of it. pgbench and riops
     /// report them when they execute the script.
-    #[must_use]
     pub fn pipeline_errors(&self) -> Vec<Diagnostic> {
         // Jumps only lead forward, so that one pass finds all states. The last place is the end of the script.
         let mut jumps = Jumps(vec![State::default(); self.commands.len() + 1]);

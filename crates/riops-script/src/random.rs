@@ -23,7 +23,6 @@ pub struct Random {
 
 impl Random {
     /// Creates the stream of a seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut seed = seed;
         let state = [split_mix(&mut seed), split_mix(&mut seed)];
@@ -133,7 +132,6 @@ fn offset(low: i64, high: i64, share: f64) -> i64 {
 }
 
 /// The hash function FNV-1a of the eight bytes of an integer, lowest first.
-#[must_use]
 pub fn fnv1a(value: i64, seed: i64) -> i64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.cast_unsigned();
     let hash = value
@@ -144,7 +142,6 @@ pub fn fnv1a(value: i64, seed: i64) -> i64 {
 }
 
 /// The hash function `MurmurHash2`, 64 bits, of one integer.
-#[must_use]
 pub fn murmur2(value: i64, seed: i64) -> i64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     let mix = |word: u64| word ^ (word >> 47);
@@ -156,7 +153,6 @@ pub fn murmur2(value: i64, seed: i64) -> i64 {
 }
 
 /// Returns the position of `value`, modulo `size`, in a pseudorandom permutation of the numbers from 0 to `size` − 1.
-#[must_use]
 pub fn permute(value: i64, size: u64, seed: i64) -> i64 {
     const ROUNDS: usize = 6;
     if size == 0 {

@@ -69,7 +69,6 @@ pub struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     /// Creates the scope of these scripts, with the variables that the user has defined.
-    #[must_use]
     pub fn new(scripts: &'a [Script], names: &'a Names, given: &[Slot], is_simple: bool) -> Self {
         let preset = PRESET.iter().filter_map(|name| names.find(name));
         let mut defined: HashSet<Slot> = preset.chain(given.iter().copied()).collect();
@@ -88,7 +87,6 @@ impl<'a> Scope<'a> {
 
     /// Returns the scope in which undefined variables and operands of the wrong type are errors only when they are
     /// evaluated, as in pgbench.
-    #[must_use]
     pub fn with_late_errors(self, is_late: bool) -> Self {
         Self { is_late, ..self }
     }
@@ -108,7 +106,6 @@ impl<'a> Scope<'a> {
 
     /// Returns the errors of a script that depend on the scope, up to a maximum: statements with too many parameters,
     /// and each place that reads a variable that nothing defines.
-    #[must_use]
     pub fn errors(&self, script: &Script) -> Vec<Diagnostic> {
         let source = Source::new(&script.name, &script.text);
         let undefined = script
@@ -156,7 +153,6 @@ impl<'a> Scope<'a> {
 
     /// Returns what is probably a mistake in a script, up to a maximum: variables in quotes, which only the simple protocol
     /// replaces.
-    #[must_use]
     pub fn warnings(&self, script: &Script) -> Vec<Diagnostic> {
         let source = Source::new(&script.name, &script.text);
         let quoted = self.defined_in(script, Place::Quotes).map(|each| {
@@ -257,7 +253,6 @@ pub enum Unit {
 
 impl Unit {
     /// Returns its length in microseconds.
-    #[must_use]
     pub fn microseconds(self) -> i64 {
         match self {
             Self::Microseconds => 1,
@@ -332,7 +327,6 @@ impl Statement {
     }
 
     /// Returns the text with parameters instead of these variables.
-    #[must_use]
     pub fn with_parameters<'a>(&self, parameters: impl Iterator<Item = &'a Reference>) -> String {
         let mut sql = String::with_capacity(self.text.len());
         let mut copied = 0;

@@ -53,7 +53,6 @@ pub enum TextError {
 
 impl Value {
     /// Returns the type.
-    #[must_use]
     pub fn kind(self) -> Type {
         match self {
             Self::Null => Type::Null,
@@ -64,7 +63,6 @@ impl Value {
     }
 
     /// Returns whether it is true as a condition: TRUE, or a number other than 0.
-    #[must_use]
     pub fn is_true(self) -> bool {
         match self {
             Self::Null => false,

@@ -35,25 +35,21 @@ impl Names {
     }
 
     /// Returns the number of a variable, if a script uses it.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<Slot> {
         self.slots.get(name).copied()
     }
 
     /// Returns the name of a variable.
-    #[must_use]
     pub fn name(&self, slot: Slot) -> &str {
         self.names.get(slot.index()).map_or("", String::as_str)
     }
 
     /// Returns the number of variables.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Returns whether there are no variables.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -61,7 +57,6 @@ impl Names {
 
 /// Returns whether a text can be the name of a variable: a letter or `_`, then also digits. Every character outside of
 /// ASCII counts as a letter.
-#[must_use]
 pub fn is_name(text: &str) -> bool {
     text.bytes().enumerate().all(|(position, byte)| is_name_byte(byte, position == 0))
         && !text.is_empty()
@@ -113,13 +108,11 @@ pub struct Variables {
 
 impl Variables {
     /// Creates undefined variables with these names.
-    #[must_use]
     pub fn new(names: &Names) -> Self {
         Self { contents: vec![Content::Undefined; names.len()] }
     }
 
     /// Returns the content of a variable.
-    #[must_use]
     pub fn get(&self, slot: Slot) -> &Content {
         self.contents.get(slot.index()).unwrap_or(&Content::Undefined)
     }

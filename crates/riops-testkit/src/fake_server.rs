@@ -60,7 +60,6 @@ pub enum Reply {
 
 impl Reply {
     /// A row of two numbers in binary format, as the statements of the workload `rows` return it.
-    #[must_use]
     pub fn numbers(first: i64, second: i64) -> Self {
         Self::Row(vec![Some(first.to_be_bytes().into()), Some(second.to_be_bytes().into())])
     }
@@ -112,7 +111,6 @@ impl FakeServer {
     }
 
     /// The folder of its socket.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.listener.folder()
     }

@@ -69,13 +69,11 @@ pub enum Answer {
 
 impl Answer {
     /// One row of text values.
-    #[must_use]
     pub fn row(values: &[&str]) -> Self {
         Self::Rows(vec![values.iter().map(|value| Some(value.as_bytes().to_vec())).collect()])
     }
 
     /// An empty result.
-    #[must_use]
     pub fn nothing() -> Self {
         Self::Rows(Vec::new())
     }
@@ -116,13 +114,11 @@ impl FakeYugabyteDb {
     }
 
     /// The port that it listens on.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// All statements received so far, in order of their arrival.
-    #[must_use]
     pub fn statements(&self) -> Vec<String> {
         locked(&self.statements).clone()
     }

@@ -75,20 +75,17 @@ impl Proxy {
     }
 
     /// The folder of its socket.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.listener.folder()
     }
 
     /// Number of bytes forwarded on the first connection: to the server, and to the client.
-    #[must_use]
     pub fn forwarded(&self) -> (u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.forwarded.to_server), count(&self.forwarded.to_client))
     }
 
     /// The bytes that each client has sent so far, by connection number.
-    #[must_use]
     pub fn sent(&self) -> Vec<Vec<u8>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -125,25 +125,21 @@ impl YugabyteDbGateway {
     }
 
     /// The port that it listens on.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// All statements sent so far, with the number of their session, in order of their arrival.
-    #[must_use]
     pub fn statements(&self) -> Vec<(usize, String)> {
         locked(&self.cluster.state).statements.clone()
     }
 
     /// Number of concurrent changes of the catalog that were rejected.
-    #[must_use]
     pub fn conflicts(&self) -> usize {
         locked(&self.cluster.state).conflicts
     }
 
     /// Number of commits that were answered with the error of a failed request to the storage.
-    #[must_use]
     pub fn failed_commits(&self) -> usize {
         locked(&self.cluster.state).failed_commits
     }

@@ -21,7 +21,6 @@ impl Release {
     pub const ALL: [Self; 3] = [Self::V2_20, Self::V2024_2, Self::V2025_1];
 
     /// The parameter `server_version`.
-    #[must_use]
     pub fn server_version(self) -> &'static str {
         match self {
             Self::V2_20 => "11.2-YB-2.20.7.0-b0",
@@ -71,7 +70,6 @@ pub struct ErrorFields {
 
 impl ErrorFields {
     /// An error without detail and context.
-    #[must_use]
     pub const fn new(sqlstate: &'static str, message: &'static str) -> Self {
         Self { sqlstate, message, detail: "", context: "" }
     }
@@ -193,7 +191,6 @@ pub(crate) fn translated(release: Release, sql: &str) -> String {
 }
 
 /// Functions that the gateway needs in each database. `nodes` are the addresses for `yb_servers()`.
-#[must_use]
 pub fn functions_sql(nodes: &[(String, u16)]) -> String {
     let rows: Vec<String> = nodes
         .iter()

@@ -28,7 +28,6 @@ impl Method {
     pub const ALL: [Self; 4] = [Self::None, Self::Password, Self::Md5, Self::ScramSha256];
 
     /// Returns libpq's name of the method.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -83,7 +82,6 @@ impl std::fmt::Debug for Scram {
 
 impl Scram {
     /// Starts an exchange. Uses channel binding if `server_end_point` is set and the server offers it.
-    #[must_use]
     pub fn new(password: &str, server_end_point: Option<Vec<u8>>, offered: bool) -> Self {
         let binding = match (server_end_point, offered) {
             (Some(hash), true) => ChannelBinding::tls_server_end_point(hash),
@@ -94,7 +92,6 @@ impl Scram {
     }
 
     /// Returns the client's next message.
-    #[must_use]
     pub fn message(&self) -> &[u8] {
         self.0.message()
     }

@@ -180,7 +180,6 @@ const FIELDS_MAX: usize = 32;
 
 impl ServerError {
     /// Copies the fields; truncates each to 4 KiB.
-    #[must_use]
     pub fn from_fields(fields: Fields<'_>) -> Self {
         let mut error = Self {
             severity: String::new(),
@@ -210,7 +209,6 @@ impl ServerError {
     /// deadlock, or YugabyteDB's errors about a schema that has just changed or a request to try again.
     ///
     /// A write must not be retried if [`Self::leaves_outcome_unknown`] and it may have been committed.
-    #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.sqlstate {
             SqlState::SERIALIZATION_FAILURE
@@ -224,7 +222,6 @@ impl ServerError {
     /// Returns whether the outcome of a commit that this error answers is unknown to the server itself: its
     /// own connection to the storage failed, it reports `statement_completion_unknown`, or YugabyteDB
     /// reports the failure of a request to its storage, which has the SQLSTATE of an internal error.
-    #[must_use]
     pub fn leaves_outcome_unknown(&self) -> bool {
         self.sqlstate.class() == "08"
             || self.sqlstate.as_str() == "40003"
@@ -234,7 +231,6 @@ impl ServerError {
     }
 
     /// Returns whether YugabyteDB rejected a request because of an outdated schema, before applying it.
-    #[must_use]
     pub fn is_schema_mismatch(&self) -> bool {
         const MISMATCHES: [&str; 3] =
             ["schema version mismatch", "catalog version mismatch", "mismatched_schema"];
@@ -254,7 +250,6 @@ impl ServerError {
 
     /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
     /// their own.
-    #[must_use]
     pub fn in_lines(&self) -> String {
         let mut text = format!("{}:  {}", self.severity, self.message);
         let (detail, hint) = (self.detail.as_ref(), self.hint.as_ref());

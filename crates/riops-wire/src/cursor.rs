@@ -30,13 +30,11 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// Creates a cursor at the first byte of `body`.
-    #[must_use]
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
 
     /// Returns the bytes that were not read yet.
-    #[must_use]
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }

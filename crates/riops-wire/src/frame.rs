@@ -96,7 +96,6 @@ const INITIAL_BYTES: usize = 8 * 1024;
 
 impl FrameBuffer {
     /// Creates an empty buffer for frames of at most `limit` bytes.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), start: 0, end: 0, limit, full_reads: 0 }
     }
@@ -168,19 +167,16 @@ impl FrameBuffer {
     }
 
     /// Returns whether every byte was part of a returned frame.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
     /// Returns the maximum frame size, in bytes.
-    #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
     /// Returns the bytes that no returned frame contained yet.
-    #[must_use]
     pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }

@@ -82,7 +82,6 @@ impl Pipeline {
     }
 
     /// Returns whether no batch is in flight.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.current.is_none()
     }

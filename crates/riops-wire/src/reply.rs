@@ -21,7 +21,6 @@ impl<'a> Reply<'a> {
     /// Decodes the message at the start of `bytes`, and returns the bytes after it. Returns `None` if it is another
     /// message, not complete or malformed: [`Message::decode`](crate::backend::Message::decode) finds out which.
     #[inline]
-    #[must_use]
     pub fn decode(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (&[tag, a, b, c, d], rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
         let length = u32::from_be_bytes([a, b, c, d]);

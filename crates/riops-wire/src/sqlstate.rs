@@ -47,7 +47,6 @@ impl SqlState {
     pub const UNKNOWN: Self = Self(*b"-----");
 
     /// Parses the field `C` of an error; returns [`Self::UNKNOWN`] for a malformed code.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match <[u8; 5]>::try_from(text.as_bytes()) {
             Ok(code) if code.iter().all(u8::is_ascii_alphanumeric) => Self(code),
@@ -58,7 +57,6 @@ impl SqlState {
     /// Returns whether a later connection attempt may succeed: the server is starting up or shutting
     /// down, has no free connection slot, or the connection failed. All other errors, such as a wrong
     /// password or a missing database, are permanent.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         self.class() == "08"
             || self.class() == "57"
@@ -67,13 +65,11 @@ impl SqlState {
     }
 
     /// Returns the five characters.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("-----")
     }
 
     /// Returns the class, the first two characters: `08` for connection exceptions.
-    #[must_use]
     pub fn class(&self) -> &str {
         self.as_str().get(..2).unwrap_or("--")
     }

@@ -59,7 +59,6 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     /// Returns the value of a reported setting.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

@@ -23,7 +23,6 @@ macro_rules! texts {
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
             $(#[$doc])*
-            #[must_use]
             pub fn $text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),+
@@ -35,7 +34,6 @@ macro_rules! texts {
 pub(crate) use texts;
 
 /// Whether a value is the default of its type, for `skip_serializing_if`.
-#[must_use]
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -101,7 +99,6 @@ pub struct Size(u64);
 
 impl Size {
     /// Returns the size in blocks, rounded up.
-    #[must_use]
     pub fn blocks(self) -> u64 {
         self.0
     }
@@ -159,7 +156,6 @@ pub struct Span(pub Duration);
 impl Span {
     /// Returns a number of seconds: 0 for a negative number, and the longest duration for a larger number. Stored plans are
     /// not validated again.
-    #[must_use]
     pub fn of_seconds(seconds: f64) -> Self {
         Self(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
     }
@@ -231,25 +227,21 @@ impl Nanos {
     pub const MAX: Self = Self(u64::MAX);
 
     /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
-    #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
     /// Returns the point in time `length` later.
-    #[must_use]
     pub fn after(self, length: Self) -> Self {
         Self(self.0.saturating_add(length.0))
     }
 
     /// Returns the value in microseconds.
-    #[must_use]
     pub fn as_micros(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
     /// Returns the value in seconds.
-    #[must_use]
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }

@@ -57,7 +57,6 @@ pub struct Entry {
 
 impl Entry {
     /// Whether another program created the tables.
-    #[must_use]
     pub fn is_adopted(&self) -> bool {
         self.parameters.get("adopted") == Some(&true.into())
     }
@@ -73,7 +72,6 @@ pub struct Registry<'a> {
 
 impl<'a> Registry<'a> {
     /// Returns a handle to the registry for one workload.
-    #[must_use]
     pub fn new(connection: &'a mut Connection, workload: &'static str) -> Self {
         Self { connection, workload }
     }

@@ -14,6 +14,7 @@ use crate::workload::values::BIGINT_OID;
 use crate::workload::{Generator, SessionPlan, Stage, Statement, Work};
 
 /// Performance of the client against the null server on this machine.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
     /// Number of connections.
@@ -29,10 +30,8 @@ pub struct Calibration {
     /// Throughput that one CPU could drive, in transactions per second.
     pub transactions_per_s_and_cpu: f64,
     /// Service times, in microseconds: the lower bound of every measured latency.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<LatencySummary>,
     /// Poll-loop stalls: periods in which a worker did not poll its sockets, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub away_us: Option<LatencySummary>,
 }
 

@@ -22,7 +22,6 @@ pub struct MonotonicClock {
 
 impl MonotonicClock {
     /// Starts a clock at zero.
-    #[must_use]
     pub fn start() -> Self {
         Self { started: Instant::now(), origin_ns: system_ns() }
     }

@@ -34,7 +34,6 @@ impl NullServer {
     }
 
     /// Returns the connection string of the null server.
-    #[must_use]
     pub fn conninfo(&self) -> String {
         format!(
             "host={} port={} user=riops dbname=riops sslmode=disable",

@@ -137,7 +137,6 @@ pub(super) enum Gaps {
 impl Arrivals {
     /// Creates the arrivals from `start` on. Without random intervals, one start falls on `anchor`, where the measurement
     /// starts. Returns `None` for the closed loop, which has no intended starts.
-    #[must_use]
     pub(super) fn new(
         schedule: &Schedule,
         start: Nanos,

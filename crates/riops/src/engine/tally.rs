@@ -36,7 +36,6 @@ pub struct SessionTally {
 
 impl SessionTally {
     /// Returns the number of transactions of all operations.
-    #[must_use]
     pub fn transactions(&self) -> u64 {
         self.operations.iter().map(|tally| tally.transactions).sum()
     }
@@ -74,7 +73,6 @@ impl Backend {
 
     /// Returns the condition that selects it from `pg_stat_activity`, and no other session that has reused its
     /// process id.
-    #[must_use]
     pub fn condition(&self) -> String {
         format!("pid = {} and {STARTED} = '{}'", self.process, self.started)
     }

@@ -28,13 +28,11 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
 }
 
 /// Returns the last look; `None` before the first one.
-#[must_use]
 pub fn last_look(study: &Study, settings: &AbSettings) -> Option<Look> {
     (1..=blocks(study, settings)).rev().find_map(|block| look_after(study, settings, block))
 }
 
 /// Returns the number of complete blocks.
-#[must_use]
 pub fn blocks(study: &Study, settings: &AbSettings) -> u32 {
     let numbers = 1..=settings.blocks_max;
     numbers.take_while(|&block| is_complete(study, settings, block)).last().unwrap_or(0)
@@ -61,7 +59,6 @@ fn attempt(study: &Study, settings: &AbSettings, first: Task) -> Option<Task> {
 }
 
 /// Returns the study with one attempt at each run: without those that were disturbed and repeated.
-#[must_use]
 pub fn counted(study: &Study) -> Study {
     let Goal::Ab(settings) = study.experiment.goal else {
         return study.clone();
@@ -117,7 +114,6 @@ fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
 
 /// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is
 /// given, and a statement that runs once has only a duration.
-#[must_use]
 pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
     let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
         return Vec::new();

@@ -48,7 +48,6 @@ fn checkpoint_hint(has_role: bool, role: &str) -> String {
 
 impl BetweenError {
     /// Returns whether the user interrupted the preparation.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         matches!(
             self,

@@ -105,7 +105,6 @@ pub fn conduct<B: Bench>(
 
 /// Returns the next run; `None` if all is measured. It depends only on the definition and the finished runs: an experiment that
 /// was killed continues as if it had not been.
-#[must_use]
 pub fn next(study: &Study) -> Option<Task> {
     match &study.experiment.goal {
         Goal::Sweep { .. } => {
@@ -134,7 +133,6 @@ pub struct Remaining {
 
 /// Estimates what is left. `elapsed` is the number of runs that were measured by this process, and the time for
 /// them.
-#[must_use]
 pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
     let experiment = &study.experiment;
     let (runs, is_maximum) = match &experiment.goal {

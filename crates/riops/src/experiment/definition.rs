@@ -9,6 +9,7 @@ use crate::plan::Plan;
 use crate::record::Note;
 
 /// A planned set of runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Id, a UUID of version 7.
@@ -16,7 +17,6 @@ pub struct Experiment {
     /// Name, for example that of its file.
     pub name: String,
     /// What it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// When it was defined.
     pub created_at: Timestamp,
@@ -42,12 +42,10 @@ pub struct Experiment {
     #[serde(default)]
     pub database: DatabaseChoice,
     /// Time limit of the experiment, in seconds; absent: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_s: Option<f64>,
     /// The smallest relevant effect, as a share: 0.02 is 2%.
     pub effect: f64,
     /// Number of the agents of the fleet that measures each run; absent: one client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
     /// What people wrote about it. It is stored beside the definition, which does not change.
     #[serde(skip)]
@@ -56,7 +54,6 @@ pub struct Experiment {
 
 impl Experiment {
     /// Whether its runs need databases that it creates.
-    #[must_use]
     pub fn leaves_databases(&self) -> bool {
         self.reset == Reset::Restore || matches!(self.database, DatabaseChoice::Own(_))
     }
@@ -79,7 +76,6 @@ pub enum Goal {
 
 impl Goal {
     /// Returns the name of the kind of experiment.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sweep { .. } => "sweep",
@@ -89,7 +85,6 @@ impl Goal {
     }
 
     /// Returns the command of riops that conducts it.
-    #[must_use]
     pub fn command(&self) -> &'static str {
         match self {
             Self::Sweep { .. } | Self::Saturation(_) => "sweep",
@@ -157,35 +152,29 @@ pub struct Cell {
 }
 
 /// Which server a cell uses.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerChoice {
     /// Connection URL, `key=value` string or database name, without a password; absent: the `PG*` variables or
     /// the embedded server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
     /// Settings of the embedded server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<(String, String)>,
     /// Installation of the embedded server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_dir: Option<PathBuf>,
     /// Home directory of the embedded server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_data: Option<PathBuf>,
     /// User of the embedded server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_user: Option<String>,
     /// Port of the embedded server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_port: Option<u16>,
     /// Directory of downloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_dir: Option<PathBuf>,
 }
 
 impl ServerChoice {
     /// Returns the first choice that names a program to execute or a directory to write, as an option.
-    #[must_use]
     pub fn named_program_or_file(&self) -> Option<String> {
         let paths = [
             ("server-dir", &self.server_dir),
@@ -202,7 +191,6 @@ impl ServerChoice {
 
 /// Whether a setting of the server names a program, a library or a file: `restore_command`, `archive_library`,
 /// `shared_preload_libraries`, `dynamic_library_path`, `jit_provider`, `log_directory`, `ssl_key_file`.
-#[must_use]
 pub fn names_program_or_file(setting: &str) -> bool {
     let setting = setting.to_ascii_lowercase();
     let ends = [

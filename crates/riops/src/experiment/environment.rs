@@ -31,6 +31,7 @@ const VOLATILE_SETTINGS: [&str; 14] = [
 ];
 
 /// The client machine and a server. Values that are unknown are absent, or empty.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
@@ -39,10 +40,8 @@ pub struct Environment {
     /// Operating system of the client machine, release and architecture.
     pub kernel: String,
     /// Processor model of the client machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
     /// CPU frequency governor of the client machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<String>,
     /// Number of processors available to riops.
     pub cpus: usize,
@@ -129,7 +128,6 @@ fn lines(then: Vec<(&str, String)>, now: Vec<(&str, String)>) -> Vec<String> {
 }
 
 /// Returns what differs on the client machine, in words: `kernel: Linux 6.1 x86_64 then, Linux 6.8 x86_64 now`.
-#[must_use]
 pub fn client_differences(before: &Environment, now: &Environment) -> Vec<String> {
     let mut all = lines(before.of_client(), now.of_client());
     let (then_bytes, now_bytes) = (before.memory_bytes as f64, now.memory_bytes as f64);
@@ -141,7 +139,6 @@ pub fn client_differences(before: &Environment, now: &Environment) -> Vec<String
 }
 
 /// Returns what differs on the server, in words.
-#[must_use]
 pub fn server_differences(before: &Environment, now: &Environment) -> Vec<String> {
     let mut all = lines(before.of_server(), now.of_server());
     // The build contains the version.

@@ -27,7 +27,6 @@ pub enum GateVerdict {
 impl GateVerdict {
     /// Returns the verdict of the last look, whose first figure decides. That an interval excludes a relevant difference for the
     /// worse is enough to pass: fewer runs show this than that two figures are equivalent.
-    #[must_use]
     pub fn of_look(look: &Look) -> Self {
         let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
         match look.decision {
@@ -42,7 +41,6 @@ impl GateVerdict {
     }
 
     /// Returns the spelling in JSON.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotSlower => "not_slower",
@@ -107,7 +105,6 @@ pub struct GateRow {
 
 impl GateView {
     /// Returns the result of a gate that took this time, with the probability of a false verdict.
-    #[must_use]
     pub fn new(
         variants: [String; 2],
         (effect, error, seconds): (f64, f64, f64),
@@ -121,7 +118,6 @@ impl GateView {
 
 impl GateWorkload {
     /// Returns the result of an A/B test and its view, which took this time.
-    #[must_use]
     pub fn new(study: &Study, view: &StudyView, end: End, seconds: f64) -> Self {
         let Goal::Ab(settings) = &study.experiment.goal else {
             return Self::failed(view, "no A/B test".to_owned());
@@ -212,6 +208,7 @@ pub struct BisectCommit {
 }
 
 /// A commit that was measured.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BisectStep {
     /// The commit.
@@ -220,13 +217,11 @@ pub struct BisectStep {
     /// Number of commits between the good one and this one.
     pub position: usize,
     /// The verdict; absent if it could not be built.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<GateVerdict>,
     /// Why there is no verdict; empty with one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The figure that decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<GateRow>,
     /// Ids of the experiments.
     pub experiments: Vec<String>,
@@ -234,14 +229,12 @@ pub struct BisectStep {
 
 impl BisectStep {
     /// Returns a commit without a result.
-    #[must_use]
     pub fn new(of: BisectCommit, position: usize) -> Self {
         let (verdict, reason, figure) = (None, String::new(), None);
         Self { of, position, verdict, reason, figure, experiments: Vec::new() }
     }
 
     /// Returns a step with the result of a gate.
-    #[must_use]
     pub fn measured(of: BisectCommit, position: usize, view: &GateView) -> Self {
         let worst = view.workloads.iter().max_by_key(|workload| workload.verdict);
         let rows = || worst.iter().flat_map(|workload| &workload.figures);

@@ -39,7 +39,6 @@ pub fn restore(
 }
 
 /// Returns the server with the database that [`restore`] makes for this experiment.
-#[must_use]
 pub fn copy_of(server: &Server, experiment: &str) -> Server {
     with_database(server, &CopyNames::of(experiment).copy)
 }
@@ -225,7 +224,6 @@ impl From<PlanError> for ResetError {
 
 impl ResetError {
     /// Returns whether the user interrupted the reset.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         let is_interrupt = |error: &ConnectionError| matches!(error, ConnectionError::Interrupted);
         match self {

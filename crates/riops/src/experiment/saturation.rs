@@ -16,32 +16,28 @@ const CAPACITY_RUNS: usize = 1;
 const UNUSABLE_MAX: usize = 3;
 
 /// What the search found for one cell.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Saturation {
     /// Number of nodes that the sessions used; absent if the server has no nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
     /// The thresholds of the plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<String>,
     /// Throughput over the number of sessions; absent for a search for a rate, or without a valid run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<sessions::Conclusion>,
     /// The open loop at shares of the throughput at the saturation point.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<rate::RateResult>,
     /// The highest rate; absent for a search for the number of sessions, or without a run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<rate::Conclusion>,
     /// Number of sessions of the search for a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_sessions: Option<u32>,
     /// Whether the runs with rates ended early, because too many of them failed or are invalid.
     pub ended_early: bool,
 }
 
 /// Returns what was found so far for each cell.
-#[must_use]
 pub fn results(study: &Study, settings: &SaturationSettings) -> Vec<Saturation> {
     let cells = 0..study.experiment.cells.len();
     let result = |cell| {

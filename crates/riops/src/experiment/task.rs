@@ -106,7 +106,6 @@ pub struct Finished {
 
 impl Finished {
     /// A run that ended with this result. A record that ended with an error is a failure.
-    #[must_use]
     pub fn of(task: Task, result: Result<Box<Record>, String>) -> Self {
         let result = result.and_then(|record| match (record.status, &record.failure) {
             (Status::Failed, Some(failure)) => Err(failure.clone()),
@@ -117,7 +116,6 @@ impl Finished {
     }
 
     /// Whether the run is not valid, was disturbed, or its rate was not steady.
-    #[must_use]
     pub fn is_disturbed(&self) -> bool {
         let Ok(record) = &self.result else {
             return false;
@@ -129,7 +127,6 @@ impl Finished {
     }
 
     /// Returns the record if its figures can be used: it is valid.
-    #[must_use]
     pub fn usable(&self) -> Option<&Record> {
         let record = self.result.as_ref().ok()?;
         record.verdict.valid.then_some(record)
@@ -148,7 +145,6 @@ pub struct Study {
 impl Study {
     /// Joins an experiment, its stored runs in the order of their starts, and its stored failures. Interrupted runs
     /// are ignored: they are repeated.
-    #[must_use]
     pub fn load(experiment: Experiment, records: Vec<Record>, failures: Vec<Failure>) -> Self {
         let mut finished: Vec<Finished> = Vec::new();
         for record in records {
@@ -178,7 +174,6 @@ impl Study {
     }
 
     /// Returns whether a task needs no run: it has ended, or its cell failed in another block.
-    #[must_use]
     pub fn is_settled(&self, task: &Task) -> bool {
         self.finished.iter().any(|finished| {
             let is_cell = finished.task.cell == task.cell && finished.task.level == task.level;
@@ -187,7 +182,6 @@ impl Study {
     }
 
     /// Returns the runs that failed.
-    #[must_use]
     pub fn failures(&self) -> Vec<Failure> {
         let failed = self.finished.iter().filter_map(|finished| {
             let error = finished.result.as_ref().err()?.clone();
@@ -199,7 +193,6 @@ impl Study {
 
 impl Experiment {
     /// Returns the values of a cell with their names: `batch=10 sessions=8`; `base` without axes.
-    #[must_use]
     pub fn cell_name(&self, cell: &Cell) -> String {
         if self.axes.is_empty() {
             return "base".to_owned();
@@ -210,7 +203,6 @@ impl Experiment {
     }
 
     /// Returns the name of a task: that of its cell, and the level of a search.
-    #[must_use]
     pub fn task_name(&self, task: &Task) -> String {
         let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
         match task.level {
@@ -222,7 +214,6 @@ impl Experiment {
 
     /// Returns the plan of a task, with the tags by which its run is found again; `None` for a task of another
     /// experiment.
-    #[must_use]
     pub fn plan(&self, task: &Task) -> Option<Plan> {
         let cell = self.cells.get(task.cell)?;
         let mut plan = cell.plan.clone();
@@ -267,13 +258,11 @@ impl Experiment {
     }
 
     /// Returns the task of a stored run; `None` if the run does not belong to this experiment.
-    #[must_use]
     pub fn task_of(&self, record: &Record) -> Option<Task> {
         self.task_of_tags(&record.tags)
     }
 
     /// Returns the task of a run with these tags; `None` if the run does not belong to this experiment.
-    #[must_use]
     pub fn task_of_tags(&self, tags: &BTreeMap<String, String>) -> Option<Task> {
         let tag = |key: &str| tags.get(key).map(String::as_str);
         if tag(tag::EXPERIMENT) != Some(&self.id) {

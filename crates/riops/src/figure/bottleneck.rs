@@ -83,7 +83,6 @@ texts!(
 
 impl DeviceLoad<'_> {
     /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.
-    #[must_use]
     pub fn highest_load(&self) -> f64 {
         let syncs = self.wal_syncs.and_then(|(_, load)| load).unwrap_or_default();
         self.load.unwrap_or_default().max(syncs)
@@ -101,19 +100,16 @@ pub struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     /// Returns the first stage; `None` for a record without one.
-    #[must_use]
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::of_each(record).into_iter().next()
     }
 
     /// Returns all stages.
-    #[must_use]
     pub fn of_each(record: &'a Record) -> Vec<Self> {
         record.stages.iter().map(|stage| Self { record, stage }).collect()
     }
 
     /// The bottleneck of the stage.
-    #[must_use]
     pub fn bottleneck(&self) -> Bottleneck {
         let (stage, devices) = (self.stage, self.devices());
         let client = &self.record.client;
@@ -157,7 +153,6 @@ impl<'a> Summary<'a> {
     }
 
     /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
-    #[must_use]
     pub fn waits(&self) -> Option<&'a [WaitShare]> {
         let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
         let samples = probes.looks as f64 * f64::from(self.stage.sessions);
@@ -166,7 +161,6 @@ impl<'a> Summary<'a> {
 
     /// Waits of the server's processes for anything but locks and their client: their share of the session
     /// time, 0 to 1, and the events.
-    #[must_use]
     pub fn server_waits(&self) -> Option<(f64, Vec<&'a WaitShare>)> {
         let of_server = |wait: &&WaitShare| wait.is_of_server() && !wait.event.starts_with("Lock:");
         let events: Vec<_> = self.waits()?.iter().filter(of_server).collect();
@@ -174,7 +168,6 @@ impl<'a> Summary<'a> {
     }
 
     /// The bottleneck in a word or two; empty if there is none.
-    #[must_use]
     pub fn bottleneck_word(&self) -> &'static str {
         if !self.has_bottleneck() {
             return "";
@@ -196,7 +189,6 @@ impl<'a> Summary<'a> {
 
     /// Whether the bottleneck is of interest: not after a failure, which ended the stage before a limit was
     /// reached, or without a transaction.
-    #[must_use]
     pub fn has_bottleneck(&self) -> bool {
         let is_last = self.record.stages.last().is_some_and(|last| std::ptr::eq(last, self.stage));
         let has_failed = self.record.status == Status::Failed && is_last;
@@ -210,7 +202,6 @@ impl<'a> Summary<'a> {
     }
 
     /// The devices of the server with their load; only that of the data in records of earlier releases.
-    #[must_use]
     pub fn devices(&self) -> Vec<DeviceLoad<'a>> {
         let Some(io) = &self.stage.io else {
             return Vec::new();
@@ -244,38 +235,32 @@ impl<'a> Summary<'a> {
     }
 
     /// Share of all processors of the client's machine that riops used, 0 to 1.
-    #[must_use]
     pub fn client_machine_share(&self) -> Option<f64> {
         self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
     }
 
     /// Share of all processors of the client's machine that an observed command used, 0 to 1.
-    #[must_use]
     pub fn command_machine_share(&self) -> Option<f64> {
         self.machine_share(self.stage.observed.as_ref()?.command_cpu_s?)
     }
 
     /// Share of all processors of the client's machine that neither riops nor the server used, 0 to 1.
-    #[must_use]
     pub fn foreign_machine_share(&self) -> Option<f64> {
         let neighbors = self.stage.neighbors.as_ref()?;
         Some(neighbors.all_cpu_share()? + neighbors.steal_share.unwrap_or_default())
     }
 
     /// Share of all processors of the client's machine that the server used, 0 to 1.
-    #[must_use]
     pub fn server_machine_share(&self) -> Option<f64> {
         self.machine_share(self.stage.server_cpu_s?)
     }
 
     /// Whether the CPU quota of the server was exhausted.
-    #[must_use]
     pub fn is_server_throttled(&self) -> bool {
         self.stage.server_throttled_share.is_some_and(|share| share >= THROTTLED_SHARE)
     }
 
     /// Share of the processors that the server may use and used, 0 to 1; `None` if it may use all of the machine.
-    #[must_use]
     pub fn server_cpus_share(&self) -> Option<f64> {
         let allowed = self.record.target.limits.as_ref()?.cpus as f64;
         let machine = self.record.client.machine.counted_cpus() as f64;
@@ -302,7 +287,6 @@ fn device_load(device: &DeviceUse, limit: &DiskLimit) -> f64 {
 }
 
 /// Use of the device of the server's data, if it was observed.
-#[must_use]
 pub fn device(stage: &StageRecord) -> Option<&DeviceUse> {
     stage.io.as_ref()?.device.as_ref()
 }

@@ -64,7 +64,6 @@ counts! {
 
 impl Count {
     /// Whether the numbers of a stage are known. Of an imported run, none in the whole stage may also mean unknown.
-    #[must_use]
     pub fn is_known(&self, record: &Record, stage: &StageRecord) -> bool {
         let is_counted = if self.needs_limit {
             record.plan.latency_limit.is_some()
@@ -76,7 +75,6 @@ impl Count {
 }
 
 /// Returns a number of events of an interval per second; `None` for an empty interval.
-#[must_use]
 pub fn per_second(count: u64, point: &Point) -> Option<f64> {
     (point.seconds > 0.0).then(|| count as f64 / point.seconds)
 }

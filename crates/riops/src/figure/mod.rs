@@ -252,56 +252,47 @@ impl Figure {
     }
 
     /// Whether the figure is a cost of a transaction.
-    #[must_use]
     pub fn is_cost(self) -> bool {
         matches!(self.entry().value, Cost(_))
     }
 
     /// Returns the spelling in JSON, CSV and options.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.entry().key
     }
 
     /// Returns the spelling in options: the key without its unit.
-    #[must_use]
     pub fn option(self) -> &'static str {
         let key = self.as_str();
         key.strip_suffix("_per_s").or_else(|| key.strip_suffix("_us")).unwrap_or(key)
     }
 
     /// Returns the name, with the unit of a rate.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
     /// Returns the heading of the column of a table.
-    #[must_use]
     pub fn heading(self) -> &'static str {
         self.entry().heading
     }
 
     /// Returns the unit of the values.
-    #[must_use]
     pub fn unit(self) -> Unit {
         self.entry().unit
     }
 
     /// Returns which direction is better.
-    #[must_use]
     pub fn direction(self) -> Direction {
         self.entry().better
     }
 
     /// Whether the figure is a percentile of the latency.
-    #[must_use]
     pub fn is_percentile(self) -> bool {
         self.percent().is_some()
     }
 
     /// Returns the percent of a percentile of the latency.
-    #[must_use]
     pub fn percent(self) -> Option<f64> {
         match self.entry().value {
             Percentile(percent) => Some(percent),
@@ -310,7 +301,6 @@ impl Figure {
     }
 
     /// Returns a value as text, with its unit unless it is a rate.
-    #[must_use]
     pub fn text(self, value: f64) -> String {
         match self.unit() {
             Unit::Bytes | Unit::Events if value < 0.0 => format!("-{}", self.text(-value)),
@@ -324,7 +314,6 @@ impl Figure {
     }
 
     /// Returns the value in one run; `None` if it was not measured or has too few samples.
-    #[must_use]
     pub fn of(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         match self.entry().value {
             Of(value) => value(record, stage),
@@ -335,7 +324,6 @@ impl Figure {
     }
 
     /// Whether the value in one run is only a lower bound.
-    #[must_use]
     pub fn is_bound(self, stage: &StageRecord) -> bool {
         match self.entry().value {
             Percentile(percent) => {
@@ -346,14 +334,12 @@ impl Figure {
     }
 
     /// Returns the value in one run; `None` also if it is only a lower bound.
-    #[must_use]
     pub fn exact(self, record: &Record, stage: &StageRecord) -> Option<f64> {
         self.of(record, stage).filter(|_| !self.is_bound(stage))
     }
 
     /// Returns the value of several runs together: the percentile of their merged histograms, otherwise the geometric
     /// mean, or the arithmetic one if a value is not positive; `None` if a run has no value.
-    #[must_use]
     pub fn of_all(self, runs: &[(&Record, &StageRecord)]) -> Option<AtLeast> {
         if let Percentile(percent) = self.entry().value {
             return statistic::percentile_of_all(percent, runs.iter().map(|(_, stage)| *stage));
@@ -366,7 +352,6 @@ impl Figure {
     }
 
     /// Returns the estimate from several runs; `None` if a run lacks the figure.
-    #[must_use]
     pub fn estimate(self, runs: &[(&Record, &StageRecord)]) -> Option<Estimate> {
         let at_least = runs.iter().any(|(_, stage)| self.is_bound(stage));
         let estimate = Estimate { at_least, ..Estimate::geometric(&self.values(runs)?)? };
@@ -395,7 +380,6 @@ pub struct Estimate {
 
 impl Estimate {
     /// Returns the mean of several runs with its interval.
-    #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let found = summary(values)?;
         let (value, runs) = (found.mean, values.to_vec());
@@ -403,7 +387,6 @@ impl Estimate {
     }
 
     /// Returns the geometric mean of several runs with its interval; the arithmetic one if a value is zero.
-    #[must_use]
     pub fn geometric(values: &[f64]) -> Option<Self> {
         let logs: Option<Vec<f64>> =
             values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect();
@@ -480,7 +463,6 @@ fn of_counters(stage: &StageRecord, cpu_s: f64) -> Option<f64> {
 }
 
 /// Returns the CPU use of a node, in processors.
-#[must_use]
 pub fn node_cpus(node: &NodeRecord) -> Option<f64> {
     node.usage?.cpu_cores
 }

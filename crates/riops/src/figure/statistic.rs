@@ -80,50 +80,42 @@ impl Statistic {
     }
 
     /// Returns the entry of a percentile.
-    #[must_use]
     pub fn percentile(percent: f64) -> Option<&'static Self> {
         STATISTICS.iter().find(|each| each.percent == Some(percent))
     }
 
     /// Returns the entry with this key.
-    #[must_use]
     pub fn named(key: &str) -> Option<&'static Self> {
         STATISTICS.iter().find(|each| each.key == key)
     }
 
     /// Whether the value in a summary is only a lower bound.
-    #[must_use]
     pub fn is_bound(&self, summary: &LatencySummary) -> bool {
         self.key != "min" && summary.is_bound(self.percent)
     }
 
     /// Returns the name of the column with the value of a stage.
-    #[must_use]
     pub fn column(&self, kind: LatencyKind) -> &'static str {
         kind.of(self.columns)
     }
 
     /// Returns the name of the column with the percentile from which on the values are lower bounds.
-    #[must_use]
     pub fn bound_column(kind: LatencyKind) -> &'static str {
         kind.of(["service_lower_bound_from", "response_lower_bound_from"])
     }
 
     /// Returns the name of the value in the record of an interval.
-    #[must_use]
     pub fn series_column(&self, kind: LatencyKind) -> &'static str {
         self.column(kind).trim_start_matches("service_")
     }
 
     /// Returns the share of a percentile as text: `0.99`.
-    #[must_use]
     pub fn quantile(&self) -> Option<String> {
         // In floating point 99.9 / 100 is slightly above 0.999.
         self.percent.map(|percent| ((percent * 1e3).round() / 1e5).to_string())
     }
 
     /// Returns the value in a summary; `None` for a percentile with fewer than ten effective values beyond it.
-    #[must_use]
     pub fn of(&self, summary: &LatencySummary) -> Option<f64> {
         let is_extreme = |percent: &f64| *percent == 100.0;
         let percent = self.percent.filter(|percent| !is_extreme(percent));
@@ -132,7 +124,6 @@ impl Statistic {
     }
 
     /// Returns the value of a kind of latencies of a stage, as it was measured or as another tool reported it.
-    #[must_use]
     pub fn of_loop(&self, each: &LoopRecord, kind: LatencyKind) -> Option<f64> {
         if let Some(summary) = each.summary_us(kind) {
             return self.of(summary);
@@ -145,13 +136,11 @@ impl Statistic {
     }
 
     /// Returns the value of a kind of latencies in an interval.
-    #[must_use]
     pub fn of_point(&self, point: &Point, kind: LatencyKind) -> Option<f64> {
         kind.of(self.points?)(point)
     }
 
     /// Returns the latency in an interval that users wait for: response times with a rate, otherwise service times.
-    #[must_use]
     pub fn of_users(&self, point: &Point) -> Option<f64> {
         let of = |kind| self.of_point(point, kind);
         of(LatencyKind::Response).or_else(|| of(LatencyKind::Service))

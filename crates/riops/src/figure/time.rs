@@ -30,7 +30,6 @@ pub struct PartTime {
 
 impl TransactionTime {
     /// Returns the time of a part; 0 if it did not occur.
-    #[must_use]
     pub fn of(&self, part: TimePart) -> f64 {
         self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
     }
@@ -38,7 +37,6 @@ impl TransactionTime {
 
 impl Summary<'_> {
     /// Where the time of a transaction went; `None` if the sessions were not sampled, or too rarely.
-    #[must_use]
     pub fn transaction_time(&self) -> Option<TransactionTime> {
         let stage = self.stage;
         let waits = self.waits()?;

@@ -126,7 +126,6 @@ impl Fleet {
     }
 
     /// Returns which of the agents this is.
-    #[must_use]
     pub fn share(&self) -> Share {
         self.share
     }
@@ -201,13 +200,11 @@ impl Fleet {
     }
 
     /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
-    #[must_use]
     pub fn exchange(&self, point: &Point) -> Vec<Point> {
         self.heartbeat.shared.exchange(point)
     }
 
     /// Returns the intervals of all agents that [`Self::exchange`] has not returned. Call it after [`Self::finish`].
-    #[must_use]
     pub fn last_points(&self) -> Vec<Point> {
         self.heartbeat.shared.last_points()
     }

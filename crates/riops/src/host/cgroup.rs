@@ -31,7 +31,6 @@ pub struct Throttling {
 
 impl Cgroup {
     /// Finds the groups of a process, or of `self`.
-    #[must_use]
     pub fn of(process: impl Display) -> Self {
         let groups = process::read(process, "cgroup").unwrap_or_default();
         Self::parse(&groups, Path::new("/sys/fs/cgroup"))
@@ -63,7 +62,6 @@ impl Cgroup {
     }
 
     /// Returns the lowest CPU quota, in processors; `None` without a quota.
-    #[must_use]
     pub fn cpus(&self) -> Option<f64> {
         let unified =
             self.unified.iter().filter_map(|group| cpu_max(&trimmed(group.join("cpu.max"))?));
@@ -77,7 +75,6 @@ impl Cgroup {
 
     /// Returns the lowest memory limit, in bytes; `None` without a limit. `max` is not a number and means no
     /// limit; so do values from 2^62 on in version 1.
-    #[must_use]
     pub fn memory_bytes(&self) -> Option<u64> {
         let unified = self.unified.iter().map(|group| group.join("memory.max"));
         let first = self.memory.iter().map(|group| group.join("memory.limit_in_bytes"));
@@ -86,7 +83,6 @@ impl Cgroup {
     }
 
     /// Returns the throttling of the group that was throttled most; `None` without a quota.
-    #[must_use]
     pub fn throttling(&self) -> Option<Throttling> {
         self.cpus()?;
         let groups = self.unified.iter().chain(&self.cpu);
@@ -98,7 +94,6 @@ impl Cgroup {
 impl Throttling {
     /// Returns the share of the periods since `earlier` in which the group had to wait, 0 to 1; `None` without
     /// a period.
-    #[must_use]
     pub fn share_since(self, earlier: Self) -> Option<f64> {
         let periods = self.periods.checked_sub(earlier.periods).filter(|&periods| periods > 0)?;
         let throttled = self.throttled.checked_sub(earlier.throttled)?;

@@ -81,7 +81,6 @@ pub fn open_plain(path: &Path) -> Result<File> {
 }
 
 /// The error of an input above its limit.
-#[must_use]
 pub fn too_large(limit: u64) -> Error {
     const UNITS: [(u32, &str); 3] = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = UNITS.into_iter().find(|(bits, _)| limit.trailing_zeros() >= *bits && limit > 0);

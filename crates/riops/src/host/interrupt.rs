@@ -18,7 +18,6 @@ const WITHOUT_SIGNAL: i32 = -1;
 
 impl Interrupt {
     /// Creates a flag that is not set.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -34,19 +33,16 @@ impl Interrupt {
     }
 
     /// Returns the signal that requested the interruption, if there is one.
-    #[must_use]
     pub fn signal(&self) -> Option<i32> {
         Some(self.0.load(Ordering::Acquire)).filter(|&signal| signal > 0)
     }
 
     /// Returns whether an interruption was requested.
-    #[must_use]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Acquire) != NONE
     }
 
     /// Sleeps until the time has passed or an interruption is requested. Returns whether the time has passed.
-    #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         while !self.requested() {

@@ -12,7 +12,6 @@ use crate::record::{MachineFacts, ServerLimits};
 
 impl MachineFacts {
     /// Reads the facts from the operating system.
-    #[must_use]
     pub fn read() -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
@@ -41,7 +40,6 @@ impl MachineFacts {
 
 impl ServerLimits {
     /// Reads the limits of the processes of a server, from its first process; `None` if it is not visible.
-    #[must_use]
     pub fn read(process: i32) -> Option<Self> {
         let status = process::read(process, "status")?;
         let cgroup = Cgroup::of(process);
@@ -71,7 +69,6 @@ pub(crate) fn selected(text: &str) -> Option<String> {
 }
 
 /// Returns the number of processors available to this process; 1 if unknown.
-#[must_use]
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -93,7 +90,6 @@ pub fn raise_open_file_limit(count: u64) -> Result<(), u64> {
 }
 
 /// Returns the free space for unprivileged processes in the file system of `path`, in bytes.
-#[must_use]
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let system = rustix::fs::statvfs(path).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
@@ -101,7 +97,6 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 
 /// Returns the machine's memory or the control group's limit, whichever is lower, in bytes; 0 if
 /// unknown.
-#[must_use]
 pub fn memory_bytes() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo_bytes(&meminfo, "MemTotal:").unwrap_or(0);

@@ -149,7 +149,6 @@ pub fn create_private_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Returns options that create a file for the user alone.
-#[must_use]
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(PRIVATE_FILE_MODE);

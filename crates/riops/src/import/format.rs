@@ -34,7 +34,6 @@ impl Format {
     ];
 
     /// Returns the name in `--from` and in records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -47,7 +46,6 @@ impl Format {
     }
 
     /// Returns the format of a text that starts with `head`; `None` if it is unknown.
-    #[must_use]
     pub fn of(head: &str) -> Option<Self> {
         let first = head.lines().find(|line| !line.trim().is_empty())?;
         if first.trim_start().starts_with(['{', '[']) && !is_sysbench_interval(first) {

@@ -37,13 +37,11 @@ impl fmt::Debug for Input {
 
 impl Input {
     /// Creates an input from an open file.
-    #[must_use]
     pub fn new(name: String, modified: Option<Timestamp>, reader: Box<dyn BufRead>) -> Self {
         Self { name, modified, reader }
     }
 
     /// Returns the name without directories.
-    #[must_use]
     pub fn file_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }

@@ -97,7 +97,6 @@ fn require_whole(record: &Record) -> Result<(), String> {
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Whether a file is a SQLite file.
-#[must_use]
 pub fn is_store(path: &Path) -> bool {
     let mut start = [0; SQLITE.len()];
     path.is_file()

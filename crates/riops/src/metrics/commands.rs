@@ -48,7 +48,6 @@ pub struct Commands {
 
 impl Commands {
     /// Creates counters for this many commands. Each allocates its histogram at its first execution.
-    #[must_use]
     pub fn new(count: usize) -> Self {
         let pending = if count == 0 { 0 } else { PENDING_MAX };
         Self { totals: vec![CommandTotals::default(); count], pending: Vec::with_capacity(pending) }

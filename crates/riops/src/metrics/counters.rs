@@ -53,7 +53,6 @@ pub struct Counters([u64; Counter::ALL.len()]);
 
 impl Counters {
     /// Returns the count of one kind.
-    #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.0.get(counter as usize).copied().unwrap_or_default()
     }
@@ -97,7 +96,6 @@ impl Queries {
 
     /// Returns the number of statements of each kind, with its counter.
     #[inline]
-    #[must_use]
     pub fn counts(self) -> [(Counter, u64); 3] {
         [
             (Counter::ReadQueries, self.read),

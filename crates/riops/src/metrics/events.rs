@@ -61,7 +61,6 @@ impl NodeTotals {
 /// Returns the imbalance between nodes: the transactions of the busiest node divided by the mean per
 /// node. 1 means an even distribution; with n nodes, n means that one node runs all transactions.
 /// `None` without transactions.
-#[must_use]
 pub fn imbalance(transactions: &[u64]) -> Option<f64> {
     let total: u64 = transactions.iter().sum();
     let most = transactions.iter().copied().max()?;
@@ -79,13 +78,11 @@ pub struct EventSource {
 
 impl EventSource {
     /// Returns the origin of an event of an operation on an unspecified node.
-    #[must_use]
     pub fn operation(operation: usize) -> Self {
         Self { operation: Some(operation), node: None }
     }
 
     /// Returns the origin of an event on a node without a specific operation.
-    #[must_use]
     pub fn node(node: usize) -> Self {
         Self { operation: None, node: Some(node) }
     }

@@ -25,7 +25,6 @@ pub struct Figures<'a> {
 
 impl<'a> Figures<'a> {
     /// Returns the values of all intervals so far.
-    #[must_use]
     pub fn so_far(sum: &'a IntervalPart, seconds: f64) -> Self {
         Self {
             seconds,
@@ -38,14 +37,12 @@ impl<'a> Figures<'a> {
     }
 
     /// Returns the values of a whole stage, except for its latencies, of which some are lower bounds.
-    #[must_use]
     pub fn of_stage(recorder: &Recorder, seconds: f64, service: &'a Histogram) -> Self {
         let counters = recorder.counters();
         Self { seconds, counters, waiting: None, is_final: true, service, response: None }
     }
 
     /// Returns the first threshold that is certainly breached. Those of parts are left out: they are known only at the end.
-    #[must_use]
     pub fn breached<'t>(&self, thresholds: &'t [Threshold]) -> Option<&'t Threshold> {
         thresholds.iter().find(|threshold| {
             let found = self.get(threshold.metric).filter(|_| threshold.part.is_none());
@@ -55,7 +52,6 @@ impl<'a> Figures<'a> {
 
     /// Returns the value of a metric, in microseconds for latencies. `None` if it is not available
     /// (yet).
-    #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         let sum = |of: &[Counter]| of.iter().map(|&each| self.counters.get(each)).sum::<u64>();
         let count = |of: &[Counter]| Some(sum(of) as f64);

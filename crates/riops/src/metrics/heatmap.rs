@@ -51,7 +51,6 @@ pub(super) struct Heatmap {
 
 impl Heatmap {
     /// Creates an empty heatmap over intervals of `interval_s` seconds.
-    #[must_use]
     pub(super) fn new(interval_s: f64) -> Self {
         let slots = Vec::new();
         let classes_per_decade = CLASSES_PER_DECADE;

@@ -97,14 +97,12 @@ impl IntervalPart {
     }
 
     /// The latencies that users wait for: response times if measured, otherwise service times.
-    #[must_use]
     pub fn latencies(&self) -> &Histogram {
         self.response.as_ref().unwrap_or(&self.service)
     }
 
     /// Returns the interval as a point of the time series that ends at `t_s` and is `seconds` long.
     /// `percentile` is the percentile selected by the user, in percent; 0 for none.
-    #[must_use]
     pub fn point(&self, t_s: f64, seconds: f64, percentile: f64) -> Point {
         let service = Some(&self.service).filter(|histogram| histogram.count() > 0);
         let response = self.response.as_ref().filter(|histogram| histogram.count() > 0);

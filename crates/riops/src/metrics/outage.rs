@@ -61,7 +61,6 @@ impl Gaps {
     }
 
     /// Returns the length of the longest period, in seconds, if any.
-    #[must_use]
     pub fn longest_s(&self) -> Option<f64> {
         self.ranges.iter().map(|range| range.1.since(range.0)).max().map(Nanos::as_seconds)
     }
@@ -158,7 +157,6 @@ pub struct Rate {
 }
 
 /// Returns the rates of a run: of all nodes, or of one node.
-#[must_use]
 pub fn rates(series: &[Point], node: Option<usize>) -> Vec<Rate> {
     series
         .iter()
@@ -187,7 +185,6 @@ pub struct Outage {
 
 /// Returns the longest outage around errors of one kind. `None` if no error of this kind caused a
 /// measurable gap. `start` is the time at which counting started.
-#[must_use]
 pub fn outage(
     sqlstate: &str,
     times: &ErrorTimes,

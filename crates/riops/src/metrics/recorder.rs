@@ -331,7 +331,6 @@ impl Recorder {
     }
 
     /// Returns the counters of the whole stage.
-    #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         self.operations.iter().for_each(|totals| counters.merge(&totals.counters));

@@ -99,7 +99,6 @@ pub struct Samples {
 
 impl Samples {
     /// Creates the samples of one of `workers` workers, for a measurement that starts at `start`.
-    #[must_use]
     pub fn new(workers: usize, start: Nanos) -> Self {
         let capacity = (SAMPLES_MAX / workers.max(1)).max(2);
         Self {
@@ -153,7 +152,6 @@ impl Samples {
     }
 
     /// Merges the samples of all workers, for a measurement of this length in seconds.
-    #[must_use]
     pub fn merge(workers: Vec<Self>, seconds: f64) -> SampleSet {
         let every = workers.iter().map(|worker| worker.every).max().unwrap_or(1);
         let slot = workers.iter().map(|worker| worker.slot).max().unwrap_or(SLOT_FIRST);

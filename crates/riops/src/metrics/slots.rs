@@ -30,7 +30,6 @@ impl Slot {
     }
 
     /// Returns the intervals of a stage for which there are no slots.
-    #[must_use]
     pub fn of_series(series: &[Point]) -> Vec<Self> {
         let slot = |point: &Point| {
             let mean_us = point.mean_stdev_us.map_or(0.0, |(mean, _)| mean);
@@ -119,7 +118,6 @@ impl Slots {
     }
 
     /// Returns the slots of a measurement of this length, also those without a success.
-    #[must_use]
     pub fn finish(mut self, seconds: f64) -> Vec<Slot> {
         let end = self.start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into());
         // A transaction at the very end begins no other slot.

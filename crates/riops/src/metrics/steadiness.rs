@@ -70,7 +70,6 @@ const STANDARD_ERRORS: f64 = 3.0;
 
 /// Returns whether a stage is steady. `rows_each` is the number of rows per transaction; `by_response` judges the response
 /// time. `None` for a stage with too few transactions for ten intervals.
-#[must_use]
 pub fn steadiness(slots: &[Slot], rows_each: f64, by_response: bool) -> Option<SteadinessRecord> {
     let intervals = joined(slots);
     let rates: Vec<f64> =
@@ -281,7 +280,6 @@ pub struct WarmUp {
 ///
 /// MSER also truncates a few intervals of a steady stage if they deviate by chance. The two rates show whether
 /// the warm-up matters.
-#[must_use]
 pub fn warm_up(intervals: &[(f64, u64)]) -> Option<WarmUp> {
     let long = long_intervals(intervals);
     let size = mean_size(long.len())?;

@@ -31,7 +31,6 @@ pub struct StepTotals {
 
 impl StepTotals {
     /// Returns the number of transactions with this fate.
-    #[must_use]
     pub fn count(&self, fate: Fate) -> u64 {
         self.counts.get(fate as usize).copied().unwrap_or(0)
     }

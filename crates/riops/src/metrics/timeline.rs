@@ -106,7 +106,6 @@ impl Timeline {
     }
 
     /// Returns the sum of the complete intervals and their length in seconds; only if a breach of a threshold ends the run.
-    #[must_use]
     pub fn total(&self) -> Option<(&IntervalPart, f64)> {
         Some((self.total.as_ref()?, self.closed as f64 * self.interval_s))
     }
@@ -174,7 +173,6 @@ impl Timeline {
     }
 
     /// Closes the remaining intervals; the last one ends `end_s` seconds after counting started.
-    #[must_use]
     pub fn finish(mut self, end_s: f64) -> TimeSeries {
         let mut closed = 0;
         while !self.open.is_empty() {

@@ -112,7 +112,6 @@ pub struct CbcRun {
 
 /// Returns the number of copies of the settings for a nominal size: those of `generate_series(0, size * 12500)`,
 /// which begins with the copy number 0 and does not exceed its end.
-#[must_use]
 pub fn copies(size_gb: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated size")]
     let (size, unit) = ((size_gb * DECIMALS).round() as u128, DECIMALS as u128);
@@ -122,6 +121,7 @@ pub fn copies(size_gb: f64) -> u64 {
 }
 
 /// The table of a run of `cbc`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CbcDataset {
     /// Nominal size in gigabytes.
@@ -131,16 +131,13 @@ pub struct CbcDataset {
     /// Number of copies of these rows in the table.
     pub copies: u64,
     /// Final `pg_relation_size` of the table; absent if the run did not get that far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table_bytes: Option<u64>,
     /// Final `pg_relation_size` of its index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_bytes: Option<u64>,
 }
 
 impl CbcDataset {
     /// Returns the number of rows of the table.
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.copies * self.settings_rows
     }

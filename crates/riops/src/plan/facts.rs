@@ -12,7 +12,6 @@ const VCPU: &str = "vcpu";
 pub type Facts = BTreeMap<String, String>;
 
 /// Returns the price of an hour of `price=0.796/h` or `price=12.5 EUR/d`. The currency is only text.
-#[must_use]
 pub fn price_per_hour(facts: &Facts) -> Option<f64> {
     let (amount, unit) = facts.get(PRICE)?.rsplit_once('/')?;
     let number = amount.split_whitespace().next()?.parse::<f64>().ok()?;
@@ -27,7 +26,6 @@ pub fn price_per_hour(facts: &Facts) -> Option<f64> {
 }
 
 /// Returns the currency of a valid price, as typed; empty without one.
-#[must_use]
 pub fn currency(facts: &Facts) -> Option<&str> {
     price_per_hour(facts)?;
     let (amount, _) = facts.get(PRICE)?.rsplit_once('/')?;
@@ -35,7 +33,6 @@ pub fn currency(facts: &Facts) -> Option<&str> {
 }
 
 /// Returns the number of virtual processors of `vcpu=8`.
-#[must_use]
 pub fn vcpus(facts: &Facts) -> Option<f64> {
     let number = facts.get(VCPU)?.trim().parse::<f64>().ok()?;
     Some(number).filter(|number| number.is_finite() && *number > 0.0)

@@ -8,15 +8,14 @@ use super::error::{PlanError, refuse};
 use super::spec::{Common, Spec, Traits};
 
 /// What another tool ran, as far as its results show it.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedRun {
     /// Name of the tool.
     pub tool: String,
     /// Version of the tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Name of the test or the script.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// Whether the tool counted rows. Otherwise all counts of rows are 0 and mean nothing.
     #[serde(default)]

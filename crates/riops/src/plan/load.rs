@@ -70,7 +70,6 @@ impl LoadDataset {
     pub const TABLETS: u32 = 3;
 
     /// Returns all lengths that a text may have, in characters.
-    #[must_use]
     pub fn lengths(&self) -> Vec<u32> {
         std::iter::once(self.field_length).chain(self.updated_lengths.iter().copied()).collect()
     }
@@ -111,7 +110,6 @@ names!(Method {
 
 impl Method {
     /// Returns the origin of the texts.
-    #[must_use]
     pub fn contents(self) -> Contents {
         match self {
             Self::Insert | Self::Copy | Self::CopyBinary | Self::Unnest => Contents::Seed,
@@ -158,7 +156,6 @@ impl LoadRun {
     /// Returns the rows per statement if none are given: those of ysql-bench, but more if a method is COPY, because
     /// with 200 rows the commits take longer than the rows. All methods have the same number, so that they can be
     /// compared, and each session has several batches.
-    #[must_use]
     pub fn default_batch(methods: &[Method], rows: u64, sessions: u32) -> u64 {
         let least = Self::default().batch_size;
         if !methods.iter().any(|method| matches!(method, Method::Copy | Method::CopyBinary)) {

@@ -23,13 +23,11 @@ pub struct ObserveRun {
 
 impl ObserveRun {
     /// Whether the waits are those of all sessions of the database.
-    #[must_use]
     pub fn watches_database(&self) -> bool {
         self.database_wide || self.command.is_empty()
     }
 
     /// Returns the command as one line.
-    #[must_use]
     pub fn command_line(&self) -> String {
         let word = |word: &String| {
             let is_plain = |each: char| each.is_ascii_alphanumeric() || "-_./=:,@%+".contains(each);

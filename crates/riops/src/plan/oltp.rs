@@ -184,13 +184,11 @@ impl OltpRun {
     }
 
     /// Whether a transaction of the test consists of several statements that each commit.
-    #[must_use]
     pub fn commits_each_statement(&self) -> bool {
         !self.is_explicit() && sum([self.reads(), self.writes()]) > 1
     }
 
     /// Whether transactions use explicit BEGIN and COMMIT statements.
-    #[must_use]
     pub fn is_explicit(&self) -> bool {
         let has_several_statements = matches!(
             self.test,
@@ -209,7 +207,6 @@ impl OltpRun {
     }
 
     /// Returns the number of reading statements per transaction.
-    #[must_use]
     pub fn reads(&self) -> u32 {
         match self.test {
             OltpTest::ReadWrite | OltpTest::ReadOnly => {
@@ -230,7 +227,6 @@ impl OltpRun {
     }
 
     /// Returns the number of writing statements per transaction.
-    #[must_use]
     pub fn writes(&self) -> u32 {
         match self.test {
             OltpTest::ReadWrite | OltpTest::WriteOnly => {
@@ -250,13 +246,11 @@ impl OltpRun {
 
     /// Whether rows are deleted and inserted again, so that another session's statement may find a row
     /// missing.
-    #[must_use]
     pub fn replaces(&self) -> bool {
         matches!(self.test, OltpTest::ReadWrite | OltpTest::WriteOnly) && self.delete_inserts > 0
     }
 
     /// Whether the test only inserts rows.
-    #[must_use]
     pub fn inserts(&self) -> bool {
         matches!(self.test, OltpTest::Insert | OltpTest::MultiInsert | OltpTest::MultiValueInsert)
     }

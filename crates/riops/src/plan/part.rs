@@ -23,7 +23,6 @@ impl DatasetPlan {
     }
 
     /// Returns the share of `whole` that this part of it has, from 0 to 1.
-    #[must_use]
     pub fn share_of(&self, whole: &Self) -> f64 {
         let share = |name: &&str| Some(self.size(name)? as f64 / whole.size(name)? as f64);
         self.traits().scale.iter().filter_map(share).product()

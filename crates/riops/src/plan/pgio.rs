@@ -39,7 +39,6 @@ pub enum Purpose {
 }
 
 /// Whether a file sets shell variables with uppercase names, which a riops configuration file never does.
-#[must_use]
 pub fn is_pgio(text: &str) -> bool {
     text.lines().any(|line| assignment(line).is_some())
 }
@@ -108,7 +107,6 @@ impl PgioConf {
     }
 
     /// Whether the file sets the size of the tables.
-    #[must_use]
     pub fn has_scale(&self) -> bool {
         self.values.contains_key("SCALE")
     }
@@ -118,7 +116,6 @@ impl PgioConf {
     }
 
     /// Returns a notice for each variable that has no effect in riops.
-    #[must_use]
     pub fn without_effect(&self) -> Vec<String> {
         let notice = |name| format!("{name} is not a variable of PGIO and has no effect");
         let mut notices: Vec<String> = self.unknown.iter().map(notice).collect();
@@ -139,7 +136,6 @@ impl PgioConf {
     }
 
     /// Returns the options by their long names, with values as on the command line.
-    #[must_use]
     pub fn options(&self, purpose: Purpose) -> Vec<(&'static str, String)> {
         let mut options = Vec::new();
         let mut add = |name: &'static str, value: Option<String>| {

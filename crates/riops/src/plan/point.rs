@@ -68,13 +68,11 @@ pub struct PointRun {
 
 impl PointRun {
     /// Whether any statement is a select.
-    #[must_use]
     pub fn selects(&self) -> bool {
         self.op.update_percent < 100
     }
 
     /// Whether any statement is an update.
-    #[must_use]
     pub fn updates(&self) -> bool {
         self.op.update_percent > 0
     }

@@ -31,7 +31,6 @@ pub enum Stop {
 
 impl Stop {
     /// Returns the duration in seconds; `None` if the measurement stops by count.
-    #[must_use]
     pub fn seconds(self) -> Option<f64> {
         match self {
             Self::DurationS(seconds) => Some(seconds),
@@ -40,7 +39,6 @@ impl Stop {
     }
 
     /// Returns the number of transactions or rows; 0 for a duration.
-    #[must_use]
     pub fn count(self) -> u64 {
         match self {
             Self::DurationS(_) => 0,
@@ -78,7 +76,6 @@ pub enum Schedule {
 
 impl Schedule {
     /// Returns the same schedule with this share of its rate.
-    #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         match self {
             Self::Closed => Self::Closed,
@@ -96,7 +93,6 @@ impl Schedule {
     }
 
     /// Returns the transactions per second, on average, or `None` for a closed loop.
-    #[must_use]
     pub fn per_s(&self) -> Option<f64> {
         match self {
             Self::Closed => None,
@@ -106,7 +102,6 @@ impl Schedule {
     }
 
     /// Returns the steps of a profile; none of other schedules.
-    #[must_use]
     pub fn steps(&self) -> &[RateStep] {
         match self {
             Self::Profile { steps, .. } => steps,
@@ -115,19 +110,16 @@ impl Schedule {
     }
 
     /// Returns the length of the profile, in seconds; `None` without one.
-    #[must_use]
     pub fn profile_s(&self) -> Option<f64> {
         Some(length_s(self.steps())).filter(|_| !self.steps().is_empty())
     }
 
     /// Returns whether the intervals between starts are random.
-    #[must_use]
     pub fn is_poisson(&self) -> bool {
         matches!(self, Self::Poisson { .. } | Self::Profile { poisson: true, .. })
     }
 
     /// Returns the name of the variant in JSON.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -156,7 +148,6 @@ pub struct RateStep {
 
 impl RateStep {
     /// Returns the number of intended starts.
-    #[must_use]
     pub fn starts(self) -> f64 {
         f64::midpoint(self.from_per_s, self.to_per_s) * self.seconds
     }
@@ -334,25 +325,21 @@ pub struct Share {
 
 impl Share {
     /// Whether a session of the whole plan, counted from 0, belongs to the agent.
-    #[must_use]
     pub fn has(self, session: u32) -> bool {
         session.checked_rem(self.agents) == Some(self.agent)
     }
 
     /// Returns the number of its sessions, of all sessions of the plan.
-    #[must_use]
     pub fn sessions_of(self, all: u32) -> u32 {
         all.saturating_sub(self.agent).div_ceil(self.agents.max(1))
     }
 
     /// Returns the number in the whole plan of one of its sessions, both counted from 0.
-    #[must_use]
     pub fn session(self, own: u64) -> u64 {
         u64::from(self.agent) + own * u64::from(self.agents)
     }
 
     /// Returns the rows that the agent loads, of all rows in batches of this size: whole batches, one after another.
-    #[must_use]
     pub fn rows_of(self, rows: u64, batch: u64) -> Range<u64> {
         let batches = rows.div_ceil(batch.max(1));
         let first = |agent: u32| {

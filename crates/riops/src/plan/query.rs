@@ -93,7 +93,6 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Returns the queries of riops: those of the nodes, and, with the labels of the containers of the server, of these.
-    #[must_use]
     pub fn queries(labels: Option<&str>) -> Vec<NamedQuery> {
         let of_server = labels.into_iter().flat_map(|labels| {
             OF_SERVER.map(|(name, query)| (name, query.replace("{{}", &format!("{{{labels}"))))

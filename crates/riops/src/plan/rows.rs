@@ -222,31 +222,26 @@ impl RowsRun {
     }
 
     /// Returns the part of the dataset that is used: the working set of each table.
-    #[must_use]
     pub fn part_of(&self, dataset: &RowsDataset) -> RowsDataset {
         RowsDataset { rows: self.working_set.unwrap_or(dataset.rows), ..dataset.clone() }
     }
 
     /// Returns the rows per update.
-    #[must_use]
     pub fn update_batch(&self) -> u64 {
         self.update_batch.unwrap_or(self.batch)
     }
 
     /// Whether any transaction is a read.
-    #[must_use]
     pub fn reads(&self) -> bool {
         self.update_percent < 100
     }
 
     /// Whether any transaction is an update.
-    #[must_use]
     pub fn updates(&self) -> bool {
         self.update_percent > 0
     }
 
     /// Whether the transaction loop of any stage runs in the server.
-    #[must_use]
     pub fn has_server_loop(&self) -> bool {
         self.stages().iter().any(|stage| stage.loop_side == LoopSide::Server)
     }

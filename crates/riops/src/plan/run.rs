@@ -36,6 +36,7 @@ const INTERVAL_S_MIN: f64 = 0.1;
 
 /// Everything a run needs to know except where the database is, with the defaults filled in. The same plan
 /// gives the same run. The defaults are those of the command line, with one session and the seed 0.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Plan {
@@ -51,7 +52,6 @@ pub struct Plan {
     pub workers: u32,
     /// Which of several clients runs the plan. Then `sessions` are those of all, and rate and number of transactions those
     /// of this one. Absent: one client runs it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// How the workers wait for their sockets.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
@@ -66,7 +66,6 @@ pub struct Plan {
     #[default(one())]
     pub pipeline: u32,
     /// Number of transactions after which a session reconnects; absent: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u64>,
     /// Handling of errors.
     #[serde(default)]
@@ -75,7 +74,6 @@ pub struct Plan {
     #[serde(default)]
     pub spread: Spread,
     /// Number of nodes that the sessions use, the first ones that `spread` allows; absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
     /// Whether sessions return to their node when it is available again.
     #[serde(default)]
@@ -85,14 +83,12 @@ pub struct Plan {
     #[default(metrics_port())]
     pub metrics_port: u16,
     /// Timeout for connecting all sessions, in seconds; absent: the timeout of each connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_within_s: Option<f64>,
     /// Latency percentile in the time series, in percent.
     #[serde(default = "percentile")]
     #[default(percentile())]
     pub percentile: f64,
     /// Latency limit; absent: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit: Option<LatencyLimit>,
     /// Thresholds for the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +106,6 @@ pub struct Plan {
     #[default(Stop::DurationS(10.0))]
     pub stop: Stop,
     /// Maximum duration of a measurement that stops by count, in seconds; absent: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration_s: Option<f64>,
     /// Times at which the counts and latencies since the previous one are reported, in seconds since the start of the
     /// measurement (sysbench's `--report-checkpoints`).
@@ -145,16 +140,13 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<NamedQuery>,
     /// The Prometheus that answers those of them that are not in SQL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prometheus: Option<Prometheus>,
     /// Samples per second of a CPU profile of the server; absent: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile_hz: Option<u32>,
     /// Whether the average row size is measured.
     #[serde(default)]
     pub row_size: bool,
     /// Label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Tags, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -198,7 +190,6 @@ impl Plan {
 
     /// Returns what the run executes or writes besides measuring, as in "executes shell commands": a plan that was read
     /// needs the trust of a person for it.
-    #[must_use]
     pub fn needs_trust(&self) -> Option<String> {
         let dataset = || self.prepared().ok()??.spec().needs_trust();
         let probes =
@@ -441,13 +432,11 @@ impl Plan {
     }
 
     /// Returns the duration of the warm-up.
-    #[must_use]
     pub fn warmup(&self) -> Duration {
         Span::of_seconds(self.warmup_s).0
     }
 
     /// Returns the interval of the time series.
-    #[must_use]
     pub fn interval(&self) -> Duration {
         Span::of_seconds(self.interval_s).0
     }

@@ -38,7 +38,6 @@ impl Builtin {
     pub const ALL: [Self; 3] = [Self::TpcbLike, Self::SimpleUpdate, Self::SelectOnly];
 
     /// Returns the name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::TpcbLike => "tpcb-like",
@@ -48,7 +47,6 @@ impl Builtin {
     }
 
     /// Returns its description in the reports of pgbench.
-    #[must_use]
     pub fn description(self) -> &'static str {
         match self {
             Self::TpcbLike => "<builtin: TPC-B (sort of)>",
@@ -58,7 +56,6 @@ impl Builtin {
     }
 
     /// Returns its text.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::TpcbLike => include_str!("../../sql/script/tpcb_like.pgbench"),
@@ -68,7 +65,6 @@ impl Builtin {
     }
 
     /// Whether it changes rows.
-    #[must_use]
     pub fn writes(self) -> bool {
         self != Self::SelectOnly
     }
@@ -118,13 +114,11 @@ fn is_one(weight: &u32) -> bool {
 
 impl ScriptSource {
     /// Returns a built-in script.
-    #[must_use]
     pub fn of_builtin(builtin: Builtin, weight: u32) -> Self {
         Self { name: builtin.name().to_owned(), weight, text: None }
     }
 
     /// Returns its name without the directory: the same script has the same name wherever it was started.
-    #[must_use]
     pub fn file_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
@@ -139,6 +133,7 @@ impl ScriptSource {
 }
 
 /// The parameters of `run script`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default)]
 pub struct ScriptRun {
@@ -155,13 +150,11 @@ pub struct ScriptRun {
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub strict_plans: bool,
     /// Number of transactions of each session; absent for any number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions_per_session: Option<u64>,
     /// What is done to the tables before the run.
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub vacuum: VacuumFirst,
     /// The log of single transactions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<TransactionLog>,
     /// What `--output pgbench` prints besides the report.
     #[serde(skip_serializing_if = "crate::units::is_default")]

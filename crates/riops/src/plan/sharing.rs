@@ -6,13 +6,11 @@ use super::run::Plan;
 
 impl Plan {
     /// Returns the number of sessions that this client opens: those of its share.
-    #[must_use]
     pub fn own_sessions(&self) -> u32 {
         self.share.map_or(self.sessions, |share| share.sessions_of(self.sessions))
     }
 
     /// Whether this client prepares what all clients need: it is the only one, or the first.
-    #[must_use]
     pub fn is_first(&self) -> bool {
         self.share.is_none_or(|share| share.agent == 0)
     }
@@ -20,7 +18,6 @@ impl Plan {
     /// Returns the number of transactions after which a session of this client, counted from 0, ends: of several clients,
     /// each session has a fixed number of them, so that all together execute the same ones whatever the number of clients
     /// is. `None` without such a number.
-    #[must_use]
     pub fn transactions_of(&self, session: u64) -> Option<u64> {
         let (Stop::Transactions(count), Some(_)) = (self.stop, self.share) else {
             return None;

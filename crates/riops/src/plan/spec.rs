@@ -143,13 +143,11 @@ pub struct Traits {
 
 impl Traits {
     /// Whether the ledger counts the rows changed by this operation.
-    #[must_use]
     pub fn counts_changes_of(&self, operation: &str) -> bool {
         self.counts_rows_of.is_some_and(|counts_rows| counts_rows(operation))
     }
 
     /// Whether a stage is invalid if its caches could not be emptied.
-    #[must_use]
     pub fn requires_cold(&self) -> bool {
         self.empties_caches || self.caches == Caches::Cold
     }
@@ -194,7 +192,6 @@ pub trait Spec {
 
     /// Returns the parameters for a rerun, with everything that this run determined automatically set
     /// explicitly.
-    #[must_use]
     fn repeated(&self) -> Self
     where
         Self: Sized + Clone,
@@ -203,7 +200,6 @@ pub trait Spec {
     }
 
     /// Returns the parameters as comparisons see them: without those that only name or print something.
-    #[must_use]
     fn compared(&self) -> Self
     where
         Self: Sized + Clone,

@@ -47,7 +47,6 @@ impl Spread {
     pub const UNLISTED: u8 = PRIORITY_MAX + 1;
 
     /// Returns the priority of a node at `cloud`, `region`, `zone`. Lower numbers are used first.
-    #[must_use]
     pub fn priority(&self, placement: (&str, &str, &str)) -> u8 {
         match self {
             Self::Topology(places) => {

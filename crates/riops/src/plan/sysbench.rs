@@ -66,13 +66,11 @@ impl OltpTest {
     }
 
     /// Returns the name on the command line.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(_, name, _)| name)
     }
 
     /// Returns the name of its file in sysbench.
-    #[must_use]
     pub fn sysbench_name(self) -> &'static str {
         TESTS.iter().find(|(test, ..)| *test == self).map_or("", |(.., name)| name)
     }

@@ -68,7 +68,6 @@ pub struct Part {
 
 impl Part {
     /// Returns the position of the script among these names.
-    #[must_use]
     pub fn position<'a>(&self, names: impl ExactSizeIterator<Item = &'a str>) -> Option<usize> {
         let count = names.len();
         let Some(script) = &self.script else {
@@ -103,19 +102,16 @@ const TOLERANCE: f64 = 0.01;
 
 impl Threshold {
     /// Whether the metric is measured only with a rate.
-    #[must_use]
     pub fn requires_rate(&self) -> bool {
         matches!(self.metric, Metric::Time(TimeKind::Response, _) | Metric::Waiting)
     }
 
     /// Whether `found`, in the metric's unit, meets the threshold.
-    #[must_use]
     pub fn is_met_by(&self, found: f64) -> bool {
         found.partial_cmp(&self.value).is_some_and(|found| self.orderings.contains(&found))
     }
 
     /// Whether a value that is at least `bound` meets the threshold; `None` if that depends on the value.
-    #[must_use]
     pub fn is_met_from(&self, bound: f64) -> Option<bool> {
         let is_met = self.is_met_by(bound);
         match self.orderings {
@@ -126,7 +122,6 @@ impl Threshold {
     }
 
     /// Whether `found` breaches the threshold by more than the error of a preliminary value.
-    #[must_use]
     pub fn is_clearly_breached(&self, found: f64) -> bool {
         let near = match self.metric {
             Metric::Time(..) => [1.0 - TOLERANCE, 1.0, 1.0 + TOLERANCE],

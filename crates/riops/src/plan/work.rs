@@ -87,7 +87,6 @@ macro_rules! list {
 
         impl $list {
             /// Returns all names, as in JSON.
-            #[must_use]
             pub fn names() -> Vec<String> {
                 [$(stringify!($variant)),*].map(str::to_lowercase).into()
             }
@@ -98,25 +97,21 @@ macro_rules! list {
             }
 
             /// Returns the variant with this name, with default parameters.
-            #[must_use]
             pub fn default_of(name: &str) -> Option<Self> {
                 Self::defaults().into_iter().find(|each| each.traits().name == name)
             }
 
             /// Returns the parameters as a trait object.
-            #[must_use]
             pub fn spec(&self) -> &dyn $trait {
                 match self { $(Self::$variant(part) => part),* }
             }
 
             /// Returns what generic code needs to know about the parameters.
-            #[must_use]
             pub fn traits(&self) -> $traits {
                 self.spec().traits()
             }
 
             /// Returns the parameters if they are of type `T`.
-            #[must_use]
             pub fn get<T: Member<Self>>(&self) -> Option<&T> {
                 T::of(self)
             }
@@ -144,32 +139,27 @@ macro_rules! list {
 
 impl WorkPlan {
     /// Returns the work of each stage, in execution order.
-    #[must_use]
     pub fn stages(&self) -> Vec<Self> {
         dispatch_work!(self, run => run.stages().into_iter().map(Self::from).collect())
     }
 
     /// Returns the names of the workloads that can be executed.
-    #[must_use]
     pub fn executable_names() -> Vec<String> {
         let traits = Self::defaults().map(|work| work.traits()).into_iter();
         traits.filter(|traits| !traits.is_imported).map(|traits| traits.name.to_owned()).collect()
     }
 
     /// Returns the work for a rerun, with everything that this run determined automatically set explicitly.
-    #[must_use]
     pub fn repeated(&self) -> Self {
         dispatch_work!(self, run => run.repeated().into())
     }
 
     /// Returns the work as comparisons see it.
-    #[must_use]
     pub fn compared(&self) -> Self {
         dispatch_work!(self, run => run.compared().into())
     }
 
     /// Whether it has the default parameters of its workload.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         dispatch_work!(self, run => crate::units::is_default(run))
     }
@@ -196,7 +186,6 @@ impl DatasetPlan {
     }
 
     /// Returns the parameters, by their names in the registry.
-    #[must_use]
     pub fn parameters(&self) -> Value {
         dispatch_dataset!(self, dataset => serde_json::to_value(dataset).unwrap_or_default())
     }

@@ -9,13 +9,11 @@ use crate::host::machine::machine_cpus;
 use crate::host::process::{self, ScheduleTimes, Stat, TICKS_PER_S};
 
 /// Returns the CPU time of this process so far, user and system, all threads, in seconds.
-#[must_use]
 pub fn process_seconds() -> f64 {
     seconds(ClockId::ProcessCPUTime)
 }
 
 /// Returns the CPU time of the calling thread so far, in seconds.
-#[must_use]
 pub fn thread_seconds() -> f64 {
     seconds(ClockId::ThreadCPUTime)
 }
@@ -26,7 +24,6 @@ fn seconds(clock: ClockId) -> f64 {
 }
 
 /// Returns the CPU time of the children of this process that have ended, in seconds.
-#[must_use]
 pub fn reaped_cpu_s() -> Option<f64> {
     Some(Stat::read("self")?.reaped() as f64 / TICKS_PER_S)
 }
@@ -34,7 +31,6 @@ pub fn reaped_cpu_s() -> Option<f64> {
 /// Returns the CPU time of another process so far, user and system, in seconds; `None` if the process
 /// does not exist on this machine. The resolution is 1 ns with scheduler statistics in the kernel,
 /// otherwise 10 ms.
-#[must_use]
 pub fn process_cpu_s(process: i32) -> Option<f64> {
     let scheduled = process::read(process, "schedstat");
     if let Some(times) = scheduled.and_then(|text| ScheduleTimes::parse(&text)) {
@@ -76,7 +72,6 @@ pub(super) struct CpuTime {
 
 impl MachineCpu {
     /// Reads /proc/stat; `None` if it is not available.
-    #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -124,14 +119,12 @@ impl MachineCpu {
 
     /// Returns the share of all processors that was busy since `earlier`, 0 to 1; `None` if too few ticks
     /// have passed for a share in percent.
-    #[must_use]
     pub fn busy_share_since(self, earlier: Self) -> Option<f64> {
         self.share_since(earlier, |ticks| ticks.busy)
     }
 
     /// Returns the share of all processors that the hypervisor withheld since `earlier`, like
     /// [`Self::busy_share_since`].
-    #[must_use]
     pub fn steal_share_since(self, earlier: Self) -> Option<f64> {
         self.share_since(earlier, |ticks| ticks.steal)
     }

@@ -46,7 +46,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl TableBlocks {
     /// Returns the number of all accesses, to tables and indexes.
-    #[must_use]
     pub fn accesses(self) -> u64 {
         self.heap_blks_hit + self.heap_blks_read + self.idx_blks_hit + self.idx_blks_read
     }
@@ -383,7 +382,6 @@ impl<'a> DatabaseProbe<'a> {
     }
 
     /// Returns the changes of all counters.
-    #[must_use]
     pub fn usage(&self) -> DatabaseUse {
         let (opened, closed) = (&self.opened, &self.closed);
         let per_s = |pick: fn(&Sample) -> Option<u64>| {

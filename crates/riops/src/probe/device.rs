@@ -25,13 +25,11 @@ type BlockCounters = [u64; 11];
 
 impl Device {
     /// Returns the device with these members; `None` without any.
-    #[must_use]
     pub fn of_blocks(members: Vec<Block>) -> Option<Self> {
         (!members.is_empty()).then_some(Self(members))
     }
 
     /// Reads the current counters.
-    #[must_use]
     pub fn read(&self) -> Option<DeviceCounters> {
         self.counters(&fs::read_to_string("/proc/diskstats").ok()?)
     }
@@ -43,7 +41,6 @@ impl Device {
     }
 
     /// Returns the activity that these differences of the counters mean, in an interval of this length.
-    #[must_use]
     pub fn usage(&self, change: &DeviceCounters, seconds: f64) -> DeviceUse {
         let mut sums = BlockCounters::default();
         for member in &change.0 {
@@ -67,7 +64,6 @@ impl Device {
 
 impl DeviceCounters {
     /// Returns the difference to `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.0.iter().zip(&earlier.0);
         Self(pairs.map(|(now, earlier)| since(*now, *earlier)).collect())

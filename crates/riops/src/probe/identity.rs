@@ -21,7 +21,6 @@ impl Topology {
     /// the UUID of the file system is used. `None` if neither the machine nor the device has an id.
     ///
     /// It is a hash because machine-id(5) requires that the id is not disclosed.
-    #[must_use]
     pub fn identity(&self, volume: &Volume) -> Option<String> {
         let machine = MACHINE_ID_FILES
             .iter()

@@ -44,7 +44,6 @@ pub struct Devices {
 
 impl Locations {
     /// Returns the locations that are known without the server.
-    #[must_use]
     pub fn of_data(data: &Path) -> Self {
         let mut locations = Self::default();
         locations.add("data", data.to_owned(), true);
@@ -93,14 +92,12 @@ impl Locations {
     }
 
     /// Returns the directory of the measured tables.
-    #[must_use]
     pub fn of_tables(&self) -> Option<&Path> {
         let first = self.0.iter().find(|location| location.has_tables);
         first.map(|location| location.path.as_path())
     }
 
     /// Returns the devices of the locations. Locations without a visible block device are missing.
-    #[must_use]
     pub fn devices(&self, topology: &Topology) -> Devices {
         self.devices_by(&|path| topology.volume(path))
     }
@@ -131,7 +128,6 @@ impl Locations {
 
 impl Devices {
     /// Returns the device of the measured tables and indexes, which can be on several.
-    #[must_use]
     pub fn of_tables(&self) -> Option<Device> {
         Device::of_blocks(self.with_tables().flat_map(|volume| volume.members.clone()).collect())
     }
@@ -141,7 +137,6 @@ impl Devices {
     }
 
     /// Returns the volume of the measured tables and indexes; `None` if they are on several.
-    #[must_use]
     pub fn volume_of_tables(&self) -> Option<&Volume> {
         let mut volumes = self.with_tables();
         let first = volumes.next()?;

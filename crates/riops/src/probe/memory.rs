@@ -8,7 +8,6 @@ use crate::record::{Memory, Pressure};
 
 impl Memory {
     /// Reads the current values.
-    #[must_use]
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
     }

@@ -171,7 +171,6 @@ pub struct MachineUse {
 
 impl Probe<'_> {
     /// Creates a probe of this machine and, if the server's data is local, of its device.
-    #[must_use]
     pub fn machine(local_data: Option<&Path>) -> Self {
         let volume = local_data.and_then(|path| Topology::of_this_machine().volume(path));
         let device = volume.and_then(|volume| Device::of_blocks(volume.members));
@@ -186,7 +185,6 @@ impl Probe<'_> {
     }
 
     /// Sets the devices of the server, with their roles.
-    #[must_use]
     pub fn with_devices(self, devices: &Devices) -> Self {
         let disk = |each: &locations::RoleDisk| {
             Some((Device::of_blocks(vec![each.disk.clone()])?, each.roles.clone()))
@@ -196,7 +194,6 @@ impl Probe<'_> {
     }
 
     /// Sets where the server is, to tell its load from that of its neighbors.
-    #[must_use]
     pub fn with_server(self, server: Place) -> Self {
         let server_cgroup = server.first_process().map(Cgroup::of).unwrap_or_default();
         Self { server, server_cgroup, ..self }
@@ -204,7 +201,6 @@ impl Probe<'_> {
 
     /// Sets the server processes to watch instead of those of all sessions; empty if they are not on
     /// this machine.
-    #[must_use]
     pub fn with_processes(self, processes: Vec<i32>) -> Self {
         Self { processes, processes_known: true, ..self }
     }
@@ -237,7 +233,6 @@ impl Probe<'_> {
     }
 
     /// Returns whether a session can flush its pending statistics on request.
-    #[must_use]
     pub fn can_flush(&self) -> bool {
         self.database.as_ref().is_some_and(|database| database.can_flush)
     }
@@ -302,7 +297,6 @@ impl Probe<'_> {
 
     /// Returns the changes between start and end. Rates are relative to the time between the two
     /// readings, which may exceed the measurement if its end was detected late.
-    #[must_use]
     pub fn usage(&self) -> MachineUse {
         let (Some(start), Some(end)) = (&self.start, &self.end) else {
             let database = self.database.as_ref().map(DatabaseProbe::usage);

@@ -235,7 +235,6 @@ fn function(line: &str) -> String {
 }
 
 /// Returns whether `--profile` works with this server, and otherwise what is missing.
-#[must_use]
 pub fn finding(place: Place, compiler_flags: Option<&str>) -> Finding {
     let text = match Perf::new(place, compiler_flags, 99) {
         Ok(perf) => {

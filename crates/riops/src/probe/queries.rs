@@ -41,7 +41,6 @@ pub struct QueryProbe {
 impl QueryProbe {
     /// Creates a probe for queries on a server, with a value per `interval`. Connections that are `dedicated` may have
     /// settings.
-    #[must_use]
     pub fn new(
         conninfo: &ConnInfo,
         dedicated: bool,
@@ -60,7 +59,6 @@ impl QueryProbe {
     }
 
     /// Sets the address of a Prometheus, which answers the queries that are not in SQL.
-    #[must_use]
     pub fn with_prometheus(mut self, url: Option<String>) -> Self {
         self.target.prometheus = url.map(|url| (Http::new(QUERY_TIMEOUT), url));
         self
@@ -68,7 +66,6 @@ impl QueryProbe {
 
     /// Sets what is called with the values of each interval. The measurement then waits for the first ones, and the last ones are
     /// read when the sessions have ended.
-    #[must_use]
     pub fn with_values(mut self, on_values: OnValues) -> Self {
         self.target.on_values = Some(on_values);
         self

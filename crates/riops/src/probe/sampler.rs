@@ -91,7 +91,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// Creates a sampler of this machine with one point per `interval`.
-    #[must_use]
     pub fn new(interval: Duration) -> Self {
         let sampled = Sampled::default();
         Self { interval, server: None, on_point: None, running: None, sampled }
@@ -201,7 +200,6 @@ impl Sampler {
     }
 
     /// Returns the samples of the last stage.
-    #[must_use]
     pub fn seen(&self) -> &Sampled {
         &self.sampled
     }

@@ -8,7 +8,6 @@ use crate::record::Storage;
 
 impl Storage {
     /// Reads the storage of `path` from the operating system.
-    #[must_use]
     pub fn of_path(path: &Path) -> Self {
         let topology = Topology::of_this_machine();
         let canonical = path.canonicalize().ok();
@@ -30,7 +29,6 @@ impl Storage {
 
 impl Topology {
     /// Returns the model name that the disk reports.
-    #[must_use]
     pub fn model(&self, disk: &Block) -> Option<String> {
         self.attribute(disk, "device/model")
     }

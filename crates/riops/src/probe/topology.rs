@@ -31,7 +31,6 @@ pub struct Volume {
 
 impl Volume {
     /// Returns the name of the device: `dm-0`; several names are joined by a plus sign.
-    #[must_use]
     pub fn name(&self) -> String {
         name(&self.members)
     }
@@ -63,7 +62,6 @@ pub struct Topology {
 
 impl Topology {
     /// Reads the devices and mounts of this machine.
-    #[must_use]
     pub fn of_this_machine() -> Self {
         Self::below(Path::new("/"))
     }
@@ -80,7 +78,6 @@ impl Topology {
 
     /// Returns the block device of the file system of `path`; `None` if it has none or is not visible
     /// (tmpfs, network file systems, the lower directories of a container).
-    #[must_use]
     pub fn volume(&self, path: &Path) -> Option<Volume> {
         let path = path.canonicalize().ok()?;
         let number = fs::metadata(&path).ok()?.dev() as rustix::fs::Dev;

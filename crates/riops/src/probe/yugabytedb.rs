@@ -44,7 +44,6 @@ pub struct ClusterProbe {
 
 impl ClusterProbe {
     /// Creates a probe for the tservers on these hosts.
-    #[must_use]
     pub fn new<'a>(hosts: impl Iterator<Item = &'a str>, port: u16) -> Self {
         let address = |host: &str| {
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }

@@ -46,7 +46,6 @@ pub struct AccessRecord {
 }
 
 /// Returns the text for a moment of a check.
-#[must_use]
 pub fn moment_text(moment: &str) -> &str {
     match moment {
         "first" => "at the beginning of",
@@ -96,7 +95,6 @@ pub struct ThresholdRecord {
 
 impl ThresholdRecord {
     /// Whether the threshold may be met or breached: the measured value is a lower bound that decides nothing.
-    #[must_use]
     pub fn is_undecided(&self) -> bool {
         let decided = self.found.and_then(|found| self.threshold.is_met_from(found));
         self.at_least && !self.ended_run && decided.is_none()
@@ -168,7 +166,6 @@ texts!(
 
 impl WarningKind {
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
-    #[must_use]
     pub fn is_disturbance(self) -> bool {
         !matches!(self, Self::Stalls | Self::Outage | Self::PlanChange | Self::Statement)
     }
@@ -188,13 +185,11 @@ pub struct Warning {
 
 impl Warning {
     /// Returns the label of the warning: `DISTURBED` if other load caused it.
-    #[must_use]
     pub fn label(&self) -> &'static str {
         if self.kind.is_disturbance() { "DISTURBED" } else { "warning" }
     }
 
     /// Returns the text with the stage, if the run has several.
-    #[must_use]
     pub fn text_of_stage(&self) -> String {
         match &self.stage {
             Some(stage) => format!("{stage}: {}", self.text),
@@ -203,7 +198,6 @@ impl Warning {
     }
 
     /// Returns the text after its label.
-    #[must_use]
     pub fn labeled(&self) -> String {
         format!("{}: {}", self.label(), self.text_of_stage())
     }

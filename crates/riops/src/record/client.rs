@@ -76,7 +76,6 @@ const RUN_QUEUE_SHARE: f64 = 0.1;
 
 impl ClientCpu {
     /// Whether the workers waited for a processor long enough to delay the transactions.
-    #[must_use]
     pub fn is_contended(&self) -> bool {
         self.run_queue_share.is_some_and(|share| share >= RUN_QUEUE_SHARE)
     }
@@ -114,7 +113,6 @@ texts!(
 
 impl ClientLimit {
     /// Whether it is the machine of the client, which other processes use as well.
-    #[must_use]
     pub fn is_of_machine(self) -> bool {
         matches!(self, Self::Machine | Self::RunQueue | Self::PollLoop)
     }
@@ -153,7 +151,6 @@ pub struct MachineFacts {
 impl MachineFacts {
     /// Returns the number of processors to which the CPU counters of the machine and of its processes refer.
     /// Records of earlier releases have only that of the processors available to riops.
-    #[must_use]
     pub fn counted_cpus(&self) -> usize {
         self.machine_cpus.unwrap_or(self.cpus)
     }
@@ -238,7 +235,6 @@ pub struct Neighbors {
 
 impl Neighbors {
     /// Returns the CPU of other processes, visible or not, as a share of all processors, 0 to 1.
-    #[must_use]
     pub fn all_cpu_share(&self) -> Option<f64> {
         Some(self.cpu_share? + self.unseen_cpu_share.unwrap_or_default())
     }

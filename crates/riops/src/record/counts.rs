@@ -16,14 +16,12 @@ pub struct Queries {
 
 impl Queries {
     /// Returns the number of statements of all kinds.
-    #[must_use]
     pub fn total(self) -> u64 {
         // A damaged record may contain any numbers; an import refuses it later.
         self.read.saturating_add(self.write).saturating_add(self.other)
     }
 
     /// Returns whether no statement was counted.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

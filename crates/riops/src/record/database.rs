@@ -17,7 +17,6 @@ pub struct CacheState {
 
 impl CacheState {
     /// Returns the results of both caches.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("shared buffers: {}; page cache: {}", self.shared_buffers, self.page_cache)
     }
@@ -35,7 +34,6 @@ pub struct TableBlocks {
 
 impl TableBlocks {
     /// Returns the number of accesses to blocks that were not in shared buffers.
-    #[must_use]
     pub fn reads(self) -> u64 {
         self.heap_blks_read + self.idx_blks_read
     }

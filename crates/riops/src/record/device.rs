@@ -158,7 +158,6 @@ pub struct Sources {
 
 impl Sources {
     /// Returns the sum of the shares; `None` if one of them is absent.
-    #[must_use]
     pub fn sum(&self) -> Option<f64> {
         Some(self.buffers_share + self.page_cache_share? + self.device_share?)
     }

@@ -132,19 +132,16 @@ impl Histogram {
     }
 
     /// Returns the number of latencies.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.hdr.len()
     }
 
     /// Returns the latency that a share `quantile` (0 to 1) of all latencies does not exceed.
-    #[must_use]
     pub fn quantile(&self, quantile: f64) -> Nanos {
         Nanos(self.hdr.value_at_quantile(quantile)).max(self.min).min(self.max())
     }
 
     /// Returns a statistic in microseconds; `None` without any latency.
-    #[must_use]
     pub fn figure(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::Percentile(percent) => self.percentile_us(percent),
@@ -153,7 +150,6 @@ impl Histogram {
     }
 
     /// Returns a percentile in microseconds; 100 is the exact maximum. `None` without any latency.
-    #[must_use]
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         // In floating point 99.9 / 100 is slightly above 0.999, which would select the next value of a thousand.
         let quantile = (percent * 1e3).round() / 1e5;
@@ -166,19 +162,16 @@ impl Histogram {
     }
 
     /// Returns the sum of all latencies, in seconds.
-    #[must_use]
     pub fn total_s(&self) -> f64 {
         self.total_ns as f64 / 1e9
     }
 
     /// Returns the longest latency.
-    #[must_use]
     pub fn max(&self) -> Nanos {
         self.max.min(Nanos(HIGHEST_NS))
     }
 
     /// Returns the summary statistics of a record, in microseconds; `None` without latencies.
-    #[must_use]
     pub fn summary(&self) -> Option<LatencySummary> {
         let whole = (self.min.as_micros(), self.mean_us()?, self.hdr.stdev() / 1e3);
         LatencySummary::new(self.count(), whole, |percent| self.percentile_us(percent))

@@ -96,7 +96,6 @@ impl Latencies {
 
     /// Returns the lower bounds of the latencies that are not observed. A transaction in flight at the end is one of them
     /// only if it took longer than all before: otherwise it is like those in flight at the start, which are observed.
-    #[must_use]
     pub fn bounds(&self) -> Histogram {
         let mut bounds = self.unfinished.clone();
         for (latency, count) in self.drained.recorded().filter(|of| of.0 > self.observed.max()) {

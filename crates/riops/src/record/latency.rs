@@ -57,7 +57,6 @@ impl LatencySummary {
 
     /// Returns the summary of latencies with these percentiles, in percent; 100 is the maximum. `None` if one that is
     /// always present is not known.
-    #[must_use]
     pub fn new(
         count: u64,
         (min, mean, stdev): (f64, f64, f64),
@@ -98,13 +97,11 @@ impl LatencySummary {
     }
 
     /// Whether a percentile has ten effective values beyond it.
-    #[must_use]
     pub fn is_shown(&self, percent: f64) -> bool {
         percentile_shown(self.count, percent, 1.0) && self.shown_to.is_none_or(|to| percent <= to)
     }
 
     /// Whether a percentile, or the mean without one, is only a lower bound.
-    #[must_use]
     pub fn is_bound(&self, percent: Option<f64>) -> bool {
         self.lower_bound_from.is_some_and(|from| percent.unwrap_or(99.0) >= from)
     }
@@ -126,7 +123,6 @@ impl LatencyKind {
     pub const ALL: [Self; 2] = [Self::Service, Self::Response];
 
     /// Returns the one of the service or of the response time.
-    #[must_use]
     pub fn of<T>(self, [service, response]: [T; 2]) -> T {
         match self {
             Self::Service => service,
@@ -166,7 +162,6 @@ pub struct ReportedLatency {
 
 impl ReportedLatency {
     /// Returns the latency of this percentile, if it was reported.
-    #[must_use]
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         let same = |each: &&ReportedPercentile| (each.percent - percent).abs() < 1e-9;
         self.percentiles.iter().find(same).map(|each| each.us)
@@ -204,7 +199,6 @@ impl HeatmapRecord {
     /// of independent ones, at least 1: their effective number is smaller by as much. A stall of 64 sessions is one event, and not
     /// 64. The factor is the design effect of a sample of clusters (Kish, "Survey Sampling", 1965, section 5.4); independent ones
     /// have a Poisson distribution, whose variance is its mean.
-    #[must_use]
     pub fn dispersion(&self, percent: f64, us: f64) -> f64 {
         let per_decade = f64::from(self.classes_per_decade);
         #[expect(clippy::cast_possible_truncation, reason = "a class is a small number")]

@@ -61,7 +61,6 @@ texts!(
 
 impl LivePhase {
     /// Returns the phase in words.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::WarmingUp => "warming up",
@@ -261,7 +260,6 @@ fn bounded(text: &str) -> String {
 impl LiveRun {
     /// Returns the state of a run that starts: with the id of its record and its start, with flavor, version and database of the
     /// server, and with machine and id of the process.
-    #[must_use]
     pub fn new(
         plan: &Plan,
         (id, started_at): (Uuid, Timestamp),
@@ -357,7 +355,6 @@ impl LiveRun {
 
 impl LiveEvent {
     /// Returns the event for a complete record.
-    #[must_use]
     pub fn completed(record: &Record) -> Self {
         Self::Completed { status: record.status, valid: record.verdict.valid }
     }

@@ -23,7 +23,6 @@ pub struct Effects {
 
 impl Effects {
     /// Returns whether nothing changed.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -96,7 +95,6 @@ pub struct OperationRecord {
 
 impl OperationRecord {
     /// Returns their latency: response times with a rate, otherwise service times.
-    #[must_use]
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())
     }
@@ -151,13 +149,11 @@ pub struct MixRecord {
 
 impl MixRecord {
     /// Returns whether the executed share is the requested one, to one percentage point.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         self.deviation_points() <= DEVIATION_POINTS
     }
 
     /// Returns whether the executed share differs by more than the number of transactions explains.
-    #[must_use]
     pub fn is_missed(&self) -> bool {
         !self.is_kept() && self.deviation_points() > self.chance_points
     }

@@ -51,14 +51,12 @@ pub struct ProbePoint {
 impl Sampled {
     /// Returns the speed of the processor in each interval, relative to the median of the first three; empty if it was not
     /// measured.
-    #[must_use]
     pub fn processor_speeds(&self) -> Vec<f64> {
         let first = self.first_work_us();
         self.works_us().filter(|work| *work > 0.0).map(|work| first / work).collect()
     }
 
     /// Returns the CPU time of the fixed piece of work at the start: the median of the first three intervals, in microseconds.
-    #[must_use]
     pub fn first_work_us(&self) -> f64 {
         median(&self.works_us().take(3).collect::<Vec<f64>>())
     }
@@ -68,13 +66,11 @@ impl Sampled {
     }
 
     /// Returns the share of the session time in which sessions waited for anything but their client, 0 to 1.
-    #[must_use]
     pub fn server_wait_share(&self) -> f64 {
         self.waits.iter().filter(|wait| wait.is_of_server()).map(|wait| wait.share).sum()
     }
 
     /// Returns the mean CPU time of the fixed piece of work, in microseconds.
-    #[must_use]
     pub fn processor_work_us(&self) -> Option<f64> {
         let works: Vec<f64> = self.works_us().collect();
         (!works.is_empty()).then(|| works.iter().sum::<f64>() / works.len() as f64)
@@ -83,7 +79,6 @@ impl Sampled {
 
 impl WaitShare {
     /// Whether a process of the server waits for something else than its client.
-    #[must_use]
     pub fn is_of_server(&self) -> bool {
         !matches!(TimePart::of_event(&self.event), None | Some(TimePart::Cpu | TimePart::Network))
     }
@@ -92,7 +87,6 @@ impl WaitShare {
 impl ProbePoint {
     /// Returns the share of the current phase of a statement that is done, 0 to 1: as reported by the server, or else
     /// from the size of the database before the statement and its expected growth, in bytes.
-    #[must_use]
     pub fn share_done(&self, growth: Option<(u64, u64)>) -> Option<f64> {
         let of = |done: u64, total: u64| {
             (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))
@@ -148,7 +142,6 @@ pub struct Blocker {
 
 impl OtherSessions {
     /// Whether it sends the changes of the run to a standby or a subscriber, and is no other load.
-    #[must_use]
     pub fn is_replication(&self) -> bool {
         self.name.starts_with("replication to ")
     }
@@ -212,20 +205,17 @@ pub struct QueryPoint {
 
 impl QuerySeries {
     /// Returns the mean of the values.
-    #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self.points.iter().map(|point| point.value).sum();
         (!self.points.is_empty()).then(|| sum / self.points.len() as f64)
     }
 
     /// Returns the largest value.
-    #[must_use]
     pub fn max(&self) -> Option<f64> {
         self.points.iter().map(|point| point.value).reduce(f64::max)
     }
 
     /// Returns the value that was read last up to a time.
-    #[must_use]
     pub fn at(&self, t_s: f64) -> Option<f64> {
         let before = self.points.partition_point(|point| point.t_s <= t_s);
         Some(self.points.get(before.checked_sub(1)?)?.value)
@@ -320,7 +310,6 @@ impl TimePart {
 
     /// Returns the part of a sampled event, as in [`WaitShare`](super::WaitShare); `None` if the session has nothing to do.
     /// Names of events differ in case between versions of PostgreSQL.
-    #[must_use]
     pub fn of_event(event: &str) -> Option<Self> {
         let (kind, name) = event.split_once(':').unwrap_or((event, ""));
         let name = name.to_ascii_lowercase();

@@ -40,7 +40,6 @@ pub type Stack = (Vec<String>, u64);
 
 impl ProfileRecord {
     /// Returns the profile with these stacks, as far as they may be stored.
-    #[must_use]
     pub fn with_stacks(self, mut stacks: Vec<(String, u64)>) -> Self {
         stacks.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         let (mut text, mut left_out) = (String::new(), 0);
@@ -60,7 +59,6 @@ impl ProfileRecord {
     }
 
     /// Returns the stored stacks, the most frequent first; empty if they are damaged.
-    #[must_use]
     pub fn stacks(&self) -> Vec<Stack> {
         let bytes = BASE64.decode(&self.stacks).unwrap_or_default();
         let mut text = String::new();

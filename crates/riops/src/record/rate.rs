@@ -38,7 +38,6 @@ texts!(
 
 impl StageRecord {
     /// Returns how the rate was achieved; `None` without a rate.
-    #[must_use]
     pub fn rate_verdict(&self) -> Option<RateVerdict> {
         let schedule = self.session_loop.schedule.as_ref()?;
         let grows = self.session_loop.steadiness.and_then(|found| found.shift);
@@ -58,7 +57,6 @@ impl StageRecord {
 
     /// Returns the share of the transactions due in the measurement that did not succeed in it, 0 to 1; without a rate, of
     /// those that ended in it. `None` without any.
-    #[must_use]
     pub fn missing_share(&self) -> Option<f64> {
         let failed = self.failed();
         let (due, succeeded) = match &self.session_loop.schedule {
@@ -79,7 +77,6 @@ impl StageRecord {
     }
 
     /// Returns the achieved and the requested rate: `3,161 of 20,000 transactions/s (16%)`.
-    #[must_use]
     pub fn rate_text(&self, schedule: &Schedule) -> String {
         let (achieved, per_s) =
             (self.throughput.transactions_per_s, schedule.per_s().unwrap_or_default());
@@ -93,7 +90,6 @@ impl StageRecord {
     }
 
     /// Whether the client started the transactions too late.
-    #[must_use]
     pub fn starts_late(&self) -> bool {
         let delay = self.session_loop.schedule.as_ref().and_then(|each| each.start_lag_us.as_ref());
         let response = self.session_loop.response_us.as_ref().map_or(0.0, |latency| latency.p50);

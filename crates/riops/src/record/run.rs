@@ -72,13 +72,11 @@ pub struct Record {
 
 impl Record {
     /// Returns whether loads that belong neither to riops nor to the server disturbed the run.
-    #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.verdict.warnings.iter().any(|warning| warning.kind.is_disturbance())
     }
 
     /// Returns what lists and badges show of a run beside its status and its validity, in a word or two each.
-    #[must_use]
     pub fn marks(&self) -> Vec<&'static str> {
         let mut loops = self.stages.iter().map(|stage| &stage.session_loop);
         let is_failed = self.status == Status::Failed;
@@ -102,7 +100,6 @@ impl Record {
 
     /// Returns whether the result can be relied on. Use this instead of `verdict.valid`, which is false for
     /// imported runs.
-    #[must_use]
     pub fn validity(&self) -> Validity {
         match (&self.imported, self.verdict.valid) {
             (Some(_), _) => Validity::NotVerified,
@@ -112,19 +109,16 @@ impl Record {
     }
 
     /// Returns the parameters of the dataset, if they have type `T`.
-    #[must_use]
     pub fn dataset<T: Member<DatasetPlan>>(&self) -> Option<&T> {
         self.target.dataset.as_ref()?.parameters.get()
     }
 
     /// Returns the part of the dataset that the run used, which may be the whole.
-    #[must_use]
     pub fn used_dataset(&self) -> Option<DatasetPlan> {
         self.target.dataset.as_ref()?.parameters.part(&self.plan.part).ok()
     }
 
     /// Returns the share of the dataset that the run used, from 0 to 1; `None` if it used the whole or needs none.
-    #[must_use]
     pub fn dataset_share(&self) -> Option<f64> {
         let whole = &self.target.dataset.as_ref()?.parameters;
         let used = self.used_dataset().filter(|used| used != whole)?;
@@ -133,7 +127,6 @@ impl Record {
 
     /// Returns the plan that repeats this run. It requires a dataset with the same parameters, and contains
     /// the values that the run determined itself, such as an automatic size.
-    #[must_use]
     pub fn repeated_plan(&self) -> Plan {
         let mut plan = Plan { work: self.plan.work.repeated(), ..self.plan.clone() };
         let Some(dataset) = self.target.dataset.as_ref().map(|dataset| &dataset.parameters) else {
@@ -314,13 +307,11 @@ impl Note {
     }
 
     /// Returns the first line of the newest one.
-    #[must_use]
     pub fn newest_line(notes: &[Self]) -> Option<String> {
         notes.last().and_then(|note| note.text.lines().next()).map(str::to_owned)
     }
 
     /// Returns the note with its date and author, in lines.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let head = format!("{} {}: ", self.at.strftime("%F"), self.author);
         let lines = self.text.lines().enumerate();

@@ -73,7 +73,6 @@ pub struct StepRecord {
 
 impl StepRecord {
     /// Returns the share of the transactions that were due and did not succeed, 0 to 1; `None` if none was due.
-    #[must_use]
     pub fn missing_share(&self) -> Option<f64> {
         (self.due > 0).then(|| 1.0 - self.answered as f64 / self.due as f64)
     }

@@ -163,7 +163,6 @@ pub struct Shift {
 
 impl Shift {
     /// Whether the response time grows: it is longer at the end, or shorter at the start.
-    #[must_use]
     pub fn grows(&self) -> bool {
         let is_longer = self.inside > self.outside;
         self.of_response && (self.is_at_end && is_longer || self.from_s == 0.0 && !is_longer)

@@ -144,32 +144,27 @@ pub struct LoopRecord {
 
 impl LoopRecord {
     /// Returns the latency of the transactions: response times with a rate, otherwise service times.
-    #[must_use]
     pub fn latency_us(&self) -> Option<&LatencySummary> {
         self.response_us.as_ref().or(self.service_us.as_ref())
     }
 
     /// Returns the service or the response times.
-    #[must_use]
     pub fn summary_us(&self, kind: LatencyKind) -> Option<&LatencySummary> {
         kind.of([&self.service_us, &self.response_us]).as_ref()
     }
 
     /// Returns the number of errors.
-    #[must_use]
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()
     }
 
     /// Returns the histogram of the same times.
-    #[must_use]
     pub fn latency_histogram(&self) -> Option<&StoredHistogram> {
         self.response_histogram.as_ref().or(self.histogram.as_ref())
     }
 
     /// Returns the same times with the lower bounds of those that are missing; `None` without a histogram, or with a
     /// damaged one.
-    #[must_use]
     pub fn latencies(&self) -> Option<Latencies> {
         Latencies::stored(self.latency_histogram()?, self.unfinished_histogram.as_ref()).ok()
     }

@@ -27,7 +27,6 @@ pub struct Throughput {
 const COUNTERS_DIFFER_SHARE: f64 = 0.1;
 
 /// Returns whether counters read over `counters_s` describe a measurement of `seconds`.
-#[must_use]
 pub fn counters_cover(counters_s: f64, seconds: f64) -> bool {
     (counters_s - seconds).abs() <= COUNTERS_DIFFER_SHARE * seconds
 }
@@ -129,14 +128,12 @@ pub struct StageRecord {
 
 impl StageRecord {
     /// Returns whether its duration is the result: of a statement that ran once, or of a command whose work was not counted.
-    #[must_use]
     pub fn is_timed(&self) -> bool {
         let is_uncounted = |observed: &ObservedRecord| observed.counts.is_empty();
         self.statement.is_some() || self.observed.as_ref().is_some_and(is_uncounted)
     }
 
     /// Returns the share of the session time spent waiting for locks, 0 to 1, if it was sampled.
-    #[must_use]
     pub fn lock_share(&self) -> Option<f64> {
         let waits = self.session_loop.lock_waits?;
         let samples = waits.samples as f64 * f64::from(self.sessions);
@@ -145,7 +142,6 @@ impl StageRecord {
 
     /// Returns the longest time without a successful transaction, in seconds, if it is far longer than usual and a
     /// relevant part of the measurement, whether there was an error or not.
-    #[must_use]
     pub fn long_pause_s(&self) -> Option<f64> {
         let longest = self.session_loop.longest_pause_s;
         let seconds = longest.into_iter().chain(self.longest_outage_s()).max_by(f64::total_cmp)?;
@@ -159,7 +155,6 @@ impl StageRecord {
     }
 
     /// Returns the longest time without a successful transaction after an error, in seconds.
-    #[must_use]
     pub fn longest_outage_s(&self) -> Option<f64> {
         let outages = self.session_loop.errors.iter().filter_map(|error| error.without_success_s);
         outages.max_by(f64::total_cmp)
@@ -168,7 +163,6 @@ impl StageRecord {
     /// Whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
     /// interval on at least one second of intervals without a successful transaction. An earlier outage from which the server recovered does not
     /// count, nor does a slow transaction at the end.
-    #[must_use]
     pub fn ended_in_an_outage(&self) -> bool {
         let series = &self.session_loop.series;
         let empty = series.iter().rev().take_while(|point| point.transactions == 0).count();

@@ -16,7 +16,6 @@ pub struct StatementBuffers {
 
 impl StatementBuffers {
     /// Returns the share of the accessed blocks that were not in shared buffers, 0 to 1.
-    #[must_use]
     pub fn uncached_share(self) -> Option<f64> {
         let all = self.shared_hit + self.shared_read;
         (all > 0).then(|| self.shared_read as f64 / all as f64)
@@ -95,7 +94,6 @@ pub struct CountRecord {
 
 impl ObservedRecord {
     /// Returns the exit code that a shell would show for the command; `None` without one.
-    #[must_use]
     pub fn shell_code(&self) -> Option<i32> {
         self.exit_code.or(self.signal.map(|signal| 128 + signal))
     }

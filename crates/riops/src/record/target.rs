@@ -86,7 +86,6 @@ pub struct Flavor(Cow<'static, str>);
 
 impl Flavor {
     /// Creates the flavor that records store under this name.
-    #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
@@ -154,21 +153,18 @@ pub struct FreshCondition {
 
 impl ConditionRecord {
     /// Returns the size divided by the size after the preparation.
-    #[must_use]
     pub fn growth(&self) -> Option<f64> {
         let fresh = self.fresh?.bytes.filter(|&bytes| bytes > 0)?;
         Some(self.bytes? as f64 / fresh as f64)
     }
 
     /// Returns the share of dead row versions, 0 to 1.
-    #[must_use]
     pub fn dead_share(&self) -> Option<f64> {
         let all = self.live_rows + self.dead_rows;
         (all > 0).then(|| self.dead_rows as f64 / all as f64)
     }
 
     /// Returns the updates divided by the live rows, and the share of HOT updates.
-    #[must_use]
     pub fn updates_per_row(&self) -> Option<(f64, f64)> {
         let updated = self.updated_rows.filter(|&updated| updated > 0 && self.live_rows > 0)?;
         let hot = self.hot_updated_rows? as f64 / updated as f64;

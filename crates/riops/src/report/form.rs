@@ -46,7 +46,6 @@ pub struct Extras<'a> {
 
 impl<'a> Extras<'a> {
     /// Only where the record is stored, in these lines.
-    #[must_use]
     pub fn new(stored: &'a str, lines: impl Into<Lines>) -> Self {
         Self {
             stored,
@@ -59,13 +58,11 @@ impl<'a> Extras<'a> {
     }
 
     /// The same with the options for commands.
-    #[must_use]
     pub fn with_options(self, server: Option<&'a str>, store: Option<&'a str>) -> Self {
         Self { server_options: server, store_options: store, ..self }
     }
 
     /// The same with a latency histogram.
-    #[must_use]
     pub fn with_histogram(self, histogram: Option<(Scale, usize)>) -> Self {
         Self { histogram, ..self }
     }

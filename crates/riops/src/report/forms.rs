@@ -19,7 +19,6 @@ pub static FORMS: [Form; 8] = [
 ];
 
 /// Returns the names of the forms for runs with this plan.
-#[must_use]
 pub fn forms_for(plan: &Plan) -> Vec<&'static str> {
     FORMS.iter().filter(|form| (form.fits)(plan)).map(|form| form.name).collect()
 }

@@ -29,7 +29,6 @@ fn without_links(text: &str) -> String {
 }
 
 /// The terms in lines of this width.
-#[must_use]
 pub fn glossary_text(width: usize) -> String {
     let terms = terms();
     let widest = terms.iter().map(|(term, _)| columns(term)).max().unwrap_or_default();

@@ -76,7 +76,6 @@ pub(super) fn counters(counts: &LiveTotals, backlog: Option<u64>) -> [(u64, &'st
 pub(super) const NOTHING_FINISHED: &str = "no transaction finished";
 
 /// One interval as a line of a log.
-#[must_use]
 pub(super) fn interval_line(point: &Point, plan: &Plan) -> String {
     let (label, parts) = latencies(point, plan);
     let kind = if label == "response" { "response " } else { "" };

@@ -34,7 +34,6 @@ pub struct LiveView {
 
 impl LiveView {
     /// A stage of this plan that starts.
-    #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self {
             plan: plan.clone(),
@@ -68,7 +67,6 @@ impl LiveView {
     }
 
     /// The share of the stage that is done, 0 to 1, and the same as a text with the time that is left.
-    #[must_use]
     pub fn progress(&self) -> (f64, String) {
         let t_s = self.last.as_ref().map_or(0.0, |point| point.t_s);
         // The end of an observed command is not known.
@@ -92,7 +90,6 @@ impl LiveView {
     }
 
     /// The last interval in parts of one line, the most important first.
-    #[must_use]
     pub fn parts(&self) -> Vec<(u8, String)> {
         let (_, latencies) = self.latencies();
         let parts = [self.headline(), self.counts(), latencies];
@@ -122,7 +119,6 @@ impl LiveView {
     }
 
     /// The last interval, the errors so far, and what the server and the machine do.
-    #[must_use]
     pub fn document(&self) -> Document {
         let mut document = Document::default();
         if self.last.is_none() {

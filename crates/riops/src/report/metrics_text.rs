@@ -10,7 +10,6 @@ use crate::figure::{COUNTS, Count, ERRORS, ROWS, TRANSACTIONS, per_second};
 use crate::record::{LatencyKind, LivePhase, LiveRun, LiveStage, Point};
 
 /// Returns the format that a client prefers, according to its `Accept` header.
-#[must_use]
 pub fn accepted_format(accept: &str) -> TextFormat {
     let is_accepted = |range: &str| {
         let mut parts = range.split(';').map(str::trim);
@@ -53,7 +52,6 @@ const RATES: [(Metric, &Count); 3] = [
 ];
 
 /// Returns the metrics of the runs in progress.
-#[must_use]
 pub fn metrics_text(runs: &[LiveRun], format: TextFormat) -> String {
     let mut text = MetricsText::new(format);
     for (metric, samples) in families(runs) {

@@ -74,14 +74,12 @@ use crate::plan::{Plan, WorkPlan};
 use crate::record::Point;
 
 /// Returns whether the main figure of a workload counts transactions and not rows.
-#[must_use]
 pub fn counts_transactions(workload: &str) -> bool {
     let plan = WorkPlan::default_of(workload);
     plan.is_some_and(|work| words::of(&work).traits().counts_transactions)
 }
 
 /// One interval of a run with this plan, as a line of a log.
-#[must_use]
 pub fn interval_line(point: &Point, plan: &Plan) -> String {
     words::of(&plan.work).interval_line(point, plan)
 }

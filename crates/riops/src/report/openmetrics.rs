@@ -23,7 +23,6 @@ pub enum TextFormat {
 
 impl TextFormat {
     /// Returns the value of the HTTP header `Content-Type`.
-    #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -115,7 +114,6 @@ pub(super) fn quantiles(
 
 impl Metric {
     /// Returns the name of a sample: with the suffix of the type, if it has one.
-    #[must_use]
     pub fn sample_name(&self) -> String {
         let suffix = match self.kind {
             MetricType::Counter => "_total",
@@ -160,7 +158,6 @@ pub struct MetricsText {
 
 impl MetricsText {
     /// Creates an empty text.
-    #[must_use]
     pub fn new(format: TextFormat) -> Self {
         Self { format, text: String::new() }
     }
@@ -216,7 +213,6 @@ impl MetricsText {
     }
 
     /// Returns the complete text.
-    #[must_use]
     pub fn finish(mut self) -> String {
         if self.format == TextFormat::OpenMetrics {
             self.text.push_str("# EOF\n");
@@ -226,7 +222,6 @@ impl MetricsText {
 }
 
 /// Returns the value of a label with the escapes of both formats.
-#[must_use]
 pub fn escaped_label(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for c in value.chars() {
@@ -247,7 +242,6 @@ pub fn escaped_label(value: &str) -> String {
 }
 
 /// Returns a valid name of a label: `tag_` before the key of a tag, and `_` for each other character.
-#[must_use]
 pub fn tag_label(key: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
     format!("tag_{}", key.chars().map(valid).collect::<String>())

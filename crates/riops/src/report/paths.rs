@@ -31,7 +31,6 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns whether the plan of every check was as expected or, if nothing was expected, stayed the same.
-    #[must_use]
     pub fn verdict(&self) -> &'static str {
         let mut checked = self.accesses.iter().filter(|access| access.error.is_none()).peekable();
         let observed = checked.peek().map(|access| access.observed);
@@ -49,7 +48,6 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns when all its statements were checked: `checked before, during and after the run`.
-    #[must_use]
     pub fn checked(&self) -> String {
         let moments: Vec<_> =
             MOMENTS.into_iter().filter(|moment| self.is_checked(moment)).map(moment_text).collect();
@@ -76,7 +74,6 @@ impl<'a> CheckedPath<'a> {
     }
 
     /// Returns the first check without a verdict, as a text.
-    #[must_use]
     pub fn unchecked(&self) -> Option<String> {
         MOMENTS.into_iter().find_map(|moment| {
             let first = self.at(moment).find_map(|access| access.error.as_ref())?;

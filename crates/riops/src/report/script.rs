@@ -4,7 +4,6 @@ use crate::script::{CheckedStatement, Finding, Script};
 use crate::units::text::one_line;
 
 /// Returns the line about a whole script.
-#[must_use]
 pub fn script_title(script: &Script) -> String {
     let commands = script.commands.len();
     let plural = if commands == 1 { "" } else { "s" };
@@ -16,7 +15,6 @@ pub fn script_title(script: &Script) -> String {
 }
 
 /// Returns the lines about one statement.
-#[must_use]
 pub fn script_statement(checked: &CheckedStatement) -> String {
     let mut lines =
         vec![String::new(), format!("command {}, line {}", checked.number, checked.line)];

@@ -9,7 +9,6 @@ use crate::units::format::{count, rate};
 
 impl<'a> Summary<'a> {
     /// Server and database in one line.
-    #[must_use]
     pub fn target(&self) -> String {
         let target = &self.record.target;
         // An imported run may not know its server.
@@ -30,7 +29,6 @@ impl<'a> Summary<'a> {
     }
 
     /// Sessions, workers and duration.
-    #[must_use]
     pub fn setup(&self) -> String {
         let plan = &self.record.plan;
         let stop = match plan.stop {
@@ -67,7 +65,6 @@ impl<'a> Summary<'a> {
     }
 
     /// The settings of the session loop that are not the default.
-    #[must_use]
     pub fn drive(&self) -> Option<String> {
         let plan = &self.record.plan;
         let mut parts = Vec::new();
@@ -107,7 +104,6 @@ impl<'a> Summary<'a> {
     }
 
     /// Each expected access path once, as `name` shows it.
-    #[must_use]
     pub fn access_paths(&self, name: impl Fn(&str) -> String) -> Vec<CheckedPath<'a>> {
         CheckedPath::of(&self.record.accesses, name)
     }
@@ -146,7 +142,6 @@ pub(super) fn main_settings(record: &Record) -> String {
 }
 
 /// Returns the state of a run in a few words, for lists and pages, and the tone of their badge.
-#[must_use]
 pub fn badge(validity: Validity, status: &str, marks: &str) -> Badge {
     let (text, tone) = match (validity, status) {
         (Validity::NotVerified, _) => ("not verified", Tone::Warn),

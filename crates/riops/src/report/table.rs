@@ -89,7 +89,6 @@ impl Table {
     }
 
     /// Adds an explanation below the table.
-    #[must_use]
     pub(super) fn with_note(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
@@ -119,13 +118,11 @@ pub struct Cell {
 
 impl Cell {
     /// Makes the text a link.
-    #[must_use]
     pub fn with_link(self, href: impl Into<String>) -> Self {
         Self { href: Some(href.into()), ..self }
     }
 
     /// Returns the text, in one line.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -140,7 +137,6 @@ impl Cell {
     }
 
     /// Adds a bar of this length, 0 to 1.
-    #[must_use]
     pub fn with_bar(self, share: f64) -> Self {
         Self { share: Some(share.clamp(0.0, 1.0)), ..self }
     }

@@ -66,7 +66,6 @@ pub enum ErrorKind {
 
 impl RunError {
     /// Returns the kind of the error.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         let of_connection = |error: &ConnectionError| match error {
             ConnectionError::Interrupted => ErrorKind::Interrupted,
@@ -90,7 +89,6 @@ impl RunError {
     }
 
     /// Returns the error of the connection or of a statement, if it is the reason.
-    #[must_use]
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         match self.cause() {
             Self::Connection(error)

@@ -78,7 +78,6 @@ pub(crate) enum Part {
 
 impl Part {
     /// Returns whether the run ends with this part, even if the plan has more parts.
-    #[must_use]
     pub(crate) fn ended_early(&self) -> bool {
         match self {
             Self::Loop(measured) => {

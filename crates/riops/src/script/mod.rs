@@ -53,7 +53,6 @@ pub const PARAMETER_HINT: &str =
     "--protocol simple replaces the variables in the text, as pgbench does by default";
 
 /// Whether an error may be due to a parameter `$n` instead of a variable.
-#[must_use]
 pub fn is_about_parameters(sqlstate: &str, message: &str) -> bool {
     match sqlstate {
         // Its type cannot be determined, the call is ambiguous, or the number of values differs.

@@ -65,7 +65,6 @@ impl Dashboard {
     }
 
     /// Returns the URL of the first page, without the token.
-    #[must_use]
     pub fn url(&self) -> String {
         self.settings.listen.url(self.address)
     }

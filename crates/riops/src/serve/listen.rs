@@ -43,7 +43,6 @@ impl fmt::Display for ListenAddress {
 
 impl ListenAddress {
     /// Returns whether only this machine can connect.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
         addresses.is_ok_and(|mut found| found.all(|address| address.ip().is_loopback()))

@@ -66,7 +66,6 @@ impl MetricsServer {
     }
 
     /// Returns the URL of the metrics.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

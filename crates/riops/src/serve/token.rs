@@ -41,7 +41,6 @@ impl Token {
     }
 
     /// Returns the token, to be shown once.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -71,7 +70,7 @@ pub(super) fn random_text() -> std::io::Result<String> {
 
 /// Derives a value for a purpose from a secret.
 pub(super) fn derived(secret: &str, purpose: &str) -> String {
-    hash_text(&format!("riops {purpose} {secret}"))
+    hash_text(format!("riops {purpose} {secret}"))
 }
 
 /// Compares two texts in a time that does not depend on their contents.

@@ -129,49 +129,41 @@ impl Connection {
 
     /// Returns whether the server has not completed its reply to an earlier query, whose wait timed out or was
     /// interrupted. The next query skips that reply.
-    #[must_use]
     pub fn awaits_reply(&self) -> bool {
         self.unread_replies > 0
     }
 
     /// Returns the address of the server.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// Returns why the session is not encrypted, if TLS was tried first and failed.
-    #[must_use]
     pub fn unencrypted_reason(&self) -> Option<&str> {
         self.unencrypted_reason.as_deref()
     }
 
     /// Returns the TLS version and the cipher suite; `None` for an unencrypted connection.
-    #[must_use]
     pub fn encryption(&self) -> Option<String> {
         self.stream.encryption()
     }
 
     /// Returns the parameters that the server sent during the startup.
-    #[must_use]
     pub fn session_info(&self) -> &SessionInfo {
         &self.session_info
     }
 
     /// Returns whether the packets pass through a network interface other than loopback.
-    #[must_use]
     pub fn is_over_network(&self) -> bool {
         self.stream.is_over_network()
     }
 
     /// Returns the version that the server sent at connect; empty if it sent none.
-    #[must_use]
     pub fn server_version(&self) -> &str {
         self.session_info.parameter("server_version").unwrap_or_default()
     }
 
     /// Returns what the server can do.
-    #[must_use]
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -527,7 +519,6 @@ impl Connection {
     }
 
     /// Returns the socket and its receive buffer.
-    #[must_use]
     pub fn into_parts(self) -> (Stream, FrameBuffer) {
         (self.stream, self.received)
     }

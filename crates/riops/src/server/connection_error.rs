@@ -105,7 +105,6 @@ pub enum ConnectionError {
 impl ConnectionError {
     /// Returns whether another attempt, on this or another server, would fail as well: the user must
     /// change something, or has interrupted.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
             Self::Startup { source: StartupError::Server(error), .. } | Self::Server(error) => {
@@ -121,7 +120,6 @@ impl ConnectionError {
 
     /// Returns whether there are too many connections, or the server did not respond in time: a pool lets a client wait
     /// until it has a connection for it.
-    #[must_use]
     pub fn is_for_want_of_connections(&self) -> bool {
         match self {
             Self::Connect { source, .. } | Self::Io(source) => {
@@ -133,19 +131,16 @@ impl ConnectionError {
     }
 
     /// Returns whether the server requests a password and none was found.
-    #[must_use]
     pub fn is_password_missing(&self) -> bool {
         matches!(self, Self::Startup { source: StartupError::PasswordMissing, .. })
     }
 
     /// Returns whether the server refused a statement or the connection because the role lacks a privilege.
-    #[must_use]
     pub fn is_privilege_missing(&self) -> bool {
         self.sqlstate() == SqlState::INSUFFICIENT_PRIVILEGE
     }
 
     /// Returns the server's SQLSTATE if it sent one, otherwise one of class 08 (connection exception).
-    #[must_use]
     pub fn sqlstate(&self) -> SqlState {
         match self {
             Self::Startup { source: StartupError::Server(error), .. }

@@ -134,7 +134,6 @@ impl Default for Dialect {
 
 impl Dialect {
     /// Returns the dialect of a server that sends this `server_version` at connect.
-    #[must_use]
     pub fn of(server_version: &str) -> Self {
         let product = PRODUCTS.iter().find(|(mark, _)| server_version.contains(mark));
         let product = product.map_or(POSTGRESQL, |(_, product)| *product);
@@ -147,26 +146,22 @@ impl Dialect {
     }
 
     /// Returns whether the server has a feature.
-    #[must_use]
     pub fn has(&self, feature: Feature) -> bool {
         self.features.contains(&feature)
     }
 
     /// Returns the product, for display.
-    #[must_use]
     pub fn flavor(&self) -> Flavor {
         Flavor::named(self.flavor)
     }
 
     /// Returns the text to use in place of one for PostgreSQL: that of its sibling file, or the same.
-    #[must_use]
     pub fn sql(&self, default: &'static str) -> &'static str {
         let variant = self.variants.iter().find(|(replaced, _)| *replaced == default);
         variant.map_or(default, |(_, sql)| sql)
     }
 
     /// Returns the first option in use whose feature the server lacks.
-    #[must_use]
     pub fn lacked_option(&self, options: &[(&'static str, bool, Feature)]) -> Option<&'static str> {
         let lacked = options.iter().find(|(_, used, feature)| *used && !self.has(*feature));
         lacked.map(|(option, ..)| *option)
@@ -174,7 +169,6 @@ impl Dialect {
 
     /// Returns whether an error may be the failure of a request to the storage. After a commit or an autocommitted
     /// change, the outcome is then unknown.
-    #[must_use]
     pub fn is_failed_request(&self, error: &ServerError) -> bool {
         self.has(Feature::HiddenFailures) && error.sqlstate == SqlState::INTERNAL_ERROR
     }

@@ -46,6 +46,7 @@ pub struct Finding {
 }
 
 /// Result of a diagnosis.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// Facts about the server.
@@ -55,10 +56,8 @@ pub struct Diagnosis {
     /// Database name.
     pub database: String,
     /// TLS version and cipher suite; absent for an unencrypted connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption: Option<String>,
     /// Connection pooler between riops and the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pooler: Option<Pooler>,
     /// Settings that affect the results, with their units.
     pub settings: BTreeMap<String, String>,
@@ -69,10 +68,8 @@ pub struct Diagnosis {
     /// Server clock minus client clock, in seconds.
     pub clock_offset_s: f64,
     /// Free space on the file system of the data directory, in bytes, if it is on this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_free_bytes: Option<u64>,
     /// Size of the dataset in relation to the caches, if a dataset exists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<DatasetFit>,
     /// Facts about the client machine.
     pub client: MachineFacts,
@@ -83,22 +80,19 @@ pub struct Diagnosis {
 }
 
 /// Limits on the number of connections of this client.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientLimits {
     /// Limit on open files, one for each connection; absent if unlimited.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
     /// Number of local ports for connections to one address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<u64>,
     /// Clock source of the kernel.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
 }
 
 impl ClientLimits {
     /// Reads the limits of this client from the operating system.
-    #[must_use]
     pub fn read(client: &MachineFacts) -> Self {
         Self {
             files: getrlimit(Resource::Nofile).current,

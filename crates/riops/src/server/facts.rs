@@ -10,6 +10,7 @@ use super::connection::{Connection, ConnectionError};
 use crate::record::Flavor;
 
 /// Facts about a server, as reported by the server.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerFacts {
     /// Flavor of the server.
@@ -20,7 +21,6 @@ pub struct ServerFacts {
     /// Result of `version()`, with compiler and platform.
     pub version_text: String,
     /// Compiler flags, if the role has the privilege to read them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub compiler_flags: Option<String>,
     /// Settings that differ from the built-in defaults, and settings that affect every benchmark;
     /// with their units.
@@ -29,7 +29,6 @@ pub struct ServerFacts {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub setting_defaults: BTreeMap<String, String>,
     /// Data directory, if the role has the privilege to read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<PathBuf>,
 }
 

@@ -153,7 +153,6 @@ impl Stream {
     }
 
     /// Returns whether the connection is encrypted.
-    #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
@@ -175,7 +174,6 @@ impl Stream {
     }
 
     /// Returns the TLS version and the cipher suite for display; `None` without TLS.
-    #[must_use]
     pub fn encryption(&self) -> Option<String> {
         let tls = &self.tls.as_ref()?.connection;
         let version =
@@ -192,7 +190,6 @@ impl Stream {
     /// Returns whether another read may return more bytes at once, after a read of `count` bytes into
     /// `space` bytes. A short read has emptied the socket, so the read that would return `WouldBlock` is
     /// not needed; an edge-triggered poller reports the bytes that arrive later.
-    #[must_use]
     pub fn may_have_more(&self, count: usize, space: usize) -> bool {
         // After a short read of a TLS stream no decrypted bytes remain. Encrypted ones may.
         count == space || self.tls.as_ref().is_some_and(|tls| !tls.encrypted.is_exhausted())

@@ -493,7 +493,6 @@ fn name_matches(pattern: &str, host: &str) -> bool {
 /// Returns the hash of a server's certificate for SCRAM channel binding (`tls-server-end-point`,
 /// RFC 5929, 4.1). It uses the hash function of the certificate's signature, with SHA-256 in place of
 /// MD5 and SHA-1. `None` for signatures without a separate hash function (Ed25519).
-#[must_use]
 pub fn server_end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     match parsed.signature_algorithm.oid.to_string().as_str() {

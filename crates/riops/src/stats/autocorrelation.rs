@@ -4,7 +4,6 @@
 const VALUES_MAX: usize = 2_000;
 
 /// Returns the correlation of values that are `lag` positions apart; 0 for a constant or shorter series.
-#[must_use]
 pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
     let (centered, variance) = centered(values);
     if variance > 0.0 { autocovariance(&centered, lag) / variance } else { 0.0 }
@@ -19,7 +18,6 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> f64 {
 /// counts more than the one before. Unlike batch means it needs no batch size. Autocovariances around the estimated
 /// mean are too small by the variance of the mean each; the sum is corrected for that (Wolff, "Monte Carlo errors
 /// with less errors", Computer Physics Communications 156, 2004, equation 49).
-#[must_use]
 pub fn effective_sample_size(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let (_, variance) = centered(values);

@@ -52,13 +52,11 @@ pub struct ChangePoint {
 
 impl ChangePoint {
     /// Returns the change as a share of the mean before: −0.05 is a fall by 5 %.
-    #[must_use]
     pub fn change(&self) -> f64 {
         self.mean_after / self.mean_before - 1.0
     }
 
     /// Whether the change is an improvement or a regression: [`Outcome::Faster`] or [`Outcome::Slower`].
-    #[must_use]
     pub fn outcome(&self, direction: Direction) -> Outcome {
         Outcome::of_change(self.mean_after > self.mean_before, direction)
     }
@@ -72,7 +70,6 @@ impl ChangePoint {
 
 /// Returns the changes of the level of a series, in order. The p-values are those of the t-test at the best split:
 /// they are smaller than those of a split that was known before.
-#[must_use]
 pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
     let usual = without_outliers(values);
     let mut splits = placed(&usual, &proposed(&usual, settings), settings);

@@ -54,7 +54,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns the name in reports and records.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -66,7 +65,6 @@ impl Outcome {
 
     /// Returns the outcome if the values of A or B are only lower bounds: a verdict remains if a higher value could not
     /// change it.
-    #[must_use]
     pub fn with_bounds(self, direction: Direction, (of_a, of_b): (bool, bool)) -> Self {
         let (rises, falls) = (Self::of_change(true, direction), Self::of_change(false, direction));
         let is_open = of_a && (self == rises || self == Self::Equivalent)
@@ -121,7 +119,6 @@ pub struct Effect {
 /// A figure is equivalent if a cautious interval is within the smallest relevant difference, on a logarithmic scale, and as
 /// many blocks were measured as a difference needs. Otherwise it is faster or slower if its adjusted p-value is at most `alpha` and the interval excludes a ratio
 /// of 1. The probability of at least one false difference among all figures is at most `alpha`.
-#[must_use]
 pub fn compare(
     figures: &[(Direction, Vec<Block>)],
     settings: &Settings,
@@ -143,7 +140,6 @@ pub fn compare(
 /// outcome: the interval that covers the ratios of all of them with probability `1 - alpha`, and the outcome if that interval
 /// allows it. The best one is the one that chance favors most (Šidák, "Rectangular confidence regions for the means of
 /// multivariate normal distributions", JASA 62, 1967).
-#[must_use]
 pub fn of_best(
     outcome: Outcome,
     blocks: &[Block],

@@ -35,7 +35,6 @@ pub struct Needed {
 
 impl Needed {
     /// Returns the smallest design whose p-value can be `alpha`; `None` if it would be too large.
-    #[must_use]
     pub fn at(alpha: f64) -> Option<Self> {
         let enough = |runs: &usize| 2.0 / choose(2 * runs, *runs) <= alpha;
         (INTERVAL_MIN..=NEEDED_MAX).find(enough).map(|runs_of_each| Self { runs_of_each })

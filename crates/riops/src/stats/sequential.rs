@@ -81,14 +81,12 @@ pub struct Look {
 
 impl SequentialSettings {
     /// Returns the number of looks.
-    #[must_use]
     pub fn looks_max(&self) -> u32 {
         let after_first = self.blocks_max.saturating_sub(self.blocks_first);
         1 + after_first.div_ceil(self.blocks_step.max(1))
     }
 
     /// Returns the number of blocks at a look, from 1 on.
-    #[must_use]
     pub fn blocks_at(&self, look: u32) -> u32 {
         let more = look.saturating_sub(1).saturating_mul(self.blocks_step.max(1));
         self.blocks_first.saturating_add(more).min(self.blocks_max)
@@ -96,7 +94,6 @@ impl SequentialSettings {
 
     /// Returns the number of the look that is due after this number of finished blocks; `None` before the first.
     /// A look is due once: the same number of blocks, or more until the next look, has the same look.
-    #[must_use]
     pub fn look_after(&self, blocks: u32) -> Option<u32> {
         (1..=self.looks_max()).rev().find(|look| self.blocks_at(*look) <= blocks)
     }
@@ -106,7 +103,6 @@ impl SequentialSettings {
     /// The spending function is alpha · ln(1 + (e − 1)t) at the share t of all blocks, which spends early like
     /// Pocock's boundaries (Lan and `DeMets` 1983). With few blocks, p-values cannot be below a limit. A look whose
     /// level is below this limit has no level, and the next look has it in addition.
-    #[must_use]
     pub fn level(&self, look: u32) -> f64 {
         let mut spent = 0.0;
         let mut level = 0.0;
@@ -131,7 +127,6 @@ impl SequentialSettings {
 ///
 /// The first figure decides: the experiment stops if it is faster, slower or equivalent at the level of the look.
 /// The other figures are part of the error probability, but often vary too much for a verdict.
-#[must_use]
 pub fn look(
     figures: &[(Direction, Vec<Block>)],
     number: u32,

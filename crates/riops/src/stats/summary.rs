@@ -27,7 +27,6 @@ pub struct Summary {
 }
 
 /// Returns the median; 0 without values.
-#[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -36,7 +35,6 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// Summarizes values; `None` without values.
-#[must_use]
 pub fn summary(values: &[f64]) -> Option<Summary> {
     let n = values.len();
     values.first()?;
@@ -58,7 +56,6 @@ pub fn summary(values: &[f64]) -> Option<Summary> {
 
 /// Returns half the width of the interval of the mean, with Student's t distribution, which misses the mean with the probability
 /// `alpha`; `None` for fewer than two values.
-#[must_use]
 pub fn mean_reach(values: &[f64], alpha: f64) -> Option<f64> {
     let (n, (_, squares)) = (values.len() as f64, moments(values));
     let degrees = n - 1.0;
@@ -69,7 +66,6 @@ pub fn mean_reach(values: &[f64], alpha: f64) -> Option<f64> {
 /// has an interval, too. `None` without values, or if no group has two.
 ///
 /// The groups must vary alike, as the logarithms of the throughput of repeated runs do.
-#[must_use]
 pub fn mean_intervals(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
     let squares: f64 = groups.iter().map(|values| moments(values).1).sum();
     let degrees: f64 = groups.iter().map(|values| values.len().saturating_sub(1) as f64).sum();
@@ -134,7 +130,6 @@ pub struct Difference {
 
 /// Returns the difference of the values of A and B, which were measured together in blocks; `None` without values of both. The
 /// interval misses the true difference with the probability `alpha`.
-#[must_use]
 pub fn difference(blocks: &[(Vec<f64>, Vec<f64>)], alpha: f64) -> Option<Difference> {
     let whole: Vec<_> = blocks.iter().filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
     let of_blocks: Vec<f64> = whole.iter().map(|(a, b)| moments(b).0 - moments(a).0).collect();
@@ -161,7 +156,6 @@ pub const BEYOND_MIN: f64 = 10.0;
 
 /// Whether a percentile (0 to 100) of `count` values can be shown. `effective_share` is the effective sample size
 /// divided by the number of values, see [`super::effective_sample_size`]; 1 for independent values.
-#[must_use]
 pub fn percentile_shown(count: u64, percentile: f64, effective_share: f64) -> bool {
     let beyond = (1.0 - percentile / 100.0).min(percentile / 100.0);
     // Rounding: 1 - 0.999 is slightly less than 0.001.

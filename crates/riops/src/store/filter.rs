@@ -75,13 +75,11 @@ impl Sort {
     }
 
     /// Returns the column.
-    #[must_use]
     pub fn column(self) -> &'static str {
         self.column
     }
 
     /// Returns whether large values precede small ones. Missing values are always last.
-    #[must_use]
     pub fn is_descending(self) -> bool {
         self.descending
     }

@@ -85,7 +85,6 @@ pub(super) fn url(conninfo: &ConnInfo) -> String {
 }
 
 /// Returns the default path of the store, in the user's data directory.
-#[must_use]
 pub fn default_path() -> PathBuf {
     let variable =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

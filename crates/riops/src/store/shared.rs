@@ -235,7 +235,6 @@ fn encode(record: &Record) -> Result<String, StoreError> {
 
 impl Store {
     /// Returns the path of the file, or the URL of the database without its password.
-    #[must_use]
     pub fn location(&self) -> String {
         self.backend.location()
     }

@@ -81,7 +81,6 @@ columns! {
 
 impl RunSummary {
     /// Whether `p99_us` is only a lower bound.
-    #[must_use]
     pub fn is_p99_bound(&self) -> bool {
         let of_response = self.response_p99_us.and(self.response_lower_bound_from);
         let of_service = self.service_lower_bound_from.filter(|_| self.response_p99_us.is_none());
@@ -90,7 +89,6 @@ impl RunSummary {
 
     /// Returns whether riops can rely on the result. Use this instead of `valid`, which is false for imported
     /// runs.
-    #[must_use]
     pub fn validity(&self) -> Validity {
         let is_measured =
             WorkPlan::default_of(&self.workload).is_none_or(|work| !work.traits().is_imported);
@@ -161,7 +159,6 @@ columns! {
 impl StageSummary {
     /// Returns a figure by its key, or by the name of its column; `None` for a column of the run, and for a figure that
     /// was not measured. A latency without its kind is the response time if there is one, otherwise the service time.
-    #[must_use]
     pub fn figure(&self, key: &str) -> Option<f64> {
         // That of the run is the requested share.
         if key == "update_percent" {

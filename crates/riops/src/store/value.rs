@@ -199,7 +199,6 @@ macro_rules! columns {
             }
 
             /// Returns the value of a column, if it is a number.
-            #[must_use]
             pub fn number(&self, column: &str) -> Option<f64> {
                 match column {
                     $(stringify!($field) => $crate::store::value::Column::number(&self.$field),)+

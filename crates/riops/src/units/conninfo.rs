@@ -3,7 +3,6 @@
 use reqwest::Url;
 
 /// Returns a setting. As in libpq, a database name that is itself a connection string stands for its settings.
-#[must_use]
 pub fn pair(name: &str, value: &str) -> String {
     match name {
         "dbname" if value.contains('=') => value.to_owned(),
@@ -12,7 +11,6 @@ pub fn pair(name: &str, value: &str) -> String {
 }
 
 /// Quotes a value if necessary.
-#[must_use]
 pub fn quoted(value: &str) -> String {
     let is_special = |each: char| each.is_whitespace() || each == '\\' || each == '\'';
     if !value.is_empty() && !value.contains(is_special) {

@@ -1,14 +1,12 @@
 //! Numbers for people: digits in groups of three, a suitable unit, three significant digits.
 
 /// Rounds to a whole number; 0 for a negative one.
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 pub fn whole(number: f64) -> u64 {
     number.round() as u64
 }
 
 /// Formats a share, 0 to 1, as percentage; with one decimal below 10%.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     // A rounding error below 0 would be "-0.0%".
@@ -17,7 +15,6 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Formats a requested rate as a whole number from 100 on, else with the decimals that it needs.
-#[must_use]
 pub fn requested_rate(per_s: f64) -> String {
     if per_s >= 100.0 {
         return count(whole(per_s));
@@ -27,7 +24,6 @@ pub fn requested_rate(per_s: f64) -> String {
 }
 
 /// Formats `1234567` as `1,234,567`.
-#[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -41,7 +37,6 @@ pub fn count(number: u64) -> String {
 }
 
 /// A rate with three significant digits; a whole number from 100 on.
-#[must_use]
 pub fn rate(per_second: f64) -> String {
     let per_second = per_second.max(0.0);
     match per_second {
@@ -54,7 +49,6 @@ pub fn rate(per_second: f64) -> String {
 }
 
 /// A duration with three significant digits and a suitable unit: `412 µs`, `1.63 ms`, `2.10 s`.
-#[must_use]
 pub fn duration_us(microseconds: f64) -> String {
     let (value, unit) = match microseconds {
         us if us < 999.5 => (us, "µs"),
@@ -65,13 +59,11 @@ pub fn duration_us(microseconds: f64) -> String {
 }
 
 /// A value that may be only a lower bound: `≥ 459 ms`.
-#[must_use]
 pub fn bounded(value: String, is_bound: bool) -> String {
     if is_bound { format!("≥ {value}") } else { value }
 }
 
 /// A factor with three significant digits: `1.51`, `23.2`, `117`.
-#[must_use]
 pub fn factor(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 99.95 => format!("{ratio:.0}"),
@@ -81,7 +73,6 @@ pub fn factor(ratio: f64) -> String {
 }
 
 /// In GB (10^9 bytes), or in MB below 0.1 GB.
-#[must_use]
 pub fn bytes_text(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes < 0.1e9 => format!("{:.1} MB", bytes / 1e6),
@@ -90,7 +81,6 @@ pub fn bytes_text(bytes: u64) -> String {
 }
 
 /// A number of bytes with three significant digits and a suitable unit: `412 B`, `8.19 kB`, `1.05 MB`.
-#[must_use]
 pub fn bytes_each(bytes: f64) -> String {
     let (value, unit) = match bytes {
         bytes if bytes < 999.5 => (bytes, "B"),
@@ -102,13 +92,11 @@ pub fn bytes_each(bytes: f64) -> String {
 }
 
 /// The texts with a separator between them.
-#[must_use]
 pub fn joined<T: ToString>(texts: impl IntoIterator<Item = T>, separator: &str) -> String {
     texts.into_iter().map(|text| text.to_string()).collect::<Vec<_>>().join(separator)
 }
 
 /// A number with its noun in singular or plural: `1 row`, `2,000 rows`, `3 retries`.
-#[must_use]
 pub fn number_of(number: u64, noun: &str) -> String {
     match (number, noun.strip_suffix("try")) {
         (1, _) => format!("1 {noun}"),
@@ -118,7 +106,6 @@ pub fn number_of(number: u64, noun: &str) -> String {
 }
 
 /// A number without its fraction; 0 if it is negative or not a number.
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what it is for")]
 pub fn truncated(value: f64) -> usize {
     value as usize
@@ -131,13 +118,11 @@ const ID_CHARS: usize = 8;
 const MINUTE_CHARS: usize = 16;
 
 /// The end of a run id: ids created in the same minute share their beginning.
-#[must_use]
 pub fn short_id(id: &str) -> &str {
     id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(id)
 }
 
 /// A time in RFC 3339 up to the minute, with a space before the hour.
-#[must_use]
 pub fn to_the_minute(time: &str) -> String {
     time.get(..MINUTE_CHARS).unwrap_or(time).replace('T', " ")
 }

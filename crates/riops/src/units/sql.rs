@@ -5,7 +5,6 @@ use std::borrow::Cow;
 pub use postgres_protocol::escape::{escape_identifier as identifier, escape_literal as literal};
 
 /// Whether a name means the same with and without quotes, unless it is a key word.
-#[must_use]
 pub fn is_plain(name: &str) -> bool {
     name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
@@ -15,7 +14,6 @@ pub fn is_plain(name: &str) -> bool {
 }
 
 /// Returns a name as an identifier, with quotes only if it is not plain: in statements that users read.
-#[must_use]
 pub fn name(name: &str) -> Cow<'_, str> {
     if is_plain(name) { name.into() } else { identifier(name).into() }
 }

@@ -10,7 +10,6 @@ use sha2::{Digest as _, Sha256};
 
 /// Returns whether a terminal obeys this character or does not show it: the control characters C0, DEL and C1, the
 /// controls of bidirectional text, and the separators of lines and paragraphs.
-#[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
@@ -18,13 +17,11 @@ pub fn is_unprintable(c: char) -> bool {
 }
 
 /// Returns a value for a line of output: no unprintable character, so that it cannot start another line.
-#[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c, _| is_unprintable(c))
 }
 
 /// Returns the first characters of a statement, at most `most`, in one line.
-#[must_use]
 pub fn shortened(statement: &str, most: usize) -> String {
     let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = one_line(&words);
@@ -35,7 +32,6 @@ pub fn shortened(statement: &str, most: usize) -> String {
 }
 
 /// Returns the lines of an output. Tabs and line breaks stay, also those of CSV.
-#[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c, next| {
         is_unprintable(c) && !matches!((c, next), ('\n' | '\t', _) | ('\r', Some('\n')))
@@ -44,7 +40,6 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 
 /// Returns a JSON text with JSON escapes. In JSON, all these characters are parts of strings; the line breaks of a
 /// pretty text stay.
-#[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_raw = |c: char| is_unprintable(c) && c != '\n';
     if !text.contains(is_raw) {
@@ -83,7 +78,6 @@ fn escaped(text: &str, is_escaped: impl Fn(char, Option<char>) -> bool) -> Cow<'
 }
 
 /// Returns the SHA-256 of a text, or of other bytes, in hexadecimal digits.
-#[must_use]
 pub fn hash_text(text: impl AsRef<[u8]>) -> String {
     use std::fmt::Write as _;
     Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {

@@ -129,7 +129,6 @@ const DEPTH_MAX: usize = 32;
 
 impl Access {
     /// Creates the access of a statement that reads or changes one row with these parameters, without parallel workers.
-    #[must_use]
     pub fn new(
         Statement { name: statement, sql, .. }: Statement,
         arguments: Vec<String>,
@@ -142,7 +141,6 @@ impl Access {
     /// Returns the EXPLAIN statement for the plan that this session would use now. With `by_name` it
     /// explains the prepared statement, with a custom or generic plan; otherwise the text with literals for
     /// the parameters, as the simple protocol sends it and as an unnamed statement is planned.
-    #[must_use]
     pub fn explain_sql(&self, by_name: bool) -> String {
         let analyze = match (&self.expected, self.dialect.has(Feature::StorageCounters)) {
             // ANALYZE would change rows.
@@ -167,7 +165,6 @@ impl Access {
     }
 
     /// Compares the result of [`Self::explain_sql`] with the expected access path.
-    #[must_use]
     pub fn judge(&self, json: &str) -> Finding {
         let Ok(document) = serde_json::from_str::<Value>(json) else {
             let outline = "the plan is not valid JSON".to_owned();
@@ -277,20 +274,17 @@ pub struct Executed {
 
 impl Executed {
     /// Creates an execution of a statement that was sent as this text.
-    #[must_use]
     pub fn as_text(statement: &str, text: String) -> Self {
         Self { statement: statement.to_owned(), by_name: None, text, first: None }
     }
 
     /// Creates an execution with these values, as SQL literals, of a statement that is prepared if `has_name`.
-    #[must_use]
     pub fn with_values(statement: &str, sql: &str, values: &[String], has_name: bool) -> Self {
         let by_name = has_name.then(|| execute_sql(statement, values));
         Self { by_name, ..Self::as_text(statement, with_literals(sql, values)) }
     }
 
     /// Returns the EXPLAIN statement for the plan that the session would use now.
-    #[must_use]
     pub fn explain_sql(&self) -> String {
         let statement = self.by_name.as_ref().unwrap_or(&self.text);
         format!("explain (format json, costs off) {statement}")

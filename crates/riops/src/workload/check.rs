@@ -29,14 +29,12 @@ pub struct Ledger {
 
 impl Ledger {
     /// Returns the bounds of the number of changes in the data.
-    #[must_use]
     pub fn bounds(&self) -> Bounds {
         Bounds::new(self.rows_changed, 0, self.rows_unknown, self.open_runs)
     }
 
     /// Returns the effects on a table of `tables`, and the maximum effects of changes with an unknown
     /// outcome; `None` if earlier versions of riops changed rows without storing the table.
-    #[must_use]
     pub fn of_table(&self, table: u32, tables: u32) -> Option<(Effects, Effects)> {
         let (done, unknown) = (&self.effects, &self.effects_unknown);
         if tables <= 1 {
@@ -69,7 +67,6 @@ enum Open {
 impl Bounds {
     /// Returns the bounds of `expected`, which changes with an unknown outcome may have decreased by `fewer`
     /// or increased by `more`, and `open_runs` by any number.
-    #[must_use]
     pub fn new(expected: i128, fewer: i128, more: i128, open_runs: u64) -> Self {
         let open = match open_runs {
             0 if more >= i128::from(ROWS_UNBOUNDED) => Open::Loops,
@@ -81,7 +78,6 @@ impl Bounds {
     }
 
     /// Returns the bounds of a number that the changes of open runs may also have decreased.
-    #[must_use]
     pub fn without_least_if_open(self) -> Self {
         Self { least: self.least.filter(|_| self.open != Open::Runs), ..self }
     }
@@ -89,7 +85,6 @@ impl Bounds {
 
 impl Check {
     /// Returns a failed check.
-    #[must_use]
     pub fn failed(name: &str, expected: &str, found: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -100,7 +95,6 @@ impl Check {
     }
 
     /// Returns a check of something that cannot be verified.
-    #[must_use]
     pub fn unknown(name: &str, why: &str) -> Self {
         let expected = format!("not known, because {why}");
         let check = Self::failed(name, &expected, "nothing that could be compared");
@@ -108,7 +102,6 @@ impl Check {
     }
 
     /// Checks for an exact number.
-    #[must_use]
     pub fn exact(name: String, expected: i128, found: i128) -> Self {
         Self {
             name,
@@ -120,7 +113,6 @@ impl Check {
     }
 
     /// Checks for a number within bounds.
-    #[must_use]
     pub fn between(name: String, bounds: Bounds, found: i128) -> Self {
         let Bounds { least, most, open } = bounds;
         let unresolved = match (least, most) {

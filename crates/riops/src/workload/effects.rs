@@ -14,19 +14,16 @@ pub const UNATTRIBUTED: u32 = 0;
 
 impl Effects {
     /// Returns the effects multiplied by `count`.
-    #[must_use]
     pub fn times(self, count: u64) -> Self {
         self.combined(self, |number, _| number * count)
     }
 
     /// Returns the sum of both effects.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.combined(other, |one, other| one + other)
     }
 
     /// Returns the effects without those of `other`.
-    #[must_use]
     pub fn without(self, other: Self) -> Self {
         self.combined(other, u64::saturating_sub)
     }
@@ -53,7 +50,6 @@ pub struct TransactionEffects {
 
 impl TransactionEffects {
     /// Returns the effects on one table.
-    #[must_use]
     #[inline]
     pub fn of(table: u32, effects: Effects) -> Self {
         let mut all = Self::default();
@@ -96,7 +92,6 @@ impl TransactionEffects {
     }
 
     /// Returns the sum of both.
-    #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         for (table, effects) in other.iter() {
             self.add(table, effects);
@@ -105,7 +100,6 @@ impl TransactionEffects {
     }
 
     /// Returns whether nothing changed.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.used == 0
     }
@@ -116,7 +110,6 @@ impl TransactionEffects {
     }
 
     /// Returns the effects on all tables together.
-    #[must_use]
     pub fn total(&self) -> Effects {
         self.iter().map(|(_, effects)| effects).fold(Effects::default(), Effects::and)
     }
@@ -172,7 +165,6 @@ impl EffectsByTable {
     }
 
     /// Returns the effects on a table.
-    #[must_use]
     pub fn of(&self, table: u32) -> Effects {
         self.0.get(table as usize).copied().unwrap_or_default()
     }
@@ -183,26 +175,22 @@ impl EffectsByTable {
     }
 
     /// Returns whether nothing changed.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.iter().next().is_none()
     }
 
     /// Returns the effects on all tables together.
-    #[must_use]
     pub fn total(&self) -> Effects {
         self.iter().map(|(_, effects)| effects).fold(Effects::default(), Effects::and)
     }
 
     /// Returns the effects of each table for the record.
-    #[must_use]
     pub fn recorded(&self) -> Vec<TableEffects> {
         self.iter().map(|(table, effects)| TableEffects { table, effects }).collect()
     }
 
     /// Returns the effects of each table from a record. Earlier versions recorded only the `total`, which is then not
     /// attributed to a table.
-    #[must_use]
     pub fn of_record(recorded: &[TableEffects], total: Effects) -> Self {
         let mut all = Self::default();
         if recorded.is_empty() {

@@ -30,7 +30,6 @@ pub enum Purpose {
 }
 
 /// Returns the random stream for a purpose and a number (of a table or a session), derived from `seed`.
-#[must_use]
 pub fn stream(seed: u64, purpose: Purpose, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(mix(mix(mix(seed) ^ (purpose as u64 + 1)) ^ number))
 }
@@ -62,7 +61,6 @@ pub struct Permutation {
 
 impl Permutation {
     /// Creates a permutation of `count` numbers.
-    #[must_use]
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self { count, half_bits: bits.div_ceil(2).max(1), seed }
@@ -70,7 +68,6 @@ impl Permutation {
 
     /// Returns the image of `position`, which must be below the count. It takes at most four steps on average
     /// because the network covers less than four times the count.
-    #[must_use]
     pub fn get(&self, position: u64) -> u64 {
         let mut value = self.network(position);
         while value >= self.count {
@@ -110,7 +107,6 @@ enum Kind {
 
 impl RangePicker {
     /// Creates a picker for ranges of `batch` keys; `batch` is between 1 and `rows`.
-    #[must_use]
     pub fn new(distribution: Distribution, rows: u64, batch: u64, seed: u64) -> Self {
         let starts = rows.saturating_sub(batch) + 1;
         let kind = match distribution {

@@ -347,7 +347,6 @@ impl Stage {
     }
 
     /// Returns the texts of its statements, each once. That of a loop in the server ends with the opening parenthesis.
-    #[must_use]
     pub fn statement_texts(&self) -> BTreeSet<String> {
         let statements = self.sessions.iter().flat_map(|session| &session.statements);
         let prepared = statements.map(|statement| statement.sql.clone());

@@ -18,7 +18,6 @@ pub struct Statement {
 
 impl Statement {
     /// Creates a statement with parameters of these types.
-    #[must_use]
     pub fn new(name: &str, sql: String, parameter_types: impl Into<Vec<u32>>) -> Self {
         Self { name: name.to_owned(), sql, parameter_types: parameter_types.into() }
     }
@@ -74,7 +73,6 @@ impl Pieces {
 }
 
 /// Returns the statement with its parameters replaced by these literals.
-#[must_use]
 pub fn with_literals(sql: &str, parameters: &[String]) -> String {
     let mut text = String::new();
     Pieces::of(sql).write(&mut text, |number, out| {
@@ -103,7 +101,6 @@ pub(super) struct Encoded {
 
 impl Statements {
     /// Creates the list. Transactions refer to a statement by its position.
-    #[must_use]
     pub fn new(protocol: Protocol, statements: Vec<Statement>) -> Self {
         let list = statements
             .into_iter()

@@ -121,7 +121,6 @@ pub struct Routines {
 
 impl Routines {
     /// Returns the comment that distinguishes these routines from those of another version of riops.
-    #[must_use]
     pub fn mark(&self) -> String {
         let hash = self.sql.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         format!("{ROUTINE_MARK}{hash:016x}")
@@ -148,7 +147,6 @@ const INDEX_FILL_PERCENT: u64 = 90;
 
 impl Footprint {
     /// Estimates PostgreSQL's size of one table with `indexes` on numbers, from the sizes of its columns.
-    #[must_use]
     pub fn of_table(rows: u64, columns_bytes: u64, indexes: u64) -> Self {
         // Rows are aligned to 8 bytes. A longer row than a block is stored in several.
         let row_bytes = columns_bytes.next_multiple_of(8) + ROW_BYTES;
@@ -164,7 +162,6 @@ impl Footprint {
     }
 
     /// The size of several such tables.
-    #[must_use]
     pub fn times(self, tables: u64) -> Self {
         Self {
             tables_bytes: self.tables_bytes.saturating_mul(tables),

@@ -18,13 +18,11 @@ pub struct Texts {
 
 impl Texts {
     /// Creates a source of texts of `length` characters.
-    #[must_use]
     pub fn new(seed: u64, length: u32) -> Self {
         Self { seed: mix(seed), length: length as usize }
     }
 
     /// Returns the length of each text, in characters.
-    #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }

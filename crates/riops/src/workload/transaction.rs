@@ -91,7 +91,6 @@ impl Extras {
 
 impl Transaction {
     /// Creates an empty transaction on these statements.
-    #[must_use]
     pub fn new(known: Arc<Statements>) -> Self {
         Self { known, ..Self::default() }
     }
@@ -192,14 +191,12 @@ impl Transaction {
     }
 
     /// Returns the number of the next row of COPY data to send; `None` if all data are sent.
-    #[must_use]
     #[inline]
     pub fn next_row(&self) -> Option<u64> {
         self.copy_progress().filter(|copy| copy.next < copy.end).map(|copy| copy.next)
     }
 
     /// Returns the rows whose data are copied.
-    #[must_use]
     pub fn copied_rows(&self) -> Range<u64> {
         self.copy_progress().map_or(0..0, |copy| copy.first..copy.end)
     }
@@ -264,7 +261,6 @@ impl Transaction {
     }
 
     /// Returns the rows that it writes, each with the number of the step.
-    #[must_use]
     pub fn marks(&self) -> &[(usize, Mark)] {
         &self.extras.marks
     }
@@ -276,7 +272,6 @@ impl Transaction {
     }
 
     /// Returns whether it has exactly the expected effects if it is committed.
-    #[must_use]
     pub fn has_exact_effects(&self) -> bool {
         !self.may_miss_rows
     }
@@ -287,38 +282,32 @@ impl Transaction {
     }
 
     /// Returns the expected effects of the transaction.
-    #[must_use]
     pub fn expected_effects(&self) -> TransactionEffects {
         self.effects().iter().fold(TransactionEffects::default(), |all, each| all.and(*each))
     }
 
     /// Returns the expected effects of each step that changes something.
-    #[must_use]
     pub fn effects(&self) -> &[TransactionEffects] {
         if self.has_extras { &self.extras.effects } else { &[] }
     }
 
     /// Returns the expected effects of a step; `None` if it changes nothing.
-    #[must_use]
     pub fn step_effects(&self, number: usize) -> Option<TransactionEffects> {
         let position = self.steps.get(number)?.effects?;
         self.extras.effects.get(position as usize).copied()
     }
 
     /// Returns whether each step is committed separately.
-    #[must_use]
     pub fn is_autocommit(&self) -> bool {
         self.autocommit
     }
 
     /// Returns the number of steps.
-    #[must_use]
     pub fn steps(&self) -> usize {
         self.steps.len()
     }
 
     /// Returns the bytes of a step and its number of statements.
-    #[must_use]
     #[inline]
     pub fn step(&self, number: usize) -> (&[u8], u32) {
         let start = number.checked_sub(1).and_then(|before| self.steps.get(before));
@@ -328,31 +317,26 @@ impl Transaction {
     }
 
     /// Returns the bytes of all steps.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Returns the number of statements.
-    #[must_use]
     pub fn statements(&self) -> u32 {
         self.statements
     }
 
     /// Returns the operation of the transaction.
-    #[must_use]
     pub fn operation(&self) -> usize {
         self.operation
     }
 
     /// Returns the expected number of rows read or changed.
-    #[must_use]
     pub fn expected_rows(&self) -> u64 {
         self.expected_rows
     }
 
     /// Returns the encoding error, if the transaction could not be encoded.
-    #[must_use]
     pub fn error(&self) -> Option<&EncodeError> {
         if self.has_extras { self.extras.error.as_ref() } else { None }
     }
@@ -400,38 +384,32 @@ impl Transaction {
     }
 
     /// Returns the number of statements of a step.
-    #[must_use]
     #[inline]
     pub fn statements_of(&self, step: usize) -> u32 {
         self.steps.get(step).map_or(0, |step| step.statements)
     }
 
     /// Returns whether it is interactive.
-    #[must_use]
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }
 
     /// Returns whether the current turn of an interactive transaction may commit.
-    #[must_use]
     pub fn may_commit(&self) -> bool {
         self.may_commit
     }
 
     /// Returns the command that sent the current turn.
-    #[must_use]
     pub fn command(&self) -> usize {
         self.command
     }
 
     /// Returns the protocol that sends it.
-    #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.known.protocol
     }
 
     /// Returns a row of the reply, with its format.
-    #[must_use]
     pub fn reply<'a>(&self, row: Row<'a>) -> Reply<'a> {
         Reply { row, binary: self.known.protocol != Protocol::Simple }
     }
@@ -446,7 +424,6 @@ pub struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// Returns the first column as a `bigint`; `None` if it is not one.
-    #[must_use]
     #[inline]
     pub fn first_bigint(&self) -> Option<i64> {
         let value = self.row.values().next()?.ok()??;
@@ -457,7 +434,6 @@ impl<'a> Reply<'a> {
     }
 
     /// Returns the length of the first column, in bytes; `None` if it is NULL or cannot be read.
-    #[must_use]
     pub fn first_length(&self) -> Option<usize> {
         Some(self.row.values().next()?.ok()??.len())
     }

@@ -106,7 +106,6 @@ pub struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Collects the evidence. `found` are the versions of the rows of each mark of each transaction. `start`
     /// is the first transaction id that was assigned after the run began.
-    #[must_use]
     pub fn new(unknown: &'a [Unknown], found: &[Vec<Vec<Version>>], start: u32) -> Self {
         let mut untouched = vec![false; unknown.len()];
         let mut candidates = Vec::new();
@@ -127,7 +126,6 @@ impl<'a> Evidence<'a> {
     }
 
     /// Returns whether [`Self::note`] must be called for all transactions of the run.
-    #[must_use]
     pub fn needs_all_transactions(&self) -> bool {
         !self.candidates.is_empty()
     }
@@ -161,7 +159,6 @@ impl<'a> Evidence<'a> {
     }
 
     /// Returns the outcome of each transaction, in the order of the list.
-    #[must_use]
     pub fn outcomes(&self) -> Vec<Resolution> {
         let untouched = self.transactions.iter().zip(&self.untouched);
         let of_each = |(of, (each, untouched)): (usize, (&Unknown, &bool))| {

@@ -48,7 +48,6 @@ pub enum Topic {
 
 impl Topic {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -81,7 +80,6 @@ pub struct Change {
 type Properties = BTreeMap<(Topic, String), String>;
 
 /// Returns what differs between two groups.
-#[must_use]
 pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let (of_a, of_b) = (values(a), values(b));
     let keys: BTreeSet<_> = of_a.keys().chain(of_b.keys()).collect();
@@ -129,7 +127,6 @@ fn default_of(setting: &str, a: &[&Record], b: &[&Record]) -> String {
 
 /// The differences between the environment of a run and that of an earlier one, one line each. They can explain
 /// different results.
-#[must_use]
 pub fn differences(before: &Record, now: &Record) -> Vec<String> {
     let is_input = |change: &Change| change.topic <= Topic::Environment;
     let line = |change: Change| {

@@ -79,10 +79,10 @@ pub struct FigureComparison {
 }
 
 /// The figures of a stage.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StageComparison {
     /// Name of the stage; absent if the runs have only one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// Its figures; the main one first.
     pub figures: Vec<FigureComparison>,
@@ -91,7 +91,6 @@ pub struct StageComparison {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<FigureComparison>,
     /// The change of the time of a transaction as a sum of parts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeChange>,
     /// The stacks of the CPU profiles of A and B, all runs together; empty without.
     #[serde(skip)]
@@ -168,7 +167,6 @@ fn stacks(runs: &[StageOf<'_>]) -> Vec<Stack> {
 pub type FigureValues = (String, Figure, Vec<f64>);
 
 /// The values of each figure over runs of one plan, by stage. A figure that a run lacks is left out.
-#[must_use]
 pub fn group_figures(runs: &[&Record]) -> Vec<(Option<String>, Vec<FigureValues>)> {
     let Some(first) = runs.first() else {
         return Vec::new();

@@ -60,7 +60,6 @@ pub fn compare(
 }
 
 /// Returns the change of the time of a transaction in a stage of two groups of runs that were not measured together.
-#[must_use]
 pub fn change_of_time(a: &[Record], b: &[Record], stage: usize) -> Option<TimeChange> {
     let of_a: Vec<&Record> = a.iter().collect();
     let of_b: Vec<&Record> = b.iter().collect();

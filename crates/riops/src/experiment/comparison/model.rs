@@ -45,20 +45,17 @@ impl Comparison {
     }
 
     /// Whether both groups are single runs, so that there is no verdict.
-    #[must_use]
     pub fn is_of_single_runs(&self) -> bool {
         self.a.runs.len() == 1 && self.b.runs.len() == 1
     }
 
     /// Whether the main figure has no verdict: neither faster nor slower nor equivalent.
-    #[must_use]
     pub fn is_inconclusive(&self) -> bool {
         let main = self.figures().find(|figure| figure.main).and_then(|main| main.effect.as_ref());
         main.is_none_or(|effect| effect.outcome == Outcome::Inconclusive)
     }
 
     /// Whether a figure of B is worse than that of A.
-    #[must_use]
     pub fn is_slower(&self) -> bool {
         let effects = self.figures().filter_map(|figure| figure.effect.as_ref());
         effects.into_iter().any(|effect| effect.outcome == Outcome::Slower)

@@ -68,7 +68,6 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
 const MISSING_DIFFERS: f64 = 0.01;
 
 /// Groups of which different shares of the transactions succeeded.
-#[must_use]
 pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -> Option<String> {
     let mean = |runs: &[&Record]| {
         let shares: Vec<f64> = runs
@@ -92,7 +91,6 @@ pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -
 const SLOW_FLAGS: [&str; 4] = ["-O0", "-O1", "-Og", "-Os"];
 
 /// Servers that differ in how they were built, if the build of one costs speed.
-#[must_use]
 pub fn build_notes(a: &[&Record], b: &[&Record]) -> Vec<String> {
     let slow = |runs: &[&Record]| -> BTreeSet<String> {
         let of_run = |run: &&Record| {

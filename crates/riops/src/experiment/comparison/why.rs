@@ -65,7 +65,6 @@ pub struct PartChange {
 
 /// Returns the change of the time of a transaction; `None` if it is not known of runs of both. `changes` is what differs
 /// between them.
-#[must_use]
 pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<TimeChange> {
     let times = |runs: &[RunStage<'_>]| -> Vec<TransactionTime> {
         let time = |&(record, stage): &RunStage<'_>| Summary { record, stage }.transaction_time();

@@ -34,7 +34,6 @@ pub use model::{
 use notes::notes;
 
 /// Returns the result of an experiment, as far as its runs ended.
-#[must_use]
 pub fn evaluate(study: &Study) -> StudyView {
     let experiment = &study.experiment;
     let of_cell = |at: usize| study.finished.iter().filter(move |each| each.task.cell == at);

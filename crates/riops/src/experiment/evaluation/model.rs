@@ -10,6 +10,7 @@ use crate::stats::{Interval, Outcome};
 use crate::units::format::bounded;
 
 /// The result of an experiment.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StudyView {
     /// Id of the experiment.
@@ -17,7 +18,6 @@ pub struct StudyView {
     /// Its name.
     pub name: String,
     /// What it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// When it was defined, RFC 3339.
     pub created_at: String,
@@ -40,7 +40,6 @@ pub struct StudyView {
     /// The smallest relevant effect, as a share.
     pub effect: f64,
     /// Planned number of runs; absent for a search, which decides as it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
     /// The runs that ended.
     pub runs: RunCounts,
@@ -51,13 +50,10 @@ pub struct StudyView {
     /// Names of the stages; empty if the runs have only one.
     pub stages: Vec<String>,
     /// Index of the cell that the others are compared with.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<usize>,
     /// Index of the cell with the best main figure among those that meet all thresholds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<usize>,
     /// The main figure of this cell relative to the baseline, as the best of all cells.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub best_against: Option<Against>,
     /// The cells, the last axis varying fastest.
     pub cells: Vec<CellView>,
@@ -65,13 +61,10 @@ pub struct StudyView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<AxisEffect>,
     /// The best cell relative to the baseline.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub improvement: Option<Improvement>,
     /// The change of the time of a transaction of the main stage from the reference to the other cell of the improvement.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeChange>,
     /// The state of an A/B test.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbView>,
     /// What limits the conclusions.
     pub notes: Vec<String>,
@@ -116,6 +109,7 @@ pub struct RunCounts {
 }
 
 /// A combination of values of the axes.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellView {
     /// Its name: `batch=10 sessions=8`.
@@ -123,7 +117,6 @@ pub struct CellView {
     /// One value for each axis.
     pub values: Vec<String>,
     /// Price of an hour of its server, if it is known and has the currency of the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
     /// Its runs. Those of a search are in `levels`.
     #[serde(flatten)]
@@ -132,11 +125,11 @@ pub struct CellView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelView>,
     /// What the search found.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub saturation: Option<Saturation>,
 }
 
 /// The state of an A/B test.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AbView {
     /// Number of complete blocks. A block is two runs of each variant.
@@ -144,19 +137,14 @@ pub struct AbView {
     /// Maximum number of blocks.
     pub blocks_max: u32,
     /// Number of the last look, from 1; absent before the first one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub look: Option<u32>,
     /// Number of looks.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub looks_max: Option<u32>,
     /// Significance level of the last look.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// Blocks at the next look; absent if the test has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks_next: Option<u32>,
     /// The verdict on the main figure; absent while the test goes on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Outcome>,
     /// Why the test ended, or that it goes on.
     pub reason: String,
@@ -208,21 +196,19 @@ pub struct ThresholdView {
 }
 
 /// The result of a stage over several runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StageView {
     /// The figures that were measured.
     pub figures: Vec<FigureView>,
     /// The bottleneck of most runs, in a word or two.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<String>,
     /// Where the blocks of the rows came from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<SourcesView>,
     /// The nodes of a cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeView>,
     /// Load of the busiest node divided by the mean over the nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub imbalance: Option<f64>,
 }
 
@@ -241,54 +227,48 @@ pub struct FigureView {
 
 impl FigureView {
     /// Returns the value as text, with its unit unless it is a rate.
-    #[must_use]
     pub fn text(&self) -> String {
         bounded(self.figure.text(self.estimate.value), self.estimate.at_least)
     }
 }
 
 /// A figure relative to that of the baseline.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Against {
     /// The figure divided by that of the baseline.
     pub ratio: f64,
     /// The 95 % interval of the ratio.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// The p-value, adjusted for the number of figures.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p_adjusted: Option<f64>,
     /// The verdict; absent with one run of a side.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Number of further runs of each cell that a verdict requires.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<usize>,
 }
 
 /// Shares of the accesses to the blocks of the rows, 0 to 1.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourcesView {
     /// Found in shared buffers.
     pub buffers: Estimate,
     /// Found in the page cache of the operating system.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<Estimate>,
     /// Read from the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Estimate>,
 }
 
 /// The load of a node, as the mean of the runs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeView {
     /// Host and port.
     pub node: String,
     /// CPU use, in processors.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
     /// Share of the CPU use of all nodes, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,
     /// Transactions per second.
     pub transactions_per_s: f64,
@@ -308,16 +288,15 @@ pub struct AxisEffect {
 }
 
 /// The effect of a value of an axis.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ValueEffect {
     /// The value, as typed.
     pub value: String,
     /// The main figure relative to that of the first value with the same other values: geometric mean. Absent
     /// for the first value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub main: Option<Against>,
     /// The same of the latency (p95).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Against>,
 }
 
@@ -350,7 +329,6 @@ pub struct ImprovementRow {
 
 impl StageView {
     /// Returns a figure, if it was measured.
-    #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<&FigureView> {
         self.figures.iter().find(|each| each.figure == figure)
     }
@@ -358,13 +336,11 @@ impl StageView {
 
 impl GroupView {
     /// Returns a figure of a stage, if it was measured.
-    #[must_use]
     pub fn figure(&self, stage: usize, figure: Figure) -> Option<&FigureView> {
         self.stages.get(stage)?.figure(figure)
     }
 
     /// Whether all usable runs met all thresholds.
-    #[must_use]
     pub fn meets_thresholds(&self) -> bool {
         self.thresholds.iter().all(|threshold| threshold.met == threshold.of)
     }
@@ -372,7 +348,6 @@ impl GroupView {
 
 impl StudyView {
     /// Returns the estimate of the main figure of a group.
-    #[must_use]
     pub fn main_of<'a>(&self, group: &'a GroupView) -> Option<&'a FigureView> {
         group.figure(self.main_stage, self.main)
     }
@@ -386,7 +361,6 @@ impl StudyView {
     }
 
     /// Returns the throughput that the workload counts.
-    #[must_use]
     pub fn throughput(&self) -> Figure {
         if self.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS }
     }

@@ -41,7 +41,6 @@ pub struct Settings {
 
 impl Settings {
     /// Returns the settings for this throughput of a closed loop, per second.
-    #[must_use]
     pub fn new(capacity_per_s: f64) -> Self {
         Self { capacity_per_s, resolution: 0.02, runs_max: 20 }
     }
@@ -100,7 +99,6 @@ pub struct Conclusion {
 }
 
 /// Returns the rate that is measured next, per second; `None` if all is measured. At most [`Settings::runs_max`] runs are measured.
-#[must_use]
 pub fn next(settings: &Settings, points: &[RatePoint]) -> Option<f64> {
     if points.len() >= usize::try_from(settings.runs_max).unwrap_or(usize::MAX) {
         return None;
@@ -110,7 +108,6 @@ pub fn next(settings: &Settings, points: &[RatePoint]) -> Option<f64> {
 }
 
 /// Returns the result; `None` without a run.
-#[must_use]
 pub fn conclude(settings: &Settings, points: &[RatePoint]) -> Option<Conclusion> {
     let state = State::new(settings, points);
     let result = |tally: &Tally<i32>| RateResult {

@@ -146,6 +146,7 @@ pub enum PointStyle {
 }
 
 /// An estimate.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Estimated {
     /// Horizontal position.
@@ -153,13 +154,10 @@ pub struct Estimated {
     /// The estimate.
     pub y: f64,
     /// Lower and upper limit of its interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, f64)>,
     /// The same of the horizontal position, if that is an estimate, too.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub x_interval: Option<(f64, f64)>,
     /// Text beside the point.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
@@ -188,14 +186,12 @@ pub struct Axis {
 
 impl Axis {
     /// Returns the axis of the time since the start of the run, which ends at `end_s`.
-    #[must_use]
     pub fn time(end_s: f64) -> Self {
         let label = "time since the start of the measurement".to_owned();
         Self { label, unit: Unit::Seconds, scale: AxisScale::Linear, range: Some((0.0, end_s)) }
     }
 
     /// Returns a vertical axis.
-    #[must_use]
     pub fn of(label: &str, unit: Unit, scale: AxisScale) -> Self {
         Self { label: label.to_owned(), unit, scale, range: None }
     }
@@ -250,7 +246,6 @@ pub struct Mark {
 }
 
 /// Rounds a value to five significant digits: more than a chart can show, and short in JSON.
-#[must_use]
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -105,7 +105,6 @@ fn measured_share(stage: &StageRecord) -> f64 {
 }
 
 /// Returns the tables of the sessions, which PGIO writes to `pgio_session_detail.out`.
-#[must_use]
 pub fn pgio_sessions(record: &Record) -> String {
     record.stages.iter().map(|stage| sessions(stage).0).collect()
 }

@@ -97,7 +97,6 @@ struct Index<'a> {
 
 impl Gallery {
     /// A site with this title.
-    #[must_use]
     pub fn new(title: String, with_hosts: bool) -> Self {
         let hosts = (!with_hosts).then(Hosts::default);
         Self { title, hosts, runs: Vec::new(), entries: Vec::new() }

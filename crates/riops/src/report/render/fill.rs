@@ -35,7 +35,6 @@ pub(in crate::report) fn fill(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Breaks each line of a text into lines of at most `width` columns, all but the first indented.
-#[must_use]
 pub fn wrapped(text: &str, indent: usize, width: usize) -> String {
     let broken = text
         .lines()
@@ -45,7 +44,6 @@ pub fn wrapped(text: &str, indent: usize, width: usize) -> String {
 
 /// Joins the parts that fit into `width` columns, in their order. If not all fit, parts with the lowest rank
 /// stay.
-#[must_use]
 pub fn fit(parts: &[(u8, String)], width: usize) -> String {
     const SEPARATOR: &str = " · ";
     let mut ranks: Vec<u8> = parts.iter().map(|(rank, _)| *rank).collect();

@@ -96,7 +96,6 @@ pub struct Layout {
 
 impl Layout {
     /// Returns the frame of a page without links to other pages.
-    #[must_use]
     pub fn new(title: impl Into<String>, delivery: Delivery) -> Self {
         let inline = Inline { style: STYLE, scripts: [UPLOT, CHARTS] };
         let is_inline = delivery == Delivery::Inline;
@@ -112,7 +111,6 @@ impl Layout {
     }
 
     /// Returns the frame of a page that is a file beside its assets: `root` is the way to the folder with `assets`.
-    #[must_use]
     pub fn beside(title: impl Into<String>, root: &str) -> Self {
         let assets = format!("{root}assets/");
         Self { policy: Some(FILES_POLICY), assets, ..Self::new(title, Delivery::Linked) }

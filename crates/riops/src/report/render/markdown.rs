@@ -7,7 +7,6 @@ use super::super::table::{Cell, Table};
 use crate::units::text::is_unprintable;
 
 /// Returns the findings, with the conclusion first.
-#[must_use]
 pub fn findings_markdown(findings: &Findings) -> String {
     // Writing to a String cannot fail.
     let mut text = format!("## {}\n", escaped(&findings.title));

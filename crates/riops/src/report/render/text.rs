@@ -39,7 +39,6 @@ pub fn keep_colors(text: &str, escape: impl Fn(&str) -> String) -> String {
 }
 
 /// The document in lines of this width, if its words allow it.
-#[must_use]
 pub fn text(document: &Document, lines: impl Into<Lines>) -> String {
     let Lines { columns, colors } = lines.into();
     let mut writer = Writer { width: columns, colors, text: String::new(), heading: String::new() };
@@ -48,7 +47,6 @@ pub fn text(document: &Document, lines: impl Into<Lines>) -> String {
 }
 
 /// The findings in lines of this width, with the conclusion at the end.
-#[must_use]
 pub fn findings_text(findings: &Findings, lines: impl Into<Lines>) -> String {
     let mut whole = Document::default();
     whole.title(&findings.title);

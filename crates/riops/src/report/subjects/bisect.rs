@@ -14,7 +14,6 @@ use crate::units::format::{number_of, percent, short_id};
 const COMMIT_CHARS: usize = 12;
 
 /// Returns the document of the result.
-#[must_use]
 pub fn bisection(view: &BisectView) -> Findings {
     let short = |commit: &str| commit.get(..COMMIT_CHARS).unwrap_or(commit).to_owned();
     let (good, bad) = (short(&view.good), short(&view.bad));

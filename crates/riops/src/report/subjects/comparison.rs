@@ -13,7 +13,6 @@ use crate::stats::{Effect, Needed, Outcome, Settings};
 use crate::units::format::{bounded, number_of, percent};
 
 /// Returns the document of a comparison.
-#[must_use]
 pub fn comparison(comparison: &Comparison) -> Findings {
     let mut conditions = Document::default();
     conditions.line("A", side_text(&comparison.a));
@@ -64,7 +63,6 @@ pub fn comparison(comparison: &Comparison) -> Findings {
 
 /// Returns the comparison of the runs of a page: of two selections, otherwise of the runs with the older and the
 /// newer one of two labels. `None` if there are other numbers of groups, or if they cannot be compared.
-#[must_use]
 pub fn comparison_of(selections: &[(String, Vec<Record>)]) -> Option<Findings> {
     let by_label = if selections.len() == 2 { None } else { Some(labeled(selections)?) };
     let [(name_a, a), (name_b, b)] = by_label.as_deref().unwrap_or(selections) else {

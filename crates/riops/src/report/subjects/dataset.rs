@@ -8,7 +8,6 @@ use crate::units::format::{count, joined, number_of, rate};
 use crate::units::text::one_line;
 
 /// The result of a preparation.
-#[must_use]
 pub fn prepared_text(prepared: &Prepared) -> String {
     match prepared {
         Prepared::Unchanged => {
@@ -27,14 +26,12 @@ pub fn prepared_text(prepared: &Prepared) -> String {
 }
 
 /// What `riops warm` has read.
-#[must_use]
 pub fn warmed_text(warmed: &Warmed) -> String {
     let tables = number_of(warmed.tables as u64, "table");
     format!("{tables} with all indexes: {}", warmed.state.text())
 }
 
 /// Each check as a line.
-#[must_use]
 pub fn checks_text(checks: &[Check]) -> String {
     let lines = checks.iter().map(|Check { name, expected, found, held, unknown, .. }| {
         let verdict = match (unknown, held) {
@@ -62,7 +59,6 @@ pub fn checks_text(checks: &[Check]) -> String {
 }
 
 /// The objects that were dropped.
-#[must_use]
 pub fn dropped_text(workload: &str, dropped: &Dropped) -> String {
     if let Some(schema) = &dropped.unregistered_schema {
         return format!(

@@ -9,7 +9,6 @@ use crate::units::format::{bytes_text, count, duration_us, percent, rate};
 const GB: f64 = 1e9;
 
 /// The diagnosis of a server and of this client.
-#[must_use]
 pub fn diagnosis_document(found: &Diagnosis) -> Document {
     let mut document = Document::default();
     let server = &found.server;
@@ -62,7 +61,6 @@ fn client(document: &mut Document, found: &Diagnosis) {
 }
 
 /// The maximum throughput of the client.
-#[must_use]
 pub fn calibration_document(found: &Calibration) -> Document {
     let mut document = Document::default();
     let Calibration { sessions, workers, .. } = found;
@@ -89,7 +87,6 @@ pub fn calibration_document(found: &Calibration) -> Document {
 }
 
 /// The maximum rates of a device.
-#[must_use]
 pub fn disk_document(found: &DiskLimit, server_options: &str) -> Document {
     let mut document = Document::default();
     let DiskLimit { device, tool, .. } = found;

@@ -12,7 +12,6 @@ use crate::units::format::{count, joined, number_of, short_id, to_the_minute};
 use crate::units::text::one_line;
 
 /// Returns the cells of an experiment, how they are measured, and the estimated time.
-#[must_use]
 pub fn plan_text(study: &Study) -> String {
     let experiment = &study.experiment;
     let mut lines = vec![start_line(study)];
@@ -23,7 +22,6 @@ pub fn plan_text(study: &Study) -> String {
 }
 
 /// Returns what is measured and how long it takes, for example `sweep rows: 4 cells, 5 runs each, about 4min`.
-#[must_use]
 pub fn start_line(study: &Study) -> String {
     let experiment = &study.experiment;
     let left = remaining(study, (0, Duration::ZERO));
@@ -58,7 +56,6 @@ fn time_text(left: &Remaining) -> String {
 }
 
 /// Returns a duration without false precision: `45s`, `2min 30s`, `1h 5min`.
-#[must_use]
 pub fn time_left(seconds: f64) -> String {
     let step = match seconds {
         ..60.0 => 1.0,
@@ -95,14 +92,12 @@ fn rules(experiment: &Experiment) -> Vec<String> {
 }
 
 /// Returns the stored experiments in lines.
-#[must_use]
 pub fn experiments_text(experiments: &[ExperimentSummary], columns: usize) -> String {
     table_lines(&experiments_table(experiments, |_| false), columns).join("\n") + "\n"
 }
 
 /// Returns a table of stored experiments. The ids are links to the pages of the dashboard. `is_measured` returns whether the
 /// experiment with this id has a run in progress.
-#[must_use]
 pub fn experiments_table(
     experiments: &[ExperimentSummary],
     is_measured: impl Fn(&str) -> bool,

@@ -15,7 +15,6 @@ use crate::units::text::one_line;
 const COMMENT_MAX: usize = 65_536;
 
 /// Returns the document of the result.
-#[must_use]
 pub fn gate(view: &GateView) -> Findings {
     let mut found = with_figures(view, |_| true);
     if let [only] = view.workloads.as_slice() {
@@ -25,7 +24,6 @@ pub fn gate(view: &GateView) -> Findings {
 }
 
 /// Returns the result as Markdown for a comment: if it is too long, only with the figures of the workloads that are not passed.
-#[must_use]
 pub fn gate_markdown(view: &GateView) -> String {
     let text = findings_markdown(&with_figures(view, |_| true));
     if text.chars().count() <= COMMENT_MAX {
@@ -116,7 +114,6 @@ fn text_of(workload: &GateWorkload) -> String {
 
 /// Returns the result as `JUnit` XML, a test case for each workload. A workload without a decision is a failure if `fails`,
 /// otherwise skipped.
-#[must_use]
 pub fn gate_junit(view: &GateView, fails: bool) -> String {
     let count =
         |verdict: GateVerdict| view.workloads.iter().filter(|each| each.verdict == verdict).count();
@@ -170,7 +167,6 @@ fn xml(text: &str) -> String {
 }
 
 /// Returns the workloads that are not passed as workflow commands of GitHub (GitHub Docs, "Workflow commands").
-#[must_use]
 pub fn gate_annotations(view: &GateView, fails: bool) -> String {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");

@@ -16,7 +16,6 @@ use crate::units::format::{joined, number_of, rate, short_id};
 use crate::units::text::one_line;
 
 /// One of several runs in a line.
-#[must_use]
 pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras<'_>) -> String {
     let stages = record.stages.iter().filter(|stage| stage.statement.is_none());
     let stages = stages.map(|stage| {
@@ -42,7 +41,6 @@ pub fn repeat_line(record: &Record, (number, count): (u32, u32), extras: &Extras
 }
 
 /// The summary of repeated runs. `selection` is the tag that selects them in other commands.
-#[must_use]
 pub fn repeats_document(records: &[Record], selection: &str) -> Document {
     let is_usable = |record: &&Record| record.status == Status::Done && record.verdict.valid;
     let usable: Vec<&Record> = records.iter().filter(is_usable).collect();

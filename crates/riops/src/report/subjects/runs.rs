@@ -23,7 +23,6 @@ pub struct RunLine<'a> {
 
 /// Returns a line for each run, or for each stage if `stages` are given. Stages have figures of their own, by which
 /// they are sorted if the list is.
-#[must_use]
 pub fn run_lines<'a>(
     runs: &'a [RunSummary],
     stages: Option<&'a [StageSummary]>,
@@ -143,7 +142,6 @@ fn tags(run: &RunSummary) -> String {
 
 /// The stored runs as a table, in lines of at most `width` columns. If it is too wide, what all runs have in common
 /// is shown once, below the table.
-#[must_use]
 pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
     let has_response = lines.iter().any(|line| line.number("response_p99_us").is_some());
     let entries = entries(has_response);

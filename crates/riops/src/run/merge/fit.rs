@@ -63,7 +63,6 @@ impl Part {
     }
 
     /// Returns the part of a client of which nothing else is known. Its number is that of its share, otherwise `number`.
-    #[must_use]
     pub fn of(number: u32, record: Record) -> Self {
         let number = record.plan.share.map_or(number, |share| share.agent);
         let host = record.client.machine.host.clone();

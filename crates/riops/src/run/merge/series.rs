@@ -48,7 +48,6 @@ fn node_names(stage: &StageRecord) -> Vec<&str> {
 }
 
 /// Returns an interval of all clients from those of each; `None` if a histogram is damaged.
-#[must_use]
 pub fn merged_point(parts: &[&Point], plan: &Plan) -> Option<Point> {
     let mut point = sum(parts, false);
     point.t_s = parts.first()?.t_s;

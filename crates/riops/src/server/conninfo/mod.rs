@@ -157,7 +157,6 @@ impl ConnInfo {
 
     /// Returns whether the `PG*` variables specify a server, a database or a role. The others, such as
     /// `PGPASSWORD` and `PGSSLMODE`, only describe a connection.
-    #[must_use]
     pub fn is_in_environment(environment: impl Fn(&str) -> Option<String>) -> bool {
         ["PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"]
             .iter()
@@ -166,7 +165,6 @@ impl ConnInfo {
 
     /// Returns a connection string with `***` in place of each password; `None` if it cannot be parsed, so
     /// that any part of it may be a password.
-    #[must_use]
     pub fn without_password(text: &str) -> Option<String> {
         text::without_password(text).ok()
     }
@@ -177,7 +175,6 @@ impl ConnInfo {
     }
 
     /// Returns the settings for a connection through the Unix socket in `folder`.
-    #[must_use]
     pub fn unix(folder: &Path, port: u16, user: &str, database: &str) -> Self {
         Self {
             servers: vec![Server {
@@ -217,26 +214,22 @@ impl ConnInfo {
     }
 
     /// Returns the addresses for messages: path of the socket, or host and port.
-    #[must_use]
     pub fn address(&self) -> String {
         self.servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns whether the servers run on this machine, according to their addresses.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         self.servers.iter().all(Server::is_local)
     }
 
     /// Returns whether the settings include a password. The password file does not count.
-    #[must_use]
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
     /// Returns the credentials for the startup of a session on `server`. `encrypted` and
     /// `server_end_point` describe the TLS channel.
-    #[must_use]
     pub fn credentials(
         &self,
         server: &Server,

@@ -32,7 +32,6 @@ pub struct Server {
 
 impl Server {
     /// Returns the path of the server's Unix socket; `None` for TCP.
-    #[must_use]
     pub fn socket_path(&self) -> Option<PathBuf> {
         match &self.host {
             Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", self.port))),

@@ -60,7 +60,6 @@ impl Account {
 
     /// Returns the owner of an existing data directory if this process runs as root; only that user
     /// can start a server on it.
-    #[must_use]
     pub fn owner_of(data: &Path) -> Option<Self> {
         let metadata = fs::metadata(data).ok()?;
         let (uid, gid) = (metadata.uid(), metadata.gid());

@@ -24,13 +24,11 @@ impl Home {
     }
 
     /// Returns the data directory.
-    #[must_use]
     pub fn data(&self) -> PathBuf {
         self.path("data")
     }
 
     /// Returns the path of the server log.
-    #[must_use]
     pub fn log(&self) -> PathBuf {
         self.path("server.log")
     }

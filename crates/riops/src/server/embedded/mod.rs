@@ -117,7 +117,6 @@ impl Embedded {
     }
 
     /// Returns the state of the running server.
-    #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }

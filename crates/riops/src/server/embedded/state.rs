@@ -57,13 +57,11 @@ pub struct State {
 
 impl State {
     /// Returns the connection settings for the Unix socket.
-    #[must_use]
     pub fn conninfo(&self) -> ConnInfo {
         ConnInfo::unix(&self.socket_dir, self.port, &self.user, DATABASE)
     }
 
     /// Returns the connection URI for the Unix socket.
-    #[must_use]
     pub fn url(&self) -> String {
         let folder = self.socket_dir.display().to_string();
         let encoded =
@@ -72,7 +70,6 @@ impl State {
     }
 
     /// Returns the connection URI for TCP, with the password.
-    #[must_use]
     pub fn url_tcp(&self) -> String {
         let Self { user, password, address, port, .. } = self;
         format!("postgresql://{user}:{password}@{address}:{port}/{DATABASE}")

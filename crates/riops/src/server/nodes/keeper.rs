@@ -16,13 +16,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Nodes {
     /// Returns a counter that increases when a node returns, joins or changes its role.
-    #[must_use]
     pub fn changes(&self) -> u64 {
         self.0.changes.load(Ordering::Relaxed)
     }
 
     /// Returns whether the nodes must be monitored with [`Self::monitor`].
-    #[must_use]
     pub fn needs_monitoring(&self) -> bool {
         self.0.spread != Spread::Off
     }

@@ -125,7 +125,6 @@ pub struct Choice {
 
 impl Nodes {
     /// Returns a single node with the user's connection settings, which may list several servers.
-    #[must_use]
     pub fn single(conninfo: &ConnInfo) -> Self {
         let node = Node { name: conninfo.address(), ..Node::of(conninfo.clone(), Role::Primary) };
         Self::of(conninfo, Spread::Off, (false, false), vec![node])
@@ -157,13 +156,11 @@ impl Nodes {
     }
 
     /// Returns whether the nodes were discovered with `yb_servers()`.
-    #[must_use]
     pub fn are_discovered(&self) -> bool {
         self.0.discovered
     }
 
     /// Returns the nodes in the order of their numbers.
-    #[must_use]
     pub fn list(&self) -> Vec<Node> {
         let allowed = self.allowed();
         (0..)
@@ -177,7 +174,6 @@ impl Nodes {
     }
 
     /// Returns the numbers of the nodes that the spread allows, including unavailable ones.
-    #[must_use]
     pub fn allowed(&self) -> Vec<usize> {
         let entries = self.entries();
         match self.0.spread {
@@ -196,7 +192,6 @@ impl Nodes {
     }
 
     /// Returns the maximum number of nodes during a stage, including nodes that may join.
-    #[must_use]
     pub fn max_nodes(&self) -> usize {
         let known = self.entries().len();
         if self.may_grow() { known + JOINING_MAX } else { known }
@@ -250,7 +245,6 @@ impl Nodes {
     /// Chooses the node for the session with this number, and counts the session on it: the home node
     /// if it is available, otherwise the node with the fewest sessions. If no node is available,
     /// chooses the one that failed first.
-    #[must_use]
     pub fn choose(&self, session: u64) -> Choice {
         if self.0.spread == Spread::Off {
             return Choice { node: self.next(session), conninfo: self.0.conninfo.clone() };
@@ -268,7 +262,6 @@ impl Nodes {
     }
 
     /// Returns the node that [`Self::choose`] would choose now, without counting the session.
-    #[must_use]
     pub fn next(&self, session: u64) -> usize {
         match self.0.spread {
             // libpq's rules choose one of them, which is known when the session is open.
@@ -332,7 +325,6 @@ impl Nodes {
     }
 
     /// Returns whether the home node of a session on `node` is available and is another node.
-    #[must_use]
     pub fn should_move(&self, session: u64, node: usize) -> bool {
         let entries = self.entries();
         let home = self.home_in(&entries, session);

@@ -196,9 +196,7 @@ fn free(&[a, b, c]: &Row, &[of_a, of_b, of_c]: &Row, bounds: Bounds) -> [bool; 3
     [a > A_MIN || of_a > 0.0, unbounded || b_free, unbounded || c_free]
 }
 
-/// Coefficients of the three parameters.
-// Linear algebra of three parameters: too small for a library of matrices.
-
+/// Coefficients of the three parameters: too small for a library of matrices.
 pub(super) type Row = [f64; 3];
 
 /// Returns the scalar product.

@@ -63,7 +63,6 @@ pub struct ScalingLaw {
 
 impl ScalingLaw {
     /// Returns the throughput per second of the fitted curve.
-    #[must_use]
     pub fn throughput_per_s(&self, n: f64) -> f64 {
         let (lambda, sigma, kappa) = (self.lambda.value, self.sigma.value, self.kappa.value);
         Curve { lambda, sigma, kappa }.at(n)
@@ -71,13 +70,11 @@ impl ScalingLaw {
 
     /// Whether N* is beyond the largest measured N, or there is none, so that the figures that depend on the peak
     /// (N*, the maximum and N90) are extrapolations.
-    #[must_use]
     pub fn peak_is_extrapolated(&self) -> bool {
         self.peak_at.is_none_or(|peak| peak.value > self.largest_n)
     }
 
     /// Whether the knee is beyond the largest measured N, or there is none.
-    #[must_use]
     pub fn knee_is_extrapolated(&self) -> bool {
         self.knee.is_none_or(|knee| knee.value > self.largest_n)
     }

@@ -41,7 +41,6 @@ pub enum ResidualCheck {
 
 impl ResidualCheck {
     /// Whether the measurements follow the law.
-    #[must_use]
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }

@@ -163,7 +163,6 @@ struct Followed {
 
 impl FileSource {
     /// Creates a source for a directory, which need not exist.
-    #[must_use]
     pub(super) fn new(directory: PathBuf) -> Self {
         Self { directory, followed: HashMap::new() }
     }

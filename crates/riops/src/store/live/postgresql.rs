@@ -136,7 +136,6 @@ struct Followed {
 
 impl PostgresqlSource {
     /// Creates a source, which connects at the first call.
-    #[must_use]
     pub(super) fn new(conninfo: ConnInfo, interrupt: &Interrupt) -> Self {
         let interrupt = interrupt.clone();
         Self { conninfo, interrupt, connection: None, followed: HashMap::new() }

@@ -98,7 +98,6 @@ fn publish_all(
 }
 
 /// Returns what opens the sink of a run that is stored at this location.
-#[must_use]
 pub fn sink_of(location: &StoreLocation) -> OpenSink {
     match location {
         StoreLocation::File(path) => {
@@ -113,7 +112,6 @@ pub fn sink_of(location: &StoreLocation) -> OpenSink {
 }
 
 /// Returns the source of the runs in progress of a store.
-#[must_use]
 pub fn source_of(location: &StoreLocation, interrupt: &Interrupt) -> Box<dyn LiveSource> {
     match location {
         StoreLocation::File(path) => Box::new(FileSource::new(live_directory(path))),

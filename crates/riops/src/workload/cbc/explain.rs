@@ -11,14 +11,12 @@ use crate::workload::keys::whole;
 
 impl StatementPlan {
     /// Returns the number of rows read by the scan of the table.
-    #[must_use]
     pub fn rows_scanned(&self) -> u64 {
         // EXPLAIN reports the counts as averages per process.
         whole((self.rows_found + self.rows_left_out).round())
     }
 
     /// Parses the output of EXPLAIN. Returns `None` for any other text.
-    #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         let document: Value = serde_json::from_str(json).ok()?;
         let first = document.get(0)?;
@@ -49,7 +47,6 @@ impl StatementPlan {
 
 impl VacuumRates {
     /// Parses a notice. Returns `None` if it contains no rates, as before PostgreSQL 15.
-    #[must_use]
     pub fn parse(notice: &str) -> Option<Self> {
         let number = |label: &str| {
             let rest = notice.split_once(label)?.1.trim_start();
@@ -64,7 +61,6 @@ impl VacuumRates {
 
 impl Step {
     /// Returns its expected access path, if it has one.
-    #[must_use]
     pub fn access(self) -> Option<Access> {
         let index = Index { table: "settings_loop".to_owned(), name: "by_name".to_owned() };
         let expected = match self {
@@ -80,7 +76,6 @@ impl Step {
     }
 
     /// Compares the output of EXPLAIN with the expected access path.
-    #[must_use]
     pub fn judge(self, json: &str) -> Option<Finding> {
         Some(self.access()?.judge(json))
     }

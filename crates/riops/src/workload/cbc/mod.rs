@@ -43,7 +43,6 @@ fn for_size(statement: &str, size_gb: f64) -> String {
 }
 
 /// Returns the statement of a step as it is sent.
-#[must_use]
 pub fn sql_of(step: Step, size_gb: f64) -> String {
     let sql = for_size(&step.text(), size_gb);
     match step {
@@ -58,7 +57,6 @@ pub fn sql_of(step: Step, size_gb: f64) -> String {
 
 /// Checks the number of rows in the command tag or in the plan of a step. Returns `None` for steps without
 /// a row count.
-#[must_use]
 pub fn check(
     step: Step,
     dataset: &CbcDataset,
@@ -89,7 +87,6 @@ pub fn check(
 }
 
 /// Returns the statement that sets up a session for a run.
-#[must_use]
 pub fn session_sql() -> String {
     fill(SESSION, &[])
 }

@@ -26,7 +26,6 @@ impl Query {
     pub const ALL: [Self; 3] = [Self::SelectMax, Self::SelectRange, Self::IndexedSelectMax];
 
     /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
-    #[must_use]
     pub fn script(self) -> &'static str {
         match self {
             Self::SelectMax => "t03-select-max-no-explain",

@@ -25,20 +25,17 @@ impl Space {
     }
 
     /// Returns the maximum number of bytes for a nominal size.
-    #[must_use]
     pub fn bytes(self, size_gb: f64) -> u64 {
         self.table_bytes(size_gb).saturating_add(self.log_bytes)
     }
 
     /// Returns the largest nominal size that fits into `free_bytes`, rounded down to a tenth of a gigabyte.
-    #[must_use]
     pub fn largest_size_gb(self, free_bytes: u64) -> f64 {
         let free = free_bytes.saturating_sub(self.log_bytes);
         (free as f64 / self.table_bytes(1.0).max(1) as f64 * 10.0).floor() / 10.0
     }
 
     /// Describes the disk space needed for a nominal size.
-    #[must_use]
     pub fn text(self, size_gb: f64) -> String {
         format!(
             "{:.2} GB of disk space (table and index, a second copy of both during CLUSTER, and temporary files if it sorts) and {:.2} GB of WAL",
@@ -49,7 +46,6 @@ impl Space {
 }
 
 /// Returns the nominal size of a table that is three times as large as the memory.
-#[must_use]
 pub fn size_for_memory(memory_bytes: u64, copy_bytes: u64) -> f64 {
     let gigabyte = copies(1.0) as f64 * copy_bytes.max(1) as f64;
     (TIMES_MEMORY * memory_bytes as f64 / gigabyte).ceil()

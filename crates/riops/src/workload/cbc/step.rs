@@ -64,25 +64,21 @@ impl Step {
     }
 
     /// Returns the key used in the output of the collector.
-    #[must_use]
     pub fn key(self) -> &'static str {
         self.parts().0
     }
 
     /// Returns the step with this key.
-    #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.key() == key)
     }
 
     /// Returns the name of the pgbench script, without the prefix `cbc-` of the file.
-    #[must_use]
     pub fn script(self) -> &'static str {
         self.parts().1
     }
 
     /// Returns whether the step is a select, which runs with EXPLAIN (ANALYZE, BUFFERS).
-    #[must_use]
     pub fn is_select(self) -> bool {
         matches!(
             self,
@@ -91,7 +87,6 @@ impl Step {
     }
 
     /// Returns whether the step is meant to run with cold caches.
-    #[must_use]
     pub fn is_uncached(self) -> bool {
         matches!(self, Self::SelectU1 | Self::SelectU2)
     }
@@ -99,7 +94,6 @@ impl Step {
     /// Returns the query for its progress (phase, done, total), given the backend process and the number of
     /// rows; `None` if the server does not report progress. The progress of CREATE TABLE AS is the growth
     /// of the database.
-    #[must_use]
     pub fn progress_sql(self, process: i32, rows: u64) -> Option<String> {
         let (template, rows) = match self {
             Self::Vacuum => (PROGRESS_VACUUM, String::new()),

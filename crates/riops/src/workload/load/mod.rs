@@ -69,7 +69,6 @@ fn batch_sizes(rows: u64, batch: u64) -> Vec<u64> {
 }
 
 /// Returns the name of a file by its number, from 1, as in ysql-bench.
-#[must_use]
 pub fn file_name(sessions: u32, rows: u64, field_length: u32, number: u32) -> String {
     format!("ysql_bench-t{sessions}-r{rows}-f{field_length}--nr{number}.csv")
 }
@@ -99,13 +98,11 @@ pub fn write_csv(
 
 impl Load {
     /// Creates the workload with these parameters, for PostgreSQL.
-    #[must_use]
     pub fn new(dataset: LoadDataset, run: LoadRun) -> Self {
         Self { table: LoadTable { dataset, dialect: Dialect::default() }, run }
     }
 
     /// Returns the workload in another dialect.
-    #[must_use]
     pub fn on(mut self, dialect: Dialect) -> Self {
         self.table.dialect = dialect;
         self
@@ -119,7 +116,6 @@ impl Load {
     }
 
     /// Returns the paths of the files that the sessions copy.
-    #[must_use]
     pub fn files(&self, sessions: u32) -> Vec<String> {
         match self.run.method {
             Method::CopyFile => (0..sessions).map(|session| self.file(sessions, session)).collect(),

@@ -101,7 +101,6 @@ impl LoadTable {
     }
 
     /// Returns the statement to execute after the load.
-    #[must_use]
     pub fn finish_sql(&self) -> String {
         self.sql(SETTLE)
     }
@@ -152,7 +151,6 @@ impl LoadTable {
     }
 
     /// Compares the results of [`Self::contents_sql`] for a complete table with the acknowledged updates.
-    #[must_use]
     pub fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         let rows = i128::from(self.dataset.rows);
         let parts = parts(contents);

@@ -145,7 +145,6 @@ pub struct Oltp {
 
 impl Oltp {
     /// Creates the workload with these parameters, for PostgreSQL.
-    #[must_use]
     pub fn new(dataset: OltpDataset, run: OltpRun) -> Self {
         let used = dataset.clone();
         let highest_ids = vec![0; dataset.tables as usize];
@@ -153,7 +152,6 @@ impl Oltp {
     }
 
     /// Returns the workload in another dialect.
-    #[must_use]
     pub fn on(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }

@@ -76,13 +76,11 @@ impl Rows {
     }
 
     /// Creates the workload with these parameters, for PostgreSQL.
-    #[must_use]
     pub fn new(dataset: RowsDataset, run: RowsRun) -> Self {
         Self { used: run.part_of(&dataset), dataset, run, dialect: Dialect::default() }
     }
 
     /// Returns the workload in another dialect.
-    #[must_use]
     pub fn on(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }

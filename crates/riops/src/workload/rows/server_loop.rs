@@ -21,7 +21,6 @@ const YBIO: &str = include_str!("../../../sql/ybio.sql");
 const BATCHES_BEFORE_FIRST_REPORT: u64 = 10;
 
 /// Returns the routines of the loop: the part of `ybio.sql` between the markers.
-#[must_use]
 pub(super) fn routines() -> Routines {
     let part = YBIO.split("-- loop: ").nth(1).unwrap_or_default();
     Routines {

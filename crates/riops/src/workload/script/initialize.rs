@@ -51,26 +51,22 @@ impl InitStep {
     }
 
     /// Returns the step with this letter.
-    #[must_use]
     pub fn of(letter: char) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.words().0 == letter)
     }
 
     /// Returns its name in the last line of pgbench.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.words().1
     }
 
     /// Returns what it does, as pgbench says it.
-    #[must_use]
     pub fn action(self) -> &'static str {
         self.words().2
     }
 }
 
 /// Returns the work of a step: the statements that it executes, and the tables that it then loads.
-#[must_use]
 pub fn init_work(
     step: InitStep,
     dataset: &ScriptDataset,

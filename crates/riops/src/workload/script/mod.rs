@@ -41,13 +41,11 @@ const FOUND: &str = include_str!("../../../sql/script/found.sql");
 /// Returns the query for the tables of pgbench in a schema: how many have its columns, how many were created by riops, the
 /// fill factor, number and kind of partitions of the accounts, whether any is unlogged, the number of foreign keys of the
 /// history, and the identity of the accounts.
-#[must_use]
 pub fn found_sql(schema: &str) -> String {
     fill(FOUND, &[("schema", &sql::literal(schema))])
 }
 
 /// Returns the query for the number of branches, which is the scale.
-#[must_use]
 pub fn scale_sql(schema: &str) -> String {
     format!("select count(*) from {}.pgbench_branches", sql::name(schema))
 }

@@ -19,6 +19,7 @@ use crate::stats::{
 };
 
 /// The result of a search.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conclusion {
     /// Smallest level whose mean throughput reaches 95 % of the best throughput: the mean of [`Self::best`] and
@@ -30,25 +31,20 @@ pub struct Conclusion {
     #[serde(skip)]
     pub levels: Vec<LevelResult>,
     /// Highest level that meets the threshold; `None` without a threshold, or if no level meets it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub most_sessions_within_threshold: Option<u32>,
     /// Whether the best level is the highest one that the settings allow: throughput may still grow beyond it.
     pub ends_at_last: bool,
     /// Whether the search ended at its maximum number of runs, before all levels were repeated.
     pub is_incomplete: bool,
     /// Lowest level whose runs all failed or are invalid: no higher level was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub failing: Option<u32>,
     /// The scalability law fitted to all runs, in transactions per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub law: Option<ScalingLaw>,
     /// Why the law was not fitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub law_error: Option<String>,
 }
 
 /// Returns the number of sessions that is measured next; `None` if all is measured. At most [`Settings::runs_max`] runs are measured.
-#[must_use]
 pub fn next(settings: &Settings, points: &[MeasuredLevel]) -> Option<u32> {
     if points.len() >= usize::try_from(settings.runs_max).unwrap_or(usize::MAX) {
         return None;
@@ -58,7 +54,6 @@ pub fn next(settings: &Settings, points: &[MeasuredLevel]) -> Option<u32> {
 
 /// Returns the throughput at the saturation point, [`Conclusion::saturation`]; `None` if no run has a throughput.
 /// Unlike [`conclude`], it does not fit the law.
-#[must_use]
 pub fn saturation(settings: &Settings, points: &[MeasuredLevel]) -> Option<LevelResult> {
     let state = State::new(settings, points);
     let level = state.saturation()?;
@@ -66,7 +61,6 @@ pub fn saturation(settings: &Settings, points: &[MeasuredLevel]) -> Option<Level
 }
 
 /// Returns the result; `None` if no run has a throughput.
-#[must_use]
 pub fn conclude(settings: &Settings, points: &[MeasuredLevel]) -> Option<Conclusion> {
     let state = State::new(settings, points);
     let best = state.best()?;

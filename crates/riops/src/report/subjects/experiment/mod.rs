@@ -34,7 +34,6 @@ use crate::stats::Outcome;
 use crate::units::format::{factor, joined, number_of, rate};
 
 /// Returns the result of an experiment, as far as its runs ended.
-#[must_use]
 pub fn view(study: &Study) -> StudyView {
     let study = &counted(study);
     let mut view = evaluate(study);
@@ -44,7 +43,6 @@ pub fn view(study: &Study) -> StudyView {
 }
 
 /// Returns the document of the result.
-#[must_use]
 pub fn experiment(view: &StudyView) -> Findings {
     let mut found = Findings {
         id: view.id.clone(),

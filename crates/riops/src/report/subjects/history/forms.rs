@@ -16,7 +16,6 @@ const MARK_MAX: usize = 24;
 
 /// The document of the series: a line for each run, and a line where the level changed. With `judged`, also whether the newest
 /// level is slower.
-#[must_use]
 pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
     let mut document = Document::default();
     for (position, each) in series.iter().enumerate() {
@@ -122,7 +121,6 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
 }
 
 /// What was found, in a sentence.
-#[must_use]
 pub fn history_summary(series: &HistorySeries) -> String {
     let number =
         |number: usize, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
@@ -137,7 +135,6 @@ pub fn history_summary(series: &HistorySeries) -> String {
 }
 
 /// The chart of a series, the number of its page.
-#[must_use]
 pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     let (name, count) = (series.figure.name(), series.points.len());
     // The axis of durations is in microseconds.

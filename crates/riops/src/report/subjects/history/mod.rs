@@ -40,6 +40,7 @@ fn main_figure(run: &RunSummary, stage: &StageSummary) -> Figure {
 }
 
 /// The value of one run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HistoryPoint {
     /// Id of the run.
@@ -52,10 +53,8 @@ pub struct HistoryPoint {
     #[serde(skip_serializing_if = "crate::units::is_default")]
     pub at_least: bool,
     /// What makes the run other than a plain valid one, separated by commas.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<String>,
     /// Why the level may change with this run: it is the first one of a new era.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<String>,
 }
 
@@ -81,7 +80,6 @@ pub struct HistoryChange {
 
 impl HistoryChange {
     /// The change as text: `-5.1%`.
-    #[must_use]
     pub fn text(&self) -> String {
         change_text(self.mean_after / self.mean_before)
     }
@@ -130,7 +128,6 @@ impl HistorySeries {
     }
 
     /// What a series without changes shows.
-    #[must_use]
     pub fn without_changes(&self) -> String {
         if self.last_era().len() < RUNS_NEEDED {
             return format!("unknown: at least {RUNS_NEEDED} runs are needed");
@@ -199,7 +196,6 @@ const RUNS_NEEDED: usize = 2 * ChangeSettings::SIDE_MIN;
 
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
-#[must_use]
 pub fn history(
     runs: &[RunSummary],
     stages: &[StageSummary],

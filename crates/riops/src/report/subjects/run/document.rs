@@ -24,13 +24,11 @@ pub(in crate::report) fn printed(record: &Record, extras: &Extras<'_>) -> String
 }
 
 /// The text of a run in lines of at most `width` columns, if its words allow it.
-#[must_use]
 pub fn run_text(record: &Record, stored: &str, width: usize) -> String {
     text(&run_document(record, &Extras::new(stored, width)), width)
 }
 
 /// Returns the document of a run.
-#[must_use]
 pub fn run_document(record: &Record, extras: &Extras<'_>) -> Document {
     let mut document = Document::default();
     let Some(summary) = Summary::of(record) else {
@@ -166,7 +164,6 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
 }
 
 /// A threshold with the measured value: `BREACHED: p99<10ms (measured 12.1 ms)`.
-#[must_use]
 pub fn threshold_text(record: &Record, found: &ThresholdRecord) -> String {
     let has_rate = record.plan.schedule != Schedule::Closed;
     let latency = |us| bounded(duration_us(us), found.at_least);

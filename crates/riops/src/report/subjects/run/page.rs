@@ -65,7 +65,6 @@ pub fn html_in(
 
 /// Returns the summary of one or more records. Several records are compared by `comparison`; without it, their
 /// figures are shown side by side.
-#[must_use]
 pub fn markdown(records: &[Record], comparison: Option<&Findings>) -> String {
     let mut text = format!("## {}\n", escaped(&title(records)));
     let (comparison, whole) = parts(records, comparison);
@@ -108,7 +107,6 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
 }
 
 /// Returns the charts of a record, in the order of its page.
-#[must_use]
 pub fn charts(record: &Record) -> Vec<Chart> {
     let id = "run-1";
     let charts = [series::of_loops(record, id), distribution(record, id)];
@@ -116,7 +114,6 @@ pub fn charts(record: &Record) -> Vec<Chart> {
 }
 
 /// Returns the title of the report of these records.
-#[must_use]
 pub fn title(records: &[Record]) -> String {
     match records {
         [record] => format!("riops: {}", hero::title(record, None)),
