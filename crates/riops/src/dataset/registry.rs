@@ -11,7 +11,7 @@ use super::catalog::{change, drop_leftover_views, drop_routines, statements, unl
 use super::error::{DatasetError, Result};
 use crate::plan::DatasetPlan;
 use crate::server::connection::TextRow;
-use crate::server::fit::DatasetFit;
+use crate::server::examine::DatasetFit;
 use crate::server::{Connection, ConnectionError, Feature};
 use crate::workload;
 use crate::workload::tables::Dataset;

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use uuid::Uuid;
 
-use super::clock::Clock;
+use super::clock::{Clock, ServerClock, larger_step_s};
 use super::error::{EngineError, SessionError};
 use super::findings::{Moment, merge};
 use super::opening::{Prepared, SessionSetup, check_access_path, prepare_on_any_node};
-use super::server_clock::{ServerClock, larger_step_s};
 use super::shared::{Inbox, Shared, Signal, StartSignal, WorkerHandle};
 use super::tally::{Backend, SessionTally, Tally};
 use super::threads::start_thread;

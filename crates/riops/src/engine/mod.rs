@@ -123,10 +123,8 @@ mod observer;
 mod once;
 mod opening;
 mod queue;
-mod rate;
 mod result;
 mod schedule;
-mod server_clock;
 mod session;
 mod shared;
 mod stage;
@@ -140,7 +138,14 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use crate::host::Interrupt;
+use crate::plan::Plan;
+use crate::probe::Probe;
+use crate::server::Nodes;
+use crate::workload::access::Access;
+use crate::workload::{Stage, Work};
 pub use calibrate::{Calibration, calibrate};
+use call::start_calls;
 pub use clock::{Clock, MonotonicClock};
 pub use driver::{ChosenDriver, choose_driver};
 pub use error::{EngineError, SessionError};
@@ -148,21 +153,13 @@ pub use findings::{AccessFinding, Moment, UncheckedPlan};
 pub use null_server::NullServer;
 pub use observer::{Agreement, Breach, History, NoHistory, NoObserver, Observer, OnLoaded};
 pub use once::{OnceResult, run_once};
-pub use result::StageResult;
-pub use tally::{Backend, SessionTally, Tally};
-pub use worker::{Acknowledged, Starts, WarmupInFlight};
-
-use crate::host::Interrupt;
-use crate::plan::Plan;
-use crate::probe::Probe;
-use crate::server::Nodes;
-use crate::workload::access::Access;
-use crate::workload::{Stage, Work};
-use call::start_calls;
 use opening::Connectors;
+pub use result::StageResult;
 use shared::{Shared, Signal, WorkerHandle};
 use stage::StageRun;
+pub use tally::{Backend, SessionTally, Tally};
 use threads::start_workers;
+pub use worker::{Acknowledged, Starts, WarmupInFlight};
 
 /// Delay between the last session's connect and the first transaction; gives every worker time to receive
 /// the start signal.

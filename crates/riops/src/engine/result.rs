@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+use super::clock::larger_step_s;
 use super::error::{EngineError, SessionError};
 use super::findings::{self, AccessFinding, UncheckedPlan, note_unchecked};
-use super::server_clock::larger_step_s;
 use super::tally::SessionTally;
 use super::window::Window;
 use super::worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};

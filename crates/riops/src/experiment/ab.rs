@@ -1,8 +1,7 @@
 //! The A/B test on the runs of an experiment.
 
 use super::definition::{AbSettings, Experiment, Goal};
-use super::order::{self, TURNS};
-use super::task::{Finished, Study, Task};
+use super::task::{Finished, Study, TURNS, Task, of_ab_block};
 use crate::figure::Figure;
 use crate::record::{Record, StageRecord};
 use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look};
@@ -16,7 +15,7 @@ pub(super) fn next(study: &Study, settings: &AbSettings) -> Option<Task> {
         return None;
     }
     let open = |block| {
-        let tasks = order::of_ab_block(&study.experiment, block);
+        let tasks = of_ab_block(&study.experiment, block);
         tasks.into_iter().find_map(|task| attempt(study, settings, task))
     };
     let measured = blocks(study, settings);
@@ -39,7 +38,7 @@ pub fn blocks(study: &Study, settings: &AbSettings) -> u32 {
 }
 
 fn is_complete(study: &Study, settings: &AbSettings, block: u32) -> bool {
-    let tasks = order::of_ab_block(&study.experiment, block);
+    let tasks = of_ab_block(&study.experiment, block);
     tasks.into_iter().all(|task| attempt(study, settings, task).is_none())
 }
 

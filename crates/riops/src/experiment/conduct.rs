@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use super::definition::{Between, Experiment, Goal};
-use super::task::{Finished, Study, Task};
-use super::{ab, order, saturation};
+use super::task::{Finished, Study, TURNS, Task, of_sweep};
+use super::{ab, saturation};
 use crate::host::Interrupt;
 use crate::plan::{Plan, Stop};
 use crate::record::{Record, Status};
@@ -108,7 +108,7 @@ pub fn conduct<B: Bench>(
 pub fn next(study: &Study) -> Option<Task> {
     match &study.experiment.goal {
         Goal::Sweep { .. } => {
-            let mut planned = order::of_sweep(&study.experiment).into_iter();
+            let mut planned = of_sweep(&study.experiment).into_iter();
             planned.find(|task| !study.is_settled(task))
         }
         Goal::Ab(settings) => ab::next(study, settings),
@@ -137,11 +137,11 @@ pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
     let experiment = &study.experiment;
     let (runs, is_maximum) = match &experiment.goal {
         Goal::Sweep { .. } => {
-            let planned = order::of_sweep(experiment);
+            let planned = of_sweep(experiment);
             (planned.iter().filter(|task| !study.is_settled(task)).count(), false)
         }
         Goal::Ab(settings) => {
-            let all = settings.blocks_max as usize * 2 * order::TURNS as usize;
+            let all = settings.blocks_max as usize * 2 * TURNS as usize;
             (all.saturating_sub(study.finished.len()), true)
         }
         Goal::Saturation(settings) => {

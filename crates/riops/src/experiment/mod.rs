@@ -17,7 +17,6 @@ pub mod evaluation;
 pub(crate) mod example;
 mod gate;
 mod idle;
-mod order;
 mod reset;
 mod saturation;
 pub mod search;

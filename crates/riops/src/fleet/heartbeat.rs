@@ -15,6 +15,7 @@ use crate::metrics::{Figures, IntervalPart};
 use crate::plan::{Plan, Schedule, Threshold};
 use crate::record::{HistogramError, Point};
 use crate::run::merged_point;
+use crate::units::format::truncated;
 
 const HEARTBEAT: &str = include_str!("../../sql/fleet/heartbeat.sql");
 const INTERRUPT: &str = include_str!("../../sql/fleet/interrupt.sql");
@@ -86,8 +87,7 @@ pub(super) struct Pulse {
 impl Heartbeat {
     pub(super) fn start(meeting: Meeting, pulse: Pulse) -> Result<Self, FleetError> {
         let each = pulse.every.as_secs_f64() / pulse.plan.interval_s;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 30")]
-        let sent = (HEARTBEATS_SENT * each.max(1.0)).ceil() as usize;
+        let sent = truncated((HEARTBEATS_SENT * each.max(1.0)).ceil());
         let (meeting, points) = (Mutex::new(meeting), Mutex::default());
         let shared = Arc::new(Shared { meeting, points, pulse, breach: Arc::default(), sent });
         let (stop, stopped) = channel();

@@ -1,5 +1,6 @@
 //! The numbers in results of other tools. Larger ones than any run has are no numbers, so that sums cannot overflow.
 
+use crate::units::format::whole;
 use std::str::FromStr;
 
 /// Maximum count: a million per second for 12 days. A log would need 16 million such lines to exceed 64 bits.
@@ -46,9 +47,8 @@ pub(super) fn required<T: Limited>(text: &str) -> Result<T, String> {
 }
 
 /// Returns the count of a rate over some time.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limited")]
 pub(super) fn counted(per_s: f64, seconds: f64) -> u64 {
-    (per_s * seconds).clamp(0.0, COUNT_MAX as f64).round() as u64
+    whole((per_s * seconds).clamp(0.0, COUNT_MAX as f64))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::heatmap::Heatmap;
 use super::interval::IntervalPart;
 use crate::plan::{Plan, SERIES_POINTS_MAX, Schedule};
 use crate::record::{Checkpoint, HeatmapRecord, HistogramError, Point};
+use crate::units::format::truncated;
 
 /// Minimum length of an interval, in seconds: rates over shorter intervals are meaningless.
 const INTERVAL_MIN_S: f64 = 1e-6;
@@ -81,12 +82,8 @@ impl Timeline {
     /// Returns [`HistogramError::Unusable`] if a histogram cannot be created.
     pub fn new(workers: usize, plan: &Plan) -> Result<Self, HistogramError> {
         let sum = || IntervalPart::new(plan.schedule != Schedule::Closed);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the plan has checked that it is a whole number"
-        )]
-        let intervals = |t_s: f64| (t_s / plan.interval_s).round() as usize;
+        // The plan has checked that these are whole numbers.
+        let intervals = |t_s: f64| truncated((t_s / plan.interval_s).round());
         let checkpoints: VecDeque<usize> = plan.checkpoints_s().map(intervals).collect();
         let segment = (!checkpoints.is_empty())
             .then(|| Ok(Segment { checkpoints, start_s: 0.0, sum: sum()? }));

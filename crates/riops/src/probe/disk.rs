@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 pub use super::fio::DiskError;
 use super::fio::{Fio, Job};
-use super::topology::Topology;
+use super::topology::{Block, Topology};
 use crate::host::Interrupt;
-use crate::host::machine::{cpus, free_bytes};
-use crate::record::{DiskLimit, DiskRate};
+use crate::host::machine::{cpus, free_bytes, selected};
+use crate::record::{DiskLimit, DiskRate, Storage};
 use crate::units::format::number_of;
 
 /// Number of fio jobs, each a thread with its own queue, grows until the throughput grows by less than this
@@ -175,6 +175,36 @@ impl Drop for ScratchDirectory {
     }
 }
 
+// Storage of the server's data, if it is on this machine.
+
+impl Storage {
+    /// Reads the storage of `path` from the operating system.
+    pub fn of_path(path: &Path) -> Self {
+        let topology = Topology::of_this_machine();
+        let canonical = path.canonicalize().ok();
+        let mount = canonical.and_then(|path| topology.mount_of(&path).cloned());
+        let volume = topology.volume(path);
+        // Partitions and logical volumes have no model and no queue of their own.
+        let disk = volume.as_ref().and_then(|volume| volume.disks.first());
+        let queue = |file: &str| topology.attribute(disk?, file);
+        Self {
+            model: disk.and_then(|disk| topology.model(disk)),
+            rotational: queue("queue/rotational").map(|text| text == "1"),
+            scheduler: queue("queue/scheduler").map(|text| selected(&text).unwrap_or(text)),
+            file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
+            mount_options: mount.map(|mount| mount.options),
+            device: volume.map(|volume| volume.name()),
+        }
+    }
+}
+
+impl Topology {
+    /// Returns the model name that the disk reports.
+    pub fn model(&self, disk: &Block) -> Option<String> {
+        self.attribute(disk, "device/model")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +270,10 @@ mod tests {
         assert!(path(u32::MAX - 2).exists() && path(u32::MAX - 3).join("mine").exists());
         let nowhere = folder.path().join("nowhere");
         assert!(matches!(ScratchDirectory::create(&nowhere), Err(DiskError::Folder { .. })));
+    }
+
+    #[test]
+    fn the_root_has_a_file_system() {
+        assert!(Storage::of_path(Path::new("/")).file_system.is_some());
     }
 }

@@ -24,7 +24,6 @@ mod reading;
 pub mod sampler;
 pub mod scans;
 mod statements;
-pub mod storage;
 pub mod threads;
 pub mod topology;
 mod wait_sampling;

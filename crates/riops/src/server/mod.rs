@@ -15,7 +15,6 @@ mod dialect;
 pub mod embedded;
 pub mod examine;
 pub mod facts;
-pub mod fit;
 mod local;
 pub mod nodes;
 pub mod pooler;

@@ -8,6 +8,7 @@ use super::blocks::{Block, Incomparable, Sample, Unit};
 use super::design::{Design, design};
 use super::interval::{LogIntervals, log_intervals};
 use super::permutation::{Significance, test};
+use crate::units::format::truncated;
 
 /// Settings of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -237,8 +238,7 @@ fn of_figure(
 fn runs_expected((low, high): (f64, f64), relevant: f64, runs: usize) -> usize {
     let (center, reach) = ((low + high).abs() / 2.0, (high - low) / 2.0);
     let longest = center.max(relevant - center);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of runs")]
-    let expected = (runs as f64 * (reach / longest).powi(2)).ceil() as usize;
+    let expected = truncated((runs as f64 * (reach / longest).powi(2)).ceil());
     expected.max(runs + 1)
 }
 

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::blocks::{Group, Sample, ZERO};
+use crate::units::format::truncated;
 
 /// Intervals of a log ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,8 +61,7 @@ pub(super) fn log_intervals(
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * (sorted.len() as f64 + 1.0);
     let position = if share < 0.5 { position.floor() } else { position.ceil() };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position")]
-    let position = (position as usize).clamp(1, sorted.len().max(1));
+    let position = truncated(position).clamp(1, sorted.len().max(1));
     sorted.get(position - 1).copied()
 }
 

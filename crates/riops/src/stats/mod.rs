@@ -3,7 +3,6 @@
 //!
 //! Pure: values in, values out. It must not read records, the store, a clock or an unseeded random number.
 
-mod autocorrelation;
 mod blocks;
 mod change;
 mod compare;
@@ -16,7 +15,6 @@ mod sequential;
 mod simulations;
 mod summary;
 
-pub use autocorrelation::{autocorrelation, effective_sample_size};
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
@@ -27,6 +25,6 @@ pub use scaling::{
 };
 pub use sequential::{Decision, Look, SequentialSettings, look};
 pub use summary::{
-    BEYOND_MIN, Difference, Summary, difference, mean_intervals, mean_reach, median,
-    percentile_shown, summary,
+    BEYOND_MIN, Difference, Summary, autocorrelation, difference, effective_sample_size,
+    mean_intervals, mean_reach, median, percentile_shown, summary,
 };

@@ -7,9 +7,7 @@
 //! costs one write, one read, its share of one poll, one clock read and no allocation.
 
 mod counts;
-mod intervals;
 mod outcomes;
-mod reconnects;
 mod report;
 mod retries;
 mod shell;
@@ -22,6 +20,7 @@ use std::sync::Arc;
 
 use mio::{Events, Token};
 use riops_ring::Event;
+use riops_wire::frame::READ_BYTES_MAX;
 
 use super::clock::Clock;
 use super::error::SessionError;
@@ -33,12 +32,9 @@ use super::window::Window;
 use crate::metrics::Fate;
 use crate::units::Nanos;
 pub(super) use counts::Counts;
-pub(super) use intervals::Intervals;
-pub(super) use reconnects::Reconnects;
 pub use report::{Acknowledged, Starts, WarmupInFlight};
-pub(super) use report::{WorkerEvent, WorkerReport};
-pub(super) use retries::Retries;
-use riops_wire::frame::READ_BYTES_MAX;
+pub(super) use report::{Intervals, WorkerEvent, WorkerReport};
+pub(super) use retries::{Reconnects, Retries};
 pub(super) use shell::Shell;
 use starts::Next;
 pub(super) use starts::{Rules, StartQueue, add_unclaimed};

@@ -13,6 +13,7 @@ use super::report::Starts;
 use crate::metrics::{Fate, Recorder};
 use crate::plan::{ErrorPolicy, LatencyLimit, Plan};
 use crate::units::Nanos;
+use crate::units::format::whole;
 
 /// Settings of a plan that apply to the transaction loop.
 #[derive(Debug, Clone)]
@@ -31,12 +32,7 @@ impl Rules {
     pub(in crate::engine) fn of(plan: &Plan, exact: bool, retried: Vec<SqlState>) -> Self {
         let (late_after, skip_late) = match plan.latency_limit {
             None => (Nanos::MAX, false),
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a limit above 0 and at most an hour"
-            )]
-            Some(LatencyLimit { limit_s, skip }) => (Nanos((limit_s * 1e9) as u64), skip),
+            Some(LatencyLimit { limit_s, skip }) => (Nanos(whole(limit_s * 1e9)), skip),
         };
         let (errors, reconnect_every) = (plan.errors, plan.reconnect_every);
         Self { errors, reconnect_every, exact, retried, late_after, skip_late }

@@ -6,6 +6,7 @@ use crate::record::{
     StoredHistogram,
 };
 use crate::units::Nanos;
+use crate::units::format::whole;
 
 /// What the sections of a report contain.
 #[derive(Debug, Default)]
@@ -88,10 +89,8 @@ impl Totals {
     pub(super) fn threads(&self) -> Option<u32> {
         let (mean, _) = self.events.as_ref()?.split_once('/')?;
         let mean: f64 = number(mean).ok().filter(|mean| *mean > 0.0)?;
-        let threads = self.transactions? as f64 / mean;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limited")]
-        let threads = threads.round().clamp(0.0, f64::from(u32::MAX)) as u32;
-        Some(threads)
+        let threads = whole(self.transactions? as f64 / mean);
+        Some(u32::try_from(threads).unwrap_or(u32::MAX))
     }
 
     /// Returns the histogram with the buckets of sysbench, each at its value, and its figures.
@@ -103,10 +102,10 @@ impl Totals {
         }
         let mut histogram = Histogram::new()?;
         for (ms, count) in &self.buckets {
-            histogram.record_many(Nanos(rounded(ms * 1e6)), *count);
+            histogram.record_many(Nanos(whole(ms * 1e6)), *count);
         }
         if let Some(max_us) = self.latency.max_us {
-            histogram.set_exact_max(Nanos(rounded(max_us * 1e3)));
+            histogram.set_exact_max(Nanos(whole(max_us * 1e3)));
         }
         let exact = |found: LatencySummary| LatencySummary {
             min: self.latency.min_us.unwrap_or(found.min),
@@ -116,9 +115,4 @@ impl Totals {
         let summary = histogram.summary().map(exact);
         summary.map(|summary| histogram.stored().map(|stored| (stored, summary))).transpose()
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds")]
-fn rounded(ns: f64) -> u64 {
-    ns.max(0.0).round() as u64
 }

@@ -13,9 +13,9 @@ use crate::record::{
     StoredHistogram, TableEffects,
 };
 use crate::run::results::latencies::latencies;
-use crate::run::results::mix::mix_of;
 use crate::run::results::nodes::imbalance_of;
 use crate::run::results::operations::SESSIONS_STORED_MAX;
+use crate::run::results::session_loop::mix_of;
 
 /// Other error messages that are kept, as in the run of one client.
 const SAMPLES_MAX: usize = 4;

@@ -4,7 +4,6 @@ pub(super) mod client;
 pub(super) mod cost;
 mod io;
 pub(super) mod latencies;
-pub(super) mod mix;
 pub(super) mod nodes;
 pub(super) mod operations;
 pub(super) mod session_loop;

@@ -6,6 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::curve::{Curve, FittedValue, ScalingPoint, ScalingSettings};
 use super::least_squares::Fit;
 use crate::stats::summary::two_sided_quantile;
+use crate::units::format::truncated;
 
 /// The interval misses the true value with this probability.
 const ALPHA: f64 = 0.05;
@@ -110,7 +111,6 @@ fn interval(value: f64, sorted: &[f64]) -> FittedValue {
 /// Returns the value below which a share of the sorted values are.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * (sorted.len() as f64 + 1.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position")]
-    let at = (position.round() as usize).clamp(1, sorted.len().max(1));
+    let at = truncated(position.round()).clamp(1, sorted.len().max(1));
     sorted.get(at - 1).copied()
 }

@@ -12,10 +12,9 @@ use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
 use super::error::{Result, ScriptError};
-use super::noted::{Noted, text_of};
+use super::noted::{Noted, Shown, text_of};
 use super::program::{CompiledScript, Encoded, Program};
 use super::received::Received;
-use super::shown::Shown;
 use super::table::effects_of;
 use crate::plan::Protocol;
 use crate::plan::script::Builtin;

@@ -6,7 +6,6 @@ mod initialize;
 mod noted;
 mod program;
 mod received;
-mod shown;
 mod table;
 
 use std::borrow::Cow;
