@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 
 use super::catalog::unless_refused;
-use super::error::{DatasetError, Result};
-use super::holders::Holders;
+use super::error::{DatasetError, Holders, Result};
 use super::lock::{LOCK_POLL_INTERVAL, LOCK_TIMEOUT, OnWait, Waiting, advisory};
 use crate::server::{Connection, ConnectionError};
 use crate::workload::cbc::DATABASE;

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use riops_wire::sqlstate::SqlState;
 use serde_json::Value;
 
-use super::error::{DatasetError, Result};
-use super::holders::{Holders, LOCK_SPACE};
+use super::error::{DatasetError, Holders, LOCK_SPACE, Result};
 use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::server::{Connection, ConnectionError};

@@ -46,7 +46,6 @@ mod cleanup;
 mod condition;
 pub mod database;
 mod error;
-mod holders;
 mod initialize;
 mod ledger;
 mod lock;
@@ -61,8 +60,7 @@ pub mod sysbench;
 
 pub use adopted::Unreported;
 pub use cleanup::{Dropped, cleanup};
-pub use error::DatasetError;
-pub use holders::Holders;
+pub use error::{DatasetError, Holders};
 pub use initialize::Initialization;
 pub use ledger::{Changes, verify};
 pub use lock::OnWait;

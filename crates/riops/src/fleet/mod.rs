@@ -9,7 +9,7 @@
 //! 1. `join`: an agent enters the fleet of the name, or founds it. Plan, version and server must be the same. When all have
 //!    joined, the first one begins its run, and so prepares what is missing; the others begin when its sessions are connected.
 //! 2. `agree_start`: when the sessions of all are connected, the start is set to a time of the store's clock, which each agent
-//!    knows to half a round trip (`clock`).
+//!    knows to half a round trip (`meeting`).
 //! 3. A thread sends heartbeats (`heartbeat`). An agent without one for `lost_after` is lost: before the start, the fleet
 //!    ends; after it, the others go on, and the result is not valid. The first agent reads the intervals of all, and sets the
 //!    end of the run if they breach a threshold together (`watch`).
@@ -21,7 +21,6 @@
 //! An agent is known by a token, so that a process that was replaced changes nothing. Each agent removes its row at the end,
 //! and the last one the fleet; rows of the dead are removed by the others, or by the next fleet.
 
-mod clock;
 mod error;
 mod heartbeat;
 mod join;

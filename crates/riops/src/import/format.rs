@@ -22,29 +22,19 @@ pub enum Format {
     Sysbench,
 }
 
-impl Format {
-    /// All formats.
-    pub const ALL: [Self; 6] = [
-        Self::Json,
-        Self::Ybio,
-        Self::PgbenchLog,
-        Self::PgbenchAggregate,
-        Self::Pgbench,
-        Self::Sysbench,
-    ];
-
+crate::units::texts!(
     /// Returns the name in `--from` and in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Ybio => "ybio",
-            Self::PgbenchLog => "pgbench-log",
-            Self::PgbenchAggregate => "pgbench-aggregate",
-            Self::Pgbench => "pgbench",
-            Self::Sysbench => "sysbench",
-        }
+    Format::as_str {
+        Json: "json",
+        Ybio: "ybio",
+        PgbenchLog: "pgbench-log",
+        PgbenchAggregate: "pgbench-aggregate",
+        Pgbench: "pgbench",
+        Sysbench: "sysbench",
     }
+);
 
+impl Format {
     /// Returns the format of a text that starts with `head`; `None` if it is unknown.
     pub fn of(head: &str) -> Option<Self> {
         let first = head.lines().find(|line| !line.trim().is_empty())?;

@@ -5,9 +5,8 @@
 use serde::Serialize;
 
 use super::blocks::{Block, Incomparable, Sample, Unit};
-use super::design::{Design, design};
 use super::interval::{LogIntervals, log_intervals};
-use super::permutation::{Significance, test};
+use super::permutation::{Design, Significance, design, test};
 use crate::units::format::truncated;
 
 /// Settings of a comparison.

@@ -6,7 +6,6 @@
 mod blocks;
 mod change;
 mod compare;
-mod design;
 mod interval;
 mod permutation;
 mod scaling;
@@ -18,7 +17,7 @@ mod summary;
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
-pub use design::{Design, Needed};
+pub use permutation::{Design, Needed};
 pub use scaling::{
     CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,
     ScalingSettings, scaling_law,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::blocks::{Block, Incomparable};
 use super::compare::{Direction, Effect, Outcome, Settings, compare};
-use super::design::design;
+use super::permutation::design;
 
 /// Settings of a sequential comparison. Each block has two runs of A and two of B: A, B, B, A or B, A, A, B.
 #[derive(Debug, Clone, Copy, PartialEq)]

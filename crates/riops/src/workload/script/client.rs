@@ -11,9 +11,8 @@ use riops_script::{
 use riops_wire::backend::{Columns, ServerError};
 use riops_wire::frontend::{self, Object};
 
-use super::error::{Result, ScriptError};
 use super::noted::{Noted, Shown, text_of};
-use super::program::{CompiledScript, Encoded, Program};
+use super::program::{CompiledScript, Encoded, Program, Result, ScriptError};
 use super::received::Received;
 use super::table::effects_of;
 use crate::plan::Protocol;

@@ -1,7 +1,6 @@
 //! `script`: the scripts of pgbench, and its tables.
 
 mod client;
-mod error;
 mod initialize;
 mod noted;
 mod program;

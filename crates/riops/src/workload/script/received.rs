@@ -2,7 +2,7 @@
 
 use riops_script::{Names, Rows, Slot, Value, Variables, is_name};
 
-use super::error::{Result, ScriptError};
+use super::program::{Result, ScriptError};
 use crate::workload::transaction::Reply;
 
 /// The last row of the current statement of a command, and what its columns set.
