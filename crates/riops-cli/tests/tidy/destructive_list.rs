@@ -65,11 +65,10 @@ pub(crate) const LIST: &[Place] = &[
         "a session that this run opened, by process id and start time",
     ),
     (
-        "crates/riops/src/experiment/database.rs",
-        &[("drop database", 1)],
-        "databases with the comment of the experiment, or its whole id in the name",
+        "crates/riops/src/experiment/reset.rs",
+        &[("drop database", 2)],
+        "databases with the comment of the experiment, or its whole id in the name; and the text of an error",
     ),
-    ("crates/riops/src/experiment/reset_error.rs", &[("drop database", 1)], "the text of an error"),
     (
         "crates/riops/src/host/output_file.rs",
         &[("File::create(", 1), ("persist(", 1)],

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conditions::{conditions, of_stage};
 use crate::figure::Summary;
 use crate::plan::Plan;
-use crate::record::{ConditionRecord, Record, StageRecord};
-use crate::units::format::{duration_us, percent};
+use crate::record::{Record, StageRecord};
+use crate::units::format::percent;
 
 /// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
 /// few points.
@@ -112,7 +113,7 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             })
         })
         .collect();
-    let condition = |(name, a, b)| Change { topic: Topic::Condition, name, a, b };
+    let condition = |[name, a, b]: [String; 3]| Change { topic: Topic::Condition, name, a, b };
     changes.extend(conditions(a, b).into_iter().map(condition));
     changes.extend(wait_changes(a, b));
     changes.sort_by_key(|change| change.topic);
@@ -281,12 +282,8 @@ fn judgments(record: &Record, all: &mut Properties) {
         let blockers = foreign_blockers(stage);
         let blockers = blockers.as_deref().map(|names| ("locks of other sessions", names));
         for (name, value) in steady.into_iter().chain(rate).chain(blockers) {
-            let of_stage = if record.stages.len() > 1 {
-                format!("{}: {name}", stage.name)
-            } else {
-                name.to_owned()
-            };
-            all.insert((Topic::Condition, of_stage), value.to_owned());
+            let name = of_stage(record.stages.len() > 1, &stage.name, name);
+            all.insert((Topic::Condition, name), value.to_owned());
         }
     }
 }
@@ -326,7 +323,7 @@ fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
         .into_iter()
         .map(|((stage, event), in_a, in_b)| Change {
             topic: Topic::WaitEvent,
-            name: if several { format!("{stage}: {event}") } else { event },
+            name: of_stage(several, &stage, &event),
             a: percent(in_a),
             b: percent(in_b),
         })
@@ -358,124 +355,10 @@ fn one_name(event: &str) -> String {
     }
 }
 
-// What was measured beside the figures: the state of dataset and caches, maintenance of the server, other load, and
-// transactions that did not succeed. A difference between two groups may explain, or contradict, that of their figures.
-
-/// A measured condition.
-struct Condition {
-    name: &'static str,
-    of: fn(&Record, &StageRecord) -> Option<f64>,
-    /// Smallest difference that is shown: repeated runs differ by less.
-    least: f64,
-    text: fn(f64) -> String,
-}
-
-/// A share that differs by five points.
-const fn share(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, of, least: 0.05, text: percent }
-}
-
-/// A number of events in a stage that differs by one.
-const fn number(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, of, least: 1.0, text: decimal }
-}
-
-const CONDITIONS: [Condition; 13] = [
-    share("dead rows before the run", |record, _| condition(record)?.dead_share()),
-    Condition {
-        name: "order of the rows (correlation)",
-        of: |record, _| condition(record)?.order_correlation,
-        least: 0.1,
-        text: decimal,
-    },
-    share("neighboring rows in one block", |record, _| condition(record)?.neighbors_share),
-    Condition {
-        name: "size, relative to that after the preparation",
-        of: |record, _| condition(record)?.growth(),
-        least: 0.1,
-        text: decimal,
-    },
-    share("hits in shared buffers", |_, stage| stage.io.as_ref()?.hit_ratio),
-    number("checkpoints", |_, stage| {
-        let checkpoints = stage.database.as_ref()?.checkpoints?;
-        Some((checkpoints.timed + checkpoints.requested) as f64)
-    }),
-    number("vacuums", |_, stage| Some(stage.database.as_ref()?.row_versions?.vacuums as f64)),
-    share("CPU used by other processes", |_, stage| stage.neighbors.as_ref()?.all_cpu_share()),
-    share("CPU withheld by the hypervisor", |_, stage| stage.neighbors.as_ref()?.steal_share),
-    Condition {
-        name: "CPU time of a fixed piece of work (processor speed)",
-        of: |_, stage| stage.probes.as_ref()?.processor_work_us(),
-        least: 0.5,
-        text: duration_us,
-    },
-    Condition {
-        least: 0.01,
-        ..share("transactions that did not succeed", |_, stage| stage.missing_share())
-    },
-    Condition {
-        least: 0.01,
-        ..share("errors per transaction", |_, stage| {
-            let errors = stage.session_loop.error_count() as f64;
-            (stage.transactions > 0).then(|| errors / stage.transactions as f64)
-        })
-    },
-    share("longest pause, as a share of the stage", |_, stage| {
-        let pause_s = stage.session_loop.longest_pause_s?;
-        (stage.seconds > 0.0).then(|| pause_s / stage.seconds)
-    }),
-];
-
-fn condition(record: &Record) -> Option<&ConditionRecord> {
-    record.target.dataset.as_ref()?.condition.as_ref()
-}
-
-fn decimal(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Name of a condition, and its mean in A and in B.
-pub(super) type Differs = (String, String, String);
-
-/// Returns the conditions whose means over the runs of two groups differ.
-pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<Differs> {
-    let Some(first) = a.first() else {
-        return Vec::new();
-    };
-    let several = first.stages.len() > 1;
-    let mut changes = Vec::new();
-    for (position, stage) in first.stages.iter().enumerate() {
-        for each in &CONDITIONS {
-            let mean = |runs: &[&Record]| mean(each, runs, position);
-            let Some((in_a, in_b)) = mean(a).zip(mean(b)) else {
-                continue;
-            };
-            let name = if several {
-                format!("{}: {}", stage.name, each.name)
-            } else {
-                each.name.to_owned()
-            };
-            let (text_a, text_b) = ((each.text)(in_a), (each.text)(in_b));
-            if (in_a - in_b).abs() >= each.least && text_a != text_b {
-                changes.push((name, text_a, text_b));
-            }
-        }
-    }
-    changes
-}
-
-/// The mean of a condition over runs; `None` if it is not known of one.
-fn mean(of: &Condition, runs: &[&Record], position: usize) -> Option<f64> {
-    let value = |run: &&Record| (of.of)(run, run.stages.get(position)?);
-    let values: Vec<f64> = runs.iter().map(value).collect::<Option<_>>()?;
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Checkpoints, DatabaseUse, Outcomes, Sampled, WaitShare};
+    use crate::record::{Sampled, WaitShare};
     use crate::report::example_record;
 
     #[test]
@@ -571,39 +454,5 @@ mod tests {
         let found = changes(&[&a], &[&b]);
         assert!(found.iter().all(|change| change.topic == Topic::AccessPath), "{found:?}");
         assert!(found[0].b.contains("Seq Scan"), "{found:?}");
-    }
-
-    #[test]
-    fn conditions_that_differ_are_named() {
-        let with = |checkpoints: u64, failed: u64, dead_rows: u64| {
-            let mut record = example_record();
-            let dataset = record.target.dataset.as_mut().unwrap();
-            let condition =
-                ConditionRecord { dead_rows, live_rows: 800, ..ConditionRecord::default() };
-            dataset.condition = Some(condition);
-            let stage = &mut record.stages[0];
-            let checkpoints = Checkpoints { timed: checkpoints, ..Checkpoints::default() };
-            stage.database =
-                Some(DatabaseUse { checkpoints: Some(checkpoints), ..DatabaseUse::default() });
-            let (attempted, succeeded) = (1_000, 1_000 - failed);
-            stage.transactions = succeeded;
-            stage.session_loop.outcomes =
-                Some(Outcomes { attempted, succeeded, failed, unknown: 0 });
-            record
-        };
-        let (quiet, other) = (with(0, 0, 0), with(2, 50, 200));
-        let found = conditions(&[&quiet], &[&other]);
-        let lines: Vec<_> = found.iter().map(|(name, a, b)| format!("{name} {a} {b}")).collect();
-        assert_eq!(
-            lines,
-            [
-                "dead rows before the run 0.0% 20%",
-                "checkpoints 0 2",
-                "transactions that did not succeed 0.0% 5.0%"
-            ]
-        );
-        assert_eq!(conditions(&[&quiet], &[&with(0, 5, 20)]), []);
-        // Mean of the runs of a group.
-        assert_eq!(conditions(&[&quiet], &[&quiet, &other])[1].2, "1");
     }
 }

@@ -4,6 +4,7 @@
 //! single runs are shown side by side without a verdict.
 
 mod changes;
+mod conditions;
 mod figures;
 mod model;
 mod notes;
