@@ -40,12 +40,20 @@ impl Effects {
 }
 
 /// Effects of one transaction on each of its tables. Tables are numbered from 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct TransactionEffects {
     entries: [(u32, Effects); TABLES_MAX],
     /// Number of entries in use. The others are zero, and their memory is not touched without changes.
     used: u32,
+}
+
+impl Default for TransactionEffects {
+    // What is derived is not inlined in each transaction.
+    #[inline]
+    fn default() -> Self {
+        Self { entries: [(UNATTRIBUTED, Effects::default()); TABLES_MAX], used: 0 }
+    }
 }
 
 impl TransactionEffects {

@@ -245,6 +245,7 @@ impl Transaction {
     }
 
     /// Adds the expected effects of the statement appended last.
+    #[inline]
     pub fn changes(&mut self, effects: TransactionEffects) {
         let is_open = std::mem::replace(&mut self.open_effects, true);
         let all = &mut self.extras().effects;
@@ -342,6 +343,7 @@ impl Transaction {
     }
 
     /// Begins an interactive transaction of kind `operation`, an index into the operations of the stage.
+    #[inline]
     pub fn begin_interactive(&mut self, operation: usize) {
         self.begin(operation, 0);
         self.interactive = true;
@@ -349,6 +351,7 @@ impl Transaction {
 
     /// Begins the next turn, which `command` sends. `may_commit` states whether a lost connection leaves its outcome
     /// unknown.
+    #[inline]
     pub fn begin_turn(&mut self, command: usize, may_commit: bool) {
         self.bytes.clear();
         self.steps.clear();
@@ -362,6 +365,7 @@ impl Transaction {
     }
 
     /// Appends messages that `write` encodes, with this number of statements.
+    #[inline]
     pub fn append(
         &mut self,
         statements: u32,
@@ -375,6 +379,7 @@ impl Transaction {
     }
 
     /// Ends a step of a turn, with a Sync where the protocol has one.
+    #[inline]
     pub fn end_batch(&mut self) {
         if self.known.protocol != Protocol::Simple {
             self.bytes.extend_from_slice(&SYNC);
