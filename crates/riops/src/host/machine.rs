@@ -159,6 +159,12 @@ mod tests {
     }
 
     #[test]
+    fn the_selected_word_is_in_brackets() {
+        assert_eq!(selected("none [mq-deadline] kyber").as_deref(), Some("mq-deadline"));
+        assert_eq!(selected("none"), None);
+    }
+
+    #[test]
     fn reads_the_processor_model_or_part_number() {
         let intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n";
         assert_eq!(cpu_model(intel).as_deref(), Some("Intel(R) Xeon(R) CPU @ 2.20GHz"));
