@@ -150,7 +150,7 @@ impl LoadTable {
         vec![fill(IDS, &values), fill(PARTS, &values)]
     }
 
-    /// Compares the results of [`Self::contents_sql`] for a complete table with the acknowledged updates.
+    /// Compares the results of `contents_sql` for a complete table with the acknowledged updates.
     pub fn checks(&self, contents: &Integers, baseline: &Integers, ledger: &Ledger) -> Vec<Check> {
         let rows = i128::from(self.dataset.rows);
         let parts = parts(contents);
