@@ -1,4 +1,5 @@
 //! The clock of a run, a trait that tests implement with a virtual clock.
+//! Also the clock of the server, against which a server-side loop measures.
 
 use std::time::{Duration, Instant};
 

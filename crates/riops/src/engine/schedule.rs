@@ -1,4 +1,5 @@
 //! Intended start times of transactions, independent of the progress of earlier transactions.
+//! The rate over time is here, too.
 //!
 //! The starts belong to all workers: a session that becomes idle claims the next one, whether it is due or not, and begins
 //! it in time. So a due start waits only if no session of the stage is idle, and the oldest is served first; a session that

@@ -1,4 +1,5 @@
 //! Whether one variant is slower than another one, over several workloads: the result of a performance gate.
+//! Also the result of a bisection.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
 //! The runs of an experiment: which are planned, and how they ended.
+//! Also their order, and how a stored experiment is read.
 
 use std::collections::BTreeMap;
 use std::fmt;

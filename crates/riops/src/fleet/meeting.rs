@@ -1,4 +1,5 @@
 //! The tables of the store in which the agents meet.
+//! Also the clock of the store, by which all start.
 
 use std::time::{Duration, Instant, SystemTime};
 

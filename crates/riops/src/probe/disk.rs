@@ -1,4 +1,5 @@
 //! Measures the maximum throughput of a block device with fio, in a directory on it.
+//! Also what is known about the storage of a path.
 //!
 //! Reads and writes a temporary file, bypassing the page cache, and leaves no files behind.
 

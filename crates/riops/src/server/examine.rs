@@ -1,5 +1,6 @@
 //! Diagnosis of a target and this client before a measurement: finds conditions that would make the
 //! results misleading.
+//! Also how the size of a dataset compares with the caches.
 
 use std::collections::BTreeMap;
 use std::fmt;

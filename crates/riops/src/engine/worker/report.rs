@@ -1,4 +1,5 @@
 //! What a worker sends to the main thread: plain data.
+//! Also the intervals that it sends while it runs.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};

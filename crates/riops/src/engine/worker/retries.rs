@@ -1,4 +1,5 @@
 //! When transactions that wait for their retry or sleep continue.
+//! Also the new connections of sessions that lost theirs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

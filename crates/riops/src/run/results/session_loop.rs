@@ -1,4 +1,5 @@
 //! The stage record of a session loop.
+//! Also how the mix of transactions compares with the requested one.
 
 use super::client::{ClientUse, client_cpu};
 use super::cost::cost;
