@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
+use riops::gallery::SiteFile;
 use riops::host::OutputFile;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
-use riops::report::SiteFile;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::refuse;

@@ -42,4 +42,6 @@ pub mod import;
 
 pub mod report;
 
+pub mod gallery;
+
 pub mod serve;

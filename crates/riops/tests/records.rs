@@ -138,7 +138,7 @@ fn no_line_of_a_list_of_stored_records_is_wider_than_the_terminal() {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     let stages = store.stages(&ids).unwrap();
     for stages in [None, Some(stages.as_slice())] {
-        let lines = report::run_lines(&runs, stages, Sort::default());
+        let lines = store::run_lines(&runs, stages, Sort::default());
         assert_eq!(too_wide(|width| report::runs_table(&lines, width)), [""; 0]);
     }
 }

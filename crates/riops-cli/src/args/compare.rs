@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use riops::experiment::history_figures;
 use riops::figure::Figure;
-use riops::report::history_figures;
 
 use super::runs::{FilterOptions, Output};
 use super::shared::StoreOptions;

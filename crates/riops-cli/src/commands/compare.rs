@@ -74,7 +74,8 @@ pub(super) fn history(options: &History, ui: Ui) -> Result<ExitCode> {
         return refuse("no valid run matches; list the runs with `riops runs list`");
     }
     let ids: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
-    let mut series = report::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
+    let mut series =
+        riops::experiment::history(&runs, &store.stages(&ids)?, options.figure, options.effect.0);
     let record = |id: &str| store.select(id).ok()?.into_iter().next();
     for each in &mut series {
         each.explain(&record);

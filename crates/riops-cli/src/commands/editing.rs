@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use riops::experiment::ACKNOWLEDGED;
 use riops::plan::require_printable;
 use riops::record::Note;
-use riops::report::{ACKNOWLEDGED, run_lines, runs_table};
-use riops::store::{RunFilter, RunSummary, Sort, Store};
+use riops::report::runs_table;
+use riops::store::{RunFilter, RunSummary, Sort, Store, run_lines};
 use riops::units::text::one_line;
 
 use crate::args::runs::{AckOptions, NoteOptions};

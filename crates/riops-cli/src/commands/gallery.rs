@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::{Study, tag};
-use riops::report::Gallery;
+use riops::gallery::Gallery;
 use riops::store::{RunFilter, RunSummary, Sort, Store};
 use riops::units::format::number_of;
 

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::experiment::comparison::differences;
-use riops::report::{self, run_lines, runs_csv, runs_json, runs_table};
-use riops::store::{self, RunFilter};
+use riops::report::{self, runs_csv, runs_table};
+use riops::store::{self, RunFilter, run_lines};
+use riops::units::text::json_text;
 
 use super::editing::Subject;
 use super::files::draw_stored;
@@ -76,7 +77,7 @@ fn list(options: &ListOptions, ui: Ui) -> Result<ExitCode> {
             ui.given().complete("no stored runs; start one with `riops run rows`\n")
         }
         ListOutput::Text => runs_table(&lines, crate::ui::output_columns()),
-        ListOutput::Json => runs_json(&lines)?,
+        ListOutput::Json => json_text(&lines)?,
         ListOutput::Csv => runs_csv(&lines)?,
     })
 }

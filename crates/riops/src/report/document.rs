@@ -68,10 +68,14 @@ pub struct Badge {
 /// The main result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Headline {
-    pub(super) label: String,
-    pub(super) value: String,
-    pub(super) unit: String,
-    pub(super) detail: String,
+    /// What it is.
+    pub label: String,
+    /// The value without its unit.
+    pub value: String,
+    /// The unit.
+    pub unit: String,
+    /// What belongs to it.
+    pub detail: String,
 }
 
 /// A command to try and what it is for.
@@ -262,7 +266,7 @@ pub(super) fn facts(write: impl FnOnce(&mut Document)) -> Vec<Fact> {
 /// begin with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Findings {
-    pub(super) title: String,
+    pub(crate) title: String,
     /// Id of the experiment; empty without one.
     pub(super) id: String,
     pub(super) badge: Option<Badge>,

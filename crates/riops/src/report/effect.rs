@@ -26,7 +26,7 @@ pub(in crate::report) fn open_text(
 }
 
 /// A ratio as a change: `+12.3%`, or `×3.41` from a doubling on.
-pub(in crate::report) fn change_text(ratio: f64) -> String {
+pub(crate) fn change_text(ratio: f64) -> String {
     if ratio >= 1e3 {
         return format!("×{}", rate(ratio));
     }

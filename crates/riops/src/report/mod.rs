@@ -11,7 +11,6 @@ pub mod export;
 mod flame;
 mod form;
 mod forms;
-mod gallery;
 mod glossary;
 mod histogram;
 mod imported;
@@ -33,9 +32,9 @@ mod words;
 
 pub use compat::pgio_sessions;
 pub use document::{Badge, Document, Fact, Findings, Headline, Lines, Tone};
+pub(crate) use effect::change_text;
 pub use form::{Extras, Form, FormError, Print, Stream};
 pub use forms::{FORMS, form, forms_for};
-pub use gallery::{Gallery, GalleryError, SiteFile};
 pub use glossary::glossary_text;
 pub use histogram::Scale;
 pub use live::LiveView;
@@ -60,23 +59,27 @@ pub use subjects::experiments::{
     experiments_table, experiments_text, plan_text, start_line, time_left,
 };
 pub use subjects::gate::{gate, gate_annotations, gate_junit, gate_markdown};
-pub use subjects::history::{
-    ACKNOWLEDGED, HistoryChange, HistoryPoint, HistorySeries, history, history_chart,
-    history_document, history_figures, history_summary,
-};
+pub(crate) use subjects::history::history_findings;
+pub use subjects::history::{history_chart, history_document, history_summary};
 pub use subjects::repeats::{repeat_line, repeats_document};
 pub use subjects::run::page::{charts, html, html_in, markdown, title};
 pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};
-pub use subjects::runs::{RunLine, run_lines, runs_csv, runs_json, runs_table};
+pub use subjects::runs::{runs_csv, runs_table};
 pub use table::{ABSENT, Cell, Column, Table};
+pub(crate) use table::{number, word};
 
 use crate::plan::{Plan, WorkPlan};
-use crate::record::Point;
+use crate::record::{Point, Record};
 
 /// Returns whether the main figure of a workload counts transactions and not rows.
 pub fn counts_transactions(workload: &str) -> bool {
     let plan = WorkPlan::default_of(workload);
     plan.is_some_and(|work| words::of(&work).traits().counts_transactions)
+}
+
+/// The main result of a run.
+pub fn headline(record: &Record) -> Headline {
+    words::of(&record.plan.work).best(record)
 }
 
 /// One interval of a run with this plan, as a line of a log.

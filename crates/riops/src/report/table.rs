@@ -34,12 +34,12 @@ impl Column {
 }
 
 /// A column of texts.
-pub(super) fn word(title: impl Into<String>) -> Column {
+pub(crate) fn word(title: impl Into<String>) -> Column {
     Column { title: title.into(), number: false, optional: false, drawn: false }
 }
 
 /// A column of numbers.
-pub(super) fn number(title: impl Into<String>) -> Column {
+pub(crate) fn number(title: impl Into<String>) -> Column {
     Column { number: true, ..word(title) }
 }
 
@@ -58,7 +58,7 @@ pub struct Table {
 
 impl Table {
     /// Returns a table without the columns that have no value.
-    pub(super) fn new(
+    pub(crate) fn new(
         title: impl Into<String>,
         columns: impl IntoIterator<Item = Column>,
         rows: impl IntoIterator<Item = Vec<Cell>>,
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// The table, unless it has no rows.
-    pub(super) fn filled(self) -> Option<Self> {
+    pub(crate) fn filled(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 }

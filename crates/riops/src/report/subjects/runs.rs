@@ -1,8 +1,6 @@
-//! The list of stored runs: as a table, as JSON and as CSV.
+//! The list of stored runs: as a table and as CSV.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::figure::Statistic;
 use crate::record::{LatencyKind, Validity};
@@ -10,51 +8,9 @@ use crate::report::export::{ExportError, cell, csv_text};
 use crate::report::render::fill::fill;
 use crate::report::render::table::{table_columns, table_lines};
 use crate::report::table::{Cell, Column, Table, number, word};
-use crate::store::{RunSummary, Sort, StageSummary};
+use crate::store::{RunLine, RunSummary};
 use crate::units::format::{bounded, count, duration_us, joined, rate, short_id, to_the_minute};
-use crate::units::text::{json, json_text, shortened};
-
-/// One line of the list: a run, or one of its stages.
-#[derive(Debug, Clone, Copy)]
-pub struct RunLine<'a> {
-    run: &'a RunSummary,
-    stage: Option<&'a StageSummary>,
-}
-
-/// Returns a line for each run, or for each stage if `stages` are given. Stages have figures of their own, by which
-/// they are sorted if the list is.
-pub fn run_lines<'a>(
-    runs: &'a [RunSummary],
-    stages: Option<&'a [StageSummary]>,
-    sort: Sort,
-) -> Vec<RunLine<'a>> {
-    let Some(stages) = stages else {
-        return runs.iter().map(|run| RunLine { run, stage: None }).collect();
-    };
-    let by_run = stages_by_run(stages);
-    let lines = runs.iter().flat_map(|run| {
-        let own = by_run.get(run.id.as_str()).into_iter().flatten();
-        own.map(move |&stage| RunLine { run, stage: Some(stage) })
-    });
-    let mut lines: Vec<_> = lines.collect();
-    let figure = |line: &RunLine<'_>| line.stage?.figure(sort.column());
-    // Stable: stages with the same figure, or all without one, keep the order of their runs.
-    lines.sort_by(|a, b| match (figure(a), figure(b)) {
-        (Some(a), Some(b)) if sort.is_descending() => b.total_cmp(&a),
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (a, b) => b.is_some().cmp(&a.is_some()),
-    });
-    lines
-}
-
-/// The stages of each run, by its id.
-pub(super) fn stages_by_run(stages: &[StageSummary]) -> BTreeMap<&str, Vec<&StageSummary>> {
-    let mut by_run: BTreeMap<&str, Vec<&StageSummary>> = BTreeMap::new();
-    for stage in stages {
-        by_run.entry(&stage.run_id).or_default().push(stage);
-    }
-    by_run
-}
+use crate::units::text::{json, shortened};
 
 /// Characters of a note in the list.
 const NOTE_MAX: usize = 40;
@@ -111,11 +67,6 @@ fn entries(has_response: bool) -> [Entry; 21] {
 }
 
 impl RunLine<'_> {
-    /// A column of the stage, or of the run.
-    fn number(&self, column: &str) -> Option<f64> {
-        self.stage.map_or_else(|| self.run.number(column), |stage| stage.figure(column))
-    }
-
     fn p99(&self, column: &str, bound_column: &str) -> Cell {
         let is_bound = self.number(bound_column).is_some_and(|from| from <= 99.0);
         self.number(column).map(|us| bounded(duration_us(us), is_bound)).into()
@@ -170,49 +121,6 @@ pub fn runs_table(lines: &[RunLine<'_>], width: usize) -> String {
     text
 }
 
-/// The columns of a run that distinguish its stages, as in the view `stage_results`, with their names there.
-const OF_RUN: [(&str, &str); 13] = [
-    ("started_at", "run_started_at"),
-    ("workload", "workload"),
-    ("title", "title"),
-    ("label", "label"),
-    ("tags", "tags"),
-    ("status", "status"),
-    ("valid", "valid"),
-    ("marks", "marks"),
-    ("server", "server"),
-    ("client_host", "client_host"),
-    ("rate_per_s", "rate_per_s"),
-    ("update_percent", "requested_update_percent"),
-    ("distribution", "distribution"),
-];
-
-impl RunLine<'_> {
-    fn json(&self) -> serde_json::Result<Value> {
-        let mut line = serde_json::to_value(self.run)?;
-        let Some(stage) = self.stage else {
-            return Ok(line);
-        };
-        let of_run = |(column, name): (&str, &str)| {
-            Some((name.to_owned(), line.get_mut(column).map(Value::take)?))
-        };
-        let mut columns: Map<String, Value> = OF_RUN.into_iter().filter_map(of_run).collect();
-        if let Value::Object(stage) = serde_json::to_value(stage)? {
-            columns.extend(stage);
-        }
-        Ok(columns.into())
-    }
-}
-
-/// The stored runs as a JSON array: an object for each run or stage.
-///
-/// # Errors
-/// If a line cannot be encoded.
-pub fn runs_json(lines: &[RunLine<'_>]) -> serde_json::Result<String> {
-    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>()?;
-    json_text(&all)
-}
-
 /// Columns that come first in CSV, in this order; the others follow by name.
 const CSV_FIRST: [&str; 18] = [
     "id",
@@ -241,7 +149,7 @@ const CSV_FIRST: [&str; 18] = [
 /// # Errors
 /// If a line cannot be encoded.
 pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
-    let all = lines.iter().map(RunLine::json).collect::<Result<Vec<_>, _>>();
+    let all = lines.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| ExportError::Csv(error.to_string()))?;
     let mut names: Vec<&str> = CSV_FIRST.to_vec();
     for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
@@ -276,6 +184,8 @@ mod tests {
     use super::*;
     use crate::record::{Status, SteadinessRecord, ThresholdRecord, Warning, WarningKind};
     use crate::report::example_record;
+    use crate::store::{Sort, StageSummary, run_lines};
+    use crate::units::text::json_text;
 
     fn run(service_p99_us: f64, response_p99_us: Option<f64>) -> RunSummary {
         RunSummary {
@@ -399,7 +309,7 @@ mod tests {
         assert_eq!(names("rows_per_s"), ["batch 10", "batch 1"]);
         assert_eq!(names("rows_per_s:asc"), ["batch 1", "batch 10"]);
         let lines = run_lines(&runs, Some(&stages), Sort::default());
-        let json: Value = serde_json::from_str(&runs_json(&lines).unwrap()).unwrap();
+        let json: Value = serde_json::from_str(&json_text(&lines).unwrap()).unwrap();
         assert_eq!(json[1]["name"], "batch 10");
         assert_eq!(json[1]["title"], "rows");
     }

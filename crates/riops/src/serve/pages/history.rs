@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::super::app::{Shared, layout};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
+use crate::experiment::{
+    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_figures,
+};
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::report::chart::Chart;
-use crate::report::{
-    HistoryChange, HistoryPoint, HistorySeries, history as series_of, history_chart,
-    history_figures, history_summary,
-};
+use crate::report::{change_text, history_chart, history_summary};
 use crate::stats::{ChangeSettings, Outcome};
 use crate::store::{RunFilter, RunSummary};
 use crate::units::format::to_the_minute;
@@ -135,7 +135,10 @@ fn view(number: usize, series: &HistorySeries) -> View {
 fn row(series: &HistorySeries, index: usize, point: &HistoryPoint) -> Row {
     let change = series.changes.iter().find(|change| change.index == index);
     let shown = |change: &HistoryChange| {
-        (change.text(), if change.outcome == Outcome::Slower { "bad" } else { "good" })
+        (
+            change_text(change.ratio()),
+            if change.outcome == Outcome::Slower { "bad" } else { "good" },
+        )
     };
     Row {
         id: point.run.clone(),

@@ -7,6 +7,7 @@
 mod explain;
 mod queries;
 mod step;
+pub(crate) mod validation;
 
 use super::{Describe, Workload, fill};
 use crate::plan::{CbcDataset, copies};

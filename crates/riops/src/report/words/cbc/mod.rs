@@ -1,9 +1,7 @@
 //! The texts of `cbc`: steps, SELECTs, storage validation.
 
 mod tables;
-mod validation;
 
-use self::validation::Uncached;
 use crate::figure::Summary;
 use crate::plan::{CbcDataset, CbcRun};
 use crate::record::{ErrorEntry, Record, StageRecord, Status};
@@ -14,6 +12,7 @@ use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
 use crate::units::format::{bytes_text, count, duration_us, joined, percent};
 use crate::workload::cbc::Step;
+use crate::workload::cbc::validation::{self, Uncached};
 
 impl Words for CbcRun {
     fn work(&self) -> String {

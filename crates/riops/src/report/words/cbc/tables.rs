@@ -1,6 +1,5 @@
 //! The tables of `cbc` runs: steps, SELECTs, storage validation, best rates.
 
-use super::validation;
 use crate::figure::device;
 use crate::plan::CbcRun;
 use crate::record::{DeviceUse, Record, StageRecord};
@@ -8,6 +7,7 @@ use crate::report::document::Headline;
 use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Table, number, word};
 use crate::units::format::{bytes_text, duration_us, number_of, rate};
+use crate::workload::cbc::validation;
 
 /// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
 const IDLE_MB_S: f64 = 1.0;

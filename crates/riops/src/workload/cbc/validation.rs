@@ -1,14 +1,15 @@
 //! The storage validation of `cbc`: the rates of its steps as shares of the device's maximum, and the
-//! bottleneck of each step. Used by the text and the HTML report; does not format tables.
+//! bottleneck of each step.
 
 use std::cmp::Ordering;
 
+use super::queries::Query;
+use super::step::Step;
 use crate::figure::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
 use crate::units::format::{joined, percent};
-use crate::workload::cbc::{Query, Step};
 
 /// Target of the benchmark: share of the device's maximum.
 const AIM_SHARE: f64 = 0.9;
@@ -16,7 +17,7 @@ const AIM_SHARE: f64 = 0.9;
 const FULL_SHARE: f64 = 0.9;
 /// Minimum length of a stage that is validated, in seconds. In a shorter one, delayed writes of the previous
 /// stage would count as its own.
-pub(super) const SECONDS_MIN: f64 = 1.0;
+pub(crate) const SECONDS_MIN: f64 = 1.0;
 /// If the device served less than this share of the I/O of the server, the page cache served most of it.
 const DEVICE_SHARE_MIN: f64 = 0.5;
 /// A lower rate counts as idle.
@@ -36,14 +37,14 @@ const SAMPLES_MIN: u64 = 5;
 
 /// A line of the storage validation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
-    pub(super) script: &'static str,
+pub(crate) struct Line {
+    pub(crate) script: &'static str,
     /// The rate that is compared with the device's maximum.
-    pub(super) metric: &'static str,
-    pub(super) best_mb_s: f64,
-    pub(super) max_mb_s: f64,
+    pub(crate) metric: &'static str,
+    pub(crate) best_mb_s: f64,
+    pub(crate) max_mb_s: f64,
     /// The bottleneck, if the rate is below the target and the cause is known.
-    pub(super) bottleneck: Option<String>,
+    pub(crate) bottleneck: Option<String>,
 }
 
 impl Line {
@@ -69,19 +70,19 @@ impl Line {
         Self { script, metric, best_mb_s, max_mb_s, bottleneck: None }
     }
 
-    pub(super) fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.best_mb_s / self.max_mb_s.max(f64::MIN_POSITIVE)
     }
 }
 
 /// Returns the bytes of table and index, if known.
-pub(super) fn dataset_bytes(record: &Record) -> Option<u64> {
+pub(crate) fn dataset_bytes(record: &Record) -> Option<u64> {
     let dataset: &CbcDataset = record.dataset()?;
     Some(dataset.table_bytes? + dataset.index_bytes.unwrap_or(0))
 }
 
 /// Returns the script of a stage: of a step, or of sessions that repeat a SELECT.
-pub(super) fn script_of(stage: &StageRecord) -> Option<&'static str> {
+pub(crate) fn script_of(stage: &StageRecord) -> Option<&'static str> {
     let name = stage.name.split(' ').next().unwrap_or_default();
     // Earlier versions named the stages of the sessions like the scripts of the steps.
     let scripts = || Query::ALL.map(Query::script).into_iter().chain(Step::ALL.map(Step::script));
@@ -91,7 +92,7 @@ pub(super) fn script_of(stage: &StageRecord) -> Option<&'static str> {
 
 /// Returns the best stage of each script, ordered by script; empty if the device was not observed or its
 /// maximum rates are unknown.
-pub(super) fn lines(record: &Record) -> Vec<Line> {
+pub(crate) fn lines(record: &Record) -> Vec<Line> {
     let Some(limit) = &record.target.disk_limit else {
         return Vec::new();
     };
@@ -120,16 +121,16 @@ pub(super) fn lines(record: &Record) -> Vec<Line> {
 
 /// Shares of the time that a server process spent running or waiting, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Time {
-    pub(super) cpu: f64,
-    pub(super) data: f64,
-    pub(super) wal: f64,
-    pub(super) other: f64,
+pub(crate) struct Time {
+    pub(crate) cpu: f64,
+    pub(crate) data: f64,
+    pub(crate) wal: f64,
+    pub(crate) other: f64,
 }
 
 impl Time {
     /// Returns the shares; `None` without enough samples.
-    pub(super) fn of(probes: &Sampled) -> Option<Self> {
+    pub(crate) fn of(probes: &Sampled) -> Option<Self> {
         let mut time = Self::default();
         for wait in &probes.waits {
             let kind = match wait.event.as_str() {
@@ -144,7 +145,7 @@ impl Time {
     }
 
     /// Returns the kinds with a significant share, the largest first.
-    pub(super) fn significant(self) -> Vec<(&'static str, f64)> {
+    pub(crate) fn significant(self) -> Vec<(&'static str, f64)> {
         let mut kinds =
             vec![("CPU", self.cpu), ("data", self.data), ("WAL", self.wal), ("other", self.other)];
         kinds.retain(|(_, share)| *share >= WAIT_SHARE_MIN);
@@ -154,7 +155,7 @@ impl Time {
 }
 
 /// Returns how the server process of a stage spent its time, as text; empty if it was not sampled.
-pub(super) fn time_spent(stage: &StageRecord) -> String {
+pub(crate) fn time_spent(stage: &StageRecord) -> String {
     let kinds = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::significant);
     joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
 }
@@ -215,7 +216,7 @@ fn checkpoint(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
 }
 
 /// Returns the number of scheduled and requested checkpoints during the stage.
-pub(super) fn checkpoints(stage: &StageRecord) -> u64 {
+pub(crate) fn checkpoints(stage: &StageRecord) -> u64 {
     let found = stage.database.as_ref().and_then(|database| database.checkpoints);
     found.map_or(0, |checkpoints| checkpoints.timed + checkpoints.requested)
 }
@@ -265,17 +266,17 @@ fn page_cache(stage: &StageRecord, device: &DeviceUse) -> Option<String> {
 
 /// Sources of the blocks of a SELECT that is meant to run with empty caches.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Uncached {
+pub(crate) struct Uncached {
     /// Share of its blocks that were not in shared buffers, 0 to 1.
-    pub(super) missed_share: f64,
+    pub(crate) missed_share: f64,
     /// Bytes of these blocks.
-    pub(super) requested_bytes: f64,
+    pub(crate) requested_bytes: f64,
     /// Bytes that the device read during the SELECT, including read-ahead; `None` if it cannot be observed.
-    pub(super) device_bytes: Option<f64>,
+    pub(crate) device_bytes: Option<f64>,
 }
 
 impl Uncached {
-    pub(super) fn of(stage: &StageRecord) -> Option<Self> {
+    pub(crate) fn of(stage: &StageRecord) -> Option<Self> {
         let buffers = stage.statement.as_ref()?.plan.as_ref()?.buffers;
         Some(Self {
             missed_share: buffers.uncached_share()?,
@@ -286,7 +287,7 @@ impl Uncached {
 
     /// Returns whether the SELECT found almost nothing in the caches. `None` if that is uncertain: the device
     /// cannot be observed, or its read-ahead hides how much of its reads was requested.
-    pub(super) fn verdict(self) -> Option<bool> {
+    pub(crate) fn verdict(self) -> Option<bool> {
         if self.missed_share < FULL_SHARE {
             return Some(false);
         }

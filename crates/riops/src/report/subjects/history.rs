@@ -1,10 +1,10 @@
-//! The forms of a history: document, page, chart.
+//! A history: its document, page and chart.
 
-use super::{HistoryChange, HistoryPoint, HistorySeries, RUNS_NEEDED};
-use crate::experiment::GateVerdict;
+use crate::experiment::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries, RUNS_NEEDED};
 use crate::figure::{self, Figure};
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Series, Unit, rounded};
 use crate::report::document::{Document, Findings, Tone};
+use crate::report::effect::change_text;
 use crate::report::sections::why::why;
 use crate::report::subjects::gate::verdict_text;
 use crate::report::table::{Cell, Table, number, word};
@@ -27,7 +27,7 @@ pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
         document.table(table(each, &|point| short_id(&point.run).into()));
         document.gap();
         if each.changes.is_empty() {
-            document.line("changes", each.without_changes());
+            document.line("changes", without_changes(each));
         }
         for (position, change) in each.changes.iter().enumerate() {
             document.line(if position == 0 { "changes" } else { "" }, change_line(each, change));
@@ -45,7 +45,7 @@ pub fn history_document(series: &[HistorySeries], judged: bool) -> Document {
 }
 
 /// The page of the history of a label. `address` returns that of a run.
-pub(in crate::report) fn history_findings(
+pub(crate) fn history_findings(
     label: &str,
     series: &[HistorySeries],
     address: &dyn Fn(&str) -> String,
@@ -63,6 +63,14 @@ pub(in crate::report) fn history_findings(
         found.conclusion.lines("new era", eras(each));
     }
     found
+}
+
+/// What a series without changes shows.
+fn without_changes(series: &HistorySeries) -> String {
+    if series.last_era().len() < RUNS_NEEDED {
+        return format!("unknown: at least {RUNS_NEEDED} runs are needed");
+    }
+    "none".to_owned()
 }
 
 fn eras(series: &HistorySeries) -> impl Iterator<Item = String> {
@@ -109,7 +117,7 @@ fn table(series: &HistorySeries, id: &dyn Fn(&HistoryPoint) -> Cell) -> Table {
 /// `SLOWER -5.1%`.
 fn verdict(change: &HistoryChange) -> String {
     let name = change.outcome.as_str().to_uppercase();
-    format!("{name} {}", change.text())
+    format!("{name} {}", change_text(change.ratio()))
 }
 
 fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
@@ -126,11 +134,11 @@ pub fn history_summary(series: &HistorySeries) -> String {
         |number: usize, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     let (runs, name) = (number(series.points.len(), "valid run"), series.figure.name());
     let Some(last) = series.changes.last() else {
-        return format!("{runs}: changes of {name}: {}.", series.without_changes());
+        return format!("{runs}: changes of {name}: {}.", without_changes(series));
     };
     let (changes, run) = (number(series.changes.len(), "change"), last.index + 1);
     let [from, to] = [last.mean_before, last.mean_after].map(|of| series.figure.text(of));
-    let by = last.text();
+    let by = change_text(last.ratio());
     format!("{runs}: {changes} of {name}, the last by {by} with run {run} (from {from} to {to}).")
 }
 
@@ -148,7 +156,8 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
         lines.push(Series { label: "mean between changes".to_owned(), values });
     }
     let mark = |index: usize, label: String| Mark { x: index as f64 + 1.0, label };
-    let changes = series.changes.iter().map(|change| mark(change.index, change.text()));
+    let changes =
+        series.changes.iter().map(|change| mark(change.index, change_text(change.ratio())));
     let eras = series.points.iter().enumerate().filter_map(|(index, point)| {
         Some(mark(index, shortened(point.acknowledged.as_ref()?, MARK_MAX)))
     });
@@ -161,4 +170,80 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     let content = Content::Lines { xs, series: lines };
     Chart::new(id, "Over the runs", summary, [x, axis(name, unit)], content)
         .with_marks(changes.chain(eras).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::history_tests::{SHIFT, stored};
+    use crate::experiment::{ACKNOWLEDGED, history};
+    use crate::report::document_text;
+    use crate::stats::Outcome;
+
+    #[test]
+    fn a_change_names_the_first_run_after_it() {
+        let (runs, stages) = stored(&SHIFT, 4);
+        let found = history(&runs, &stages, None, 0.02);
+        let [series] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
+        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
+        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
+        assert_eq!(change.outcome, Outcome::Slower);
+        insta::assert_snapshot!(document_text(&history_document(&found, false), 100));
+    }
+
+    #[test]
+    fn the_newest_level_is_judged_against_the_best_one_of_its_era() {
+        let level = |value: f64| (0..8).map(move |at| value * (1.0 + f64::from(at % 3) / 500.0));
+        let judged = |levels: &[f64], acknowledged: Option<usize>| {
+            let values: Vec<f64> = levels.iter().flat_map(|&value| level(value)).collect();
+            let (mut runs, stages) = stored(&values, 4);
+            if let Some(at) = acknowledged {
+                runs[at].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
+            }
+            history(&runs, &stages, None, 0.02).remove(0)
+        };
+        for (levels, expected) in [
+            (&[100.0, 100.0][..], GateVerdict::NotSlower),
+            (&[100.0, 95.0], GateVerdict::Slower),
+            (&[100.0, 95.0, 100.0], GateVerdict::NotSlower),
+            // Better than before, but not as good as it was.
+            (&[100.0, 90.0, 95.0], GateVerdict::Slower),
+            (&[100.0], GateVerdict::Inconclusive),
+        ] {
+            assert_eq!(judged(levels, None).verdict, expected, "{levels:?}");
+        }
+        let accepted = judged(&[100.0, 95.0, 95.0], Some(8));
+        assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
+        let again = judged(&[100.0, 95.0, 90.0], Some(8));
+        assert_eq!((again.verdict, again.changes[0].index), (GateVerdict::Slower, 16));
+        let text = document_text(&history_document(&[again], true), 100);
+        assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
+        assert!(
+            text.contains("SLOWER: if this is intended, riops runs ack un-4-016 'why'"),
+            "{text}"
+        );
+        assert_eq!(judged(&[100.0, 95.0], Some(8)).verdict, GateVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn marked_runs_are_marked_in_the_history() {
+        let (mut runs, stages) = stored(&SHIFT[..2], 4);
+        runs[1].marks = Some("disturbed".to_owned());
+        let text =
+            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100);
+        let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
+        assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
+    }
+
+    #[test]
+    fn too_few_runs_are_not_a_series_without_changes() {
+        let text = |runs: usize| {
+            let (runs, stages) = stored(&SHIFT[..runs], 4);
+            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100)
+        };
+        let few = text(11);
+        assert!(few.contains("changes      unknown: at least 12 runs are needed"), "{few}");
+        assert!(!text(12).contains("unknown"), "{}", text(12));
+    }
 }

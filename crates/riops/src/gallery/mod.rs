@@ -12,24 +12,21 @@ use jiff::Timestamp;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
-use super::document::Findings;
-use super::render::html::{ASSETS, Layout, Link, environment, findings_html};
-use super::setup::badge;
-use super::subjects::experiment::{experiment, view};
-use super::subjects::history::{history, history_findings};
-use super::subjects::run::page::{html_in, title};
-use super::table::{Cell, Table, number, word};
-use super::words;
-use crate::experiment::{Experiment, Study, tag};
+use crate::experiment::{Experiment, Study, history, tag};
 use crate::figure::Summary;
 use crate::record::Record;
+use crate::report::experiment::{experiment, view};
+use crate::report::{
+    ASSETS, Cell, Findings, Layout, Link, Table, badge, comparison_of, environment, findings_html,
+    headline, history_findings, html_in, number, title, word,
+};
 use crate::stats::ChangeSettings;
 use crate::store::{RunSummary, StageSummary};
 use crate::units::format::number_of;
 use crate::units::text::hash_text;
 
-const INDEX: &str = include_str!("../../../assets/page/gallery.html");
-const SCRIPT: &str = include_str!("../../../assets/page/gallery.js");
+const INDEX: &str = include_str!("../../assets/page/gallery.html");
+const SCRIPT: &str = include_str!("../../assets/page/gallery.js");
 
 /// A file of the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +193,7 @@ impl Gallery {
             let records = records.into_iter().map(|record| self.published(record));
             published.push((self.published_text(name), records.collect::<Result<Vec<_>, _>>()?));
         }
-        let Some(found) = super::comparison_of(&published) else {
+        let Some(found) = comparison_of(&published) else {
             return Ok(None);
         };
         let names: Vec<_> = published.iter().map(|(name, _)| name.as_str()).collect();
@@ -315,7 +312,7 @@ fn layout_of(title: String) -> Layout {
 
 /// The row of a run in the index.
 fn row(record: &Record) -> Vec<Cell> {
-    let figure = words::of(&record.plan.work).best(record);
+    let figure = headline(record);
     let found = badge(record.validity(), record.status.as_str(), &record.marks().join(", "));
     let name = record.label.as_ref().map(|label| format!(" · {label}")).unwrap_or_default();
     // Those by which the runs of an experiment are found again say nothing to readers.

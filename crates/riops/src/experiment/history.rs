@@ -1,22 +1,15 @@
-//! The figures of stored runs over time, with the points at which they changed.
-
-mod forms;
+//! The figures of stored runs with a label over time, with the points at which they changed, and the verdict on the newest runs.
 
 use serde::Serialize;
 
-use crate::experiment::GateVerdict;
-use crate::experiment::comparison::{TimeChange, change_of_time};
+use super::comparison::{TimeChange, change_of_time};
+use super::gate::GateVerdict;
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::record::Record;
-use crate::report::effect::change_text;
-use crate::report::subjects::runs::stages_by_run;
 use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
-use crate::store::{RunSummary, StageSummary};
+use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
-
-pub(in crate::report) use forms::history_findings;
-pub use forms::{history_chart, history_document, history_summary};
 
 /// Returns the figures that can be selected for every series.
 pub fn history_figures() -> impl Iterator<Item = Figure> {
@@ -79,9 +72,9 @@ pub struct HistoryChange {
 }
 
 impl HistoryChange {
-    /// The change as text: `-5.1%`.
-    pub fn text(&self) -> String {
-        change_text(self.mean_after / self.mean_before)
+    /// The level after the change, relative to that before.
+    pub fn ratio(&self) -> f64 {
+        self.mean_after / self.mean_before
     }
 }
 
@@ -127,14 +120,6 @@ impl HistorySeries {
         }
     }
 
-    /// What a series without changes shows.
-    pub fn without_changes(&self) -> String {
-        if self.last_era().len() < RUNS_NEEDED {
-            return format!("unknown: at least {RUNS_NEEDED} runs are needed");
-        }
-        "none".to_owned()
-    }
-
     /// The positions at which eras begin, the first one and those of acknowledged runs.
     fn eras(&self) -> Vec<usize> {
         let acknowledged = self.points.iter().enumerate().skip(1);
@@ -143,7 +128,7 @@ impl HistorySeries {
     }
 
     /// The number of runs of each level, and their mean: those between changes and eras.
-    fn levels(&self) -> Vec<(usize, f64)> {
+    pub(crate) fn levels(&self) -> Vec<(usize, f64)> {
         let mut limits = self.eras();
         limits.extend(self.changes.iter().map(|change| change.index));
         limits.push(self.points.len());
@@ -156,7 +141,8 @@ impl HistorySeries {
         limits.iter().zip(limits.iter().skip(1)).map(part).filter(|(count, _)| *count > 0).collect()
     }
 
-    fn last_era(&self) -> &[HistoryPoint] {
+    /// The runs since the last new era.
+    pub(crate) fn last_era(&self) -> &[HistoryPoint] {
         let start = self.eras().last().copied().unwrap_or_default();
         self.points.get(start..).unwrap_or_default()
     }
@@ -192,7 +178,7 @@ impl HistorySeries {
 }
 
 /// Fewer runs than two sides of a change cannot show any.
-const RUNS_NEEDED: usize = 2 * ChangeSettings::SIDE_MIN;
+pub(crate) const RUNS_NEEDED: usize = 2 * ChangeSettings::SIDE_MIN;
 
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
@@ -310,12 +296,11 @@ fn changes_of(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::report::document_text;
 
     /// Runs with these rates, in thousands of rows per second, and this number of sessions.
-    fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
+    pub(crate) fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
         let each = rates.iter().enumerate().map(|(number, thousands)| {
             let id = format!("run-{sessions}-{number:03}");
             let run = RunSummary {
@@ -342,75 +327,8 @@ mod tests {
         each.unzip()
     }
 
-    const SHIFT: [f64; 12] =
+    pub(crate) const SHIFT: [f64; 12] =
         [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];
-
-    #[test]
-    fn a_change_names_the_first_run_after_it() {
-        let (runs, stages) = stored(&SHIFT, 4);
-        let found = history(&runs, &stages, None, 0.02);
-        let [series] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
-        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
-        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
-        assert_eq!(change.outcome, Outcome::Slower);
-        insta::assert_snapshot!(document_text(&history_document(&found, false), 100));
-    }
-
-    #[test]
-    fn the_newest_level_is_judged_against_the_best_one_of_its_era() {
-        let level = |value: f64| (0..8).map(move |at| value * (1.0 + f64::from(at % 3) / 500.0));
-        let judged = |levels: &[f64], acknowledged: Option<usize>| {
-            let values: Vec<f64> = levels.iter().flat_map(|&value| level(value)).collect();
-            let (mut runs, stages) = stored(&values, 4);
-            if let Some(at) = acknowledged {
-                runs[at].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
-            }
-            history(&runs, &stages, None, 0.02).remove(0)
-        };
-        for (levels, expected) in [
-            (&[100.0, 100.0][..], GateVerdict::NotSlower),
-            (&[100.0, 95.0], GateVerdict::Slower),
-            (&[100.0, 95.0, 100.0], GateVerdict::NotSlower),
-            // Better than before, but not as good as it was.
-            (&[100.0, 90.0, 95.0], GateVerdict::Slower),
-            (&[100.0], GateVerdict::Inconclusive),
-        ] {
-            assert_eq!(judged(levels, None).verdict, expected, "{levels:?}");
-        }
-        let accepted = judged(&[100.0, 95.0, 95.0], Some(8));
-        assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
-        let again = judged(&[100.0, 95.0, 90.0], Some(8));
-        assert_eq!((again.verdict, again.changes[0].index), (GateVerdict::Slower, 16));
-        let text = document_text(&history_document(&[again], true), 100);
-        assert!(text.contains("since 2026-01-09 00:00 (un-4-008): new disk"), "{text}");
-        assert!(
-            text.contains("SLOWER: if this is intended, riops runs ack un-4-016 'why'"),
-            "{text}"
-        );
-        assert_eq!(judged(&[100.0, 95.0], Some(8)).verdict, GateVerdict::Inconclusive);
-    }
-
-    #[test]
-    fn marked_runs_are_marked_in_the_history() {
-        let (mut runs, stages) = stored(&SHIFT[..2], 4);
-        runs[1].marks = Some("disturbed".to_owned());
-        let text =
-            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100);
-        let rows: Vec<_> = text.lines().filter(|line| line.contains("2026-01-0")).collect();
-        assert!(!rows[0].contains("disturbed") && rows[1].ends_with("  disturbed"), "{text}");
-    }
-
-    #[test]
-    fn too_few_runs_are_not_a_series_without_changes() {
-        let text = |runs: usize| {
-            let (runs, stages) = stored(&SHIFT[..runs], 4);
-            document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100)
-        };
-        let few = text(11);
-        assert!(few.contains("changes      unknown: at least 12 runs are needed"), "{few}");
-        assert!(!text(12).contains("unknown"), "{}", text(12));
-    }
 
     #[test]
     fn only_comparable_valid_runs_form_a_series() {
