@@ -3,10 +3,14 @@
 //! Its size is bounded: [`SLOTS_MAX`] slots of a few dozen classes. When they are full, each two slots become one of
 //! twice the length. Written when an interval is complete, never in the loop of a worker.
 
-use crate::record::{HeatmapRecord, HeatmapSlot, Histogram};
+use crate::record::{HeatmapRecord, HeatmapSlot, Histogram, SampleSet};
+use crate::units::format::truncated;
 
 /// Maximum number of time slots: about as many as a chart shows side by side.
 const SLOTS_MAX: usize = 240;
+
+/// Time slots of a heatmap of samples.
+const SAMPLED_SLOTS: usize = 120;
 
 /// Latency classes per decade. Their bounds are powers of 10^(1/10), so that each is 26 % longer than the previous
 /// one.
@@ -27,7 +31,7 @@ impl HeatmapSlot {
             self.counts.resize(position + 1, 0);
         }
         if let Some(sum) = self.counts.get_mut(position) {
-            *sum += count;
+            *sum = sum.saturating_add(count);
         }
     }
 
@@ -89,6 +93,20 @@ impl Heatmap {
         self.record.slot_s *= 2.0;
         self.intervals *= 2;
     }
+}
+
+/// Returns the heatmap of the samples that were taken regularly. Those that were taken because they are extreme would be
+/// overrepresented.
+pub fn heatmap_of_samples(samples: &SampleSet) -> HeatmapRecord {
+    let length_s = samples.seconds.max(f64::MIN_POSITIVE) / SAMPLED_SLOTS as f64;
+    let mut slots = vec![HeatmapSlot::default(); SAMPLED_SLOTS];
+    for point in samples.points.iter().filter(|point| !point.extreme && point.latency_us > 0.0) {
+        let slot = truncated(point.t_s / length_s).min(SAMPLED_SLOTS - 1);
+        if let Some(slot) = slots.get_mut(slot) {
+            slot.add(class_of(point.latency_us), samples.every);
+        }
+    }
+    HeatmapRecord { slot_s: length_s, classes_per_decade: CLASSES_PER_DECADE, slots }
 }
 
 /// Returns the class of a latency in microseconds.

@@ -21,6 +21,7 @@ pub use counters::{Counter, Counters};
 pub use errors::ErrorCounts;
 pub use events::{EventSource, Failure, Measured, NodeTotals, OperationTotals, imbalance};
 pub use figures::Figures;
+pub use heatmap::heatmap_of_samples;
 pub use interval::IntervalPart;
 pub use outage::{ErrorTimes, Gaps, Outage, Rate, outage, rates};
 pub use recorder::Recorder;

@@ -1,5 +1,7 @@
 //! The access paths of a run: what the checks of their plans found, and which checks had no verdict.
 
+use indexmap::IndexMap;
+
 use crate::record::{AccessRecord, moment_text};
 use crate::units::format::number_of;
 
@@ -17,17 +19,14 @@ pub struct CheckedPath<'a> {
 impl<'a> CheckedPath<'a> {
     /// Groups the checks by their expected access path, as `name` shows it.
     pub(super) fn of(accesses: &'a [AccessRecord], name: impl Fn(&str) -> String) -> Vec<Self> {
-        let mut paths: Vec<Self> = Vec::new();
+        let mut paths: IndexMap<String, Vec<&AccessRecord>> = IndexMap::new();
         for access in accesses {
             // No plan of the statement was found.
             let is_named = !access.expected.is_empty();
             let path = if is_named { name(&access.expected) } else { access.statement.clone() };
-            match paths.iter_mut().find(|known| known.path == path) {
-                Some(known) => known.accesses.push(access),
-                None => paths.push(Self { path, accesses: vec![access] }),
-            }
+            paths.entry(path).or_default().push(access);
         }
-        paths
+        paths.into_iter().map(|(path, accesses)| Self { path, accesses }).collect()
     }
 
     /// Returns whether the plan of every check was as expected or, if nothing was expected, stayed the same.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use indexmap::IndexMap;
+
 use super::figures::counts_transactions;
 use super::model::Comparison;
 use crate::metrics::warm_up;
@@ -165,12 +167,9 @@ fn includes_warm_up(run: &Record, effect: f64) -> bool {
 
 /// How many of these runs have each mark.
 pub fn marked<'a>(runs: impl Iterator<Item = &'a Record>) -> Vec<(&'static str, usize)> {
-    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    let mut counts = IndexMap::new();
     for mark in runs.flat_map(Record::marks) {
-        match counts.iter_mut().find(|(known, _)| *known == mark) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((mark, 1)),
-        }
+        *counts.entry(mark).or_insert(0) += 1;
     }
-    counts
+    counts.into_iter().collect()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
+
 use super::groups::Group;
 use super::judge::Judge;
 use super::model::{Against, AxisEffect, ValueEffect};
@@ -58,13 +60,7 @@ fn combinations(experiment: &Experiment, groups: &[Group<'_>], at: usize) -> Vec
         let others = values.iter().enumerate().filter(|(position, _)| *position != at);
         others.map(|(_, value)| value.clone()).collect()
     };
-    let mut keys: Vec<Vec<String>> = Vec::new();
-    for cell in &experiment.cells {
-        let key = others(&cell.values);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
+    let keys: IndexSet<_> = experiment.cells.iter().map(|cell| others(&cell.values)).collect();
     let cell_of = |key: &Vec<String>, value: &String| {
         let found = experiment
             .cells

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::{IndexMap, IndexSet};
+
 use super::model::{
     FigureView, GroupView, NodeView, Reason, RunCounts, SourcesView, StageView, ThresholdView,
 };
@@ -22,7 +24,7 @@ pub(super) struct Run<'a> {
 pub(super) struct Group<'a> {
     pub(super) runs: Vec<Run<'a>>,
     counts: RunCounts,
-    reasons: Vec<Reason>,
+    reasons: IndexMap<String, u64>,
 }
 
 impl<'a> Group<'a> {
@@ -57,10 +59,7 @@ impl<'a> Group<'a> {
     }
 
     fn add_reason(&mut self, text: &str) {
-        match self.reasons.iter_mut().find(|reason| reason.text == text) {
-            Some(known) => known.runs += 1,
-            None => self.reasons.push(Reason { text: text.to_owned(), runs: 1 }),
-        }
+        *self.reasons.entry(text.to_owned()).or_insert(0) += 1;
     }
 
     pub(super) fn records(&self) -> Vec<&'a Record> {
@@ -85,29 +84,29 @@ impl<'a> Group<'a> {
     pub(super) fn view(&self, slots: &[Slot]) -> GroupView {
         GroupView {
             runs: self.counts,
-            reasons: self.reasons.clone(),
+            reasons: self
+                .reasons
+                .iter()
+                .map(|(text, &runs)| Reason { text: text.clone(), runs })
+                .collect(),
             thresholds: self.thresholds(),
             stages: slots.iter().map(|slot| stage_view(&self.at(slot))).collect(),
         }
     }
 
     fn thresholds(&self) -> Vec<ThresholdView> {
-        let mut views: Vec<ThresholdView> = Vec::new();
+        let mut found: IndexMap<String, (u64, u64)> = IndexMap::new();
         for each in self.runs.iter().flat_map(|run| &run.record.thresholds) {
             let text = match &each.stage {
                 Some(stage) => format!("{stage}: {}", each.threshold),
                 None => each.threshold.to_string(),
             };
-            let met = u64::from(each.held);
-            match views.iter_mut().find(|view| view.text == text) {
-                Some(known) => {
-                    known.met += met;
-                    known.of += 1;
-                }
-                None => views.push(ThresholdView { text, met, of: 1 }),
-            }
+            let (met, of) = found.entry(text).or_default();
+            *met += u64::from(each.held);
+            *of += 1;
         }
-        views
+        let view = |(text, (met, of))| ThresholdView { text, met, of };
+        found.into_iter().map(view).collect()
     }
 }
 
@@ -144,12 +143,8 @@ impl Slot {
                 .map(|at| Self { name: (!is_single).then(|| name(at)), key: Key::Position(at) })
                 .collect();
         }
-        let mut names: Vec<&String> = Vec::new();
-        for stage in records.iter().flat_map(|record| &record.stages) {
-            if !names.contains(&&stage.name) {
-                names.push(&stage.name);
-            }
-        }
+        let stages = records.iter().flat_map(|record| &record.stages);
+        let names: IndexSet<&String> = stages.map(|stage| &stage.name).collect();
         let slot = |name: &String| Self { name: Some(name.clone()), key: Key::Name(name.clone()) };
         names.into_iter().map(slot).collect()
     }

@@ -5,6 +5,7 @@
 
 mod ab;
 mod effects;
+mod frontier;
 mod groups;
 mod improvement;
 mod judge;
@@ -23,6 +24,7 @@ use crate::record::{Record, StageRecord};
 use crate::stats::{Direction, Settings, of_best};
 use crate::units::{Span, split_size};
 use effects::effects;
+pub use frontier::Offer;
 use groups::{Group, Run, Slot};
 use improvement::improvement;
 use judge::Judge;

@@ -1,5 +1,6 @@
 //! The result of an experiment as plain data: also its JSON form.
 
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::experiment::comparison::{Change, TimeChange};
@@ -7,7 +8,10 @@ use crate::experiment::{Level, Saturation};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
 use crate::stats::{Interval, Outcome};
-use crate::units::format::bounded;
+use crate::units::format::{bounded, joined};
+
+/// Smallest difference between groups from which on the origin of their blocks is of interest, as a share.
+const SOURCES_DIFFER: f64 = 0.01;
 
 /// The result of an experiment.
 #[serde_with::skip_serializing_none]
@@ -346,6 +350,15 @@ impl GroupView {
     }
 }
 
+impl CellView {
+    /// Returns its groups of runs: its own, or those of its levels with their names.
+    pub fn groups(&self) -> impl Iterator<Item = (String, &GroupView)> {
+        let own = self.levels.is_empty().then(|| (String::new(), &self.group));
+        let levels = self.levels.iter().map(|level| (level.level.to_string(), &level.group));
+        own.into_iter().chain(levels)
+    }
+}
+
 impl StudyView {
     /// Returns the estimate of the main figure of a group.
     pub fn main_of<'a>(&self, group: &'a GroupView) -> Option<&'a FigureView> {
@@ -354,10 +367,53 @@ impl StudyView {
 
     /// Returns all groups of runs: of the cells, or of the levels of a search.
     pub fn groups(&self) -> impl Iterator<Item = &GroupView> {
-        self.cells.iter().flat_map(|cell| {
-            let own = cell.levels.is_empty().then_some(&cell.group);
-            own.into_iter().chain(cell.levels.iter().map(|level| &level.group))
-        })
+        self.cells.iter().flat_map(CellView::groups).map(|(_, group)| group)
+    }
+
+    /// Returns the measured cells by their settings other than those of the axes `without`, as a text:
+    /// `batch=10 sessions=8`.
+    pub fn combinations(&self, without: &[usize]) -> IndexMap<String, Vec<&CellView>> {
+        let mut found: IndexMap<String, Vec<&CellView>> = IndexMap::new();
+        for cell in self.cells.iter().filter(|cell| self.main_of(&cell.group).is_some()) {
+            let settings = self.axes.iter().zip(&cell.values).enumerate();
+            let settings = settings
+                .filter(|(at, (axis, _))| !without.contains(at) && axis.values.len() > 1)
+                .map(|(_, (axis, value))| format!("{}={value}", axis.name));
+            found.entry(joined(settings, " ")).or_default().push(cell);
+        }
+        found
+    }
+
+    /// Returns the cells with their main stage.
+    pub fn main_stages(&self) -> impl Iterator<Item = (&CellView, &StageView)> {
+        self.cells.iter().filter_map(|cell| Some((cell, cell.group.stages.get(self.main_stage)?)))
+    }
+
+    /// Returns the main stages of all groups.
+    fn stages_of_groups(&self) -> impl Iterator<Item = (&GroupView, &StageView)> {
+        self.groups().filter_map(|group| Some((group, group.stages.get(self.main_stage)?)))
+    }
+
+    /// Returns whether the origin of the blocks differs between the groups.
+    pub fn sources_vary(&self) -> bool {
+        let spread = |share: fn(&SourcesView) -> Option<&Estimate>| {
+            let sources = self.stages_of_groups().filter_map(|(_, stage)| stage.sources.as_ref());
+            let shares = sources.map(|sources| share(sources).map_or(0.0, |share| share.value));
+            let ends = shares.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| {
+                (low.min(share), high.max(share))
+            });
+            ends.1 - ends.0
+        };
+        spread(|sources| Some(&sources.buffers)) > SOURCES_DIFFER
+            || spread(|sources| sources.device.as_ref()) > SOURCES_DIFFER
+    }
+
+    /// Returns the bottleneck, if all groups have the same.
+    pub fn common_bottleneck(&self) -> Option<&str> {
+        let measured = self.stages_of_groups().filter(|(group, _)| group.runs.usable > 0);
+        let mut found = measured.map(|(_, stage)| stage.bottleneck.as_deref());
+        let first = found.next()??;
+        found.all(|other| other == Some(first)).then_some(first)
     }
 
     /// Returns the throughput that the workload counts.

@@ -1,5 +1,7 @@
 //! What a transaction and a row cost the server, the client and the devices.
 
+use indexmap::IndexMap;
+
 use crate::figure::{Figure, Summary, Unit};
 use crate::record::{DiskCost, Record, StageRecord};
 use crate::report::document::Document;
@@ -125,13 +127,11 @@ pub(in crate::report) fn table(record: &Record) -> Table {
 
 /// The disks of all stages, if the server has several.
 fn disks<'a>(stages: &[&'a StageRecord]) -> Vec<&'a DiskCost> {
-    let mut all: Vec<&DiskCost> = Vec::new();
+    let mut all: IndexMap<&String, &DiskCost> = IndexMap::new();
     for disk in stages.iter().filter_map(|stage| stage.cost.as_ref()).flat_map(|cost| &cost.disks) {
-        if all.iter().all(|known| known.name != disk.name) {
-            all.push(disk);
-        }
+        all.entry(&disk.name).or_insert(disk);
     }
-    if all.len() > 1 { all } else { Vec::new() }
+    if all.len() > 1 { all.into_values().collect() } else { Vec::new() }
 }
 
 #[cfg(test)]

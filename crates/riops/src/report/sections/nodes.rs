@@ -1,5 +1,7 @@
 //! The nodes of a cluster: throughput, errors and outages of each, and how evenly the work was spread.
 
+use indexmap::IndexMap;
+
 use crate::record::{NodeRecord, OutageRecord, StageRecord};
 use crate::report::document::Document;
 use crate::report::latency::latency_named;
@@ -16,19 +18,15 @@ const EVENTS_MAX: usize = 4;
 
 /// The most active events of the active session history of each node.
 pub(in crate::report) fn activity(document: &mut Document, stage: &StageRecord) {
-    let mut nodes: Vec<&str> = Vec::new();
-    for event in &stage.activity {
-        if !nodes.contains(&event.node.as_str()) {
-            nodes.push(&event.node);
-        }
+    let mut nodes: IndexMap<&str, Vec<String>> = IndexMap::new();
+    for each in &stage.activity {
+        let text = format!("{} {} {}", each.component, each.event, rate(each.active));
+        nodes.entry(&each.node).or_default().push(text);
     }
-    let line = |node: &str| {
-        let events = stage.activity.iter().filter(|event| event.node == node).take(EVENTS_MAX);
-        let named =
-            events.map(|each| format!("{} {} {}", each.component, each.event, rate(each.active)));
-        format!("{node}: active {}", joined(named, " · "))
-    };
-    document.lines("history", nodes.into_iter().map(line));
+    let lines = nodes.into_iter().map(|(node, events)| {
+        format!("{node}: active {}", joined(events.iter().take(EVENTS_MAX), " · "))
+    });
+    document.lines("history", lines);
 }
 
 /// The nodes, one per line, if there are several.

@@ -1,5 +1,7 @@
 //! The document of a comparison: what changed, the figures, and the verdict with its limits.
 
+use indexmap::IndexMap;
+
 use super::super::document::{Document, Findings, Tone};
 use super::super::effect::{
     change_interval, change_text, open_text, outcome_text, outcome_tone, p_text,
@@ -76,15 +78,11 @@ pub fn comparison_of(selections: &[(String, Vec<Record>)]) -> Option<Findings> {
 fn labeled(selections: &[(String, Vec<Record>)]) -> Option<Vec<(String, Vec<Record>)>> {
     let mut runs: Vec<&Record> = selections.iter().flat_map(|(_, runs)| runs).collect();
     runs.sort_by_key(|run| run.started_at);
-    let mut groups: Vec<(String, Vec<Record>)> = Vec::new();
+    let mut groups: IndexMap<String, Vec<Record>> = IndexMap::new();
     for run in runs {
-        let label = run.label.as_ref()?;
-        match groups.iter_mut().find(|(name, _)| name == label) {
-            Some((_, known)) => known.push(run.clone()),
-            None => groups.push((label.clone(), vec![run.clone()])),
-        }
+        groups.entry(run.label.clone()?).or_default().push(run.clone());
     }
-    Some(groups)
+    Some(groups.into_iter().collect())
 }
 
 /// A side with its number of runs.

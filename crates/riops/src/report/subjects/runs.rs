@@ -1,5 +1,6 @@
 //! The list of stored runs: as a table and as CSV.
 
+use indexmap::IndexSet;
 use serde_json::Value;
 
 use crate::figure::Statistic;
@@ -151,14 +152,11 @@ const CSV_FIRST: [&str; 18] = [
 pub fn runs_csv(lines: &[RunLine<'_>]) -> Result<String, ExportError> {
     let all = lines.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| ExportError::Csv(error.to_string()))?;
-    let mut names: Vec<&str> = CSV_FIRST.to_vec();
-    for name in all.iter().filter_map(Value::as_object).flat_map(|row| row.keys()) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
-    names.retain(|name| all.iter().any(|row| row.get(name).is_some()));
-    let cells = |row: &Value| names.iter().map(|name| csv_cell(row.get(name))).collect();
+    let keys = all.iter().filter_map(Value::as_object).flat_map(|row| row.keys());
+    let mut names: IndexSet<&str> = CSV_FIRST.into_iter().collect();
+    names.extend(keys.map(String::as_str));
+    names.retain(|name| all.iter().any(|row| row.get(*name).is_some()));
+    let cells = |row: &Value| names.iter().map(|name| csv_cell(row.get(*name))).collect();
     csv_text(names.iter().copied(), all.iter().map(cells))
 }
 

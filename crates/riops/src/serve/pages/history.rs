@@ -1,6 +1,7 @@
 //! The figures of the stored runs with a label, with their change points.
 
 use axum::extract::{RawQuery, State};
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::super::app::{Shared, layout};
@@ -109,16 +110,16 @@ pub(in crate::serve) async fn history(State(app): Shared, RawQuery(query): RawQu
 
 /// Returns the labels of these runs, those of the newest runs first.
 fn choices(runs: &[RunSummary]) -> Vec<Choice> {
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut counts: IndexMap<&String, usize> = IndexMap::new();
     for label in runs.iter().filter_map(|run| run.label.as_ref()) {
-        if let Some(choice) = choices.iter_mut().find(|choice| choice.label == *label) {
-            choice.runs += 1;
-        } else if choices.len() < LABELS_MAX {
-            let href = Query::default().with("label", label).after("/history");
-            choices.push(Choice { label: label.clone(), href, runs: 1 });
-        }
+        *counts.entry(label).or_default() += 1;
     }
-    choices
+    let choice = |(label, runs): (&String, usize)| Choice {
+        label: label.clone(),
+        href: Query::default().with("label", label).after("/history"),
+        runs,
+    };
+    counts.into_iter().take(LABELS_MAX).map(choice).collect()
 }
 
 fn view(number: usize, series: &HistorySeries) -> View {

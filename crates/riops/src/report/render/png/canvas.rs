@@ -13,7 +13,7 @@ use crate::report::chart::{Axis, AxisScale};
 /// The embedded font, so that no installed font is required.
 const FONT: &[u8] = include_bytes!("../../../../assets/DejaVuSans.ttf");
 /// Its name for plotters.
-pub(in crate::report) const FAMILY: &str = "riops";
+pub(super) const FAMILY: &str = "riops";
 
 /// Errors of drawing a graph.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +27,13 @@ pub enum DrawingError {
 }
 
 impl DrawingError {
-    pub(in crate::report) fn of(error: &dyn std::fmt::Display) -> Self {
+    pub(super) fn of(error: &dyn std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
 /// Makes the font known to plotters.
-pub(in crate::report) fn register_font() -> Result<(), DrawingError> {
+pub(super) fn register_font() -> Result<(), DrawingError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = *REGISTERED
         .get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
@@ -43,11 +43,7 @@ pub(in crate::report) fn register_font() -> Result<(), DrawingError> {
 }
 
 /// Returns pixels of three bytes as a PNG file.
-pub(in crate::report) fn png_file(
-    pixels: &[u8],
-    width: u32,
-    height: u32,
-) -> Result<Vec<u8>, DrawingError> {
+pub(super) fn png_file(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, DrawingError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -90,11 +86,11 @@ pub(super) type Area<'a> = DrawingArea<Backend<'a>, Shift>;
 pub(super) type Context<'a, 'b> = ChartContext<'a, Backend<'b>, Cartesian2d<Scaled, Scaled>>;
 
 /// An axis of a chart for plotters.
-pub(in crate::report) struct Scaled {
-    pub(in crate::report) range: Range<f64>,
-    pub(in crate::report) scale: AxisScale,
+pub(super) struct Scaled {
+    range: Range<f64>,
+    scale: AxisScale,
     /// The ticks, if they are given.
-    pub(in crate::report) ticks: Vec<f64>,
+    pub(super) ticks: Vec<f64>,
 }
 
 impl Scaled {

@@ -1,10 +1,14 @@
 //! Draws the charts of a page as PNG files: the same values, on white, for documents and tickets.
 
 pub(in crate::report) mod canvas;
+mod density;
+
+use std::ops::Range;
 
 use canvas::{
     Area, COLORS, Context, DrawingError, Drawn, FAMILY, INK, SOFT, Scaled, png_file, register_font,
 };
+use density::density;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -13,16 +17,17 @@ use crate::report::chart::lines::{percentile_text, trimmed, value_text};
 use crate::report::chart::{Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit};
 use crate::units::format::truncated;
 
-/// Size of the image, in pixels.
-const WIDTH: u32 = 1200;
-const HEIGHT: u32 = 520;
+/// Size of the image, in pixels; and of one with single dots.
+const SIZE: (u32, u32) = (1200, 520);
+const DOTS_SIZE: (u32, u32) = (1600, 900);
 /// Space around the axes, in pixels.
 const MARGIN: i32 = 18;
 const TOP: i32 = 96;
 const LEFT: u32 = 86;
 const BOTTOM: u32 = 52;
-/// Characters of the summary in a line.
-const LINE_CHARACTERS: usize = 150;
+/// Pixels of a character of the title, and of the summary, on average.
+const LARGE_CHARACTER: u32 = 11;
+const SMALL_CHARACTER: u32 = 7;
 /// Characters of the name of a position.
 const NAME_CHARACTERS: usize = 28;
 /// Pixels of a character of the legend and of the names of stages, on average.
@@ -42,21 +47,37 @@ const HEAT: [(u8, u8, u8); 5] =
 /// # Errors
 /// Returns [`DrawingError::Failed`] if the drawing library fails.
 pub fn chart_png(chart: &Chart, subtitle: &str) -> Result<Vec<u8>, DrawingError> {
-    register_font()?;
-    let mut pixels = vec![255; (WIDTH * HEIGHT * 3) as usize];
-    {
-        let root = BitMapBackend::with_buffer(&mut pixels, (WIDTH, HEIGHT)).into_drawing_area();
-        draw(&root, chart, subtitle).map_err(|error| DrawingError::of(&error))?;
-        root.present().map_err(|error| DrawingError::of(&error))?;
-    }
-    png_file(&pixels, WIDTH, HEIGHT)
+    let (pixels, (width, height), _) = drawn(chart, subtitle)?;
+    png_file(&pixels, width, height)
 }
 
-fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
+/// The places of the axes, in pixels.
+type Axes = (Range<i32>, Range<i32>);
+
+/// Pixels, three bytes each, their numbers of columns and rows, and the places of the axes.
+type Drawing = (Vec<u8>, (u32, u32), Axes);
+
+pub(in crate::report) fn drawn(chart: &Chart, subtitle: &str) -> Result<Drawing, DrawingError> {
+    register_font()?;
+    let is_of_dots = matches!(chart.plot.content, Content::Dots { .. });
+    let size = if is_of_dots { DOTS_SIZE } else { SIZE };
+    let mut pixels = vec![255; (size.0 * size.1 * 3) as usize];
+    let root = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
+    let axes = draw(&root, chart, subtitle).map_err(|error| DrawingError::of(&error))?;
+    root.present().map_err(|error| DrawingError::of(&error))?;
+    drop(root);
+    Ok((pixels, size, axes))
+}
+
+fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<Axes> {
     let plot = &chart.plot;
     let unit = if plot.y.label.is_empty() { String::new() } else { format!(" ({})", plot.y.label) };
-    text(root, &format!("{}{unit} · {subtitle}", chart.title), 20, INK, (MARGIN, 12))?;
-    text(root, &shortened(&chart.summary, LINE_CHARACTERS), 14, SOFT, (MARGIN, 40))?;
+    let (width, _) = root.dim_in_pixel();
+    let fitting = |character: u32| (width / character) as usize;
+    let title = format!("{}{unit} · {subtitle}", chart.title);
+    text(root, &shortened(&title, fitting(LARGE_CHARACTER)), 20, INK, (MARGIN, 12))?;
+    let summary = shortened(&chart.summary, fitting(SMALL_CHARACTER));
+    text(root, &summary, 14, SOFT, (MARGIN, 40))?;
     legend(root, &plot.content)?;
     let mut x = Scaled::of(&plot.x, x_range(&plot.content));
     let mut y = Scaled::of(&plot.y, y_range(&plot.content));
@@ -97,11 +118,12 @@ fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<()> {
         .light_line_style(TRANSPARENT)
         .bold_line_style(RGBColor(232, 235, 240))
         .draw()?;
-    values(&mut context, &plot.content)?;
-    marks(root, &context, &plot.marks)
+    values(root, &mut context, &plot.content)?;
+    marks(root, &context, &plot.marks)?;
+    Ok(context.plotting_area().get_pixel_range())
 }
 
-fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
+fn values(root: &Area<'_>, chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
     match content {
         Content::Lines { xs, series } => {
             for (line, color) in series.iter().zip(COLORS.iter().cycle()) {
@@ -127,13 +149,7 @@ fn values(chart: &mut Context<'_, '_>, content: &Content) -> Drawn<()> {
             chart.draw_series(cells.iter().filter_map(cell))?;
         }
         Content::Grid { cells, unit, .. } => grid(chart, cells, *unit)?,
-        Content::Dots { points } => {
-            let dot = |&(x, y, session): &(f64, f64, u32)| {
-                let color = COLORS.get(session as usize % COLORS.len()).copied().unwrap_or(INK);
-                Circle::new((x, y), 1, color.mix(0.7).filled())
-            };
-            chart.draw_series(points.iter().map(dot))?;
-        }
+        Content::Dots { points } => density(root, chart, points)?,
         Content::Points { series, .. } => estimates(chart, series)?,
     }
     Ok(())
@@ -284,19 +300,23 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
 }
 
 fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
-    let labels: Vec<&str> = match content {
-        Content::Lines { series, .. } => series.iter().map(|line| line.label.as_str()).collect(),
-        Content::Points { series, .. } => series.iter().map(|each| each.label.as_str()).collect(),
-        Content::Heatmap { .. } | Content::Grid { .. } | Content::Dots { .. } => return Ok(()),
+    let labels: Vec<String> = match content {
+        Content::Lines { series, .. } => series.iter().map(|line| line.label.clone()).collect(),
+        Content::Points { series, .. } => series.iter().map(|each| each.label.clone()).collect(),
+        Content::Dots { points } => {
+            let last = points.iter().map(|point| point.2).max().unwrap_or_default();
+            (0..=last).map(|session| format!("session {}", session + 1)).collect()
+        }
+        Content::Heatmap { .. } | Content::Grid { .. } => return Ok(()),
     };
     let mut x = MARGIN;
     for (label, color) in labels.into_iter().zip(COLORS.iter().cycle()) {
         let width = 34 + CHARACTER * i32::try_from(label.chars().count()).unwrap_or(0);
-        if x + width > WIDTH.cast_signed() - MARGIN {
+        if x + width > root.dim_in_pixel().0.cast_signed() - MARGIN {
             break;
         }
         root.draw(&Rectangle::new([(x, 63), (x + 11, 74)], color.filled()))?;
-        text(root, label, 14, INK, (x + 17, 61))?;
+        text(root, &label, 14, INK, (x + 17, 61))?;
         x += width;
     }
     Ok(())
@@ -409,7 +429,7 @@ mod tests {
         );
         for chart in &charts {
             let (width, height, colored) = decoded(&chart_png(chart, "oltp").unwrap());
-            assert_eq!((width, height), (WIDTH, HEIGHT), "{}", chart.title);
+            assert_eq!((width, height), SIZE, "{}", chart.title);
             assert!(colored > 500, "{}: {colored}", chart.title);
         }
     }

@@ -26,13 +26,6 @@ pub(super) fn or_empty<T: Into<Cell>>(value: Option<T>) -> Cell {
     value.map_or_else(|| "".into(), Into::into)
 }
 
-/// The groups of runs of a cell: that of the cell, or those of its levels with their names.
-pub(super) fn groups(cell: &CellView) -> impl Iterator<Item = (String, &GroupView)> {
-    let own = cell.levels.is_empty().then(|| (String::new(), &cell.group));
-    let levels = cell.levels.iter().map(|level| (level.level.to_string(), &level.group));
-    own.into_iter().chain(levels)
-}
-
 /// The title of a figure: CPU use of several nodes is that of each.
 pub(super) fn figure_title(view: &StudyView, stage: usize, figure: Figure) -> String {
     let has_nodes = view.groups().any(|group| {

@@ -10,10 +10,8 @@ use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::{
     estimated, from_zero, interval_words, latency_chart, latency_point, line, range_of, unit,
 };
-use crate::report::subjects::experiment::limits::sources_vary;
 use crate::report::table::{Cell, Table, number, word};
 use crate::stats::Interval;
-use crate::units::format::joined;
 
 /// Numeric axes with fewer values are shown as categories.
 const NUMBERS_MIN: usize = 3;
@@ -37,13 +35,17 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
 
 /// The horizontal axis, and the cells of each combination of the others.
 pub(super) struct Across<'a> {
-    name: &'a str,
-    values: &'a [String],
-    /// A position for each value: its number, or its place in the list.
-    positions: Vec<f64>,
+    axis: &'a AxisView,
     is_numeric: bool,
-    /// Label of the combination, and its cells with the index of their value.
-    series: Vec<(String, Vec<(usize, &'a CellView)>)>,
+    /// Label of the combination, and its cells in the order of their positions.
+    series: Vec<(String, Vec<Placed<'a>>)>,
+}
+
+/// A cell with its value of the axis, and the position of that: its number, or its place in the list.
+struct Placed<'a> {
+    x: f64,
+    value: &'a String,
+    cell: &'a CellView,
 }
 
 impl<'a> Across<'a> {
@@ -60,46 +62,32 @@ impl<'a> Across<'a> {
             // Of several, max_by_key returns the last: the first of the experiment is preferred.
             .rev()
             .max_by_key(|(_, axis)| (is_numeric(axis), axis.values.len()))?;
-        let numbers = axis.numbers.clone().filter(|_| is_numeric(axis));
-        let is_numeric = numbers.is_some();
-        let positions =
-            numbers.unwrap_or_else(|| (0..axis.values.len()).map(|place| place as f64).collect());
-        let mut series: Vec<(String, Vec<(usize, &CellView)>)> = Vec::new();
-        let measured = view.cells.iter().filter(|cell| view.main_of(&cell.group).is_some());
-        for cell in measured {
-            let others = view.axes.iter().zip(&cell.values).enumerate();
-            let others = others.filter(|(other, (axis, _))| *other != at && axis.values.len() > 1);
-            let label =
-                joined(others.map(|(_, (axis, value))| format!("{}={value}", axis.name)), " ");
+        let numbers = axis.numbers.as_ref().filter(|_| is_numeric(axis));
+        let placed = |cell: &'a CellView| {
             let value = cell.values.get(at)?;
             let place = axis.values.iter().position(|each| each == value)?;
-            match series.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, cells)) => cells.push((place, cell)),
-                None => series.push((label, vec![(place, cell)])),
-            }
-        }
-        let position = |place: usize| positions.get(place).copied().unwrap_or_default();
-        for (_, cells) in &mut series {
-            cells.sort_by(|one, other| position(one.0).total_cmp(&position(other.0)));
-        }
-        Some(Self { name: &axis.name, values: &axis.values, positions, is_numeric, series })
+            let number = numbers.map(|numbers| numbers.get(place).copied().unwrap_or_default());
+            Some(Placed { x: number.unwrap_or(place as f64), value, cell })
+        };
+        let series = view.combinations(&[at]).into_iter().map(|(label, cells)| {
+            let mut cells: Vec<_> = cells.into_iter().filter_map(placed).collect();
+            cells.sort_by(|one, other| one.x.total_cmp(&other.x));
+            (label, cells)
+        });
+        Some(Self { axis, is_numeric: numbers.is_some(), series: series.collect() })
     }
 
-    fn position(&self, place: usize) -> f64 {
-        self.positions.get(place).copied().unwrap_or_default()
-    }
-
-    fn value(&self, place: usize) -> &str {
-        self.values.get(place).map_or("", String::as_str)
+    fn cells(&self) -> impl Iterator<Item = &Placed<'a>> {
+        self.series.iter().flat_map(|(_, cells)| cells)
     }
 
     fn axis(&self) -> Axis {
         let (range, scale) = if self.is_numeric {
             range_of(self.ticks().0.into_iter())
         } else {
-            ((-0.6, self.positions.len() as f64 - 0.4), AxisScale::Linear)
+            ((-0.6, self.axis.values.len() as f64 - 0.4), AxisScale::Linear)
         };
-        Axis::of(self.name, Unit::Count, scale).within(range)
+        Axis::of(&self.axis.name, Unit::Count, scale).within(range)
     }
 
     fn style(&self) -> PointStyle {
@@ -108,25 +96,10 @@ impl<'a> Across<'a> {
 
     /// Positions and names of the values that were measured, ascending.
     fn ticks(&self) -> (Vec<f64>, Vec<String>) {
-        let is_measured = |place: usize| {
-            self.series.iter().any(|(_, cells)| cells.iter().any(|(at, _)| *at == place))
-        };
-        let places = self.positions.iter().copied().zip(self.values.iter().cloned()).enumerate();
-        let mut ticks: Vec<(f64, String)> =
-            places.filter(|(place, _)| is_measured(*place)).map(|(_, tick)| tick).collect();
+        let mut ticks: Vec<_> = self.cells().map(|each| (each.x, each.value.clone())).collect();
         ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        ticks.dedup_by(|one, other| one.0 == other.0);
         ticks.into_iter().unzip()
-    }
-
-    fn points(
-        &self,
-        cells: &[(usize, &CellView)],
-        value: impl Fn(&CellView) -> Option<Estimate>,
-    ) -> Vec<Estimated> {
-        let point = |(place, cell): &(usize, &CellView)| {
-            Some(estimated(self.position(*place), &value(cell)?))
-        };
-        cells.iter().filter_map(point).collect()
     }
 
     /// The chart of values against the axis, with the values as a table.
@@ -146,6 +119,11 @@ impl<'a> Across<'a> {
     }
 }
 
+fn points(cells: &[Placed<'_>], value: impl Fn(&CellView) -> Option<Estimate>) -> Vec<Estimated> {
+    let point = |each: &Placed<'_>| Some(estimated(each.x, &value(each.cell)?));
+    cells.iter().filter_map(point).collect()
+}
+
 /// The main figure against the axis.
 fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     let figure = view.main;
@@ -154,18 +132,16 @@ fn main(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     let series = across.series.iter().map(|(label, cells)| PointSeries {
         label: if label.is_empty() { name.clone() } else { label.clone() },
         style: across.style(),
-        points: across.points(cells, estimate),
+        points: points(cells, estimate),
     });
     let series: Vec<_> = series.filter(|series| !series.points.is_empty()).collect();
-    let values = || {
-        let cells = across.series.iter().flat_map(|(_, cells)| cells);
-        cells.filter_map(|(place, cell)| Some((estimate(cell)?.value, across.value(*place))))
-    };
+    let values =
+        || across.cells().filter_map(|each| Some((estimate(each.cell)?.value, each.value)));
     let least = values().min_by(|one, other| one.0.total_cmp(&other.0))?;
     let most = values().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let [from, to] = [least, most]
-        .map(|(value, name)| format!("{} at {}={name}", figure.text(value), across.name));
-    let title = format!("{name} by {}", across.name);
+        .map(|(value, name)| format!("{} at {}={name}", figure.text(value), across.axis.name));
+    let title = format!("{name} by {}", across.axis.name);
     let texts = ["study-main".to_owned(), title, format!("{name} from {from} to {to}.")];
     let y = from_zero(&name, unit(figure), &series);
     Some(across.chart(texts, y, series, |value| figure.text(value)))
@@ -184,7 +160,7 @@ fn data(across: &Across<'_>, series: &[PointSeries], text: impl Fn(f64) -> Strin
             let found = each.points.iter().find(|point| point.x.total_cmp(position).is_eq());
             (number(&each.label), found.map(cell).into())
         });
-        let name = (word(across.name), Cell::from(name));
+        let name = (word(&across.axis.name), Cell::from(name));
         std::iter::once(name).chain(values).collect::<Vec<_>>()
     })
 }
@@ -194,16 +170,14 @@ fn latency(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
     if !across.is_numeric || view.main != view.throughput() {
         return None;
     }
-    let point = |(place, cell): &(usize, &CellView)| {
-        latency_point(view, &cell.group, across.value(*place).to_owned())
-    };
+    let point = |each: &Placed<'_>| latency_point(view, &each.cell.group, each.value.clone());
     let series = across.series.iter().filter_map(|(label, cells)| {
         let label = if label.is_empty() { "p95" } else { label.as_str() };
         line(label.to_owned(), cells.iter().filter_map(point).collect())
     });
     let series: Vec<PointSeries> = series.collect();
     let points: usize = series.iter().map(|each| each.points.len()).sum();
-    let what = format!("value of {}", across.name);
+    let what = format!("value of {}", across.axis.name);
     (points >= NUMBERS_MIN).then(|| latency_chart(view, series, &what))
 }
 
@@ -212,7 +186,7 @@ type Pick = fn(&SourcesView) -> Option<&Estimate>;
 
 /// Where the blocks of the rows came from, against the axis; `None` if that is the same everywhere.
 fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
-    if !sources_vary(view) || across.series.len() > SOURCES_COMBINATIONS_MAX {
+    if !view.sources_vary() || across.series.len() > SOURCES_COMBINATIONS_MAX {
         return None;
     }
     let origins: [(&str, Pick); 3] = [
@@ -232,12 +206,12 @@ fn sources(view: &StudyView, across: &Across<'_>) -> Option<Chart> {
                 Some(Estimate { value: share.value * 100.0, interval, ..share.clone() })
             };
             let label = if label.is_empty() { name.to_owned() } else { format!("{name}, {label}") };
-            let points = across.points(cells, percent);
+            let points = points(cells, percent);
             series.push(PointSeries { label, style: across.style(), points });
         }
     }
     series.retain(|each| !each.points.is_empty());
-    let title = format!("Origin of the blocks by {}", across.name);
+    let title = format!("Origin of the blocks by {}", across.axis.name);
     let summary = "Share of the block accesses that were found in shared buffers, in the page cache, or read from the device.".to_owned();
     let y = Axis::of("share of the blocks", Unit::Percent, AxisScale::Linear).within((0.0, 104.0));
     let texts = ["study-sources".to_owned(), title, summary];

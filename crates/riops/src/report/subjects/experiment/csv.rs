@@ -1,6 +1,5 @@
 //! The figures of an experiment as CSV: a row for each figure of each stage of each cell or level.
 
-use super::cells::groups;
 use crate::experiment::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
 use crate::report::export::{ExportError, csv_columns, csv_table};
 
@@ -22,7 +21,7 @@ struct Row<'a> {
 pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
     let mut rows = Vec::new();
     for cell in &view.cells {
-        for (level, group) in groups(cell) {
+        for (level, group) in cell.groups() {
             for (stage, found) in group.stages.iter().enumerate() {
                 rows.extend(found.figures.iter().map(|figure| Row {
                     view,

@@ -1,11 +1,10 @@
 //! The main figure over two axes, as a heat map.
 
-use crate::experiment::evaluation::{AxisView, StudyView};
+use crate::experiment::evaluation::{AxisView, CellView, StudyView};
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::subjects::experiment::cells::figure_title;
 use crate::report::subjects::experiment::chart_axes::unit;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::joined;
 
 /// Column, row and value of a cell.
 type Value = (usize, usize, f64);
@@ -28,54 +27,41 @@ pub(super) fn charts(view: &StudyView) -> Vec<Chart> {
     if across.1.values.len() < VALUES_MIN || combinations > COMBINATIONS_MAX {
         return Vec::new();
     }
-    let mut groups: Vec<(String, Vec<Value>)> = Vec::new();
-    let (columns, rows) = (order(across.1), order(up.1));
-    for cell in &view.cells {
-        let Some(found) = cell.group.figure(view.main_stage, view.main) else { continue };
-        let place = |(at, axis): &(usize, &AxisView), order: &[usize]| {
-            let value = cell.values.get(*at)?;
-            let index = axis.values.iter().position(|each| each == value)?;
-            order.iter().position(|each| *each == index)
-        };
-        let Some((column, row)) = place(across, &columns).zip(place(up, &rows)) else { continue };
-        let others = others
-            .iter()
-            .filter_map(|(at, axis)| Some(format!("{}={}", axis.name, cell.values.get(*at)?)));
-        let label = joined(others, " ");
-        let value = (column, row, rounded(found.estimate.value));
-        match groups.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, cells)) => cells.push(value),
-            None => groups.push((label, vec![value])),
-        }
-    }
-    let axes = [(across.1, columns), (up.1, rows)];
-    let chart = |(number, (label, cells))| chart(view, &axes, number, label, cells);
-    groups.into_iter().enumerate().map(chart).collect()
+    let groups = view.combinations(&[across.0, up.0]).into_iter().zip(1..);
+    groups
+        .map(|((others, cells), number)| chart(view, [*across, *up], (number, others), &cells))
+        .collect()
 }
 
-/// The places of the values of an axis: numbers ascending, others as typed.
-fn order(axis: &AxisView) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..axis.values.len()).collect();
+/// The values of an axis: numbers ascending, others as typed.
+fn ordered(axis: &AxisView) -> Vec<String> {
+    let mut values: Vec<_> = axis.values.iter().enumerate().collect();
     if let Some(numbers) = &axis.numbers {
-        let number = |at: &usize| numbers.get(*at).copied().unwrap_or_default();
-        order.sort_by(|one, other| number(one).total_cmp(&number(other)));
+        let number = |at: usize| numbers.get(at).copied().unwrap_or_default();
+        values.sort_by(|one, other| number(one.0).total_cmp(&number(other.0)));
     }
-    order
+    values.into_iter().map(|(_, value)| value.clone()).collect()
 }
 
+/// The heat map of these cells, the chart with this number. `others` are their other settings.
 fn chart(
     view: &StudyView,
-    [(across, columns), (up, rows)]: &[(&AxisView, Vec<usize>); 2],
-    number_of_chart: usize,
-    label: String,
-    cells: Vec<Value>,
+    [(at_x, across), (at_y, up)]: [(usize, &AxisView); 2],
+    (number_of_chart, others): (u32, String),
+    measured: &[&CellView],
 ) -> Chart {
     let name = figure_title(view, view.main_stage, view.main);
-    let text = |value: f64| view.main.text(value);
-    let names = |axis: &AxisView, order: &[usize]| -> Vec<String> {
-        order.iter().filter_map(|&at| axis.values.get(at).cloned()).collect()
+    let (columns, rows) = (ordered(across), ordered(up));
+    let cell = |cell: &&CellView| -> Option<Value> {
+        let place = |names: &[String], at: usize| {
+            let value = cell.values.get(at)?;
+            names.iter().position(|name| name == value)
+        };
+        let value = view.main_of(&cell.group)?.estimate.value;
+        Some((place(&columns, at_x)?, place(&rows, at_y)?, rounded(value)))
     };
-    let (columns, rows) = (names(across, columns), names(up, rows));
+    let cells: Vec<Value> = measured.iter().filter_map(cell).collect();
+    let text = |value: f64| view.main.text(value);
     let place = |(column, row, value): &Value| {
         let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
         let (x, y) = (name(&columns, *column), name(&rows, *row));
@@ -96,8 +82,8 @@ fn chart(
     let axis = |name: &str, count: usize| {
         Axis::of(name, Unit::Count, AxisScale::Linear).within((-0.5, count as f64 - 0.5))
     };
-    let of_others = if label.is_empty() { label } else { format!(", {label}") };
-    let id = format!("study-heat-{}", number_of_chart + 1);
+    let of_others = if others.is_empty() { others } else { format!(", {others}") };
+    let id = format!("study-heat-{number_of_chart}");
     let title = format!("{name} by {} and {}{of_others}", across.name, up.name);
     let both = [axis(&across.name, columns.len()), axis(&up.name, rows.len())];
     let content = Content::Grid { columns, rows, cells, unit: unit(view.main) };

@@ -7,8 +7,7 @@ use crate::record::Note;
 use crate::report::document::Document;
 use crate::report::effect::{change_interval, change_text, open_text, outcome_text, outcome_tone};
 use crate::report::sections::why;
-use crate::report::subjects::experiment::cells::{groups, with_interval};
-use crate::report::subjects::experiment::limits::common_bottleneck;
+use crate::report::subjects::experiment::cells::with_interval;
 use crate::stats::Outcome;
 use crate::units::format::{joined, number_of, to_the_minute};
 
@@ -58,7 +57,7 @@ pub(super) fn conclusion(document: &mut Document, view: &StudyView) {
         }
     }
     document.known("test", view.ab.as_ref().map(test_text).unwrap_or_default());
-    if let Some(word) = common_bottleneck(view) {
+    if let Some(word) = view.common_bottleneck() {
         let scope = if view.cells.len() > 1 { ", in all cells" } else { "" };
         document.line("bottleneck", format!("{word}{scope}"));
     }
@@ -136,6 +135,6 @@ fn failures(view: &StudyView) -> Vec<String> {
         };
         group.reasons.iter().map(text).collect::<Vec<_>>()
     };
-    let of_cell = |cell| groups(cell).flat_map(move |group| of_group(cell, group));
-    view.cells.iter().flat_map(of_cell).collect()
+    let cells = view.cells.iter();
+    cells.flat_map(|cell| cell.groups().flat_map(move |group| of_group(cell, group))).collect()
 }

@@ -1,15 +1,13 @@
 //! The tables of what limits the cells: bottlenecks, origins of the blocks, load of the nodes.
 
-use crate::experiment::evaluation::{
-    CellView, FigureView, GroupView, SourcesView, StageView, StudyView,
-};
+use crate::experiment::evaluation::{FigureView, StudyView};
 use crate::figure::{Estimate, Figure};
 use crate::report::subjects::experiment::cells::{or_empty, settings};
 use crate::report::table::{Cell, Table, number, word};
 
 /// The load per node of each cell with several nodes.
 pub(super) fn nodes(view: &StudyView) -> Option<Table> {
-    let nodes = main_stages(view).flat_map(|(cell, stage)| {
+    let nodes = view.main_stages().flat_map(|(cell, stage)| {
         stage.nodes.iter().enumerate().map(move |(at, node)| (cell, stage, at == 0, node))
     });
     let table = Table::of("Load per node", nodes, |(cell, stage, is_first, node)| {
@@ -30,45 +28,22 @@ pub(super) fn nodes(view: &StudyView) -> Option<Table> {
     table.with_note("imbalance: the busiest node's share divided by an even share").filled()
 }
 
-/// The cells with their main stage.
-fn main_stages(view: &StudyView) -> impl Iterator<Item = (&CellView, &StageView)> {
-    view.cells.iter().filter_map(move |cell| Some((cell, cell.group.stages.get(view.main_stage)?)))
-}
-
 fn share(value: Option<f64>) -> Cell {
     // One decimal also from 10 % on: shares of nodes are compared with each other.
     value.map(|share| Cell::from(format!("{:.1}%", share * 100.0)).with_bar(share)).into()
 }
 
-/// Smallest difference between cells from which on the origin of the blocks is shown for each, as a share.
-const SOURCES_DIFFER: f64 = 0.01;
-
-/// Whether the origin of the blocks differs between the cells.
-pub(super) fn sources_vary(view: &StudyView) -> bool {
-    let spread = |share: fn(&SourcesView) -> Option<&Estimate>| {
-        let sources = |group: &GroupView| group.stages.get(view.main_stage)?.sources.clone();
-        let shares = view.groups().filter_map(sources);
-        let shares = shares.map(|sources| share(&sources).map_or(0.0, |share| share.value));
-        let (low, high) = shares.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), share| {
-            (low.min(share), high.max(share))
-        });
-        high - low
-    };
-    spread(|sources| Some(&sources.buffers)) > SOURCES_DIFFER
-        || spread(|sources| sources.device.as_ref()) > SOURCES_DIFFER
-}
-
 /// What limited each cell, and where the blocks of its rows came from; `None` if nothing is known, or if it is the
 /// same bottleneck everywhere.
 pub(super) fn limits(view: &StudyView) -> Option<Table> {
-    let has_sources = sources_vary(view);
-    let has_bottlenecks = common_bottleneck(view).is_none()
-        && main_stages(view).any(|(_, stage)| stage.bottleneck.is_some());
+    let has_sources = view.sources_vary();
+    let has_bottlenecks = view.common_bottleneck().is_none()
+        && view.main_stages().any(|(_, stage)| stage.bottleneck.is_some());
     if !has_sources && !has_bottlenecks {
         return None;
     }
     let title = if has_sources { "Origin of the blocks and bottleneck" } else { "Bottleneck" };
-    Some(Table::of(title, main_stages(view), |(cell, stage)| {
+    Some(Table::of(title, view.main_stages(), |(cell, stage)| {
         let mut row = settings(view, cell);
         let sources = stage.sources.as_ref().filter(|_| has_sources);
         let origin = |share: Option<&Estimate>| Cell::share(share.map(|share| share.value));
@@ -84,14 +59,4 @@ pub(super) fn limits(view: &StudyView) -> Option<Table> {
         ]);
         row
     }))
-}
-
-/// The bottleneck, if all cells have the same.
-pub(super) fn common_bottleneck(view: &StudyView) -> Option<&str> {
-    let measured = view.groups().filter(|group| group.runs.usable > 0);
-    let mut stages = measured
-        .filter_map(|group| group.stages.get(view.main_stage))
-        .map(|stage| &stage.bottleneck);
-    let first = stages.next()?.as_deref()?;
-    stages.all(|other| other.as_deref() == Some(first)).then_some(first)
 }

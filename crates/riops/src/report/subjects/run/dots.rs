@@ -1,10 +1,17 @@
 //! The scatterplot: one dot for each sampled transaction.
 
+use std::fmt::Write as _;
+
 use super::series::{kind, marks, stage_starts};
-use crate::record::{Record, SamplePoint};
+use crate::figure::Summary;
+use crate::record::{Record, SamplePoint, SampleSet};
 use crate::report::chart::lines::value_text;
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
+use crate::report::histogram::Scale;
+use crate::report::render::png::canvas::DrawingError;
+use crate::report::render::png::chart_png;
 use crate::report::table::{Table, number};
+use crate::report::words;
 use crate::units::format::{count, duration_us};
 
 /// Maximum number of dots.
@@ -17,8 +24,44 @@ const ROWS_MAX: usize = 24;
 /// A sampled transaction with its time since the start of the first stage.
 type Dot = (f64, SamplePoint);
 
+/// Returns the scatterplot of a record with samples, as a PNG file.
+///
+/// # Errors
+/// Returns [`DrawingError`] if the record has no sampled transactions or drawing fails.
+pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, DrawingError> {
+    let mut chart = of_scale(record, "graph", scale, |dots| dots).ok_or(DrawingError::Empty)?;
+    let mut samples = record.stages.iter().filter_map(|stage| stage.session_loop.samples.as_ref());
+    if let Some(SampleSet { every: every @ 2.., longest, slot_s, .. }) = samples.next() {
+        let slot = duration_us(slot_s * 1e6);
+        let _ = write!(
+            chart.summary,
+            " 1 in {every}, plus the {longest} longest and the shortest of every {slot}."
+        );
+    }
+    chart.summary += " Darker means more.";
+    chart_png(&chart, &subtitle(record))
+}
+
+/// The work, the server, and when the measurement started.
+fn subtitle(record: &Record) -> String {
+    let target = Summary::of(record).map(|summary| summary.target()).unwrap_or_default();
+    let started = record.stages.first().and_then(|stage| stage.started_at);
+    let from = started.map(|at| format!(" · from {}", at.strftime("%T UTC"))).unwrap_or_default();
+    let work = words::of(&record.plan.work).work();
+    format!("riops run {}: {work} · {target}{from}", record.workload)
+}
+
 /// Returns the scatterplot of a record with samples.
 pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
+    of_scale(record, id, Scale::Log, selected)
+}
+
+fn of_scale(
+    record: &Record,
+    id: &str,
+    scale: Scale,
+    select: fn(Vec<Dot>) -> Vec<Dot>,
+) -> Option<Chart> {
     let (starts, end_s) = stage_starts(record);
     let sampled = || {
         let stages = starts.iter();
@@ -28,7 +71,7 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let points = sampled().flat_map(|(start_s, samples)| {
         samples.points.iter().map(move |point| (start_s + point.t_s, *point))
     });
-    let kept = selected(points.collect());
+    let kept = select(points.filter(|(_, point)| point.latency_us > 0.0).collect());
     let latencies = || kept.iter().map(|(_, point)| point.latency_us);
     let (least, most) = (latencies().min_by(f64::total_cmp)?, latencies().max_by(f64::total_cmp)?);
     let dot =
@@ -38,8 +81,11 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
     let summary = format!(
         "One dot per transaction: {kind} at its end time, a color for each session. {drawn} of {all} transactions are drawn, from {from} to {to}."
     );
-    let y = Axis::of("", Unit::DurationUs, AxisScale::Log)
-        .within((rounded(least / 1.3), rounded(most * 1.3)));
+    let y = match scale {
+        Scale::Linear => Axis::of("", Unit::DurationUs, AxisScale::Linear),
+        Scale::Log => Axis::of("", Unit::DurationUs, AxisScale::Log)
+            .within((rounded(least / 1.3), rounded(most * 1.3))),
+    };
     let content = Content::Dots { points: kept.iter().map(dot).collect() };
     let (id, title) = (format!("{id}-scatter"), "Single transactions");
     let chart = Chart::new(id, title, summary, [Axis::time(end_s), y], content);
@@ -49,10 +95,8 @@ pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
 /// Returns the dots to draw: the longest transactions, which a scatterplot is read for, then others at regular
 /// distances.
 fn selected(points: Vec<Dot>) -> Vec<Dot> {
-    let (mut extremes, regular): (Vec<_>, Vec<_>) = points
-        .into_iter()
-        .filter(|(_, point)| point.latency_us > 0.0)
-        .partition(|(_, point)| point.extreme);
+    let (mut extremes, regular): (Vec<_>, Vec<_>) =
+        points.into_iter().partition(|(_, point)| point.extreme);
     let spread = |points: Vec<Dot>, most: usize| {
         let step = points.len().div_ceil(most.max(1)).max(1);
         points.into_iter().step_by(step)
@@ -81,7 +125,93 @@ fn longest(kept: &[Dot]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+    use crate::metrics::Samples;
+    use crate::report::example_record;
+    use crate::report::render::png::drawn;
+    use crate::units::Nanos;
+
+    const MS: u64 = 1_000_000;
+
+    /// Returns the record of two sessions that run transactions of about 1 ms for 10 s. The server stalls
+    /// from second 4 to 4.5.
+    fn record_with_stall() -> Record {
+        let mut samples = Samples::new(1, Nanos(0));
+        for session in 0..2 {
+            let mut now = 0;
+            while now < 10_000 * MS {
+                let usual = MS + (now / 997) % (MS / 4);
+                let stalls = now <= 4_000 * MS && now + usual > 4_000 * MS;
+                let latency = if stalls { 4_500 * MS - now } else { usual };
+                now += latency;
+                samples.record(session, Nanos(now), Nanos(latency));
+            }
+        }
+        with(samples)
+    }
+
+    fn with(samples: Samples) -> Record {
+        let mut record = example_record();
+        let each = &mut record.stages[0].session_loop;
+        each.samples = Some(Samples::merge(vec![samples], 10.0));
+        each.series.clear();
+        record
+    }
+
+    /// Counts the colored pixels (neither white nor those of the grid) in a part of the plot, given as shares of the axes.
+    fn colored_pixels(record: &Record, scale: Scale, x: Range<f64>, y: Range<f64>) -> usize {
+        let chart = of_scale(record, "graph", scale, |dots| dots).unwrap();
+        let (pixels, (width, _), (left_right, top_bottom)) = drawn(&chart, "").unwrap();
+        let at = |range: &Range<i32>, share: f64| {
+            #[expect(clippy::cast_possible_truncation, reason = "pixels")]
+            let offset = (f64::from(range.end - range.start) * share).round() as i32;
+            u32::try_from(range.start + offset).unwrap()
+        };
+        let mut found = 0;
+        for row in at(&top_bottom, y.start)..at(&top_bottom, y.end) {
+            for column in at(&left_right, x.start)..at(&left_right, x.end) {
+                let start = ((row * width + column) * 3) as usize;
+                let colors = &pixels[start..start + 3];
+                let (least, most) = (colors.iter().min().unwrap(), colors.iter().max().unwrap());
+                found += usize::from(most - least > 12);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_server_stall_shows_as_a_gap_followed_by_an_outlier() {
+        let record = record_with_stall();
+        for scale in [Scale::Log, Scale::Linear] {
+            // No transaction of any latency ended between second 4.02 and 4.48.
+            assert_eq!(colored_pixels(&record, scale, 0.402..0.445, 0.0..1.0), 0);
+            // The transactions that ended after the stall took 0.5 s. Only they are in the upper part.
+            assert!(colored_pixels(&record, scale, 0.444..0.456, 0.0..0.25) >= 4);
+            assert_eq!(colored_pixels(&record, scale, 0.0..0.444, 0.0..0.5), 0);
+            // All others are in the lower part.
+            assert!(colored_pixels(&record, scale, 0.0..0.4, 0.5..1.0) > 500);
+        }
+    }
+
+    #[test]
+    fn an_outlier_among_a_million_is_drawn() {
+        let mut samples = Samples::new(1, Nanos(0));
+        for number in 0..1_000_000u64 {
+            let latency = if number == 543_211 { 900 * MS } else { MS };
+            samples.record((number % 3) as u32, Nanos(number * 10_000), Nanos(latency));
+        }
+        let record = with(samples);
+        assert!(record.stages[0].session_loop.samples.as_ref().unwrap().every > 1);
+        assert!(colored_pixels(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
+        assert_eq!(colored_pixels(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);
+    }
+
+    #[test]
+    fn fails_without_sampled_transactions() {
+        assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(DrawingError::Empty)));
+    }
 
     #[test]
     fn many_transactions_are_thinned_but_the_longest_stay() {

@@ -1,17 +1,13 @@
 //! The heatmap: how many transactions had which latency, over time.
 
-use std::collections::BTreeMap;
-
 use super::series::{kind, marks, stage_starts};
-use crate::record::{HeatmapRecord, HeatmapSlot, Record, SampleSet, StageRecord};
+use crate::metrics::heatmap_of_samples;
+use crate::record::{HeatmapRecord, Record, StageRecord};
 use crate::report::chart::lines::value_text;
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::table::{Cell, Table, number};
 use crate::units::format::{count, duration_us};
 
-/// Latency classes per decade and time slots of a heatmap that is made from samples.
-const CLASSES_PER_DECADE: u32 = 10;
-const SAMPLED_SLOTS: usize = 120;
 /// Higher numbers of classes are not those of latencies.
 const CLASS_MAX: i32 = 1_000;
 /// Rows and columns of the table.
@@ -21,36 +17,7 @@ const COLUMNS_MAX: usize = 12;
 /// The heatmap of a stage: the stored one, or one of its samples.
 fn heatmap_of(stage: &StageRecord) -> Option<HeatmapRecord> {
     let each = &stage.session_loop;
-    each.latency_heatmap.clone().or_else(|| Some(from_samples(each.samples.as_ref()?)))
-}
-
-/// Counts the samples that were taken regularly. Those that were taken because they are extreme would be
-/// overrepresented.
-fn from_samples(samples: &SampleSet) -> HeatmapRecord {
-    let slot_s = samples.seconds.max(f64::MIN_POSITIVE) / SAMPLED_SLOTS as f64;
-    let mut counted: Vec<BTreeMap<i32, u64>> = vec![BTreeMap::new(); SAMPLED_SLOTS];
-    for point in samples.points.iter().filter(|point| !point.extreme && point.latency_us > 0.0) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a few slots and classes"
-        )]
-        let (slot, class) = (
-            ((point.t_s / slot_s) as usize).min(SAMPLED_SLOTS - 1),
-            (point.latency_us.log10() * f64::from(CLASSES_PER_DECADE)).floor() as i32,
-        );
-        if let Some(slot) = counted.get_mut(slot) {
-            let count = slot.entry(class).or_insert(0u64);
-            *count = count.saturating_add(samples.every);
-        }
-    }
-    let counts = counted.into_iter().map(|classes| {
-        let first_class = classes.keys().next().copied().unwrap_or_default();
-        let last = classes.keys().last().copied().unwrap_or(first_class - 1);
-        let found = (first_class..=last).map(|class| classes.get(&class).copied().unwrap_or(0));
-        HeatmapSlot { first_class, counts: found.collect() }
-    });
-    HeatmapRecord { slot_s, classes_per_decade: CLASSES_PER_DECADE, slots: counts.collect() }
+    each.latency_heatmap.clone().or_else(|| Some(heatmap_of_samples(each.samples.as_ref()?)))
 }
 
 /// The stages of a heatmap on one time axis.
@@ -138,6 +105,7 @@ fn heatmap_table(slots: &[f64], bounds: &[f64], cells: &[(usize, usize, u64)]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{HeatmapSlot, SampleSet};
     use crate::report::example_record;
 
     fn with(heatmap: HeatmapRecord) -> Option<Chart> {

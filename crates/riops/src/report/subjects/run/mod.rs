@@ -8,11 +8,10 @@ mod heatmap;
 mod hero;
 pub(in crate::report) mod page;
 mod percentiles;
-mod scatter;
 mod series;
 mod side_by_side;
 mod view;
 
 pub(in crate::report) use document::printed;
 pub use document::{run_document, run_text, threshold_text};
-pub use scatter::scatter_png;
+pub use dots::scatter_png;

@@ -1,6 +1,8 @@
 //! Charts over time: throughput, latency and errors of the session loops, and the counters of machine and server.
 //! Several stages follow each other on one time axis, which starts at zero.
 
+use indexmap::IndexSet;
+
 use crate::figure::{Statistic, per_second};
 use crate::record::{LatencyKind, Point, ProbePoint, QueryPoint, Record, Sampled, StageRecord};
 use crate::report::chart::lines::{Lines, line};
@@ -95,7 +97,11 @@ fn starts<'a>(
 
 /// Returns the stages with a series, each with its start on the common time axis, and the end of the last one.
 pub(super) fn stage_starts(record: &Record) -> (Vec<(&StageRecord, f64)>, f64) {
-    starts(record, |stage| stage.session_loop.series.last().map(|last| last.t_s))
+    starts(record, |stage| {
+        let each = &stage.session_loop;
+        let end_s = each.series.last().map(|last| last.t_s);
+        end_s.or_else(|| Some(each.samples.as_ref()?.seconds))
+    })
 }
 
 /// The name of the latency that users wait for.
@@ -138,18 +144,14 @@ pub(super) fn of_loops(record: &Record, id: &str) -> Vec<Chart> {
 
 /// The values of each query of the user.
 fn queries(record: &Record, id: &str) -> Vec<Chart> {
-    let mut names: Vec<&str> = Vec::new();
-    for series in record.stages.iter().flat_map(|stage| &stage.query_series) {
-        if !names.contains(&series.name.as_str()) {
-            names.push(&series.name);
-        }
-    }
-    let chart = |name: &str| {
+    let all = record.stages.iter().flat_map(|stage| &stage.query_series);
+    let names: IndexSet<&String> = all.map(|series| &series.name).collect();
+    let chart = |name: &String| {
         let timeline: Timeline<'_, QueryPoint> = Timeline::new(
             id,
             record,
             |stage| {
-                let series = stage.query_series.iter().find(|series| series.name == name);
+                let series = stage.query_series.iter().find(|series| series.name == *name);
                 series.map_or(&[], |series| series.points.as_slice())
             },
             |point| point.t_s,

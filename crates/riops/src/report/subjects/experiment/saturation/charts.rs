@@ -61,8 +61,7 @@ fn single(view: &StudyView) -> Option<&CellView> {
 
 /// What was found, as a part of the text alternative.
 fn found(view: &StudyView) -> String {
-    let texts = super::words::words(view).into_iter().filter(|(label, _)| *label == "saturation");
-    let texts = joined(texts.flat_map(|(_, texts)| texts), "; ");
+    let texts = joined(super::words::words(view).get("saturation").into_iter().flatten(), "; ");
     if texts.is_empty() { texts } else { format!(" Saturation: {texts}.") }
 }
 

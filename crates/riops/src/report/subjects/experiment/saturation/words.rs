@@ -1,5 +1,7 @@
 //! What a search found, in sentences.
 
+use indexmap::IndexMap;
+
 use crate::experiment::evaluation::{CellView, FigureView, StudyView};
 use crate::experiment::search::{rate, sessions};
 use crate::experiment::{Level, Saturation};
@@ -11,12 +13,9 @@ use crate::units::format::{joined, number_of, rate};
 /// Returns labels with their texts: for each cell what was found, and what limits it.
 pub(in crate::report::subjects::experiment) fn words(
     view: &StudyView,
-) -> Vec<(&'static str, Vec<String>)> {
-    let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
-    let mut add = |label, text| match found.iter_mut().find(|(known, _)| *known == label) {
-        Some((_, texts)) => texts.push(text),
-        None => found.push((label, vec![text])),
-    };
+) -> IndexMap<&'static str, Vec<String>> {
+    let mut found: IndexMap<&'static str, Vec<String>> = IndexMap::new();
+    let mut add = |label, text| found.entry(label).or_default().push(text);
     for cell in &view.cells {
         let Some(saturation) = &cell.saturation else {
             continue;
