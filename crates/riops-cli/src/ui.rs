@@ -19,7 +19,7 @@ use riops::record::{Point, ProbePoint};
 use riops::report::{self, Document, Lines, LiveView};
 use riops::run::OnMessage;
 use riops::units::Span;
-use riops::units::format::{count, duration_us, percent, rate};
+use riops::units::format::{count, duration_us, number_of, percent, rate};
 use riops::units::text::{json, lines, one_line};
 use terminal_size::{Height, Width, terminal_size_of};
 
@@ -511,8 +511,8 @@ impl RunProgress {
             Duration::ZERO => String::new(),
             warmup => format!(", warming up for {}", Span(warmup)),
         };
-        let plural = if sessions == 1 { "" } else { "s" };
-        self.ui.notice(&format!("{sessions} session{plural} connected{warmup}"));
+        let sessions = number_of(sessions as u64, "session");
+        self.ui.notice(&format!("{sessions} connected{warmup}"));
     }
 
     pub(crate) fn draining(&mut self) {

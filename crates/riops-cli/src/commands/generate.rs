@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use riops::host::{Interrupt, OutputFile, machine};
 use riops::plan::{DatasetSpec as _, LoadDataset, LoadRun};
 use riops::server::ConnectionError;
+use riops::units::format::{count, number_of};
 use riops::workload::load::{file_name, write_csv};
 
 use crate::args::GenerateCsv;
@@ -76,9 +77,9 @@ pub(crate) fn csv(options: &GenerateCsv, ui: Ui) -> Result<ExitCode> {
         return Err(error);
     }
     crate::ui::print_done(&format!(
-        "wrote {} rows to {files} file{} in {}\n",
-        riops::units::format::count(dataset.rows),
-        if files == 1 { "" } else { "s" },
+        "wrote {} rows to {} in {}\n",
+        count(dataset.rows),
+        number_of(files.into(), "file"),
         folder.display()
     ))
 }

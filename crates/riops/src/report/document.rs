@@ -142,8 +142,17 @@ impl Document {
 
     /// Texts of one label.
     pub(super) fn lines(&mut self, label: &str, texts: impl IntoIterator<Item = String>) {
-        for (position, text) in texts.into_iter().enumerate() {
-            self.line(if position == 0 { label } else { "" }, text);
+        self.toned_lines(label, texts.into_iter().map(|text| (text, None)));
+    }
+
+    /// Texts of one label with their tones.
+    pub(super) fn toned_lines(
+        &mut self,
+        label: &str,
+        texts: impl IntoIterator<Item = (String, Option<Tone>)>,
+    ) {
+        for (position, (text, tone)) in texts.into_iter().enumerate() {
+            self.push_line(if position == 0 { label } else { "" }, text, tone);
         }
     }
 
@@ -185,6 +194,11 @@ impl Document {
 
     pub(super) fn gap(&mut self) {
         self.blocks.push(Block::Gap);
+    }
+
+    /// Whether it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.iter().all(|block| matches!(block, Block::Gap))
     }
 
     /// The labeled texts, with those that continue them.

@@ -249,12 +249,10 @@ pub fn tag_label(key: &str) -> String {
 
 /// A number as both formats read it: the shortest text that gives the same number.
 fn number(value: f64) -> String {
-    if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned()
-    } else {
-        value.to_string()
+    match value {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        number => number.to_string(),
     }
 }
 

@@ -1,17 +1,14 @@
 //! The text of `riops script check`.
 
 use crate::script::{CheckedStatement, Finding, Script};
+use crate::units::format::number_of;
 use crate::units::text::one_line;
 
 /// Returns the line about a whole script.
 pub fn script_title(script: &Script) -> String {
-    let commands = script.commands.len();
-    let plural = if commands == 1 { "" } else { "s" };
-    format!(
-        "{}: {commands} command{plural}, {} of them SQL\n",
-        one_line(&script.name),
-        script.statements().count()
-    )
+    let commands = number_of(script.commands.len() as u64, "command");
+    let (name, statements) = (one_line(&script.name), script.statements().count());
+    format!("{name}: {commands}, {statements} of them SQL\n")
 }
 
 /// Returns the lines about one statement.

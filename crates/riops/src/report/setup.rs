@@ -5,7 +5,7 @@ use super::paths::CheckedPath;
 use crate::figure::Summary;
 use crate::plan::{Protocol, Spread, Stop};
 use crate::record::{Record, Validity};
-use crate::units::format::{count, rate};
+use crate::units::format::{count, joined, number_of, rate};
 
 impl<'a> Summary<'a> {
     /// Server and database in one line.
@@ -31,37 +31,26 @@ impl<'a> Summary<'a> {
     /// Sessions, workers and duration.
     pub fn setup(&self) -> String {
         let plan = &self.record.plan;
+        let part = |done, all, noun| {
+            format!("{} of {} {noun} in {:.3} s", count(done), count(all), self.stage.seconds)
+        };
         let stop = match plan.stop {
             Stop::DurationS(_) if self.record.stages.len() > 1 => {
                 format!("{:.1} s per stage", self.stage.seconds)
             }
             Stop::DurationS(_) => format!("{:.1} s", self.stage.seconds),
-            Stop::Transactions(number) => format!(
-                "{} of {} transactions in {:.3} s",
-                count(self.stage.transactions),
-                count(number),
-                self.stage.seconds
-            ),
+            Stop::Transactions(number) => part(self.stage.transactions, number, "transactions"),
             Stop::Rows(number) if self.record.stages.len() > 1 => {
                 format!("{} rows per stage", count(number))
             }
-            Stop::Rows(number) => format!(
-                "{} of {} rows in {:.3} s",
-                count(self.stage.rows),
-                count(number),
-                self.stage.seconds
-            ),
+            Stop::Rows(number) => part(self.stage.rows, number, "rows"),
         };
         let driven = if self.stage.kind == "server_loop" && plan.work.stages().len() == 1 {
             ", one call of the server loop each".to_owned()
         } else {
-            format!(" on {} worker{}", plan.workers, if plan.workers == 1 { "" } else { "s" })
+            format!(" on {}", number_of(plan.workers.into(), "worker"))
         };
-        format!(
-            "{} session{}{driven}, {stop}",
-            plan.sessions,
-            if plan.sessions == 1 { "" } else { "s" },
-        )
+        format!("{}{driven}, {stop}", number_of(plan.sessions.into(), "session"))
     }
 
     /// The settings of the session loop that are not the default.
@@ -74,11 +63,10 @@ impl<'a> Summary<'a> {
             parts.push(if steps.is_empty() {
                 format!("{kind} rate of {} transactions/s", rate(per_s))
             } else {
-                let steps: Vec<_> = steps.iter().map(ToString::to_string).collect();
                 let poisson = if kind == "Poisson" { "Poisson " } else { "" };
                 format!(
                     "{poisson}rate of {}: {} transactions/s on average",
-                    steps.join(", "),
+                    joined(steps, ", "),
                     rate(per_s)
                 )
             });
@@ -93,8 +81,7 @@ impl<'a> Summary<'a> {
             parts.push(format!("a new connection every {every} transactions"));
         }
         if let Some(nodes) = plan.nodes {
-            let s = if nodes == 1 { "" } else { "s" };
-            parts.push(format!("only the first {nodes} node{s}"));
+            parts.push(format!("only the first {}", number_of(nodes.into(), "node")));
         }
         if plan.spread != Spread::default() || plan.rebalance {
             let back = if plan.rebalance { ", sessions return to recovered nodes" } else { "" };
@@ -137,8 +124,7 @@ const MAIN_SETTINGS: [&str; 7] = [
 pub(super) fn main_settings(record: &Record) -> String {
     let settings = &record.target.settings;
     let known = MAIN_SETTINGS.iter().filter_map(|name| Some((name, settings.get(*name)?)));
-    let texts: Vec<_> = known.map(|(name, value)| format!("{name} = {value}")).collect();
-    texts.join(" · ")
+    joined(known.map(|(name, value)| format!("{name} = {value}")), " · ")
 }
 
 /// Returns the state of a run in a few words, for lists and pages, and the tone of their badge.
@@ -154,8 +140,8 @@ pub fn badge(validity: Validity, status: &str, marks: &str) -> Badge {
         (Validity::Valid, _) => ("failed", Tone::Bad),
     };
     let is_breached = marks.split(", ").any(|mark| mark == "breached");
-    let parts: Vec<_> = [text, marks].into_iter().filter(|part| !part.is_empty()).collect();
-    Badge { text: parts.join(", "), tone: if is_breached { Tone::Bad } else { tone } }
+    let parts = [text, marks].into_iter().filter(|part| !part.is_empty());
+    Badge { text: joined(parts, ", "), tone: if is_breached { Tone::Bad } else { tone } }
 }
 
 #[cfg(test)]

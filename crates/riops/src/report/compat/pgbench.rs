@@ -389,7 +389,8 @@ impl Report<'_> {
             let mean = ms(mean_us(service_us.as_ref()));
             let failures = failures - retries;
             let retries = if has_retries { format!("  {retries:>10}") } else { String::new() };
-            let title = one_line(shortened(title));
+            let end = title.floor_char_boundary(TITLE_BYTES);
+            let title = one_line(title.get(..end).unwrap_or(title));
             let _ = writeln!(text, "   {mean:>11.3}  {failures:>10}{retries} {title}");
         }
         text
@@ -407,12 +408,4 @@ fn description(script: &ScriptSource) -> Cow<'_, str> {
 fn latency(prefix: &str, latency: Option<&LatencySummary>) -> String {
     let (mean, stdev) = (ms(mean_us(latency)), ms(latency.map_or(0.0, |each| each.stdev)));
     format!("{prefix}latency average = {mean:.3} ms\n{prefix}latency stddev = {stdev:.3} ms\n")
-}
-
-fn shortened(title: &str) -> &str {
-    let mut end = TITLE_BYTES.min(title.len());
-    while !title.is_char_boundary(end) {
-        end -= 1;
-    }
-    title.get(..end).unwrap_or(title)
 }

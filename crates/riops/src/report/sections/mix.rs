@@ -31,15 +31,15 @@ pub(in crate::report) fn few_transactions(document: &mut Document, record: &Reco
     let few = |stage: &&StageRecord| {
         stage.session_loop.service_us.is_some() && stage.transactions < TRANSACTIONS_MIN
     };
-    for (position, stage) in record.stages.iter().filter(few).enumerate() {
-        let label = if position == 0 { "percentiles" } else { "" };
+    let text = |stage: &StageRecord| {
         let (name, number) =
             (stage_prefix(record, stage), number_of(stage.transactions, "transaction"));
         let text = format!(
             "{name}{number} are too few for percentiles, and to judge whether the rate was steady (fewer than {TRANSACTIONS_MIN})"
         );
-        document.toned(label, text, Tone::Warn);
-    }
+        (text, Some(Tone::Warn))
+    };
+    document.toned_lines("percentiles", record.stages.iter().filter(few).map(text));
 }
 
 #[cfg(test)]

@@ -12,17 +12,14 @@ pub(in crate::report) fn steadiness(document: &mut Document, record: &Record, wo
     if record.status == Status::Failed {
         return;
     }
-    let mut label = "NOT steady";
-    for stage in &record.stages {
-        if let Some(text) = unsteady(stage, words) {
-            let name = stage_prefix(record, stage);
-            document.toned(label, format!("{name}{text}"), Tone::Warn);
-            label = "";
-        }
-    }
-    if let ("", Some(hint)) = (label, words.for_a_steady_rate()) {
-        document.line("", hint);
-    }
+    let text = |stage| {
+        let text = format!("{}{}", stage_prefix(record, stage), unsteady(stage, words)?);
+        Some((text, Some(Tone::Warn)))
+    };
+    let texts: Vec<_> = record.stages.iter().filter_map(text).collect();
+    let hint = words.for_a_steady_rate().filter(|_| !texts.is_empty());
+    let hint = hint.map(|hint| (hint.to_owned(), None));
+    document.toned_lines("NOT steady", texts.into_iter().chain(hint));
 }
 
 /// What changed in a stage that was not steady.

@@ -49,9 +49,7 @@ pub fn comparison(comparison: &Comparison) -> Findings {
         }
     }
     let mut conclusion = Document::default();
-    for (position, (text, tone)) in verdict_lines(comparison).into_iter().enumerate() {
-        conclusion.push_line(if position == 0 { "verdict" } else { "" }, text, tone);
-    }
+    conclusion.toned_lines("verdict", verdict_lines(comparison));
     for found in &comparison.stages {
         let main = found.figures.first().and_then(|main| main.effect.as_ref());
         if let Some(time) = found.time.as_ref().filter(|_| main.is_some_and(is_different)) {

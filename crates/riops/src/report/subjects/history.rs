@@ -8,7 +8,7 @@ use crate::report::effect::change_text;
 use crate::report::sections::why::why;
 use crate::report::subjects::gate::verdict_text;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{bounded, short_id, to_the_minute};
+use crate::units::format::{bounded, number_of, short_id, to_the_minute};
 use crate::units::text::{one_line, shortened};
 
 /// Maximum length of the text of a mark in a chart.
@@ -130,8 +130,7 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
 
 /// What was found, in a sentence.
 pub fn history_summary(series: &HistorySeries) -> String {
-    let number =
-        |number: usize, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    let number = |number: usize, noun| number_of(number as u64, noun);
     let (runs, name) = (number(series.points.len(), "valid run"), series.figure.name());
     let Some(last) = series.changes.last() else {
         return format!("{runs}: changes of {name}: {}.", without_changes(series));

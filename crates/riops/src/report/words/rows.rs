@@ -75,9 +75,8 @@ impl DatasetWords for RowsDataset {
             Layout::Packed => "",
             Layout::Block => ", one row per block",
         };
-        let (rows, order) = (count(self.rows), &self.order);
-        let (tables, s) = (self.tables, if self.tables == 1 { "" } else { "s" });
-        format!("{tables} table{s} × {rows} rows, {order}{key}{layout}{filler}")
+        let (tables, rows) = (number_of(self.tables.into(), "table"), count(self.rows));
+        format!("{tables} × {rows} rows, {}{key}{layout}{filler}", self.order)
     }
 
     fn tables(&self) -> u32 {

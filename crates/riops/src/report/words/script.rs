@@ -11,6 +11,7 @@ use crate::report::words::next::Commands;
 use crate::report::words::{DatasetWords, Measure, Words};
 use crate::script::{PARAMETER_HINT, is_about_parameters};
 use crate::units::format::{count, joined, number_of, percent};
+use crate::units::text::shortened;
 
 /// Maximum number of commands in the text; the record has all.
 const COMMANDS_MAX: usize = 40;
@@ -77,10 +78,6 @@ impl Words for ScriptRun {
 /// The commands with their latencies and failures.
 fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
     Table::of("commands", commands.iter().take(COMMANDS_MAX), |command| {
-        let mut title: String = command.title.chars().take(TITLE_MAX).collect();
-        if command.title.chars().count() > TITLE_MAX {
-            title.push('…');
-        }
         let service = command.service_us.as_ref();
         let failed = command.errors.iter();
         let failed = failed.map(|(sqlstate, errors)| format!("{} × {sqlstate}", count(*errors)));
@@ -88,7 +85,7 @@ fn commands_table(commands: &[&CommandRecord], has_scripts: bool) -> Table {
         [
             (number("script"), script.into()),
             (number("number"), command.number.to_string().into()),
-            (word("command"), title.into()),
+            (word("command"), shortened(&command.title, TITLE_MAX).into()),
             (number("times"), count(service.map_or(0, |us| us.count)).into()),
             (number("p50"), latency_cell(service, "p50")),
             (number("p99"), latency_cell(service, "p99")),

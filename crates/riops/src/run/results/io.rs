@@ -4,7 +4,8 @@ use crate::engine::AccessFinding;
 use crate::probe::MachineUse;
 use crate::probe::sampler::AUTOVACUUM;
 use crate::record::{DatabaseUse, IoRecord, ReadBytes, Sources, StorageRequests, TableBlocks};
-use crate::units::{self, BLOCK_BYTES};
+use crate::units::BLOCK_BYTES;
+use crate::units::format::number_of;
 
 /// The counters of the measurement are used only if they include at least this share of the accesses that
 /// the rows require. The counters of a loop in the server are published only after it ends.
@@ -85,10 +86,8 @@ fn others(usage: &MachineUse, failed: u64) -> Vec<String> {
         (versions.analyzes, "ANALYZE"),
         (failed, "failed transaction"),
     ];
-    let counted = counted.into_iter().filter(|&(number, _)| number > 0).map(|(number, noun)| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{} {noun}{plural}", units::count(number))
-    });
+    let counted = counted.into_iter().filter(|&(number, _)| number > 0);
+    let counted = counted.map(|(number, noun)| number_of(number, noun));
     // The counters of a vacuum in progress are not final.
     let active = usage.sampled.as_ref().map_or(&[][..], |sampled| &sampled.others);
     let vacuuming = versions.vacuums + versions.analyzes == 0

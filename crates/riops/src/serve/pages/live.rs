@@ -11,7 +11,7 @@ use crate::figure::{Statistic, per_second};
 use crate::plan::Stop;
 use crate::record::{LivePhase, LiveRun, LiveStage, Point};
 use crate::report::{ABSENT, counts_transactions};
-use crate::units::format::{count, duration_us, rate};
+use crate::units::format::{count, duration_us, number_of, rate};
 
 /// The values of `live.html`.
 #[derive(Serialize)]
@@ -91,14 +91,13 @@ fn view(run: &LiveRun) -> Live {
 
 /// Sessions, end of the measurement, machine and start in a line.
 fn setup(run: &LiveRun) -> String {
-    let plural = if run.sessions == 1 { "" } else { "s" };
     let stop = match run.stop {
         Stop::DurationS(seconds) => format!("{seconds} s"),
         Stop::Transactions(number) => format!("{} transactions", count(number)),
         Stop::Rows(number) => format!("{} rows", count(number)),
     };
     let parts = [
-        Some(format!("{} session{plural}", run.sessions)),
+        Some(number_of(run.sessions.into(), "session")),
         run.rate_per_s.map(|per_s| format!("{} transactions/s requested", rate(per_s))),
         // The time of a statement that runs once has no limit.
         Some(stop).filter(|_| run.phase != LivePhase::Step),

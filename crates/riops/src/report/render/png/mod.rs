@@ -16,6 +16,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::report::chart::lines::{percentile_text, trimmed, value_text};
 use crate::report::chart::{Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit};
 use crate::units::format::truncated;
+use crate::units::text::shortened;
 
 /// Size of the image, in pixels; and of one with single dots.
 const SIZE: (u32, u32) = (1200, 520);
@@ -325,14 +326,6 @@ fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
 fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, place: (i32, i32)) -> Drawn<()> {
     let style = (FAMILY, size).into_font().color(&color);
     root.draw(&Text::new(text.to_owned(), place, style))
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{start}…")
 }
 
 fn tick(value: f64, unit: Unit) -> String {

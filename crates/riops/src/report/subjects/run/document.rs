@@ -4,7 +4,9 @@
 use super::{access_paths, counters};
 use crate::figure::{Figure, Summary};
 use crate::plan::{Metric, Schedule, TimeKind};
-use crate::record::{Note, RateVerdict, Record, Status, ThresholdRecord, Validity};
+use crate::record::{
+    Note, OperationRecord, RateVerdict, Record, Status, ThresholdRecord, Validity,
+};
 use crate::report::document::{Document, Tone};
 use crate::report::form::Extras;
 use crate::report::imported::{not_verified, started};
@@ -152,10 +154,10 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
             document.toned("valid", text, Tone::Good);
         }
         Validity::Invalid => {
-            for (position, reason) in record.verdict.reasons.iter().enumerate() {
-                let (label, start) = if position == 0 { ("valid", "NO: ") } else { ("", "and ") };
-                document.toned(label, format!("{start}{reason}"), Tone::Bad);
-            }
+            let starts = std::iter::once("NO: ").chain(std::iter::repeat("and "));
+            let reasons = starts.zip(&record.verdict.reasons);
+            let reasons = reasons.map(|(start, text)| (format!("{start}{text}"), Some(Tone::Bad)));
+            document.toned_lines("valid", reasons);
         }
     }
     for warning in &record.verdict.warnings {
@@ -219,20 +221,17 @@ fn operations(document: &mut Document, summary: &Summary<'_>) {
     if operations.len() < 2 {
         return;
     }
-    for (position, operation) in operations.iter().enumerate() {
-        let Some(latency) = operation.latency_us() else {
-            continue;
-        };
-        let label = if position == 0 { "operations" } else { "" };
+    let text = |operation: &OperationRecord| {
+        let latency = latency_text(operation.latency_us()?);
         let has_response = operation.response_us.is_some();
         let kind = if has_response { "response " } else { "" };
         let service = operation.service_us.as_ref().filter(|_| has_response);
         let service = service.map_or_else(String::new, |service| {
             format!("; service p99 {}", latency_named(service, "p99").unwrap_or_default())
         });
-        let text = latency_text(latency);
-        document.line(label, format!("{}: {kind}{text}{service}", operation.name));
-    }
+        Some(format!("{}: {kind}{latency}{service}", operation.name))
+    };
+    document.lines("operations", operations.iter().filter_map(text));
 }
 
 fn next_steps(

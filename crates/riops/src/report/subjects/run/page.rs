@@ -100,9 +100,7 @@ fn summary(text: &mut String, view: &RunView, has_title: bool) {
     }
     view.verdict.iter().for_each(|fact| row(text, fact));
     let environment = view.sections.iter().flat_map(|section| &section.groups);
-    for group in environment.filter(|group| !group.title.is_empty()) {
-        group.facts.iter().for_each(|fact| row(text, fact));
-    }
+    environment.flat_map(|group| &group.facts).for_each(|fact| row(text, fact));
     let _ = writeln!(text, "| run | {} |", escaped(&view.identity));
 }
 
@@ -134,8 +132,8 @@ fn view(record: &Record, position: usize, runs: usize) -> RunView {
         },
         access_paths::section(record, &id),
         results(record, &id),
-        Section { charts: series::of_loops(record, &id), ..section("Over time") },
-        Section { charts: distribution(record, &id), ..section("Latency") },
+        section("Over time").with_charts(series::of_loops(record, &id)),
+        section("Latency").with_charts(distribution(record, &id)),
         errors(record, &id),
         section("Agents").with_tables(agents::table(record)),
         section("Nodes").with_tables([counters::nodes(record)]),
@@ -218,13 +216,15 @@ fn machine(record: &Record, id: &str) -> Section {
         bottleneck::resources(document, summary);
     });
     let section = section.with_tables([counters::resources(record), counters::devices(record)]);
-    Section { charts: series::of_probes(record, id), ..section }
+    section.with_charts(series::of_probes(record, id))
 }
 
 fn profile(record: &Record, id: &str) -> Section {
     let profiles = || record.stages.iter().filter_map(|stage| stage.profile.as_ref());
-    let section = Section::new(id, "CPU profile").with_tables(profiles().filter_map(flame::table));
-    Section { flames: profiles().filter_map(flame::flame).collect(), ..section }
+    Section::of(id, "CPU profile", |document| {
+        profiles().filter_map(flame::table).for_each(|table| document.table(table));
+        profiles().filter_map(flame::flame).for_each(|flame| document.flame(flame));
+    })
 }
 
 fn sessions(record: &Record, id: &str) -> Section {

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::report::chart::Chart;
 use crate::report::document::{Badge, Document, Fact, Headline};
-use crate::report::flame::Flame;
 use crate::report::table::Table;
 
 /// A run, as its template shows it.
@@ -61,12 +60,11 @@ pub(super) struct Details {
 pub(super) struct Section {
     pub(super) id: String,
     pub(super) title: &'static str,
+    #[serde(flatten)]
+    pub(super) document: Document,
     pub(super) groups: Vec<Group>,
-    pub(super) tables: Vec<Table>,
     /// Long tables, shown on request.
     pub(super) folded: Vec<Table>,
-    pub(super) charts: Vec<Chart>,
-    pub(super) flames: Vec<Flame>,
     pub(super) texts: Vec<Details>,
 }
 
@@ -80,28 +78,32 @@ impl Section {
         }
     }
 
-    /// A section with what `write` adds to a document.
+    /// A section with what `write` adds to its document.
     pub(super) fn of(run: &str, title: &'static str, write: impl FnOnce(&mut Document)) -> Self {
-        let mut document = Document::default();
-        write(&mut document);
-        let groups = Group::of("", document.facts()).into_iter().collect();
-        Self { groups, ..Self::new(run, title) }.with_tables(document.tables().cloned())
+        let mut section = Self::new(run, title);
+        write(&mut section.document);
+        section
     }
 
     /// The section with those of the tables that have rows.
     pub(super) fn with_tables(mut self, tables: impl IntoIterator<Item = Table>) -> Self {
-        self.tables.extend(tables.into_iter().filter_map(Table::filled));
+        tables.into_iter().for_each(|table| self.document.table(table));
+        self
+    }
+
+    pub(super) fn with_charts(mut self, charts: Vec<Chart>) -> Self {
+        for chart in charts {
+            self.document.chart(chart);
+        }
         self
     }
 
     /// The section, if it has contents.
     pub(super) fn filled(self) -> Option<Self> {
-        let is_empty = self.groups.is_empty()
-            && self.tables.is_empty()
+        let is_filled = !(self.document.is_empty()
+            && self.groups.is_empty()
             && self.folded.is_empty()
-            && self.charts.is_empty()
-            && self.flames.is_empty()
-            && self.texts.is_empty();
-        (!is_empty).then_some(self)
+            && self.texts.is_empty());
+        is_filled.then_some(self)
     }
 }
