@@ -119,7 +119,7 @@ fn work(
     session.report.recorder.gaps.begin(window.measure_start());
     let cpu_start_s = cpu::thread_seconds();
     session.run(connection);
-    session.report.cpu_s = cpu::thread_seconds() - cpu_start_s;
+    session.report.worker_cpu_s.push(cpu::thread_seconds() - cpu_start_s);
     Ok(Some(session.finish()))
 }
 

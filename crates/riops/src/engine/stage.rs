@@ -86,11 +86,11 @@ impl StageRun<'_> {
         // A canceled call has reported nothing since its last interval.
         let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
         let mut result = merge_reports(reports, &window, canceled)?;
-        if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.starts) {
-            add_unclaimed(unclaimed, &window, (starts, &mut result.recorder));
+        if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.work.starts) {
+            add_unclaimed(unclaimed, &window, (starts, &mut result.work.recorder));
         }
         result.started_at = started_at;
-        result.ended_sessions.sort_by_key(|ended| ended.session);
+        result.work.ended_sessions.sort_by_key(|ended| ended.session);
         result.interrupted = interrupted;
         let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
         for point in points.iter().rev().take(closed).rev() {
@@ -105,9 +105,9 @@ impl StageRun<'_> {
             note_outages(&mut result, window.measure_start());
         }
         let mut findings = before;
-        findings::merge(&mut findings, result.findings);
+        findings::merge(&mut findings, result.work.findings);
         findings.sort_by_key(|found| (by_number(&found.statement), found.moment));
-        result.findings = findings;
+        result.work.findings = findings;
         Ok(result)
     }
 }

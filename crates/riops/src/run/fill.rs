@@ -188,9 +188,10 @@ fn settle(
     let result = &mut measured.result;
     let changed = changes(&active.plan.work.traits(), result);
     let interrupt = interrupt_after(result.interrupted, active.interrupt);
-    let is_complete = result.failure.is_none() && !result.interrupted && result.wrong_replies == 0;
+    let is_complete =
+        result.work.failure.is_none() && !result.interrupted && result.work.wrong_replies == 0;
     let id = active.id.to_string();
-    if result.failure.is_some() {
+    if result.work.failure.is_some() {
         active.observer.notice("waiting for the server, to store the acknowledged changes");
     }
     let settled = (|| -> Result<Vec<Check>, RunError> {
@@ -247,7 +248,7 @@ fn complete(
 
 /// Adds a hint to the error of a load.
 fn add_hint(measured: &mut Measured, load: &Load, server: &Server) {
-    let Some(SessionError::Server(error)) = &mut measured.result.failure else {
+    let Some(SessionError::Server(error)) = &mut measured.result.work.failure else {
         return;
     };
     let table = load.table.dataset.table_name.clone();

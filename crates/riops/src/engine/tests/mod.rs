@@ -181,7 +181,7 @@ fn run_observed(server: &FakeServer, plan: &Plan, observer: &mut dyn Observer) -
 }
 
 fn counted(result: &StageResult, counter: Counter) -> u64 {
-    result.recorder.counters().get(counter)
+    result.work.recorder.counters().get(counter)
 }
 
 fn transactions(result: &StageResult) -> u64 {
@@ -194,10 +194,13 @@ fn runs_exactly_the_requested_number_of_transactions() {
         let plan = plan(Stop::Transactions(count), sessions, workers);
         let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), count);
-        assert_eq!(result.acknowledged.iter().map(|each| each.transactions).sum::<u64>(), count);
-        assert_eq!(result.sessions.iter().map(SessionTally::transactions).sum::<u64>(), count);
-        assert_eq!(result.sessions.len(), sessions as usize);
-        assert!(result.failure.is_none() && result.seconds > 0.0);
+        assert_eq!(
+            result.work.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
+            count
+        );
+        assert_eq!(result.work.sessions.iter().map(SessionTally::transactions).sum::<u64>(), count);
+        assert_eq!(result.work.sessions.len(), sessions as usize);
+        assert!(result.work.failure.is_none() && result.seconds > 0.0);
         let series: u64 = result.series.iter().map(|point| point.transactions).sum();
         assert_eq!(series, count);
     }
@@ -222,7 +225,7 @@ fn timed_run_counts_the_same_transactions_as_its_time_series() {
         transactions(&result)
     );
     // Transactions of the warm-up and the drain are acknowledged but not counted.
-    assert!(result.acknowledged[0].transactions > transactions(&result));
+    assert!(result.work.acknowledged[0].transactions > transactions(&result));
 }
 
 #[test]
@@ -231,6 +234,7 @@ fn checks_the_plans_of_every_session_before_during_and_after_the_run() {
         run(&plan(Stop::Transactions(5_000), 3, 2), false, |_, request| normal_reply(request))
             .unwrap();
     let seen: Vec<_> = result
+        .work
         .findings
         .iter()
         .map(|found| (found.moment, found.sessions, found.finding.is_expected))
@@ -256,8 +260,12 @@ fn detects_a_plan_change_during_the_run() {
             other => normal_reply(other),
         })
         .unwrap();
-    let held: Vec<_> =
-        result.findings.iter().map(|found| (found.moment, found.finding.is_expected)).collect();
+    let held: Vec<_> = result
+        .work
+        .findings
+        .iter()
+        .map(|found| (found.moment, found.finding.is_expected))
+        .collect();
     assert_eq!(held, [(Moment::Before, true), (Moment::During, false), (Moment::After, true)]);
 }
 
@@ -269,8 +277,8 @@ fn counts_replies_with_too_few_rows() {
             other => normal_reply(other),
         })
         .unwrap();
-    assert!(result.wrong_replies > 0);
-    assert!(result.failure.is_none());
+    assert!(result.work.wrong_replies > 0);
+    assert!(result.work.failure.is_none());
 }
 
 #[test]
@@ -283,11 +291,11 @@ fn error_stops_the_run_and_is_counted_by_sqlstate() {
         other => normal_reply(other),
     })
     .unwrap();
-    let entry = &result.recorder.errors.entries[0];
+    let entry = &result.work.recorder.errors.entries[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("53100", 1));
     assert!(entry.sample.contains("could not extend file"));
-    assert!(matches!(result.failure, Some(SessionError::Server(_))));
-    assert_eq!(result.acknowledged[0].rows_unknown, 0);
+    assert!(matches!(result.work.failure, Some(SessionError::Server(_))));
+    assert_eq!(result.work.acknowledged[0].rows_unknown, 0);
 }
 
 #[test]
@@ -305,7 +313,11 @@ fn invalid_protocol_bytes_stop_the_run_without_a_panic() {
                 other => normal_reply(other),
             })
             .unwrap();
-        assert!(matches!(result.failure, Some(SessionError::Protocol(_))), "{:?}", result.failure);
+        assert!(
+            matches!(result.work.failure, Some(SessionError::Protocol(_))),
+            "{:?}",
+            result.work.failure
+        );
         assert_eq!(transactions(&result), 0);
     }
 }
@@ -349,7 +361,7 @@ fn interrupt_stops_the_run_cleanly() {
         &mut observer,
     )
     .unwrap();
-    assert!(result.interrupted && result.failure.is_none());
+    assert!(result.interrupted && result.work.failure.is_none());
     assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
     assert_eq!(observer.connected, 2);
 }

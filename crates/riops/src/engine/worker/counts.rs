@@ -336,8 +336,8 @@ impl Counts {
 
     /// Stores a session that an error of this transaction has ended.
     pub(super) fn ended(&mut self, session: &Session, flight: &InFlight, error: &ServerError) {
-        if self.report.ended.len() < ENDED_MAX {
-            self.report.ended.push(EndedSessionRecord {
+        if self.report.ended_sessions.len() < ENDED_MAX {
+            self.report.ended_sessions.push(EndedSessionRecord {
                 session: session.number,
                 script: flight.tx.operation() + 1,
                 command: flight.tx.is_interactive().then(|| flight.tx.command()),
@@ -389,7 +389,7 @@ impl Counts {
         report.recorder.finish();
         report.unsent = self.intervals.unsent;
         let cpu_end_s = self.cpu_at_end_s.unwrap_or_else(cpu::thread_seconds);
-        report.cpu_s = cpu_end_s - self.cpu_at_start_s.unwrap_or(cpu_end_s);
+        report.worker_cpu_s.push(cpu_end_s - self.cpu_at_start_s.unwrap_or(cpu_end_s));
         // After the maximum duration of a count, nothing starts.
         let by_count = self.window.ended_by_count();
         let end = if by_count { report.last_end } else { self.window.end() };

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use super::super::clock::larger_step_s;
 use super::super::error::{EngineError, SessionError};
-use super::super::findings::{AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
+use super::super::findings::{self, AccessFinding, Moment, UncheckedPlan, note, note_unchecked};
 use super::super::tally::SessionTally;
 use super::super::window::Window;
 use crate::metrics::{IntervalPart, Recorder};
-use crate::record::EndedSessionRecord;
+use crate::record::{EndedSessionRecord, HistogramError};
 use crate::units::Nanos;
 use crate::workload::access::Finding;
 use crate::workload::effects::EffectsByTable;
@@ -110,36 +111,48 @@ impl Starts {
 /// Maximum number of sessions whose error is reported.
 pub(in crate::engine) const ENDED_MAX: usize = 1_000;
 
+/// What a worker, or all workers of a stage, did.
 #[derive(Debug)]
-pub(in crate::engine) struct WorkerReport {
-    pub(in crate::engine) recorder: Recorder,
-    pub(in crate::engine) acknowledged: Vec<Acknowledged>,
-    /// Transactions with an unknown outcome, up to a maximum.
-    pub(in crate::engine) unknown: Vec<Unknown>,
-    pub(in crate::engine) wrong_replies: u64,
-    pub(in crate::engine) findings: Vec<AccessFinding>,
-    pub(in crate::engine) sessions: Vec<SessionTally>,
-    pub(in crate::engine) drained: u64,
-    pub(in crate::engine) drained_max: Nanos,
+pub struct WorkerReport {
+    /// Counts and histograms.
+    pub recorder: Recorder,
+    /// Work that the database acknowledged, by operation, including the warm-up and the drain.
+    pub acknowledged: Vec<Acknowledged>,
+    /// Transactions with an unknown outcome, up to [`UNKNOWN_MAX`](crate::workload::unknown::UNKNOWN_MAX) for
+    /// each worker.
+    pub unknown: Vec<Unknown>,
+    /// Number of replies with unexpected contents, including the warm-up and the drain.
+    pub wrong_replies: u64,
+    /// Findings of the plan checks before, during and after the run.
+    pub findings: Vec<AccessFinding>,
+    /// Plan checks without a verdict.
+    pub unchecked: Vec<UncheckedPlan>,
+    /// Largest step of a server's clock during a server-side loop, in seconds, without the part that may be an error of
+    /// the reading; negative if it was set back, 0 if no step was found.
+    pub clock_step_s: f64,
+    /// Transactions of the warm-up in flight at the start of the measurement; only for a run by count.
+    pub warmup_in_flight: WarmupInFlight,
+    /// Work of each session; of a stage ordered by session number.
+    pub sessions: Vec<SessionTally>,
+    /// Number of transactions that succeeded after the end of the measurement.
+    pub drained: u64,
+    /// Longest service time of these.
+    pub drained_max: Nanos,
     /// Number of transactions in flight at the end that failed or have an unknown outcome.
-    pub(in crate::engine) drained_lost: u64,
-    /// Number of attempts that did not succeed, in all phases.
-    pub(in crate::engine) unsuccessful: u64,
-    pub(in crate::engine) last_end: Nanos,
-    pub(in crate::engine) cpu_s: f64,
+    pub drained_lost: u64,
+    /// Number of attempts that did not succeed, including the warm-up and the drain; 0 with a server-side loop.
+    pub unsuccessful: u64,
+    /// CPU time of each worker during the measurement, in seconds.
+    pub worker_cpu_s: Vec<f64>,
     /// Intended starts; only with a rate.
-    pub(in crate::engine) starts: Option<Starts>,
-    pub(in crate::engine) failure: Option<SessionError>,
-    /// Sessions that an error has ended, up to a maximum; the commands are still numbered over all scripts.
-    pub(in crate::engine) ended: Vec<EndedSessionRecord>,
+    pub starts: Option<Starts>,
+    /// Error that ended the stage early.
+    pub failure: Option<SessionError>,
+    /// Sessions that an error has ended, up to a maximum. The commands of a worker are numbered over all scripts.
+    pub ended_sessions: Vec<EndedSessionRecord>,
+    pub(in crate::engine) last_end: Nanos,
     /// Completed intervals that could not be sent because the channel was full, oldest first.
     pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
-    pub(in crate::engine) warmup_in_flight: WarmupInFlight,
-    /// Plan checks without a verdict.
-    pub(in crate::engine) unchecked: Vec<UncheckedPlan>,
-    /// Largest step of the server's clock during a server-side loop, in seconds, without the part that may be
-    /// an error of the reading; 0 if none was found.
-    pub(in crate::engine) clock_step_s: f64,
 }
 
 impl WorkerReport {
@@ -160,15 +173,43 @@ impl WorkerReport {
             drained_lost: 0,
             unsuccessful: 0,
             last_end: measure_start,
-            cpu_s: 0.0,
+            worker_cpu_s: Vec::new(),
             starts: None,
             failure: None,
-            ended: Vec::new(),
+            ended_sessions: Vec::new(),
             unsent: VecDeque::new(),
             warmup_in_flight: WarmupInFlight::default(),
             unchecked: Vec::new(),
             clock_step_s: 0.0,
         }
+    }
+
+    /// Adds the report of another worker.
+    pub(in crate::engine) fn merge(&mut self, other: Self) -> Result<(), HistogramError> {
+        self.recorder.merge(&other.recorder)?;
+        for (mine, theirs) in self.acknowledged.iter_mut().zip(&other.acknowledged) {
+            mine.merge(theirs);
+        }
+        self.unknown.extend(other.unknown);
+        self.wrong_replies += other.wrong_replies;
+        findings::merge(&mut self.findings, other.findings);
+        for unchecked in other.unchecked {
+            note_unchecked(&mut self.unchecked, unchecked);
+        }
+        self.clock_step_s = larger_step_s(self.clock_step_s, other.clock_step_s);
+        self.warmup_in_flight.merge(other.warmup_in_flight);
+        self.sessions.extend(other.sessions);
+        self.drained += other.drained;
+        self.drained_lost += other.drained_lost;
+        self.unsuccessful += other.unsuccessful;
+        self.drained_max = self.drained_max.max(other.drained_max);
+        self.worker_cpu_s.extend(other.worker_cpu_s);
+        if let (Some(mine), Some(theirs)) = (&mut self.starts, other.starts) {
+            mine.merge(theirs);
+        }
+        self.ended_sessions.extend(other.ended_sessions);
+        self.failure = self.failure.take().or(other.failure);
+        Ok(())
     }
 
     /// Records the finding of a plan check, or why it has no verdict.
