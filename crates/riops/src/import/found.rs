@@ -103,7 +103,8 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
     }
     stage.name = format!("imported, {}", found.run.tool);
     "loop".clone_into(&mut stage.kind);
-    stage.throughput = throughput(&stage);
+    stage.throughput =
+        Throughput::over(stage.seconds, stage.transactions, stage.rows, stage.statements);
     let slots = Slot::of_series(&stage.session_loop.series);
     let rows_each = stage.rows as f64 / stage.transactions.max(1) as f64;
     stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
@@ -170,15 +171,6 @@ fn verdict(tool: &str, failure: Option<&str>) -> Verdict {
         valid: false,
         reasons: failure.map(str::to_owned).into_iter().chain([imported]).collect(),
         warnings: Vec::new(),
-    }
-}
-
-fn throughput(stage: &StageRecord) -> Throughput {
-    let per_s = |count: u64| if stage.seconds > 0.0 { count as f64 / stage.seconds } else { 0.0 };
-    Throughput {
-        transactions_per_s: per_s(stage.transactions),
-        rows_per_s: per_s(stage.rows),
-        statements_per_s: per_s(stage.statements),
     }
 }
 

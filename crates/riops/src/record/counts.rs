@@ -147,6 +147,23 @@ pub struct Fairness {
     pub stdev: f64,
 }
 
+impl Fairness {
+    /// Returns the statistics of the transactions of each session.
+    pub fn of(transactions: &[u64]) -> Self {
+        let (mean, stdev) = mean_stdev(transactions.iter().map(|&each| each as f64));
+        let min = transactions.iter().copied().min().unwrap_or(0);
+        Self { min, mean, max: transactions.iter().copied().max().unwrap_or(0), stdev }
+    }
+}
+
+/// Mean and standard deviation of all of a population.
+fn mean_stdev(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.clone().count().max(1) as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    (mean, variance.sqrt())
+}
+
 /// Time per session spent in transactions, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
@@ -154,4 +171,24 @@ pub struct Execution {
     pub mean: f64,
     /// Standard deviation.
     pub stdev: f64,
+}
+
+impl Execution {
+    /// Returns the statistics of the seconds of each session.
+    pub fn of(seconds: impl Iterator<Item = f64> + Clone) -> Self {
+        let (mean, stdev) = mean_stdev(seconds);
+        Self { mean, stdev }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_min_mean_max_and_stdev_over_the_sessions() {
+        let found = Fairness::of(&[10, 20, 30]);
+        assert_eq!((found.min, found.max), (10, 30));
+        assert!((found.mean - 20.0).abs() < 1e-9 && (found.stdev - 8.165).abs() < 1e-3);
+    }
 }

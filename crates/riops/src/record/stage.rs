@@ -23,6 +23,18 @@ pub struct Throughput {
     pub statements_per_s: f64,
 }
 
+impl Throughput {
+    /// Returns the rates over a time.
+    pub fn over(seconds: f64, transactions: u64, rows: u64, statements: u64) -> Self {
+        let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Self {
+            transactions_per_s: per_s(transactions),
+            rows_per_s: per_s(rows),
+            statements_per_s: per_s(statements),
+        }
+    }
+}
+
 /// Counters of a time that differs from the measurement by more than this share do not describe it.
 const COUNTERS_DIFFER_SHARE: f64 = 0.1;
 

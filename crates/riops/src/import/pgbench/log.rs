@@ -322,6 +322,7 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
     let service = if with_lag { &sums.times.without_7 } else { &sums.times.all };
     let response = with_lag.then_some(&sums.times.all);
     let succeeded = sums.times.all.count();
+    let of_clients: Vec<u64> = sums.clients.values().map(|client| client.succeeded).collect();
     let failed: u64 = sums.failures.values().sum();
     let session_loop = LoopRecord {
         service_us: service.summary(),
@@ -332,7 +333,7 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
         retries: sums.retries(has_lag).unwrap_or_default(),
         operations: operations(sums, with_lag)?,
         errors: super::errors(sums.failures.iter().map(|(sqlstate, count)| (*sqlstate, *count))),
-        sessions_fairness: fairness(sums),
+        sessions_fairness: Fairness::of(&of_clients),
         series: series(sums, has_lag),
         ..LoopRecord::default()
     };
@@ -373,19 +374,6 @@ fn operations(sums: &Sums, with_lag: bool) -> Result<Vec<OperationRecord>, Histo
         })
     };
     sums.scripts.iter().map(operation).collect()
-}
-
-fn fairness(sums: &Sums) -> Fairness {
-    let counts = || sums.clients.values().map(|client| client.succeeded);
-    let clients = sums.clients.len().max(1) as f64;
-    let mean = counts().sum::<u64>() as f64 / clients;
-    let variance = counts().map(|count| (count as f64 - mean).powi(2)).sum::<f64>() / clients;
-    Fairness {
-        min: counts().min().unwrap_or_default(),
-        mean,
-        max: counts().max().unwrap_or_default(),
-        stdev: variance.sqrt(),
-    }
 }
 
 /// The series: a point per full second of the clock, the first and the last one for a part of it. A longer log

@@ -5,7 +5,6 @@ use super::session_loop;
 use crate::plan::Plan;
 use crate::record::{ClientCpu, ClientLimit, IoRecord, StageRecord, Throughput};
 use crate::run::results::cost::cost;
-use crate::run::results::stage::throughput;
 
 /// Returns the stage of all clients.
 pub(super) fn merged(
@@ -21,7 +20,7 @@ pub(super) fn merged(
     let statements = sum(|each| each.statements);
     let seconds = window.seconds();
     let session_loop = session_loop::merged(stages, window, plan)?;
-    let rates = throughput(seconds, transactions, rows, statements);
+    let rates = Throughput::over(seconds, transactions, rows, statements);
     let rates = match common_rates(&session_loop.series, statements, transactions) {
         Some(of_intervals) if !window.is_one() => of_intervals,
         _ => rates,
@@ -71,7 +70,7 @@ fn common_rates(
     // Statements are not counted by interval.
     let statements = u128::from(statements) * u128::from(counted) / u128::from(transactions.max(1));
     let statements = u64::try_from(statements).unwrap_or(u64::MAX);
-    (seconds > 0.0).then(|| throughput(seconds, counted, rows, statements))
+    (seconds > 0.0).then(|| Throughput::over(seconds, counted, rows, statements))
 }
 
 /// The blocks that one client counted are those of all, so that its blocks per row are too many.

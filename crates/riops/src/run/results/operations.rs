@@ -3,8 +3,8 @@
 use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{CommandTotals, Counter, Counters};
 use crate::record::{
-    CommandRecord, DatabaseUse, Execution, Fairness, HistogramError, Latencies, OperationRecord,
-    Outcomes, SessionOperation, SessionRecord,
+    CommandRecord, DatabaseUse, Execution, HistogramError, Latencies, OperationRecord, Outcomes,
+    SessionOperation, SessionRecord,
 };
 use crate::workload::ScriptCommand;
 
@@ -133,37 +133,9 @@ pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
     result.work.sessions.iter().map(record).collect()
 }
 
-pub(super) fn fairness(transactions: &[u64]) -> Fairness {
-    let count = transactions.len().max(1) as f64;
-    let mean = transactions.iter().sum::<u64>() as f64 / count;
-    let variance =
-        transactions.iter().map(|&each| (each as f64 - mean).powi(2)).sum::<f64>() / count;
-    Fairness {
-        min: transactions.iter().copied().min().unwrap_or(0),
-        mean,
-        max: transactions.iter().copied().max().unwrap_or(0),
-        stdev: variance.sqrt(),
-    }
-}
-
 pub(super) fn execution(sessions: &[SessionTally]) -> Execution {
     let busy = |session: &SessionTally| {
         session.operations.iter().map(|tally| tally.busy.as_seconds()).sum::<f64>()
     };
-    let count = sessions.len().max(1) as f64;
-    let mean = sessions.iter().map(busy).sum::<f64>() / count;
-    let variance = sessions.iter().map(|each| (busy(each) - mean).powi(2)).sum::<f64>() / count;
-    Execution { mean, stdev: variance.sqrt() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fairness_is_min_mean_max_and_stdev_over_the_sessions() {
-        let found = fairness(&[10, 20, 30]);
-        assert_eq!((found.min, found.max), (10, 30));
-        assert!((found.mean - 20.0).abs() < 1e-9 && (found.stdev - 8.165).abs() < 1e-3);
-    }
+    Execution::of(sessions.iter().map(busy))
 }

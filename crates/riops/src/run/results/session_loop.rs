@@ -7,16 +7,17 @@ use super::io;
 use super::latencies::{latencies, steadiness_of};
 use super::nodes::{imbalance_of, nodes};
 use super::operations::{
-    blocks_per_transaction, commands, execution, fairness, operations, outcomes, session_details,
+    blocks_per_transaction, commands, execution, operations, outcomes, session_details,
 };
-use super::stage::{throughput, with_counters};
+use super::stage::with_counters;
 use crate::engine::{SessionTally, StageResult};
 use crate::metrics::{Counter, Fate};
 use crate::plan::{Mix, Plan, Traits};
 use crate::probe::MachineUse;
 use crate::record::{
-    ClientRecord, DrainedRecord, Histogram, HistogramError, LateRecord, LoopRecord, MixRecord,
-    OperationRecord, Queries, ScheduleRecord, StageRecord, StepRecord, WarmupRecord,
+    ClientRecord, DrainedRecord, Fairness, Histogram, HistogramError, LateRecord, LoopRecord,
+    MixRecord, OperationRecord, Queries, ScheduleRecord, StageRecord, StepRecord, Throughput,
+    WarmupRecord,
 };
 use crate::run::parts::Measured;
 
@@ -35,7 +36,7 @@ pub(in crate::run) fn stage(
     let (service, response) = result.work.recorder.latencies()?;
     let latencies = latencies(&service, response.as_ref(), heatmap, plan)?;
     let seconds = result.seconds;
-    let throughput = throughput(seconds, transactions, rows, statements);
+    let throughput = Throughput::over(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
     let is_complete = !traits.has_server_loop
         || (!result.interrupted
@@ -151,7 +152,7 @@ fn session_loop(
             max_us: result.work.drained_max.as_micros(),
             lost: result.work.drained_lost,
         },
-        sessions_fairness: fairness(&transactions_each),
+        sessions_fairness: Fairness::of(&transactions_each),
         session_details: session_details(&result),
         ended_sessions: result.work.ended_sessions,
         samples: result.samples,

@@ -5,12 +5,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use super::client::{ClientUse, client_cpu};
 use super::cost::cost;
 use super::io::{Work, io};
-use super::operations::fairness;
-use super::stage::{throughput, with_counters};
+use super::stage::with_counters;
 use crate::plan::Plan;
 use crate::record::{
-    ClientRecord, CountRecord, IoRecord, LoopRecord, ObservedRecord, QuerySeries, StageRecord,
-    StatementRecord,
+    ClientRecord, CountRecord, Fairness, IoRecord, LoopRecord, ObservedRecord, QuerySeries,
+    StageRecord, StatementRecord, Throughput,
 };
 use crate::run::parts::{MeasuredObservation, MeasuredStatement};
 use crate::units::whole;
@@ -24,7 +23,7 @@ pub(in crate::run) fn statement(
     let MeasuredStatement { name, sql, result, rows, plan: found, vacuum, usage, caches, .. } =
         measured;
     let seconds = result.seconds;
-    let throughput = throughput(seconds, 1, rows, 1);
+    let throughput = Throughput::over(seconds, 1, rows, 1);
     let rows_per_s = throughput.rows_per_s;
     let work = Work { rows_per_s, rows_acknowledged: rows, seconds, ..Work::default() };
     let process_cpu_share =
@@ -53,7 +52,7 @@ pub(in crate::run) fn statement(
         throughput,
         session_loop: LoopRecord {
             // Stored for every kind of stage since schema 1.
-            sessions_fairness: fairness(&[1]),
+            sessions_fairness: Fairness::of(&[1]),
             ..LoopRecord::default()
         },
         io,
@@ -78,7 +77,7 @@ pub(in crate::run) fn observed(
     let sessions = u32::try_from(whole(sessions.unwrap_or(0.0))).unwrap_or(u32::MAX);
     let main = counted.first().cloned().unwrap_or_default();
     let transactions = whole(main.count);
-    let mut throughput = throughput(seconds, transactions, 0, 0);
+    let mut throughput = Throughput::over(seconds, transactions, 0, 0);
     throughput.transactions_per_s = main.per_s;
     let shares_processors = client.shares_processors();
     let own = ClientUse { seconds, transactions, shares_processors, ..ClientUse::default() };
@@ -97,7 +96,7 @@ pub(in crate::run) fn observed(
         throughput,
         session_loop: LoopRecord {
             // Stored for every kind of stage since schema 1.
-            sessions_fairness: fairness(&[]),
+            sessions_fairness: Fairness::of(&[]),
             series,
             ..LoopRecord::default()
         },

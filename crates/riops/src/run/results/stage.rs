@@ -4,24 +4,8 @@ use crate::plan::{PROMQL, SERVER_THROTTLED};
 use crate::probe::MachineUse;
 use crate::record::{
     CacheState, ClientRecord, NeighborProcess, Neighbors, QuerySeries, Sampled, StageRecord,
-    Throughput,
 };
 use crate::units::BLOCK_BYTES;
-
-/// Returns the rates over `seconds`.
-pub(in crate::run) fn throughput(
-    seconds: f64,
-    transactions: u64,
-    rows: u64,
-    statements: u64,
-) -> Throughput {
-    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    Throughput {
-        transactions_per_s: per_second(transactions),
-        rows_per_s: per_second(rows),
-        statements_per_s: per_second(statements),
-    }
-}
 
 /// Returns a stage with only the counters of the probes. A new counter in the probes fails to compile here
 /// until someone decides whether the record stores it.
