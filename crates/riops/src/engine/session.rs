@@ -321,6 +321,7 @@ impl Session {
     }
 
     /// Begins the next transaction, to be sent by [`Self::flush`].
+    #[inline]
     pub(super) fn begin(
         &mut self,
         intended: Nanos,
@@ -349,6 +350,7 @@ impl Session {
 
     /// Starts an attempt of a transaction. A retry sends the same bytes again from the first step, or from the
     /// failed step if each step commits separately.
+    #[inline]
     pub(super) fn queue(
         &mut self,
         mut flight: Box<InFlight>,
@@ -396,6 +398,7 @@ impl Session {
     }
 
     /// Writes everything that must be sent.
+    #[inline]
     pub(super) fn flush(&mut self, mut outlet: Outlet<'_>) -> Result<Flushed, Box<SessionError>> {
         if self.unsent > 1 {
             self.fill_send_buffer();
@@ -461,6 +464,7 @@ impl Session {
     }
 
     /// Reads from the socket once, into `buffer` unless the bytes continue a message.
+    #[inline]
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<Filled, Box<SessionError>> {
         let nothing = Filled { bytes: 0, in_buffer: 0, more: false };
         let Some(link) = &mut self.link else {
@@ -492,6 +496,7 @@ impl Session {
 
     /// Decodes received messages, the newest of which are in `data`, up to the end of the oldest request. Returns
     /// `None` if more bytes are needed.
+    #[inline]
     pub(super) fn take_end(
         &mut self,
         data: &mut &[u8],

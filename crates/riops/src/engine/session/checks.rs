@@ -13,6 +13,7 @@ const FIRST_TRANSACTIONS: u64 = 4;
 
 impl Session {
     /// Returns whether its plans must be checked between two transactions.
+    #[inline]
     pub(in crate::engine) fn is_check_due(&self, window: &Window, now: Nanos) -> bool {
         match self.next_check {
             Some(Moment::During) => window.is_past_half(now),
