@@ -1,8 +1,8 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `stats` and
-//! `report` are pure.
+//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `stats`,
+//! `report` and `gallery` are pure.
 
 pub mod units;
 

@@ -36,8 +36,8 @@ impl Place {
         std::fs::write(folder.join("gate.toml"), FILE).unwrap();
         git(&repository, &["init", "-q", "-b", "main"]);
         for number in 0..commits {
-            // Sleeping takes as long on a busy machine.
-            let seconds = if number >= slow { 0.02 } else { 0.004 };
+            // Sleeping takes as long on a busy machine, and much longer than the wait for a processor.
+            let seconds = if number >= slow { 0.075 } else { 0.015 };
             let script = format!("select pg_sleep({seconds}); -- {number}\n");
             std::fs::write(repository.join("bench.sql"), script).unwrap();
             if broken == Some(number) {

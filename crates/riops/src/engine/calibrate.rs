@@ -107,9 +107,9 @@ pub fn calibrate(
 }
 
 fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
-    let operations = &result.work.recorder.operations;
-    let transactions = result.work.recorder.counters().get(Counter::Transactions);
-    let worker_s: f64 = result.work.worker_cpu_s.iter().sum();
+    let operations = &result.workers.recorder.operations;
+    let transactions = result.workers.recorder.counters().get(Counter::Transactions);
+    let worker_s: f64 = result.workers.worker_cpu_s.iter().sum();
     let cpu_us = worker_s * 1e6 / transactions.max(1) as f64;
     Calibration {
         sessions: plan.sessions,
@@ -119,7 +119,7 @@ fn calibration(plan: &Plan, result: &StageResult) -> Calibration {
         cpu_us_per_transaction: cpu_us,
         transactions_per_s_and_cpu: 1e6 / cpu_us.max(f64::MIN_POSITIVE),
         service_us: operations.first().and_then(|totals| totals.service.observed.summary()),
-        away_us: result.work.recorder.poll_stalls.summary(),
+        away_us: result.workers.recorder.poll_stalls.summary(),
     }
 }
 

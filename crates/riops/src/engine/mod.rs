@@ -159,8 +159,7 @@ use shared::{Shared, Signal, WorkerHandle};
 use stage::StageRun;
 pub use tally::{Backend, SessionTally, Tally};
 use threads::start_workers;
-pub use worker::WorkerReport;
-pub use worker::{Acknowledged, Starts, WarmupInFlight};
+pub use worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 
 /// Delay between the last session's connect and the first transaction; gives every worker time to receive
 /// the start signal.
@@ -239,7 +238,7 @@ pub fn run_stage(
     if let Some(monitor) = monitor {
         monitor.join().map_err(|_| EngineError::WorkerLost)?;
     }
-    let processes: Vec<i32> = result.work.sessions.iter().map(|session| session.process).collect();
+    let processes: Vec<i32> = result.workers.sessions.iter().map(|each| each.process).collect();
     probe.close(&processes);
     Ok(result)
 }

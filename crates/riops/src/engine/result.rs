@@ -28,7 +28,7 @@ pub struct StageResult {
     /// Length of the measurement, in seconds.
     pub seconds: f64,
     /// What all workers did.
-    pub work: WorkerReport,
+    pub workers: WorkerReport,
     /// Threshold whose breach ended the stage early.
     pub breached: Option<Threshold>,
     /// Time series with one point per interval.
@@ -52,7 +52,7 @@ pub struct StageResult {
 impl StageResult {
     /// Sets the commands of the scripts, by which the sessions that an error has ended are shown.
     pub(super) fn name_commands(&mut self, commands: Vec<ScriptCommand>) {
-        for ended in &mut self.work.ended_sessions {
+        for ended in &mut self.workers.ended_sessions {
             ended.command = ended.command.and_then(|command| Some(commands.get(command)?.number));
         }
         self.commands = commands;
@@ -76,9 +76,9 @@ pub(super) fn merge_reports(
         samples.extend(report.recorder.samples.take());
         report
     });
-    let mut work = reports.next().ok_or(EngineError::WorkerLost)?;
-    reports.try_for_each(|report| work.merge(report))?;
-    work.sessions.sort_by_key(|session| session.number);
+    let mut workers = reports.next().ok_or(EngineError::WorkerLost)?;
+    reports.try_for_each(|report| workers.merge(report))?;
+    workers.sessions.sort_by_key(|session| session.number);
     let seconds = end.since(window.measure_start()).as_seconds();
     Ok(StageResult {
         name: String::new(),
@@ -86,7 +86,7 @@ pub(super) fn merge_reports(
         commands: Vec::new(),
         started_at: Timestamp::UNIX_EPOCH,
         seconds,
-        work,
+        workers,
         breached: None,
         series: Vec::new(),
         heatmap: None,
@@ -102,7 +102,7 @@ pub(super) fn merge_reports(
 /// Adds the outages to the error entries and to the nodes: how long no transaction succeeded, and how long
 /// throughput was reduced.
 pub(super) fn note_outages(result: &mut StageResult, start: Nanos) {
-    let recorder = &mut result.work.recorder;
+    let recorder = &mut result.workers.recorder;
     let (times, gaps) = (recorder.error_times.clone(), recorder.gaps.clone());
     let series = rates(&result.series, None);
     for entry in &mut recorder.errors.entries {

@@ -234,14 +234,12 @@ impl Session {
     pub(super) fn attach(&mut self, opened: Opened) {
         let Opened { stream, received, process, backend, node, dialect, .. } = opened;
         (self.process, self.node, self.dialect) = (process, node, dialect);
-        (self.moving_home, self.unread) = (false, false);
+        (self.moving_home, self.unread, self.in_block) = (false, false, false);
         self.backend = backend;
         self.link = Some(Link::new(stream, received));
         self.since_connect = 0;
-        self.in_block = false;
         self.answers.generator.connected();
-        self.failed = None;
-        self.answers.rolled_back = None;
+        (self.failed, self.answers.rolled_back) = (None, None);
         self.activity = Activity::Work;
     }
 

@@ -86,11 +86,11 @@ impl StageRun<'_> {
         // A canceled call has reported nothing since its last interval.
         let canceled = in_server && (interrupted || breached.is_some() || window.has_failed());
         let mut result = merge_reports(reports, &window, canceled)?;
-        if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.work.starts) {
-            add_unclaimed(unclaimed, &window, (starts, &mut result.work.recorder));
+        if let (Some(unclaimed), Some(starts)) = (&unclaimed, &mut result.workers.starts) {
+            add_unclaimed(unclaimed, &window, (starts, &mut result.workers.recorder));
         }
         result.started_at = started_at;
-        result.work.ended_sessions.sort_by_key(|ended| ended.session);
+        result.workers.ended_sessions.sort_by_key(|ended| ended.session);
         result.interrupted = interrupted;
         let TimeSeries { points, closed, heatmap } = timeline.finish(result.seconds);
         for point in points.iter().rev().take(closed).rev() {
@@ -105,9 +105,9 @@ impl StageRun<'_> {
             note_outages(&mut result, window.measure_start());
         }
         let mut findings = before;
-        findings::merge(&mut findings, result.work.findings);
+        findings::merge(&mut findings, result.workers.findings);
         findings.sort_by_key(|found| (by_number(&found.statement), found.moment));
-        result.work.findings = findings;
+        result.workers.findings = findings;
         Ok(result)
     }
 }

@@ -1,4 +1,4 @@
-//! The figures of stored runs with a label over time, with the points at which they changed, and the verdict on the newest runs.
+//! The figures of stored runs over time, with the points at which they changed, and the verdict on the newest runs.
 
 use serde::Serialize;
 
@@ -296,39 +296,9 @@ fn changes_of(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Runs with these rates, in thousands of rows per second, and this number of sessions.
-    pub(crate) fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
-        let each = rates.iter().enumerate().map(|(number, thousands)| {
-            let id = format!("run-{sessions}-{number:03}");
-            let run = RunSummary {
-                id: id.clone(),
-                started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
-                workload: "rows".to_owned(),
-                title: "rows".to_owned(),
-                status: "done".to_owned(),
-                valid: true,
-                stages: 1,
-                ..RunSummary::default()
-            };
-            let stage = StageSummary {
-                run_id: id,
-                name: "rows".to_owned(),
-                sessions,
-                rows: 1,
-                rows_per_s: thousands * 1e3,
-                service_p99_us: Some(100.0),
-                ..StageSummary::default()
-            };
-            (run, stage)
-        });
-        each.unzip()
-    }
-
-    pub(crate) const SHIFT: [f64; 12] =
-        [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];
+    use crate::experiment::example::{SHIFT, stored};
 
     #[test]
     fn only_comparable_valid_runs_form_a_series() {
@@ -367,5 +337,44 @@ pub(crate) mod tests {
         assert_eq!(found[0].changes, []);
         let rows = history(&runs, &stages, Some(Figure::RowsPerS), 0.02);
         assert_eq!(rows[0].changes.len(), 1);
+    }
+
+    #[test]
+    fn the_newest_level_is_judged_against_the_best_one_of_its_era() {
+        let level = |value: f64| (0..8).map(move |at| value * (1.0 + f64::from(at % 3) / 500.0));
+        let judged = |levels: &[f64], acknowledged: Option<usize>| {
+            let values: Vec<f64> = levels.iter().flat_map(|&value| level(value)).collect();
+            let (mut runs, stages) = stored(&values, 4);
+            if let Some(at) = acknowledged {
+                runs[at].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
+            }
+            history(&runs, &stages, None, 0.02).remove(0)
+        };
+        for (levels, expected) in [
+            (&[100.0, 100.0][..], GateVerdict::NotSlower),
+            (&[100.0, 95.0], GateVerdict::Slower),
+            (&[100.0, 95.0, 100.0], GateVerdict::NotSlower),
+            // Better than before, but not as good as it was.
+            (&[100.0, 90.0, 95.0], GateVerdict::Slower),
+            (&[100.0], GateVerdict::Inconclusive),
+        ] {
+            assert_eq!(judged(levels, None).verdict, expected, "{levels:?}");
+        }
+        let accepted = judged(&[100.0, 95.0, 95.0], Some(8));
+        assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
+        let again = judged(&[100.0, 95.0, 90.0], Some(8));
+        assert_eq!((again.verdict, again.changes[0].index), (GateVerdict::Slower, 16));
+        assert_eq!(judged(&[100.0, 95.0], Some(8)).verdict, GateVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_change_is_at_the_first_run_after_it() {
+        let (runs, stages) = stored(&SHIFT, 4);
+        let found = history(&runs, &stages, None, 0.02);
+        let [series] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((series.figure, series.name.as_str()), (Figure::RowsPerS, "rows, 4 sessions"));
+        let [change] = series.changes.as_slice() else { panic!("{series:?}") };
+        assert_eq!((change.index, change.run.as_str()), (6, "run-4-006"));
+        assert_eq!(change.outcome, Outcome::Slower);
     }
 }

@@ -3,7 +3,7 @@
 //! An [`Experiment`] is plain data. Its state is the set of its finished runs, which are ordinary stored runs
 //! with tags. A strategy decides from both what to run next, so that an experiment that was
 //! killed continues where it ended. This module orders runs and says what they show together
-//! (`comparison` of two groups, `evaluation` of an experiment, `history` of a label); it must not measure or print.
+//! (`comparison` of two groups, `evaluation` of an experiment, `history` of stored runs); it must not measure or print.
 
 mod ab;
 mod between;
@@ -35,8 +35,6 @@ pub use gate::{
     BisectCommit, BisectStep, BisectView, GateRow, GateVerdict, GateView, GateWorkload,
 };
 pub(crate) use history::RUNS_NEEDED;
-#[cfg(test)]
-pub(crate) use history::tests as history_tests;
 pub use history::{
     ACKNOWLEDGED, HistoryChange, HistoryPoint, HistorySeries, history, history_figures,
 };

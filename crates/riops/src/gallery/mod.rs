@@ -16,9 +16,10 @@ use crate::experiment::{Experiment, Study, history, tag};
 use crate::figure::Summary;
 use crate::record::Record;
 use crate::report::experiment::{experiment, view};
+use crate::report::table::{Cell, Table, number, word};
 use crate::report::{
-    ASSETS, Cell, Findings, Layout, Link, Table, badge, comparison_of, environment, findings_html,
-    headline, history_findings, html_in, number, title, word,
+    ASSETS, Findings, Layout, Link, badge, comparison_of, environment, findings_html, headline,
+    history_findings, html_in, title,
 };
 use crate::stats::ChangeSettings;
 use crate::store::{RunSummary, StageSummary};

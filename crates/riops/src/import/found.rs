@@ -110,8 +110,7 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
     stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
     let (started_at, start) = start(found.started_at, stage.seconds, origin, settings);
     stage.started_at = found.started_at.or(settings.started_at);
-    let id = id(&found.run, &stage, found.started_at, started_at);
-    let tool = found.run.tool.clone();
+    let (id, tool) = (id(&found.run, &stage, found.started_at, started_at), found.run.tool.clone());
     let plan = Plan {
         sessions: stage.sessions,
         workers: found.workers,

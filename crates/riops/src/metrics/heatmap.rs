@@ -119,6 +119,7 @@ fn class_of(latency_us: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SamplePoint;
     use crate::units::Nanos;
 
     fn latencies(us: &[u64]) -> Histogram {
@@ -154,5 +155,23 @@ mod tests {
         assert_eq!(total(&heatmap), 4_000);
         let of_slots = heatmap.record.slots.iter().map(|slot| slot.counts.iter().sum::<u64>());
         assert!(of_slots.into_iter().all(|count| count == 32));
+    }
+
+    #[test]
+    fn regular_samples_count_for_those_that_were_not_taken() {
+        let point = |t_s, latency_us, extreme| SamplePoint { t_s, latency_us, session: 0, extreme };
+        let heatmap = heatmap_of_samples(&SampleSet {
+            transactions: 40,
+            every: 10,
+            slot_s: 0.1,
+            longest: 1,
+            seconds: 1.0,
+            points: vec![point(0.1, 150.0, false), point(1.0, 15.0, false), point(0.5, 9e3, true)],
+        });
+        let filled = heatmap.slots.iter().enumerate().filter(|(_, slot)| !slot.counts.is_empty());
+        let filled: Vec<_> =
+            filled.map(|(at, slot)| (at, slot.first_class, slot.counts.as_slice())).collect();
+        assert_eq!(filled, [(12, 21, [10].as_slice()), (119, 11, [10].as_slice())]);
+        assert!((heatmap.slot_s - 1.0 / 120.0).abs() < 1e-9);
     }
 }

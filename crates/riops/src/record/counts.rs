@@ -156,7 +156,7 @@ impl Fairness {
     }
 }
 
-/// Mean and standard deviation of all of a population.
+/// Mean and standard deviation of a population.
 fn mean_stdev(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;

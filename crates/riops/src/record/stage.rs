@@ -24,7 +24,7 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Returns the rates over a time.
+    /// Returns the rates over `seconds`.
     pub fn over(seconds: f64, transactions: u64, rows: u64, statements: u64) -> Self {
         let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         Self {

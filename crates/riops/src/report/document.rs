@@ -68,14 +68,10 @@ pub struct Badge {
 /// The main result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Headline {
-    /// What it is.
-    pub label: String,
-    /// The value without its unit.
-    pub value: String,
-    /// The unit.
-    pub unit: String,
-    /// What belongs to it.
-    pub detail: String,
+    pub(crate) label: String,
+    pub(crate) value: String,
+    pub(crate) unit: String,
+    pub(crate) detail: String,
 }
 
 /// A command to try and what it is for.
@@ -169,8 +165,10 @@ impl Document {
         label: &str,
         pairs: impl IntoIterator<Item = (N, String)>,
     ) {
-        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        self.blocks.push(Block::Pairs { label: label.to_owned(), pairs });
+        let pairs: Vec<_> = pairs.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        if !pairs.is_empty() {
+            self.blocks.push(Block::Pairs { label: label.to_owned(), pairs });
+        }
     }
 
     /// A table, unless it has no rows.
@@ -196,9 +194,13 @@ impl Document {
         self.blocks.push(Block::Gap);
     }
 
-    /// Whether it says nothing.
+    /// Whether it has nothing that pages show.
     pub(super) fn is_empty(&self) -> bool {
-        self.blocks.iter().all(|block| matches!(block, Block::Gap))
+        let is_shown = |block: &Block| {
+            use Block::{Chart, Flame, Line, Pairs, Table};
+            matches!(block, Line { .. } | Pairs { .. } | Table(_) | Chart(_) | Flame(_))
+        };
+        !self.blocks.iter().any(is_shown)
     }
 
     /// The labeled texts, with those that continue them.

@@ -27,7 +27,7 @@ mod sections;
 mod setup;
 mod subjects;
 mod sysbench;
-mod table;
+pub(crate) mod table;
 mod words;
 
 pub use compat::pgio_sessions;
@@ -45,8 +45,7 @@ pub use render::html::{
     ASSETS, Asset, Delivery, LINKED_POLICY, Layout, Link, environment, findings_html,
 };
 pub use render::markdown::findings_markdown;
-pub use render::png::canvas::DrawingError;
-pub use render::png::chart_png;
+pub use render::png::{DrawingError, chart_png};
 pub use render::text::{findings_text, keep_colors, text as document_text};
 pub use script::{script_statement, script_title};
 pub use setup::badge;
@@ -66,7 +65,6 @@ pub use subjects::run::page::{charts, html, html_in, markdown, title};
 pub use subjects::run::{run_document, run_text, scatter_png, threshold_text};
 pub use subjects::runs::{runs_csv, runs_table};
 pub use table::{ABSENT, Cell, Column, Table};
-pub(crate) use table::{number, word};
 
 use crate::plan::{Plan, WorkPlan};
 use crate::record::{Point, Record};
@@ -78,7 +76,7 @@ pub fn counts_transactions(workload: &str) -> bool {
 }
 
 /// The main result of a run.
-pub fn headline(record: &Record) -> Headline {
+pub(crate) fn headline(record: &Record) -> Headline {
     words::of(&record.plan.work).best(record)
 }
 

@@ -1,13 +1,13 @@
 //! The text of `riops script check`.
 
 use crate::script::{CheckedStatement, Finding, Script};
-use crate::units::format::number_of;
+use crate::units::format::{count, number_of};
 use crate::units::text::one_line;
 
 /// Returns the line about a whole script.
 pub fn script_title(script: &Script) -> String {
     let commands = number_of(script.commands.len() as u64, "command");
-    let (name, statements) = (one_line(&script.name), script.statements().count());
+    let (name, statements) = (one_line(&script.name), count(script.statements().count() as u64));
     format!("{name}: {commands}, {statements} of them SQL\n")
 }
 

@@ -188,10 +188,11 @@ fn settle(
     let result = &mut measured.result;
     let changed = changes(&active.plan.work.traits(), result);
     let interrupt = interrupt_after(result.interrupted, active.interrupt);
-    let is_complete =
-        result.work.failure.is_none() && !result.interrupted && result.work.wrong_replies == 0;
+    let is_complete = result.workers.failure.is_none()
+        && !result.interrupted
+        && result.workers.wrong_replies == 0;
     let id = active.id.to_string();
-    if result.work.failure.is_some() {
+    if result.workers.failure.is_some() {
         active.observer.notice("waiting for the server, to store the acknowledged changes");
     }
     let settled = (|| -> Result<Vec<Check>, RunError> {
@@ -248,7 +249,7 @@ fn complete(
 
 /// Adds a hint to the error of a load.
 fn add_hint(measured: &mut Measured, load: &Load, server: &Server) {
-    let Some(SessionError::Server(error)) = &mut measured.result.work.failure else {
+    let Some(SessionError::Server(error)) = &mut measured.result.workers.failure else {
         return;
     };
     let table = load.table.dataset.table_name.clone();

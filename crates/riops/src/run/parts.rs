@@ -82,7 +82,7 @@ impl Part {
         match self {
             Self::Loop(measured) => {
                 let result = &measured.result;
-                result.interrupted || result.work.failure.is_some() || result.breached.is_some()
+                result.interrupted || result.workers.failure.is_some() || result.breached.is_some()
             }
             Self::Statement(_) | Self::Observed(_) => false,
         }

@@ -78,7 +78,7 @@ pub(super) fn resolve(
 /// Returns the transactions with an unknown outcome that name the rows they write.
 fn transactions(loops: &[FinishedLoop<'_>]) -> Vec<Unknown> {
     let of = |(stage, (_, measured)): (usize, &FinishedLoop<'_>)| -> Vec<Unknown> {
-        let unknown = measured.result.work.unknown.iter().filter(|each| !each.marks.is_empty());
+        let unknown = measured.result.workers.unknown.iter().filter(|each| !each.marks.is_empty());
         unknown
             .map(|each| Unknown { origin: TransactionId { stage, ..each.origin }, ..each.clone() })
             .collect()
@@ -88,7 +88,7 @@ fn transactions(loops: &[FinishedLoop<'_>]) -> Vec<Unknown> {
 
 /// Whether the sessions of the run can be observed, and all its transactions can be generated again.
 fn is_possible(active: &ActiveRun<'_>, loops: &[FinishedLoop<'_>]) -> bool {
-    let started = loops.iter().flat_map(|(_, measured)| &measured.result.work.sessions);
+    let started = loops.iter().flat_map(|(_, measured)| &measured.result.workers.sessions);
     active.nodes.allowed().len() == 1
         && active.environment.pooler.is_none()
         && !active.plan.work.traits().has_server_loop
@@ -152,7 +152,7 @@ fn repeat(
         let Work::Client(mut generator) = planned.work else {
             continue;
         };
-        let tally = result.work.sessions.iter().find(|tally| tally.number == session);
+        let tally = result.workers.sessions.iter().find(|tally| tally.number == session);
         let statements = Statements::new(plan.protocol, planned.statements);
         let mut tx = Transaction::new(Arc::new(statements));
         for transaction in 0..tally.map_or(0, |tally| tally.started) {

@@ -78,7 +78,7 @@ fn resolve_unknown(
     loops: &[FinishedLoop<'_>],
     changed: &mut Changes,
 ) -> Option<UnknownOutcomes> {
-    let acknowledged = loops.iter().flat_map(|(_, measured)| &measured.result.work.acknowledged);
+    let acknowledged = loops.iter().flat_map(|(_, measured)| &measured.result.workers.acknowledged);
     let all: u64 = acknowledged.map(|each| each.transactions_unknown).sum();
     if all == 0 {
         return None;
@@ -120,7 +120,7 @@ pub(super) fn checks_or_reason(
 ) -> Vec<Check> {
     match settled {
         Ok(checks) => checks,
-        Err(_) if result.work.failure.is_some() => Vec::new(),
+        Err(_) if result.workers.failure.is_some() => Vec::new(),
         Err(_) if interrupt.requested() => {
             ending.interrupted = true;
             vec![not_verified("interrupted")]
@@ -138,7 +138,7 @@ pub(super) fn not_verified(found: &str) -> Check {
 /// Returns the changes for the ledger: acknowledged ones, and those with an unknown outcome.
 pub(super) fn changes(traits: &Traits, result: &StageResult) -> Changes {
     let mut all = Changes::default();
-    for (operation, each) in result.operations.iter().zip(&result.work.acknowledged) {
+    for (operation, each) in result.operations.iter().zip(&result.workers.acknowledged) {
         let rows = traits.counts_changes_of(operation);
         all.add(Changes {
             rows: if rows { each.rows } else { 0 },
@@ -149,7 +149,7 @@ pub(super) fn changes(traits: &Traits, result: &StageResult) -> Changes {
         });
     }
     if traits.is_exact {
-        let marks = result.work.unknown.iter().flat_map(|transaction| &transaction.marks);
+        let marks = result.workers.unknown.iter().flat_map(|transaction| &transaction.marks);
         all.batches_unknown = marks.map(|mark| (mark.first, mark.last)).collect();
     }
     all

@@ -21,9 +21,9 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c, _| is_unprintable(c))
 }
 
-/// Returns the first characters of a statement, at most `most`, in one line.
-pub fn shortened(statement: &str, most: usize) -> String {
-    let words = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+/// Returns the first characters of a text, at most `most`, in one line, with `…` if there are more.
+pub fn shortened(text: &str, most: usize) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = one_line(&words);
     match line.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),

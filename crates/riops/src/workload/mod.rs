@@ -1,6 +1,6 @@
 //! The workloads: their common trait, and one module for each.
 //!
-//! A workload only describes what to run. It must not open a connection or read a clock. ARCHITECTURE.md
+//! A workload describes what to run, and what its results mean. It must not open a connection or read a clock. ARCHITECTURE.md
 //! lists the steps to add a workload.
 
 pub mod access;

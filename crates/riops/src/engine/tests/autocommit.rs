@@ -75,7 +75,7 @@ fn run_inserts(reply: Reply, on_error: OnError, retried: Vec<SqlState>) -> Stage
 
 /// Returns the acknowledged transactions, rows and effects, and the effects with an unknown outcome.
 fn acknowledged(result: &StageResult) -> (u64, u64, u64, u64) {
-    let inserts = &result.work.acknowledged[1];
+    let inserts = &result.workers.acknowledged[1];
     let (done, unknown) = (inserts.effects.of(1), inserts.effects_unknown.of(1));
     (inserts.transactions, inserts.rows, done.inserted, unknown.inserted)
 }
@@ -85,7 +85,7 @@ fn a_statement_that_fails_at_its_commit_and_is_retried_counts_once() {
     let result = run_inserts(failed_at_commit("40001"), OnError::Stop, Vec::new());
     assert_eq!(counted(&result, Counter::Retries), 1);
     assert_eq!(acknowledged(&result), (5, 10, 10, 0));
-    assert_eq!((result.work.wrong_replies, result.work.failure), (0, None));
+    assert_eq!((result.workers.wrong_replies, result.workers.failure), (0, None));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_statement_that_fails_at_its_commit_does_not_count() {
     let duplicate = SqlState::parse("23505");
     let result = run_inserts(failed_at_commit("23505"), OnError::Stop, vec![duplicate]);
     assert_eq!(acknowledged(&result), (5, 9, 9, 0));
-    assert_eq!(result.work.wrong_replies, 0);
+    assert_eq!(result.workers.wrong_replies, 0);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn counts_each_report_once_in_its_interval() {
     let per_interval: Vec<_> = result.series.iter().map(|point| point.transactions).collect();
     // No session has transactions in its second interval.
     assert_eq!(per_interval, [10, 0, 14]);
-    let [reads, updates] = result.work.recorder.operations.as_slice() else {
+    let [reads, updates] = result.workers.recorder.operations.as_slice() else {
         panic!("two operations")
     };
     let rows = [reads, updates].map(|totals| totals.counters.get(Counter::Rows));
@@ -183,21 +183,21 @@ fn counts_each_report_once_in_its_interval() {
         (reads.service.observed.count(), reads.service.observed.max()),
         (18, Nanos(9_999_000))
     );
-    let acknowledged = &result.work.acknowledged[1];
+    let acknowledged = &result.workers.acknowledged[1];
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (60, 0));
-    let sessions: Vec<_> = result.work.sessions.iter().map(SessionTally::transactions).collect();
+    let sessions: Vec<_> = result.workers.sessions.iter().map(SessionTally::transactions).collect();
     assert_eq!(sessions, [12, 12]);
     // Only the check during the run found another plan.
     let held = |moment| {
         result
-            .work
+            .workers
             .findings
             .iter()
             .filter(|found| found.moment == moment)
             .all(|found| found.finding.is_expected)
     };
     assert!(held(Moment::Before) && held(Moment::After) && !held(Moment::During));
-    assert_eq!((result.work.wrong_replies, result.work.failure.is_none()), (0, true));
+    assert_eq!((result.workers.wrong_replies, result.workers.failure.is_none()), (0, true));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn repeats_a_call_after_connection_loss_and_counts_announced_rows_as_unknown() {
         call(&[], &last(2, 4, 3))
     });
     assert_eq!((transactions(&result), counted(&result, Counter::Reconnects)), (12, 1));
-    let acknowledged = &result.work.acknowledged[1];
+    let acknowledged = &result.workers.acknowledged[1];
     assert_eq!((acknowledged.rows, acknowledged.rows_unknown), (40, 500));
     assert_eq!((acknowledged.transactions, acknowledged.transactions_unknown), (4, 50));
 }
@@ -231,7 +231,7 @@ fn counts_work_before_the_first_report_as_unknown_after_connection_loss() {
         }
     });
     assert_eq!(
-        (result.work.acknowledged[1].rows, result.work.acknowledged[1].rows_unknown),
+        (result.workers.acknowledged[1].rows, result.workers.acknowledged[1].rows_unknown),
         (10, 100)
     );
 }
@@ -245,16 +245,16 @@ fn retries_a_call_after_a_serialization_failure_but_not_after_other_errors() {
             _ => call(&[], &last(1, 4, 1)),
         }
     });
-    assert_eq!((transactions(&result), result.work.failure), (5, None));
+    assert_eq!((transactions(&result), result.workers.failure), (5, None));
     let conflict =
-        result.work.recorder.errors.entries.iter().find(|error| error.sqlstate == "40001");
+        result.workers.recorder.errors.entries.iter().find(|error| error.sqlstate == "40001");
     // One retry of the call, one retry within the loop.
     assert_eq!(conflict.unwrap().retried, 2);
     let refused = run_calls(plan(Stop::Transactions(5), 2, 2), |_, _| Reply::Error {
         sqlstate: "42883",
         message: "no such procedure",
     });
-    assert!(refused.work.failure.as_ref().unwrap().to_string().contains("no such procedure"));
+    assert!(refused.workers.failure.as_ref().unwrap().to_string().contains("no such procedure"));
     assert_eq!(transactions(&refused), 0);
 }
 
@@ -265,11 +265,11 @@ fn repeated_calls_without_progress_stop_the_run() {
     let plan = Plan { errors, ..plan(Stop::Transactions(1), 1, 1) };
     // An invalid report counts as no report.
     let result = run_calls(plan.clone(), |_, _| call(&["{}".to_owned()], "not JSON"));
-    assert!(result.work.failure.as_ref().unwrap().to_string().contains("no report"));
+    assert!(result.workers.failure.as_ref().unwrap().to_string().contains("no report"));
     assert_eq!(counted(&result, Counter::Reconnects), 2);
     let refused =
         run_calls(plan, |_, _| Reply::Error { sqlstate: "42883", message: "no such procedure" });
-    assert!(refused.work.failure.as_ref().unwrap().to_string().contains("no such procedure"));
+    assert!(refused.workers.failure.as_ref().unwrap().to_string().contains("no such procedure"));
     assert_eq!(counted(&refused, Counter::Errors), 3);
 }
 
@@ -277,7 +277,7 @@ fn repeated_calls_without_progress_stop_the_run() {
 fn a_loop_starts_by_the_clock_of_its_server() {
     for ahead_ms in [0, 15_000, -15_000] {
         let result = run_with_clock(ahead_ms, 0);
-        assert_eq!((transactions(&result), result.work.clock_step_s), (5, 0.0), "{ahead_ms}");
+        assert_eq!((transactions(&result), result.workers.clock_step_s), (5, 0.0), "{ahead_ms}");
     }
 }
 
@@ -285,14 +285,14 @@ fn a_loop_starts_by_the_clock_of_its_server() {
 fn a_step_of_the_servers_clock_is_found() {
     for step_ms in [15_000, -15_000] {
         let result = run_with_clock(5_000, step_ms);
-        let error_s = (result.work.clock_step_s - step_ms as f64 / 1e3).abs();
-        assert!(error_s < 1.0, "{}", result.work.clock_step_s);
+        let error_s = (result.workers.clock_step_s - step_ms as f64 / 1e3).abs();
+        assert!(error_s < 1.0, "{}", result.workers.clock_step_s);
     }
     // A report from the future shows a step although the call did not end.
     let result = run_calls(plan(Stop::DurationS(0.3), 1, 1), |_, _| {
         call(&[report(30_000, 4, 1)], "not JSON")
     });
-    assert!(result.work.clock_step_s > 2_900.0, "{}", result.work.clock_step_s);
+    assert!(result.workers.clock_step_s > 2_900.0, "{}", result.workers.clock_step_s);
 }
 
 #[test]
@@ -325,13 +325,13 @@ fn a_check_that_fails_after_the_call_is_not_a_finding() {
     })
     .unwrap();
     let after = result
-        .work
+        .workers
         .findings
         .iter()
         .filter(|found| found.moment == Moment::After)
         .collect::<Vec<_>>();
-    let [unchecked] = result.work.unchecked.as_slice() else {
-        panic!("{:?}", result.work.unchecked)
+    let [unchecked] = result.workers.unchecked.as_slice() else {
+        panic!("{:?}", result.workers.unchecked)
     };
     assert_eq!((unchecked.moment, unchecked.sessions, after.len()), (Moment::After, 1, 1));
     assert_ne!(unchecked.statement, after[0].statement);

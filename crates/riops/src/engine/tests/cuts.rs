@@ -27,14 +27,14 @@ fn assert_accounted(result: Result<StageResult, EngineError>, depth: u32, fault:
     let (succeeded, failed) = (count(Counter::Transactions), count(Counter::Failed));
     let unknown = count(Counter::Unknown);
     assert_eq!(succeeded + failed + unknown, TRANSACTIONS, "{fault:?}");
-    assert!(result.work.failure.is_none(), "{fault:?}: {:?}", result.work.failure);
+    assert!(result.workers.failure.is_none(), "{fault:?}: {:?}", result.workers.failure);
     assert!(counted(&result, Counter::Reconnects) <= 1, "{fault:?}");
     // Only the transactions in flight are lost with the connection.
     assert!(failed + unknown <= depth.into(), "{fault:?}: {failed} {unknown}");
-    assert_eq!(result.work.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
+    assert_eq!(result.workers.acknowledged[1].transactions_unknown, unknown, "{fault:?}");
     let broke = counted(&result, Counter::Errors);
     assert!(broke <= 1 && broke >= (failed + unknown).min(1), "{fault:?}: {broke}");
-    let acknowledged: u64 = result.work.acknowledged.iter().map(|each| each.transactions).sum();
+    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
     assert_eq!(acknowledged, succeeded, "{fault:?}");
 }
 

@@ -16,7 +16,7 @@ fn outcomes(result: &StageResult) -> (u64, u64, u64) {
 
 fn errors(result: &StageResult) -> Vec<(String, u64, u64)> {
     let entry = |entry: &ErrorEntry| (entry.sqlstate.clone(), entry.count, entry.retried);
-    result.work.recorder.errors.entries.iter().map(entry).collect()
+    result.workers.recorder.errors.entries.iter().map(entry).collect()
 }
 
 fn with_errors(plan: Plan, errors: ErrorPolicy) -> Plan {
@@ -67,19 +67,19 @@ fn retry_sends_identical_statements_and_latency_includes_all_attempts() {
         assert_eq!(outcomes(&result), (20, 0, 0));
         assert_eq!(errors(&result), [("40001".to_owned(), 3, 3)]);
         assert_eq!(counted(&result, Counter::Retries), 3);
-        assert!(result.work.failure.is_none());
+        assert!(result.workers.failure.is_none());
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 23);
         // Execution 7 was an update, followed by its three retries.
         assert!(seen[7..11].iter().all(|each| *each == seen[7]), "{:?}", &seen[7..11]);
-        let update = &result.work.recorder.operations[1];
+        let update = &result.workers.recorder.operations[1];
         // Three backoffs of at least 0.5, 1 and 2 ms.
         assert!(
             update.service.observed.max() >= Nanos(3_500_000),
             "{:?}",
             update.service.observed.max()
         );
-        assert_eq!(result.work.acknowledged[1].transactions, 5);
+        assert_eq!(result.workers.acknowledged[1].transactions, 5);
     }
 }
 
@@ -90,11 +90,11 @@ fn retries_up_to_the_limit_and_then_reports_the_error() {
     let result = run_with(&stop, false, &[5, 6, 7], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (5, 1, 0));
     assert_eq!(errors(&result), [("40P01".to_owned(), 3, 2)]);
-    assert!(matches!(result.work.failure, Some(SessionError::Server(_))));
+    assert!(matches!(result.workers.failure, Some(SessionError::Server(_))));
     let continuing = with_errors(plan(Stop::Transactions(20), 1, 1), policy(OnError::Continue));
     let result = run_with(&continuing, false, &[5, 6, 7], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (19, 1, 0));
-    assert!(result.work.failure.is_none());
+    assert!(result.workers.failure.is_none());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn counts_non_retryable_errors_with_on_error_continue() {
     let result = run_with(&plan, true, &[3, 4, 50], READ_ONLY).unwrap();
     assert_eq!(outcomes(&result), (97, 3, 0));
     assert_eq!(errors(&result), [("25006".to_owned(), 3, 0)]);
-    let acknowledged: u64 = result.work.acknowledged.iter().map(|each| each.transactions).sum();
+    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
     assert_eq!(acknowledged, 97);
 }
 
@@ -115,9 +115,9 @@ fn attempts_that_do_not_succeed_are_counted_in_all_phases() {
     let plan = Plan { warmup_s: 0.2, ..plan };
     let result = run_with(&plan, true, &[0, 1, 2, 3, 4], READ_ONLY).unwrap();
     // The first transactions belong to the warm-up.
-    assert_eq!((outcomes(&result), result.work.unsuccessful), ((100, 0, 0), 5));
+    assert_eq!((outcomes(&result), result.workers.unsuccessful), ((100, 0, 0), 5));
     let result = run_with(&plan, true, &[0, 1], SERIALIZATION).unwrap();
-    assert_eq!((counted(&result, Counter::Retries), result.work.unsuccessful), (0, 2));
+    assert_eq!((counted(&result, Counter::Retries), result.workers.unsuccessful), (0, 2));
 }
 
 #[test]
@@ -141,17 +141,17 @@ fn reconnects_and_counts_updates_in_flight_as_unknown() {
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), true, &[7], Reply::Close).unwrap();
     assert_eq!(outcomes(&result), (39, 0, 1));
     assert_eq!(errors(&result), [("08006".to_owned(), 1, 0)]);
-    assert_eq!(result.work.acknowledged[1].rows_unknown, 10);
-    assert_eq!(result.work.acknowledged[1].transactions_unknown, 1);
+    assert_eq!(result.workers.acknowledged[1].rows_unknown, 10);
+    assert_eq!(result.workers.acknowledged[1].transactions_unknown, 1);
     assert_eq!(
-        (counted(&result, Counter::Reconnects), result.work.recorder.connects.count()),
+        (counted(&result, Counter::Reconnects), result.workers.recorder.connects.count()),
         (1, 1)
     );
-    assert!(result.work.failure.is_none());
+    assert!(result.workers.failure.is_none());
     // A lost read counts as failed, not as unknown.
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], Reply::Close).unwrap();
     assert_eq!(outcomes(&result), (39, 1, 0));
-    assert_eq!(result.work.acknowledged[0].rows_unknown, 0);
+    assert_eq!(result.workers.acknowledged[0].rows_unknown, 0);
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn pipelined_transactions_have_separate_outcomes() {
     let plan = Plan { pipeline: 8, ..plan(Stop::Transactions(400), 2, 2) };
     let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
-    assert_eq!(result.work.wrong_replies, 0);
+    assert_eq!(result.workers.wrong_replies, 0);
     // Every fourth transaction of each session is an update.
-    assert!((99..=100).contains(&result.work.acknowledged[1].transactions));
+    assert!((99..=100).contains(&result.workers.acknowledged[1].transactions));
     let result = run_with(&plan, true, &[33, 34, 90], DEADLOCK).unwrap();
     assert_eq!(outcomes(&result), (400, 0, 0));
     assert_eq!(counted(&result, Counter::Retries), 3);
@@ -181,7 +181,7 @@ fn counts_a_fatal_error_by_sqlstate_and_reconnects() {
     let plan = plan(Stop::Transactions(100), 1, 1);
     let result = run_with(&plan, true, &[20], Reply::RawThenClose(fatal)).unwrap();
     assert_eq!(errors(&result), [("57P01".to_owned(), 1, 0)]);
-    assert!(result.work.recorder.errors.entries[0].sample.contains("terminating connection"));
+    assert!(result.workers.recorder.errors.entries[0].sample.contains("terminating connection"));
     assert_eq!(counted(&result, Counter::Reconnects), 1);
     let (succeeded, failed, unknown) = outcomes(&result);
     assert_eq!((succeeded, failed + unknown), (99, 1));
@@ -206,11 +206,11 @@ fn a_change_with_an_unknown_outcome_is_not_retried() {
     // The read is retried, the update is not: it may have been committed.
     assert_eq!(outcomes(&result), (19, 0, 1));
     assert_eq!(errors(&result), [("XX000".to_owned(), 2, 1)]);
-    assert_eq!(result.work.acknowledged[1].transactions_unknown, 1);
-    assert_eq!(result.work.acknowledged[1].rows_unknown, 10);
+    assert_eq!(result.workers.acknowledged[1].transactions_unknown, 1);
+    assert_eq!(result.workers.acknowledged[1].rows_unknown, 10);
     assert_eq!(received.load(Ordering::Relaxed), 21);
     // Like a lost connection, it does not end the run, unless the outcome must be exact.
-    assert!(result.work.failure.is_none(), "{:?}", result.work.failure);
+    assert!(result.workers.failure.is_none(), "{:?}", result.workers.failure);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn stops_the_run_after_the_reconnect_timeout() {
             normal_reply(request)
         })
         .unwrap();
-        assert!(matches!(result.work.failure, Some(SessionError::Reconnect { .. })));
+        assert!(matches!(result.workers.failure, Some(SessionError::Reconnect { .. })));
         assert_eq!(counted(&result, Counter::Reconnects), 0);
         let (succeeded, failed, unknown) = outcomes(&result);
         assert_eq!((succeeded, failed + unknown), (10, 1));
@@ -275,7 +275,7 @@ fn does_not_retry_a_permanent_connection_error() {
         other => normal_reply(other),
     })
     .unwrap();
-    let failure = result.work.failure.unwrap();
+    let failure = result.workers.failure.unwrap();
     assert!(failure.to_string().contains("relation does not exist"), "{failure}");
     assert_eq!(failure.sqlstate().as_str(), "42P01");
 }
@@ -292,7 +292,7 @@ fn reconnects_after_the_configured_number_of_transactions() {
     .unwrap();
     assert_eq!(outcomes(&result), (60, 0, 0));
     // The first two are not counted. One follows every five transactions, except at the end of each session.
-    let replaced = result.work.recorder.connects.count();
+    let replaced = result.workers.recorder.connects.count();
     assert!((10..=12).contains(&replaced), "{replaced}");
     // A requested connection may arrive after the other session has completed the run.
     let opened = sessions.load(Ordering::Relaxed) + 1;
@@ -304,7 +304,7 @@ fn reconnects_after_the_configured_number_of_transactions() {
 fn protocol_violation_stops_the_run_or_reconnects_by_policy() {
     let invalid = || Reply::Raw(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
     let result = run_with(&plan(Stop::Transactions(40), 1, 1), false, &[7], invalid()).unwrap();
-    assert!(matches!(result.work.failure, Some(SessionError::Protocol(_))));
+    assert!(matches!(result.workers.failure, Some(SessionError::Protocol(_))));
     let policy = ErrorPolicy { on_error: OnError::Continue, ..ErrorPolicy::default() };
     let plan = with_errors(plan(Stop::Transactions(40), 1, 1), policy);
     let result = run_with(&plan, false, &[7], invalid()).unwrap();
@@ -333,7 +333,7 @@ fn simple_and_extended_protocols_give_the_same_counts() {
         })
         .unwrap();
         assert_eq!(outcomes(&result), (40, 0, 0));
-        assert_eq!((result.work.wrong_replies, result.work.acknowledged[1].rows), (0, 100));
+        assert_eq!((result.workers.wrong_replies, result.workers.acknowledged[1].rows), (0, 100));
         let each = (queries.load(Ordering::Relaxed), parses.load(Ordering::Relaxed));
         assert_eq!(each, if protocol == Protocol::Simple { (40, 0) } else { (0, 40) });
     }
@@ -356,10 +356,10 @@ fn a_plan_that_cannot_be_checked_is_not_a_finding() {
             other => normal_reply(other),
         })
         .unwrap();
-        assert!(result.work.findings.iter().all(|found| found.finding.is_expected));
-        let moments: Vec<_> = result.work.findings.iter().map(|found| found.moment).collect();
-        let [unchecked] = result.work.unchecked.as_slice() else {
-            panic!("{:?}", result.work.unchecked)
+        assert!(result.workers.findings.iter().all(|found| found.finding.is_expected));
+        let moments: Vec<_> = result.workers.findings.iter().map(|found| found.moment).collect();
+        let [unchecked] = result.workers.unchecked.as_slice() else {
+            panic!("{:?}", result.workers.unchecked)
         };
         assert_eq!((unchecked.statement.as_str(), unchecked.sessions), ("read", 1));
         (moments, unchecked.moment, unchecked.reason.clone())

@@ -181,7 +181,7 @@ fn run_observed(server: &FakeServer, plan: &Plan, observer: &mut dyn Observer) -
 }
 
 fn counted(result: &StageResult, counter: Counter) -> u64 {
-    result.work.recorder.counters().get(counter)
+    result.workers.recorder.counters().get(counter)
 }
 
 fn transactions(result: &StageResult) -> u64 {
@@ -195,12 +195,15 @@ fn runs_exactly_the_requested_number_of_transactions() {
         let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), count);
         assert_eq!(
-            result.work.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
+            result.workers.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
             count
         );
-        assert_eq!(result.work.sessions.iter().map(SessionTally::transactions).sum::<u64>(), count);
-        assert_eq!(result.work.sessions.len(), sessions as usize);
-        assert!(result.work.failure.is_none() && result.seconds > 0.0);
+        assert_eq!(
+            result.workers.sessions.iter().map(SessionTally::transactions).sum::<u64>(),
+            count
+        );
+        assert_eq!(result.workers.sessions.len(), sessions as usize);
+        assert!(result.workers.failure.is_none() && result.seconds > 0.0);
         let series: u64 = result.series.iter().map(|point| point.transactions).sum();
         assert_eq!(series, count);
     }
@@ -225,7 +228,7 @@ fn timed_run_counts_the_same_transactions_as_its_time_series() {
         transactions(&result)
     );
     // Transactions of the warm-up and the drain are acknowledged but not counted.
-    assert!(result.work.acknowledged[0].transactions > transactions(&result));
+    assert!(result.workers.acknowledged[0].transactions > transactions(&result));
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn checks_the_plans_of_every_session_before_during_and_after_the_run() {
         run(&plan(Stop::Transactions(5_000), 3, 2), false, |_, request| normal_reply(request))
             .unwrap();
     let seen: Vec<_> = result
-        .work
+        .workers
         .findings
         .iter()
         .map(|found| (found.moment, found.sessions, found.finding.is_expected))
@@ -261,7 +264,7 @@ fn detects_a_plan_change_during_the_run() {
         })
         .unwrap();
     let held: Vec<_> = result
-        .work
+        .workers
         .findings
         .iter()
         .map(|found| (found.moment, found.finding.is_expected))
@@ -277,8 +280,8 @@ fn counts_replies_with_too_few_rows() {
             other => normal_reply(other),
         })
         .unwrap();
-    assert!(result.work.wrong_replies > 0);
-    assert!(result.work.failure.is_none());
+    assert!(result.workers.wrong_replies > 0);
+    assert!(result.workers.failure.is_none());
 }
 
 #[test]
@@ -291,11 +294,11 @@ fn error_stops_the_run_and_is_counted_by_sqlstate() {
         other => normal_reply(other),
     })
     .unwrap();
-    let entry = &result.work.recorder.errors.entries[0];
+    let entry = &result.workers.recorder.errors.entries[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("53100", 1));
     assert!(entry.sample.contains("could not extend file"));
-    assert!(matches!(result.work.failure, Some(SessionError::Server(_))));
-    assert_eq!(result.work.acknowledged[0].rows_unknown, 0);
+    assert!(matches!(result.workers.failure, Some(SessionError::Server(_))));
+    assert_eq!(result.workers.acknowledged[0].rows_unknown, 0);
 }
 
 #[test]
@@ -314,9 +317,9 @@ fn invalid_protocol_bytes_stop_the_run_without_a_panic() {
             })
             .unwrap();
         assert!(
-            matches!(result.work.failure, Some(SessionError::Protocol(_))),
+            matches!(result.workers.failure, Some(SessionError::Protocol(_))),
             "{:?}",
-            result.work.failure
+            result.workers.failure
         );
         assert_eq!(transactions(&result), 0);
     }
@@ -361,7 +364,7 @@ fn interrupt_stops_the_run_cleanly() {
         &mut observer,
     )
     .unwrap();
-    assert!(result.interrupted && result.work.failure.is_none());
+    assert!(result.interrupted && result.workers.failure.is_none());
     assert!(result.seconds < 3_600.0 && transactions(&result) > 0);
     assert_eq!(observer.connected, 2);
 }

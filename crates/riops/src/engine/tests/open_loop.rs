@@ -18,16 +18,17 @@ fn intended_starts_equal_rate_times_duration() {
         let mut plan = open(1_500.0, Stop::DurationS(0.3), sessions, workers);
         plan.warmup_s = 0.07;
         let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
-        let starts = result.work.starts.unwrap();
+        let starts = result.workers.starts.unwrap();
         assert_eq!(starts.intended, 450);
         let started = starts.intended - starts.waiting;
         let ended = transactions(&result);
         // Transactions that started in the measurement ended in it or were drained. Each start, including the
         // 105 of the warm-up, was acknowledged once.
-        assert!(ended + result.work.drained >= started, "{ended} {started}");
-        let acknowledged: u64 = result.work.acknowledged.iter().map(|each| each.transactions).sum();
+        assert!(ended + result.workers.drained >= started, "{ended} {started}");
+        let acknowledged: u64 =
+            result.workers.acknowledged.iter().map(|each| each.transactions).sum();
         assert_eq!(acknowledged, 105 + started);
-        let reads = &result.work.recorder.operations[0];
+        let reads = &result.workers.recorder.operations[0];
         assert_eq!(
             reads.response.as_ref().unwrap().observed.count(),
             reads.counters.get(Counter::Transactions)
@@ -44,12 +45,12 @@ fn each_step_of_a_profile_accounts_for_the_transactions_that_were_due_in_it() {
         let mut plan = Plan { schedule, ..plan(Stop::DurationS(0.3), 3, 2) };
         plan.warmup_s = 0.05;
         let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
-        let steps = result.work.recorder.steps.totals;
+        let steps = result.workers.recorder.steps.totals;
         let fates = [Fate::Answered, Fate::Drained, Fate::NotStarted];
         let counts: Vec<_> = steps.iter().map(|step| fates.map(|fate| step.count(fate))).collect();
         let sum = |fate: usize| counts.iter().map(|step| step[fate]).sum::<u64>();
-        let starts = result.work.starts.unwrap();
-        assert_eq!((sum(2), sum(1) <= result.work.drained), (starts.waiting, true));
+        let starts = result.workers.starts.unwrap();
+        assert_eq!((sum(2), sum(1) <= result.workers.drained), (starts.waiting, true));
         for (step, counts) in steps.iter().zip(&counts) {
             assert_eq!(step.response.observed.count(), counts[0]);
         }
@@ -68,7 +69,7 @@ fn each_step_of_a_profile_accounts_for_the_transactions_that_were_due_in_it() {
 fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     let plan = open(1e6, Stop::DurationS(0.2), 2, 2);
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
-    let starts = result.work.starts.unwrap();
+    let starts = result.workers.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
     assert!(starts.waiting > 0 && starts.oldest_wait > Nanos(1_000_000));
     // The backlog grows until the end, where it equals the number of starts that were not taken.
@@ -77,7 +78,7 @@ fn reports_the_backlog_when_the_rate_exceeds_the_capacity_of_the_server() {
     assert_eq!(starts.backlog_before, 0, "there was no warm-up");
     // A session of the other worker may have claimed one at the very end.
     assert!(backlog.last().unwrap().abs_diff(starts.waiting) <= 2, "{backlog:?} {starts:?}");
-    let reads = &result.work.recorder.operations[0];
+    let reads = &result.workers.recorder.operations[0];
     assert!(reads.response.as_ref().unwrap().observed.max() > reads.service.observed.max());
 }
 
@@ -86,8 +87,8 @@ fn reports_the_starts_of_the_warmup_that_still_wait_when_the_measurement_starts(
     let mut plan = open(1e6, Stop::DurationS(0.1), 2, 2);
     plan.warmup_s = 0.1;
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
-    let starts = result.work.starts.unwrap();
-    let acknowledged: u64 = result.work.acknowledged.iter().map(|each| each.transactions).sum();
+    let starts = result.workers.starts.unwrap();
+    let acknowledged: u64 = result.workers.acknowledged.iter().map(|each| each.transactions).sum();
     // Of the 100,000 starts of the warm-up, those waited that were not sent until then.
     assert!(starts.backlog_before > 0 && starts.backlog_before <= 100_000, "{starts:?}");
     assert!(starts.backlog_before + acknowledged >= 100_000, "{starts:?} {acknowledged}");
@@ -103,7 +104,7 @@ fn counts_or_skips_late_transactions() {
     assert_eq!(counted(&result, Counter::Skipped), 0);
     let skipping = Plan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
     let result = run(&skipping, false, |_, request| normal_reply(request)).unwrap();
-    let starts = result.work.starts.unwrap();
+    let starts = result.workers.starts.unwrap();
     assert_eq!(starts.intended, 200_000);
     assert!(counted(&result, Counter::Skipped) > 100_000, "{}", counted(&result, Counter::Skipped));
     // No start waits much longer than the limit before it is sent or skipped.
@@ -117,7 +118,7 @@ fn run_with_a_rate_executes_exactly_the_requested_transactions() {
         let plan = Plan { schedule, ..plan(Stop::Transactions(500), 3, 2) };
         let result = run(&plan, true, |_, request| normal_reply(request)).unwrap();
         assert_eq!(transactions(&result), 500);
-        assert_eq!(result.work.starts.unwrap().intended, 500);
+        assert_eq!(result.workers.starts.unwrap().intended, 500);
     }
 }
 
@@ -130,7 +131,7 @@ fn reconnecting_does_not_shift_the_schedule() {
         other => normal_reply(other),
     })
     .unwrap();
-    let starts = result.work.starts.unwrap();
+    let starts = result.workers.starts.unwrap();
     assert_eq!((starts.intended, counted(&result, Counter::Reconnects)), (400, 1));
     let lost = counted(&result, Counter::Failed);
     assert_eq!(lost, 1);
@@ -145,7 +146,7 @@ fn breached_threshold_stops_the_run_if_enabled() {
     plan.abort_on_threshold = true;
     let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
     assert_eq!(result.breached.unwrap().to_string(), "tps>1e9");
-    assert!(result.seconds < 3_600.0 && result.work.failure.is_none());
+    assert!(result.seconds < 3_600.0 && result.workers.failure.is_none());
 }
 
 /// One of several clients, which together have breached a threshold.
@@ -196,7 +197,7 @@ fn a_client_that_learns_of_a_breach_late_measures_until_then() {
     let plan = Plan { interval_s: 0.1, ..plan(Stop::DurationS(3_600.0), 2, 2) };
     let result = run_observed(&server, &plan, &mut LearnsLate(Arc::default()));
     assert!(result.seconds >= 0.1 && result.breached.is_some(), "{}", result.seconds);
-    assert!(result.work.failure.is_none(), "{:?}", result.work.failure);
+    assert!(result.workers.failure.is_none(), "{:?}", result.workers.failure);
     let counted: u64 = result.series.iter().map(|point| point.transactions).sum();
     assert_eq!(counted, transactions(&result));
 }

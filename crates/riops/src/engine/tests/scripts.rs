@@ -92,10 +92,10 @@ fn assert_accounted(result: Result<StageResult, EngineError>, transactions: u64,
     let (succeeded, failed) = (count(Counter::Transactions), count(Counter::Failed));
     let unknown = count(Counter::Unknown);
     assert_eq!(succeeded + failed + unknown, transactions, "{fault:?}");
-    assert!(result.work.failure.is_none(), "{fault:?}: {:?}", result.work.failure);
+    assert!(result.workers.failure.is_none(), "{fault:?}: {:?}", result.workers.failure);
     assert!(failed + unknown <= 1, "{fault:?}");
-    assert_eq!(result.work.acknowledged[0].transactions, succeeded, "{fault:?}");
-    assert_eq!(result.work.acknowledged[0].transactions_unknown, unknown, "{fault:?}");
+    assert_eq!(result.workers.acknowledged[0].transactions, succeeded, "{fault:?}");
+    assert_eq!(result.workers.acknowledged[0].transactions_unknown, unknown, "{fault:?}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_retry_has_the_variables_and_random_numbers_of_the_first_attempt() {
     assert_eq!((numbers.len(), numbers[6]), (7, numbers[5] + 1));
     assert_ne!(numbers[5], first);
     let commands: Vec<_> = result
-        .work
+        .workers
         .recorder
         .commands
         .totals
@@ -174,7 +174,7 @@ fn transactions_without_a_statement_end_and_let_others_go_on() {
     let (sent, result) = queries("\\set n 1\n", &plan, |_| false);
     let result = result.unwrap();
     assert_eq!((transactions(&result), sent.len()), (500, 0));
-    assert!(result.work.sessions.iter().all(|session| session.transactions() > 150));
+    assert!(result.workers.sessions.iter().all(|session| session.transactions() > 150));
     let (_, result) = queries("\\sleep 1 us\n\\setshell x echo 7\nselect :x;\n", &plan, |_| false);
     assert_eq!(transactions(&result.unwrap()), 500);
 }
@@ -193,9 +193,9 @@ fn errors_of_the_script_are_errors_of_its_transactions() {
         let (_, result) = queries(text, &continuing, |_| false);
         let result = result.unwrap();
         assert_eq!(counted(&result, Counter::Failed), 20, "{text}");
-        assert_eq!(result.work.recorder.errors.entries[0].sqlstate, sqlstate, "{text}");
+        assert_eq!(result.workers.recorder.errors.entries[0].sqlstate, sqlstate, "{text}");
         let (_, result) = queries(text, &stopping, |_| false);
-        let failure = result.unwrap().work.failure.unwrap().to_string();
+        let failure = result.unwrap().workers.failure.unwrap().to_string();
         assert!(failure.contains("a.sql:"), "{failure}");
     }
 }
@@ -215,7 +215,7 @@ fn errors_belong_to_their_command() {
         let (_, result) = queries(text, &plan, |_| false);
         let result = result.unwrap();
         let found: Vec<_> =
-            result.work.recorder.commands.totals.iter().map(|each| each.failures).collect();
+            result.workers.recorder.commands.totals.iter().map(|each| each.failures).collect();
         assert_eq!((found, counted(&result, Counter::Failed)), (failures, 4), "{text}");
     }
 }
@@ -228,7 +228,7 @@ fn a_parameter_without_a_value_is_an_error() {
     // The column is not the one of the reply.
     let text = "select 1 as m \\gset\nselect :other;\n";
     let result = run_script(text, &plan, server.folder()).unwrap();
-    let entry = &result.work.recorder.errors.entries[0];
+    let entry = &result.workers.recorder.errors.entries[0];
     assert_eq!((entry.sqlstate.as_str(), entry.count), ("42704", 4));
     assert!(entry.sample.contains("undefined variable \"other\""), "{}", entry.sample);
 }
@@ -239,7 +239,7 @@ fn after_the_end_of_the_measurement_no_transaction_is_repeated() {
     let plan = Plan { errors, ..plan(Stop::DurationS(0.3), 2, 1) };
     let (_, result) = queries("select 1;\n", &plan, |_| true);
     let result = result.unwrap();
-    assert!(result.work.failure.is_none(), "{:?}", result.work.failure);
+    assert!(result.workers.failure.is_none(), "{:?}", result.workers.failure);
     assert_eq!((transactions(&result), counted(&result, Counter::Failed)), (0, 0));
     assert!(counted(&result, Counter::Retries) > 0);
 }

@@ -211,5 +211,5 @@ fn the_counters_of_a_run_by_count_end_with_its_last_transaction() {
     let (result, usage, _) = run_with_probe(&server, TEST_TIMEOUT, || {});
     assert_eq!((transactions(&result), *waited.lock().unwrap()), (20, Some(true)));
     assert!(usage.database.unwrap().blocks_measured.is_some());
-    assert!(result.work.findings.iter().any(|found| found.moment == Moment::After));
+    assert!(result.workers.findings.iter().any(|found| found.moment == Moment::After));
 }

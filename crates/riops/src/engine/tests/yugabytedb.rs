@@ -55,15 +55,15 @@ fn applies_settings_counts_storage_requests_and_retries_errors() {
         &mut NoObserver,
     )
     .unwrap();
-    assert!(result.work.failure.is_none());
+    assert!(result.workers.failure.is_none());
     assert_eq!((counted(&result, Counter::Retries), counted(&result, Counter::Reconnects)), (3, 1));
     let codes: Vec<_> =
-        result.work.recorder.errors.entries.iter().map(|error| error.sqlstate.clone()).collect();
+        result.workers.recorder.errors.entries.iter().map(|error| error.sqlstate.clone()).collect();
     for code in ["40001", "40P01", "XX000"] {
         assert!(codes.iter().any(|found| found == code), "{codes:?}");
     }
     let storage = StorageRequests { reads: 2, rows_scanned: Some(20), rows: 10 };
-    assert!(result.work.findings.iter().all(|found| found.finding.storage == Some(storage)));
+    assert!(result.workers.findings.iter().all(|found| found.finding.storage == Some(storage)));
     let settings = seen.lock().unwrap().join("\n");
     for setting in ["yb_read_from_followers = on", "yb_follower_read_staleness_ms = 15000"] {
         assert!(settings.contains(setting), "{settings}");

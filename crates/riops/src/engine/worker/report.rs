@@ -150,8 +150,9 @@ pub struct WorkerReport {
     pub failure: Option<SessionError>,
     /// Sessions that an error has ended, up to a maximum. The commands of a worker are numbered over all scripts.
     pub ended_sessions: Vec<EndedSessionRecord>,
+    /// Of one worker: the end of its last counted transaction.
     pub(in crate::engine) last_end: Nanos,
-    /// Completed intervals that could not be sent because the channel was full, oldest first.
+    /// Of one worker: completed intervals that could not be sent because the channel was full, oldest first.
     pub(in crate::engine) unsent: VecDeque<Box<IntervalPart>>,
 }
 

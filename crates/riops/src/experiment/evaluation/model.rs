@@ -351,11 +351,10 @@ impl GroupView {
 }
 
 impl CellView {
-    /// Returns its groups of runs: its own, or those of its levels with their names.
-    pub fn groups(&self) -> impl Iterator<Item = (String, &GroupView)> {
-        let own = self.levels.is_empty().then(|| (String::new(), &self.group));
-        let levels = self.levels.iter().map(|level| (level.level.to_string(), &level.group));
-        own.into_iter().chain(levels)
+    /// Returns its groups of runs: its own, or those of its levels.
+    pub fn groups(&self) -> impl Iterator<Item = (Option<Level>, &GroupView)> {
+        let own = self.levels.is_empty().then_some((None, &self.group));
+        own.into_iter().chain(self.levels.iter().map(|each| (Some(each.level), &each.group)))
     }
 }
 

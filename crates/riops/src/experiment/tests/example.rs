@@ -3,6 +3,7 @@
 use super::definition::{Axis, Cell, Experiment, Goal, ServerChoice};
 use crate::plan::Plan;
 use crate::record::{Record, Status};
+use crate::store::{RunSummary, StageSummary};
 
 /// A sweep over the number of sessions, with this number of cells: 1, 2, 3, …
 pub(crate) fn sweep(cells: u32) -> Experiment {
@@ -48,3 +49,34 @@ pub(crate) fn record(plan: &Plan) -> Record {
         ..frozen
     }
 }
+
+/// Runs with these rates, in thousands of rows per second, and this number of sessions.
+pub(crate) fn stored(rates: &[f64], sessions: u32) -> (Vec<RunSummary>, Vec<StageSummary>) {
+    let each = rates.iter().enumerate().map(|(number, thousands)| {
+        let id = format!("run-{sessions}-{number:03}");
+        let run = RunSummary {
+            id: id.clone(),
+            started_at: format!("2026-01-{:02}T00:00:00Z", number + 1),
+            workload: "rows".to_owned(),
+            title: "rows".to_owned(),
+            status: "done".to_owned(),
+            valid: true,
+            stages: 1,
+            ..RunSummary::default()
+        };
+        let stage = StageSummary {
+            run_id: id,
+            name: "rows".to_owned(),
+            sessions,
+            rows: 1,
+            rows_per_s: thousands * 1e3,
+            service_p99_us: Some(100.0),
+            ..StageSummary::default()
+        };
+        (run, stage)
+    });
+    each.unzip()
+}
+
+pub(crate) const SHIFT: [f64; 12] =
+    [99.0, 101.0, 100.0, 99.5, 100.5, 100.0, 94.5, 95.0, 95.5, 94.0, 95.0, 95.5];

@@ -70,7 +70,7 @@ fn interval(
 
 /// Returns how steady the rate was or, with a requested rate, the response time; `None` if the requested rate changes.
 pub(super) fn steadiness_of(result: &StageResult, traits: &Traits) -> Option<SteadinessRecord> {
-    let recorder = &result.work.recorder;
+    let recorder = &result.workers.recorder;
     if !recorder.steps.totals.is_empty() {
         return None;
     }
@@ -82,5 +82,5 @@ pub(super) fn steadiness_of(result: &StageResult, traits: &Traits) -> Option<Ste
     };
     let count = |counter| recorder.counters().get(counter) as f64;
     let rows_each = count(Counter::Rows) / count(Counter::Transactions).max(1.0);
-    steadiness(&slots, rows_each, result.work.starts.is_some())
+    steadiness(&slots, rows_each, result.workers.starts.is_some())
 }

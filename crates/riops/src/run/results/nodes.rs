@@ -11,14 +11,14 @@ pub(super) fn nodes(
     usage: &[Option<NodeUse>],
     (all, in_server): (u64, bool),
 ) -> Vec<NodeRecord> {
-    let counters = result.work.recorder.counters();
+    let counters = result.workers.recorder.counters();
     let seconds = result.seconds.max(f64::MIN_POSITIVE);
     let of_sessions = |node: usize| -> u64 {
-        let here = result.work.sessions.iter().filter(|session| session.node == node);
+        let here = result.workers.sessions.iter().filter(|session| session.node == node);
         here.map(SessionTally::transactions).sum()
     };
     let record = |(number, node): (usize, &Node)| {
-        let totals = result.work.recorder.nodes.get(number);
+        let totals = result.workers.recorder.nodes.get(number);
         // Transactions of loops in the server are counted per session only; so are those of a single node.
         let transactions = match totals {
             Some(totals) if !in_server => totals.counters.get(Counter::Transactions),
@@ -32,14 +32,15 @@ pub(super) fn nodes(
             None => 0,
         };
         let unknown: u64 =
-            result.work.acknowledged.iter().map(|each| each.transactions_unknown).sum();
+            result.workers.acknowledged.iter().map(|each| each.transactions_unknown).sum();
         NodeRecord {
             node: node.name.clone(),
             role: node.role,
             placement: node.placement.clone(),
             down: node.down,
             longest_pause_s: totals.and_then(|totals| totals.gaps.longest_s()),
-            sessions: result.work.sessions.iter().filter(|each| each.node == number).count() as u64,
+            sessions: result.workers.sessions.iter().filter(|each| each.node == number).count()
+                as u64,
             transactions,
             transactions_per_s: transactions as f64 / seconds,
             share: transactions as f64 / all.max(1) as f64,

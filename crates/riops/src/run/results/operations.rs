@@ -23,7 +23,7 @@ pub(super) fn blocks_per_transaction(
     database: Option<&DatabaseUse>,
 ) -> Vec<Option<f64>> {
     let counts: Vec<f64> =
-        result.work.acknowledged.iter().map(|each| each.transactions as f64).collect();
+        result.workers.acknowledged.iter().map(|each| each.transactions as f64).collect();
     let blocks = database.and_then(|database| database.blocks);
     let total = blocks.map(|blocks| blocks.accesses() as f64).filter(|&total| total > 0.0);
     let each = |total: f64, count: f64| (count > 0.0).then(|| total / count);
@@ -46,8 +46,8 @@ pub(super) fn operations(
     result
         .operations
         .iter()
-        .zip(&result.work.recorder.operations)
-        .zip(result.work.acknowledged.iter().zip(blocks))
+        .zip(&result.workers.recorder.operations)
+        .zip(result.workers.acknowledged.iter().zip(blocks))
         .zip(1..)
         .filter(|(((_, totals), (acknowledged, _)), _)| {
             let ended = [Counter::Transactions, Counter::Failed, Counter::Skipped];
@@ -101,14 +101,14 @@ pub(super) fn commands(result: &StageResult) -> Result<Vec<CommandRecord>, Histo
             errors: errors.map(|(state, count)| (state.as_str().to_owned(), *count)).collect(),
         })
     };
-    result.commands.iter().zip(&result.work.recorder.commands.totals).map(command).collect()
+    result.commands.iter().zip(&result.workers.recorder.commands.totals).map(command).collect()
 }
 
 /// Maximum number of sessions for which per-session results are stored.
 pub(in crate::run) const SESSIONS_STORED_MAX: usize = 1_000;
 
 pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
-    if result.work.sessions.len() > SESSIONS_STORED_MAX {
+    if result.workers.sessions.len() > SESSIONS_STORED_MAX {
         return Vec::new();
     }
     let record = |session: &SessionTally| SessionRecord {
@@ -130,7 +130,7 @@ pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
             })
             .collect(),
     };
-    result.work.sessions.iter().map(record).collect()
+    result.workers.sessions.iter().map(record).collect()
 }
 
 pub(super) fn execution(sessions: &[SessionTally]) -> Execution {

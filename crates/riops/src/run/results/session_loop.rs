@@ -29,42 +29,42 @@ pub(in crate::run) fn stage(
     let Measured { work, mut result, usage, caches, row_bytes } = measured;
     let heatmap = result.heatmap.take();
     let traits = work.traits();
-    let counters = result.work.recorder.counters();
+    let counters = result.workers.recorder.counters();
     let transactions = counters.get(Counter::Transactions);
     let rows = counters.get(Counter::Rows);
     let statements = counters.get(Counter::Statements);
-    let (service, response) = result.work.recorder.latencies()?;
+    let (service, response) = result.workers.recorder.latencies()?;
     let latencies = latencies(&service, response.as_ref(), heatmap, plan)?;
     let seconds = result.seconds;
     let throughput = Throughput::over(seconds, transactions, rows, statements);
     // A server-side loop that was interrupted did more work than it reported.
     let is_complete = !traits.has_server_loop
         || (!result.interrupted
-            && result.work.failure.is_none()
+            && result.workers.failure.is_none()
             && counters.get(Counter::Reconnects) == 0);
-    let acknowledged = || result.work.acknowledged.iter().filter(|_| is_complete);
+    let acknowledged = || result.workers.acknowledged.iter().filter(|_| is_complete);
     // A server-side loop reports only those of the measurement.
     let measured_failed = [Counter::Failed, Counter::Unknown, Counter::Retries];
     let measured_failed = measured_failed.map(|counter| counters.get(counter)).iter().sum();
     let work = io::Work {
         rows_per_s: throughput.rows_per_s,
         rows_acknowledged: acknowledged().map(|each| each.rows).sum(),
-        failed: result.work.unsuccessful.max(measured_failed),
+        failed: result.workers.unsuccessful.max(measured_failed),
         seconds,
         index_only: traits.index_only,
-        only_index_scans: io::only_index_scans(&result.work.findings),
+        only_index_scans: io::only_index_scans(&result.workers.findings),
     };
     let client_use = ClientUse {
-        workers_s: &result.work.worker_cpu_s,
+        workers_s: &result.workers.worker_cpu_s,
         seconds,
         transactions,
-        sessions: result.work.sessions.len(),
-        stalls: result.work.recorder.poll_stalls.summary(),
+        sessions: result.workers.sessions.len(),
+        stalls: result.workers.recorder.poll_stalls.summary(),
         latency: latencies.latency_us().cloned(),
         shares_processors: client.shares_processors(),
     };
     let acknowledged = acknowledged().map(|each| each.transactions).sum();
-    let storage = result.work.findings.iter().find_map(|found| found.finding.storage);
+    let storage = result.workers.findings.iter().find_map(|found| found.finding.storage);
     let started_at = Some(result.started_at);
     let stage = StageRecord {
         name: result.name.clone(),
@@ -72,7 +72,7 @@ pub(in crate::run) fn stage(
         database_s: Some(service.observed.total_s()),
         seconds,
         // A stage may have fewer sessions than the maximum of the plan.
-        sessions: u32::try_from(result.work.sessions.len()).unwrap_or(plan.sessions),
+        sessions: u32::try_from(result.workers.sessions.len()).unwrap_or(plan.sessions),
         transactions,
         rows,
         statements,
@@ -93,17 +93,18 @@ fn session_loop(
     (traits, row_bytes): (&Traits, Option<u64>),
     latencies: LoopRecord,
 ) -> Result<LoopRecord, HistogramError> {
-    let recorder = &result.work.recorder;
+    let workers = &result.workers;
+    let recorder = &workers.recorder;
     let counters = recorder.counters();
     let outcomes = outcomes(&counters);
     let retries = counters.get(Counter::Retries);
     let sampled = usage.sampled.as_ref().filter(|sampled| sampled.looks > 0);
     let nodes = nodes(&result, &usage.nodes, (outcomes.succeeded, traits.has_server_loop));
     let blocks_per_transaction = blocks_per_transaction(&result, usage.database.as_ref());
-    let transactions_each: Vec<u64> =
-        result.work.sessions.iter().map(SessionTally::transactions).collect();
+    let each: Vec<u64> = workers.sessions.iter().map(SessionTally::transactions).collect();
+    let warmup = &workers.warmup_in_flight;
     let operations = operations(&result, &blocks_per_transaction)?;
-    let sessions = u32::try_from(result.work.sessions.len()).unwrap_or(plan.sessions);
+    let sessions = u32::try_from(workers.sessions.len()).unwrap_or(plan.sessions);
     Ok(LoopRecord {
         batch: traits.batch,
         update_batch: traits.update_batch,
@@ -118,7 +119,7 @@ fn session_loop(
         queries: Queries::from(&counters),
         attempt_us: (retries > 0).then(|| recorder.attempts.summary()).flatten(),
         longest_pause_s: recorder.gaps.longest_s().filter(|_| !traits.has_server_loop),
-        execution_s: (!traits.has_server_loop).then(|| execution(&result.work.sessions)),
+        execution_s: (!traits.has_server_loop).then(|| execution(&workers.sessions)),
         // If the wait events of the sessions were sampled.
         lock_waits: sampled.map(|sampled| sampled.lock_waits),
         imbalance: imbalance_of(&nodes),
@@ -130,31 +131,26 @@ fn session_loop(
         }),
         schedule: schedule(&result),
         steps: steps(&result, plan)?,
-        warmup_in_flight: (result.work.warmup_in_flight.transactions > 0).then(|| WarmupRecord {
-            transactions: result.work.warmup_in_flight.transactions,
-            occupied_s: result.work.warmup_in_flight.occupied.as_seconds(),
+        warmup_in_flight: (warmup.transactions > 0).then(|| WarmupRecord {
+            transactions: warmup.transactions,
+            occupied_s: warmup.occupied.as_seconds(),
         }),
-        server_clock_step_s: Some(result.work.clock_step_s).filter(|&step_s| step_s != 0.0),
+        server_clock_step_s: Some(workers.clock_step_s).filter(|&step_s| step_s != 0.0),
         connect_us: recorder.connects.summary(),
         mix: traits.mix.and_then(|mix| mix_of(&mix, &operations, sessions)),
         steadiness: steadiness_of(&result, traits),
         operations,
         commands: commands(&result)?,
         errors: recorder.errors.entries.clone(),
-        unknown_commits: result
-            .work
-            .acknowledged
-            .iter()
-            .map(|each| each.transactions_unknown)
-            .sum(),
+        unknown_commits: workers.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: DrainedRecord {
-            transactions: result.work.drained,
-            max_us: result.work.drained_max.as_micros(),
-            lost: result.work.drained_lost,
+            transactions: workers.drained,
+            max_us: workers.drained_max.as_micros(),
+            lost: workers.drained_lost,
         },
-        sessions_fairness: Fairness::of(&transactions_each),
+        sessions_fairness: Fairness::of(&each),
         session_details: session_details(&result),
-        ended_sessions: result.work.ended_sessions,
+        ended_sessions: result.workers.ended_sessions,
         samples: result.samples,
         series: result.series,
         ..latencies
@@ -164,7 +160,7 @@ fn session_loop(
 /// The steps of the profile of the rate, if it has one.
 fn steps(result: &StageResult, plan: &Plan) -> Result<Vec<StepRecord>, HistogramError> {
     let mut start_s = 0.0;
-    let steps = plan.schedule.steps().iter().zip(&result.work.recorder.steps.totals);
+    let steps = plan.schedule.steps().iter().zip(&result.workers.recorder.steps.totals);
     steps
         .map(|(&step, totals)| {
             let counts = [Fate::Answered, Fate::Failed, Fate::Skipped, Fate::NotStarted];
@@ -188,18 +184,18 @@ fn steps(result: &StageResult, plan: &Plan) -> Result<Vec<StepRecord>, Histogram
 }
 
 fn schedule(result: &StageResult) -> Option<ScheduleRecord> {
-    let starts = result.work.starts?;
-    let skipped = result.work.recorder.counters().get(Counter::Skipped);
+    let starts = result.workers.starts?;
+    let skipped = result.workers.recorder.counters().get(Counter::Skipped);
     Some(ScheduleRecord {
         intended: starts.intended,
         sent: starts.intended.saturating_sub(starts.waiting + skipped),
         skipped,
         waiting: starts.waiting,
-        unanswered: result.work.drained + result.work.drained_lost,
+        unanswered: result.workers.drained + result.workers.drained_lost,
         oldest_wait_us: starts.oldest_wait.as_micros(),
         backlog_at_start: starts.backlog_before,
-        lag_max_us: Some(result.work.recorder.lag_max.as_micros()),
-        start_lag_us: result.work.recorder.start_lag.as_ref().and_then(Histogram::summary),
+        lag_max_us: Some(result.workers.recorder.lag_max.as_micros()),
+        start_lag_us: result.workers.recorder.start_lag.as_ref().and_then(Histogram::summary),
     })
 }
 

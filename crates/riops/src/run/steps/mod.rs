@@ -162,11 +162,11 @@ fn terminate_unfinished(
     result: &mut StageResult,
     control: &mut Connection,
 ) -> Result<(), RunError> {
-    if !matches!(result.work.failure, Some(SessionError::Drain(_))) || result.interrupted {
+    if !matches!(result.workers.failure, Some(SessionError::Drain(_))) || result.interrupted {
         return Ok(());
     }
-    result.work.failure = None;
-    for backend in result.work.sessions.iter().filter_map(|session| session.backend.as_ref()) {
+    result.workers.failure = None;
+    for backend in result.workers.sessions.iter().filter_map(|session| session.backend.as_ref()) {
         backend.terminate(control)?;
     }
     Ok(())

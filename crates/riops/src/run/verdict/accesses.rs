@@ -11,7 +11,7 @@ pub(super) fn accesses_of(
     stage: Option<&str>,
 ) -> Vec<AccessRecord> {
     let first_plan = |statement: &str| {
-        let first = result.work.findings.iter().find(|found| found.statement == statement);
+        let first = result.workers.findings.iter().find(|found| found.statement == statement);
         first.map_or_else(String::new, |found| found.finding.outline.clone())
     };
     let expected_by =
@@ -32,7 +32,7 @@ pub(super) fn accesses_of(
         sessions,
         ..AccessRecord::default()
     };
-    let checked = result.work.findings.iter().map(|found: &AccessFinding| {
+    let checked = result.workers.findings.iter().map(|found: &AccessFinding| {
         let known = record(&found.statement, found.moment, found.sessions);
         AccessRecord {
             // Different values of a statement may have different plans, each of which must stay the same.
@@ -43,7 +43,7 @@ pub(super) fn accesses_of(
             ..known
         }
     });
-    let unchecked = result.work.unchecked.iter().map(|unchecked| AccessRecord {
+    let unchecked = result.workers.unchecked.iter().map(|unchecked| AccessRecord {
         error: Some(unchecked.reason.clone()),
         ..record(&unchecked.statement, unchecked.moment, unchecked.sessions)
     });

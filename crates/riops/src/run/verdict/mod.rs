@@ -78,7 +78,7 @@ impl Judge<'_> {
         if self.record.status == Status::Done {
             self.record.status = stage_status;
         }
-        let wrong_replies = each.result.work.wrong_replies;
+        let wrong_replies = each.result.workers.wrong_replies;
         let accesses = accesses_of(&each.result, self.expected, name.as_deref());
         self.record.thresholds.extend(thresholds_of(&each, plan, name.as_deref())?);
         let stage = results::session_loop::stage(each, plan, &self.record.client)?;
@@ -194,10 +194,10 @@ fn observation_reasons(measured: &MeasuredObservation) -> Vec<String> {
 
 /// Returns how a stage ended, and the reason if it did not end as planned.
 fn ending(result: &StageResult) -> (Status, Option<String>) {
-    let failure = result.work.failure.as_ref().map(ToString::to_string);
+    let failure = result.workers.failure.as_ref().map(ToString::to_string);
     // An interrupt during the drain ends the drain. That is not a failure.
     let drain_interrupted =
-        matches!(result.work.failure, Some(SessionError::Drain(_))) && result.interrupted;
+        matches!(result.workers.failure, Some(SessionError::Drain(_))) && result.interrupted;
     let status = match (&failure, result.interrupted) {
         (Some(_), _) if !drain_interrupted => Status::Failed,
         (None, false) => Status::Done,

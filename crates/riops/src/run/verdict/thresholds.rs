@@ -16,10 +16,10 @@ pub(super) fn thresholds_of(
     stage: Option<&str>,
 ) -> Result<Vec<ThresholdRecord>, HistogramError> {
     let result = &measured.result;
-    let (service, response) = result.work.recorder.latencies()?;
+    let (service, response) = result.workers.recorder.latencies()?;
     let figures = Figures {
-        waiting: result.work.starts.map(|starts| starts.waiting),
-        ..Figures::of_stage(&result.work.recorder, result.seconds, &service.observed)
+        waiting: result.workers.starts.map(|starts| starts.waiting),
+        ..Figures::of_stage(&result.workers.recorder, result.seconds, &service.observed)
     };
     let found = |part: Option<&Part>, metric| match (part, metric) {
         (None, Metric::Time(kind, quantity)) => {
@@ -211,14 +211,14 @@ fn figure_of_part(
     let Some(script) = part.position(result.operations.iter().map(AsRef::as_ref)) else {
         return Ok(None);
     };
-    let all = result.commands.iter().zip(&result.work.recorder.commands.totals);
+    let all = result.commands.iter().zip(&result.workers.recorder.commands.totals);
     let mut own = all.filter(|(command, _)| {
         command.operation == script && part.command.is_none_or(|number| command.number == number)
     });
     let count = |number: u64| exact(Some(number as f64));
     Ok(match metric {
         Metric::Time(kind, quantity) if part.command.is_none() => {
-            let Some(totals) = result.work.recorder.operations.get(script) else {
+            let Some(totals) = result.workers.recorder.operations.get(script) else {
                 return Ok(None);
             };
             // Without a rate, the response time is the service time.

@@ -9,7 +9,7 @@ use crate::figure::device;
 use crate::plan::CbcDataset;
 use crate::record::{DeviceUse, DiskLimit, Record, Sampled, StageRecord};
 use crate::units::BLOCK_BYTES;
-use crate::units::format::{joined, percent};
+use crate::units::format::percent;
 
 /// Target of the benchmark: share of the device's maximum.
 const AIM_SHARE: f64 = 0.9;
@@ -152,12 +152,6 @@ impl Time {
         kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
         kinds
     }
-}
-
-/// Returns how the server process of a stage spent its time, as text; empty if it was not sampled.
-pub(crate) fn time_spent(stage: &StageRecord) -> String {
-    let kinds = stage.probes.as_ref().and_then(Time::of).map_or_else(Vec::new, Time::significant);
-    joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
 }
 
 /// Returns why a stage stayed below the maximum: the first cause that the counters show, and the writes of a

@@ -132,7 +132,8 @@ impl Scaled {
         let digits: &[f64] = if end - start > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let ticks =
             powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
-        ticks.filter(|value| self.range.contains(value)).collect()
+        let ticks: Vec<f64> = ticks.filter(|value| self.range.contains(value)).collect();
+        if ticks.is_empty() { vec![self.range.start, self.range.end] } else { ticks }
     }
 }
 
@@ -145,7 +146,8 @@ impl Ranged for Scaled {
         let share = (self.position(*value) - start) / (end - start).max(f64::MIN_POSITIVE);
         #[expect(clippy::cast_possible_truncation, reason = "pixels of an image")]
         let offset = (f64::from(to - from) * share).round() as i32;
-        from + offset
+        // Values of a record may be far outside.
+        from.saturating_add(offset)
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {

@@ -1,5 +1,5 @@
-//! Dots of which many may be in the same place: overlapping dots are drawn darker, and a dot without neighbors is drawn larger,
-//! so both a million short transactions and a single long one stay visible.
+//! Dots of single transactions. Overlapping dots are drawn darker, and a dot without neighbors is drawn larger, so that both a
+//! million short transactions and a single long one stay visible.
 
 use std::collections::BTreeMap;
 

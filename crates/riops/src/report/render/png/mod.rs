@@ -1,13 +1,13 @@
 //! Draws the charts of a page as PNG files: the same values, on white, for documents and tickets.
 
-pub(in crate::report) mod canvas;
+mod canvas;
 mod density;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use canvas::{
-    Area, COLORS, Context, DrawingError, Drawn, FAMILY, INK, SOFT, Scaled, png_file, register_font,
-};
+pub use canvas::DrawingError;
+use canvas::{Area, COLORS, Context, Drawn, FAMILY, INK, SOFT, Scaled, png_file, register_font};
 use density::density;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
@@ -15,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::report::chart::lines::{percentile_text, trimmed, value_text};
 use crate::report::chart::{Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit};
-use crate::units::format::truncated;
+use crate::units::format::{count, truncated};
 use crate::units::text::shortened;
 
 /// Size of the image, in pixels; and of one with single dots.
@@ -27,8 +27,8 @@ const TOP: i32 = 96;
 const LEFT: u32 = 86;
 const BOTTOM: u32 = 52;
 /// Pixels of a character of the title, and of the summary, on average.
-const LARGE_CHARACTER: u32 = 11;
-const SMALL_CHARACTER: u32 = 7;
+const LARGE_CHARACTER: f64 = 9.0;
+const SMALL_CHARACTER: f64 = 6.3;
 /// Characters of the name of a position.
 const NAME_CHARACTERS: usize = 28;
 /// Pixels of a character of the legend and of the names of stages, on average.
@@ -73,11 +73,15 @@ pub(in crate::report) fn drawn(chart: &Chart, subtitle: &str) -> Result<Drawing,
 fn draw(root: &Area<'_>, chart: &Chart, subtitle: &str) -> Drawn<Axes> {
     let plot = &chart.plot;
     let unit = if plot.y.label.is_empty() { String::new() } else { format!(" ({})", plot.y.label) };
-    let (width, _) = root.dim_in_pixel();
-    let fitting = |character: u32| (width / character) as usize;
+    let width = root.dim_in_pixel().0.cast_signed() - 2 * MARGIN;
+    let fitting = |character: f64| truncated(f64::from(width) / character) - 1;
     let title = format!("{}{unit} · {subtitle}", chart.title);
     text(root, &shortened(&title, fitting(LARGE_CHARACTER)), 20, INK, (MARGIN, 12))?;
-    let summary = shortened(&chart.summary, fitting(SMALL_CHARACTER));
+    let note = match plot.content {
+        Content::Dots { .. } => " Darker means more; single dots are larger.",
+        _ => "",
+    };
+    let summary = shortened(&format!("{}{note}", chart.summary), fitting(SMALL_CHARACTER));
     text(root, &summary, 14, SOFT, (MARGIN, 40))?;
     legend(root, &plot.content)?;
     let mut x = Scaled::of(&plot.x, x_range(&plot.content));
@@ -294,19 +298,25 @@ fn marks(root: &Area<'_>, context: &Context<'_, '_>, marks: &[Mark]) -> Drawn<()
         }
         let fitting = usize::try_from((end - x) / CHARACTER).unwrap_or(0);
         if fitting > 3 {
-            text(root, &shortened(&mark.label, fitting), 13, SOFT, (x + 2, TOP - 18))?;
+            text(root, &shortened(&mark.label, fitting - 1), 13, SOFT, (x + 2, TOP - 18))?;
         }
     }
     Ok(())
 }
 
 fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
-    let labels: Vec<String> = match content {
-        Content::Lines { series, .. } => series.iter().map(|line| line.label.clone()).collect(),
-        Content::Points { series, .. } => series.iter().map(|each| each.label.clone()).collect(),
+    let mut more = String::new();
+    let labels: Vec<Cow<'_, str>> = match content {
+        Content::Lines { series, .. } => series.iter().map(|each| (&each.label).into()).collect(),
+        Content::Points { series, .. } => series.iter().map(|each| (&each.label).into()).collect(),
         Content::Dots { points } => {
-            let last = points.iter().map(|point| point.2).max().unwrap_or_default();
-            (0..=last).map(|session| format!("session {}", session + 1)).collect()
+            let sessions = points.iter().map(|point| point.2 as usize + 1).max().unwrap_or(0);
+            if sessions > COLORS.len() {
+                let sessions = count(sessions as u64);
+                more = format!("… {sessions} sessions, these colors in turn");
+            }
+            let named = 1..=sessions.min(COLORS.len());
+            named.map(|session| format!("session {session}").into()).collect()
         }
         Content::Heatmap { .. } | Content::Grid { .. } => return Ok(()),
     };
@@ -320,7 +330,7 @@ fn legend(root: &Area<'_>, content: &Content) -> Drawn<()> {
         text(root, &label, 14, INK, (x + 17, 61))?;
         x += width;
     }
-    Ok(())
+    text(root, &more, 14, INK, (x, 61))
 }
 
 fn text(root: &Area<'_>, text: &str, size: u32, color: RGBColor, place: (i32, i32)) -> Drawn<()> {
@@ -355,11 +365,8 @@ fn x_range(content: &Content) -> (f64, f64) {
     match content {
         Content::Lines { xs, .. } => ends(xs),
         Content::Heatmap { slots, .. } => ends(slots),
-        Content::Dots { points } => {
-            points.first().zip(points.last()).map(|(first, last)| (first.0, last.0))
-        }
         // Their axes have a range.
-        Content::Points { .. } | Content::Grid { .. } => None,
+        Content::Dots { .. } | Content::Points { .. } | Content::Grid { .. } => None,
     }
     .unwrap_or((0.0, 1.0))
 }
@@ -384,6 +391,7 @@ fn y_range(content: &Content) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{SamplePoint, SampleSet};
     use crate::report::example_oltp;
 
     /// Returns width, height and the number of pixels that are neither white nor gray.
@@ -414,15 +422,32 @@ mod tests {
             classes_per_decade: 10,
             slots: vec![slot; 10],
         });
+        let point = |latency_us, extreme| SamplePoint { t_s: 0.5, latency_us, session: 1, extreme };
+        record.stages[0].session_loop.samples = Some(SampleSet {
+            transactions: 40,
+            every: 10,
+            slot_s: 0.1,
+            longest: 1,
+            seconds: 10.0,
+            points: (1..500).map(|us| point(f64::from(us), us > 490)).collect(),
+        });
         let charts = crate::report::charts(&record);
         let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
-            ["Throughput", "Latency", "Errors", "Latency heatmap", "Latency by percentile"]
+            [
+                "Throughput",
+                "Latency",
+                "Errors",
+                "Latency heatmap",
+                "Latency by percentile",
+                "Single transactions"
+            ]
         );
         for chart in &charts {
             let (width, height, colored) = decoded(&chart_png(chart, "oltp").unwrap());
-            assert_eq!((width, height), SIZE, "{}", chart.title);
+            let is_of_dots = chart.title == "Single transactions";
+            assert_eq!((width, height), if is_of_dots { DOTS_SIZE } else { SIZE });
             assert!(colored > 500, "{}: {colored}", chart.title);
         }
     }

@@ -1,5 +1,6 @@
 //! The figures of an experiment as CSV: a row for each figure of each stage of each cell or level.
 
+use crate::experiment::Level;
 use crate::experiment::evaluation::{Against, CellView, FigureView, GroupView, StudyView};
 use crate::report::export::{ExportError, csv_columns, csv_table};
 
@@ -7,7 +8,7 @@ use crate::report::export::{ExportError, csv_columns, csv_table};
 struct Row<'a> {
     view: &'a StudyView,
     cell: &'a CellView,
-    level: String,
+    level: Option<Level>,
     group: &'a GroupView,
     stage: usize,
     figure: &'a FigureView,
@@ -26,7 +27,7 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
                 rows.extend(found.figures.iter().map(|figure| Row {
                     view,
                     cell,
-                    level: level.clone(),
+                    level,
                     group,
                     stage,
                     figure,
@@ -39,7 +40,7 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
         experiment_id: &row.view.id,
         experiment: &row.view.name,
         cell: &row.cell.name,
-        level: &row.level,
+        level: row.level.map(|level| level.to_string()),
         stage: row.view.stages.get(row.stage),
         usable_runs: row.group.runs.usable,
         invalid_runs: row.group.runs.invalid,

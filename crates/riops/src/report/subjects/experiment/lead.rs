@@ -1,5 +1,6 @@
 //! The result of an experiment in a few sentences.
 
+use crate::experiment::Level;
 use crate::experiment::evaluation::{
     AbView, AxisView, CellView, GroupView, Reason, StudyKind, StudyView,
 };
@@ -126,8 +127,8 @@ fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
 
 /// Each reason why runs are not usable, with its cell.
 fn failures(view: &StudyView) -> Vec<String> {
-    let of_group = |cell: &CellView, (level, group): (String, &GroupView)| {
-        let level = if level.is_empty() { level } else { format!(" {level}") };
+    let of_group = |cell: &CellView, (level, group): (Option<Level>, &GroupView)| {
+        let level = level.map_or_else(String::new, |level| format!(" {level}"));
         let text = |reason: &Reason| {
             let runs =
                 if reason.runs > 1 { format!(" ({} runs)", reason.runs) } else { String::new() };

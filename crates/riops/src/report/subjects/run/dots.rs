@@ -8,8 +8,7 @@ use crate::record::{Record, SamplePoint, SampleSet};
 use crate::report::chart::lines::value_text;
 use crate::report::chart::{Axis, AxisScale, Chart, Content, Unit, rounded};
 use crate::report::histogram::Scale;
-use crate::report::render::png::canvas::DrawingError;
-use crate::report::render::png::chart_png;
+use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::table::{Table, number};
 use crate::report::words;
 use crate::units::format::{count, duration_us};
@@ -29,23 +28,30 @@ type Dot = (f64, SamplePoint);
 /// # Errors
 /// Returns [`DrawingError`] if the record has no sampled transactions or drawing fails.
 pub fn scatter_png(record: &Record, scale: Scale) -> Result<Vec<u8>, DrawingError> {
-    let mut chart = of_scale(record, "graph", scale, |dots| dots).ok_or(DrawingError::Empty)?;
-    let mut samples = record.stages.iter().filter_map(|stage| stage.session_loop.samples.as_ref());
-    if let Some(SampleSet { every: every @ 2.., longest, slot_s, .. }) = samples.next() {
+    chart_png(&graph(record, scale).ok_or(DrawingError::Empty)?, &subtitle(record))
+}
+
+/// The scatterplot of all samples, with how they were selected.
+fn graph(record: &Record, scale: Scale) -> Option<Chart> {
+    let mut chart = scatterplot(record, "graph", scale, false)?;
+    let stages = record.stages.iter();
+    let sampled = stages.filter_map(|stage| stage.session_loop.samples.as_ref());
+    let most = sampled.max_by_key(|samples| samples.every)?;
+    if let SampleSet { every: every @ 2.., longest, slot_s, .. } = most {
         let slot = duration_us(slot_s * 1e6);
         let _ = write!(
             chart.summary,
-            " 1 in {every}, plus the {longest} longest and the shortest of every {slot}."
+            " At least 1 in {every}, and the {longest} longest and the shortest of every {slot}."
         );
     }
-    chart.summary += " Darker means more.";
-    chart_png(&chart, &subtitle(record))
+    Some(chart)
 }
 
 /// The work, the server, and when the measurement started.
 fn subtitle(record: &Record) -> String {
     let target = Summary::of(record).map(|summary| summary.target()).unwrap_or_default();
-    let started = record.stages.first().and_then(|stage| stage.started_at);
+    let (starts, _) = stage_starts(record);
+    let started = starts.first().and_then(|(stage, _)| stage.started_at);
     let from = started.map(|at| format!(" · from {}", at.strftime("%T UTC"))).unwrap_or_default();
     let work = words::of(&record.plan.work).work();
     format!("riops run {}: {work} · {target}{from}", record.workload)
@@ -53,33 +59,37 @@ fn subtitle(record: &Record) -> String {
 
 /// Returns the scatterplot of a record with samples.
 pub(super) fn chart(record: &Record, id: &str) -> Option<Chart> {
-    of_scale(record, id, Scale::Log, selected)
+    scatterplot(record, id, Scale::Log, true)
 }
 
-fn of_scale(
-    record: &Record,
-    id: &str,
-    scale: Scale,
-    select: fn(Vec<Dot>) -> Vec<Dot>,
-) -> Option<Chart> {
+/// The scatterplot. For a page, it is thinned, and its values are rounded.
+fn scatterplot(record: &Record, id: &str, scale: Scale, is_for_page: bool) -> Option<Chart> {
     let (starts, end_s) = stage_starts(record);
     let sampled = || {
         let stages = starts.iter();
-        stages.filter_map(|(stage, start_s)| Some((start_s, stage.session_loop.samples.as_ref()?)))
+        stages.filter_map(|(stage, start_s)| {
+            Some((stage, start_s, stage.session_loop.samples.as_ref()?))
+        })
     };
-    let transactions: u64 = sampled().map(|(_, samples)| samples.transactions).sum();
-    let points = sampled().flat_map(|(start_s, samples)| {
+    let (first, ..) = sampled().next()?;
+    let unit = words::of(&record.plan.work).latency_of(first);
+    let transactions: u64 = sampled().map(|(.., samples)| samples.transactions).sum();
+    let points = sampled().flat_map(|(_, start_s, samples)| {
         samples.points.iter().map(move |point| (start_s + point.t_s, *point))
     });
-    let kept = select(points.filter(|(_, point)| point.latency_us > 0.0).collect());
+    let points: Vec<Dot> = points.filter(|(_, point)| point.latency_us > 0.0).collect();
+    let kept = if is_for_page { selected(points) } else { points };
     let latencies = || kept.iter().map(|(_, point)| point.latency_us);
     let (least, most) = (latencies().min_by(f64::total_cmp)?, latencies().max_by(f64::total_cmp)?);
-    let dot =
-        |(t_s, point): &Dot| ((t_s * 1e3).round() / 1e3, rounded(point.latency_us), point.session);
+    let dot = |&(t_s, SamplePoint { latency_us, session, .. }): &Dot| {
+        let to_ms = (t_s * 1e3).round() / 1e3;
+        let (t_s, us) = if is_for_page { (to_ms, rounded(latency_us)) } else { (t_s, latency_us) };
+        (t_s, us, session)
+    };
     let (kind, [from, to]) = (kind(record), [least, most].map(duration_us));
     let [drawn, all] = [kept.len() as u64, transactions].map(count);
     let summary = format!(
-        "One dot per transaction: {kind} at its end time, a color for each session. {drawn} of {all} transactions are drawn, from {from} to {to}."
+        "One dot per {unit}: {kind} at its end time, a color for each session. {drawn} of {all} are drawn, from {from} to {to}."
     );
     let y = match scale {
         Scale::Linear => Axis::of("", Unit::DurationUs, AxisScale::Linear),
@@ -92,7 +102,7 @@ fn of_scale(
     Some(chart.with_marks(marks(&starts)).with_table(longest(&kept)))
 }
 
-/// Returns the dots to draw: the longest transactions, which a scatterplot is read for, then others at regular
+/// Returns the dots of a page: the longest transactions, which a scatterplot is read for, then others at regular
 /// distances.
 fn selected(points: Vec<Dot>) -> Vec<Dot> {
     let (mut extremes, regular): (Vec<_>, Vec<_>) =
@@ -156,14 +166,17 @@ mod tests {
         let mut record = example_record();
         let each = &mut record.stages[0].session_loop;
         each.samples = Some(Samples::merge(vec![samples], 10.0));
-        each.series.clear();
+        each.series.last_mut().unwrap().t_s = 10.0;
         record
     }
 
     /// Counts the colored pixels (neither white nor those of the grid) in a part of the plot, given as shares of the axes.
     fn colored_pixels(record: &Record, scale: Scale, x: Range<f64>, y: Range<f64>) -> usize {
-        let chart = of_scale(record, "graph", scale, |dots| dots).unwrap();
-        let (pixels, (width, _), (left_right, top_bottom)) = drawn(&chart, "").unwrap();
+        let file = scatter_png(record, scale).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let width = reader.next_frame(&mut pixels).unwrap().width;
+        let (.., (left_right, top_bottom)) = drawn(&graph(record, scale).unwrap(), "").unwrap();
         let at = |range: &Range<i32>, share: f64| {
             #[expect(clippy::cast_possible_truncation, reason = "pixels")]
             let offset = (f64::from(range.end - range.start) * share).round() as i32;
@@ -206,6 +219,28 @@ mod tests {
         assert!(record.stages[0].session_loop.samples.as_ref().unwrap().every > 1);
         assert!(colored_pixels(&record, Scale::Log, 0.541..0.546, 0.0..0.3) >= 4);
         assert_eq!(colored_pixels(&record, Scale::Log, 0.0..0.54, 0.0..0.5), 0);
+    }
+
+    #[test]
+    fn a_graph_states_its_selection_its_unit_and_its_start() {
+        let mut record = record_with_stall();
+        record.stages[0].started_at = Some("2026-11-21T20:00:02Z".parse().unwrap());
+        let first = record.stages[0].clone();
+        record.stages.push(first);
+        record.stages[1].session_loop.samples.as_mut().unwrap().every = 16;
+        let chart = graph(&record, Scale::Log).unwrap();
+        assert!(chart.summary.starts_with("One dot per transaction: latency"), "{}", chart.summary);
+        assert!(
+            chart.summary.contains(" At least 1 in 16, and the 16 longest"),
+            "{}",
+            chart.summary
+        );
+        // The stages follow each other on one axis.
+        assert_eq!(chart.plot.x.range, Some((0.0, 20.0)));
+        assert_eq!(chart.plot.marks.len(), 2);
+        let Content::Dots { points } = &chart.plot.content else { panic!() };
+        assert!(points.iter().any(|point| point.0 > 19.0), "{}", points.len());
+        assert!(subtitle(&record).ends_with(" · from 20:00:02 UTC"), "{}", subtitle(&record));
     }
 
     #[test]

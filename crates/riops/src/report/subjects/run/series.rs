@@ -97,11 +97,7 @@ fn starts<'a>(
 
 /// Returns the stages with a series, each with its start on the common time axis, and the end of the last one.
 pub(super) fn stage_starts(record: &Record) -> (Vec<(&StageRecord, f64)>, f64) {
-    starts(record, |stage| {
-        let each = &stage.session_loop;
-        let end_s = each.series.last().map(|last| last.t_s);
-        end_s.or_else(|| Some(each.samples.as_ref()?.seconds))
-    })
+    starts(record, |stage| stage.session_loop.series.last().map(|last| last.t_s))
 }
 
 /// The name of the latency that users wait for.

@@ -282,3 +282,13 @@ fn texts_of_a_record_have_no_meaning_in_markdown() {
     assert_eq!(text.matches(expected).count(), 3, "{text}");
     assert!(!text.contains("<img"), "{text}");
 }
+
+#[test]
+fn a_section_without_contents_is_not_on_the_page() {
+    let mut record = example_record();
+    record.plan.work = crate::plan::ImportedRun::default().into();
+    record.stages[0].session_loop.session_details.clear();
+    let page = page(&[record]);
+    assert!(page.contains("run-1-results") || page.contains("run-1-latency"), "{page}");
+    assert!(!page.contains("run-1-totals-and-sessions"), "{page}");
+}

@@ -91,6 +91,7 @@ impl Section {
         self
     }
 
+    /// The section with these charts.
     pub(super) fn with_charts(mut self, charts: Vec<Chart>) -> Self {
         for chart in charts {
             self.document.chart(chart);
@@ -100,10 +101,10 @@ impl Section {
 
     /// The section, if it has contents.
     pub(super) fn filled(self) -> Option<Self> {
-        let is_filled = !(self.document.is_empty()
+        let is_empty = self.document.is_empty()
             && self.groups.is_empty()
             && self.folded.is_empty()
-            && self.texts.is_empty());
-        is_filled.then_some(self)
+            && self.texts.is_empty();
+        (!is_empty).then_some(self)
     }
 }

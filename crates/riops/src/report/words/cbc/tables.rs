@@ -6,7 +6,7 @@ use crate::record::{DeviceUse, Record, StageRecord};
 use crate::report::document::Headline;
 use crate::report::latency::latency_cell;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{bytes_text, duration_us, number_of, rate};
+use crate::units::format::{bytes_text, duration_us, joined, number_of, percent, rate};
 use crate::workload::cbc::validation;
 
 /// Lower rates of the device are those of an idle one, because the caches served the step, in MB/s.
@@ -69,7 +69,7 @@ pub(super) fn steps(record: &Record) -> Table {
             (number("busy"), Cell::share(busy.map(|device| device.busy_share))),
             (number("WAL"), Cell::decimal(stage.io.as_ref().and_then(|io| io.wal_mb_s))),
             (number("CPU"), Cell::share(cpu)),
-            (word("time spent"), validation::time_spent(stage).into()),
+            (word("time spent"), time_spent(stage).into()),
             (word("notes"), notes(stage).into()),
         ]
     });
@@ -78,6 +78,16 @@ pub(super) fn steps(record: &Record) -> Table {
     } else {
         "WAL in MB/s; the device of the server's data is on another machine or cannot be observed"
     })
+}
+
+/// How the server process of a stage spent its time, as text; empty if it was not sampled.
+fn time_spent(stage: &StageRecord) -> String {
+    let kinds = stage
+        .probes
+        .as_ref()
+        .and_then(validation::Time::of)
+        .map_or_else(Vec::new, validation::Time::significant);
+    joined(kinds.into_iter().map(|(kind, share)| format!("{kind} {}", percent(share))), ", ")
 }
 
 /// The checkpoints and the temporary files of a step.
