@@ -10,8 +10,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use riops::record::Record;
-use riops::report::page::{chart_png, charts};
-use riops::report::{Scale, scatter_png};
+use riops::report::{Scale, chart_png, charts, scatter_png};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ mod workload;
 
 use libfuzzer_sys::fuzz_target;
 use riops::plan::{Plan, Protocol, ScriptRun, ScriptSource};
-use riops::server::Flavor;
+use riops::server::Dialect;
 use riops_script::evaluate::Context;
 use riops_script::random::Random;
 use riops_script::{Action, Names, Variables, parse};
@@ -35,7 +35,7 @@ fn evaluate(text: &str) {
                 match (context.evaluate(expression), &command.action) {
                     (Ok(value), Action::Set(slot, _)) => variables.set(*slot, value),
                     (Ok(_), _) => {}
-                    (Err(error), _) => assert!(!error.describe(&names).is_empty()),
+                    (Err(error), _) => assert!(!error.describe(&names, &variables).is_empty()),
                 }
             }
             Action::Sql(statement) => statement.append_simple(&variables, &mut sql),
@@ -53,7 +53,7 @@ fuzz_target!(|input: &str| {
     for protocol in [Protocol::Prepared, Protocol::Extended, Protocol::Simple] {
         let plan = Plan { work: run.clone().into(), protocol, ..Plan::default() };
         if plan.validate().is_ok() {
-            let _ = workload::build_all(&plan, Flavor::PostgreSql, reply);
+            let _ = workload::build_all(&plan, Dialect::of("18.6"), reply);
         }
     }
 });

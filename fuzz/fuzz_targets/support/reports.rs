@@ -1,9 +1,11 @@
 //! The reports of one record, in parts: all of them take too long for one input.
 
+use riops::experiment::comparison::{Group, compare, differences};
 use riops::record::Record;
-use riops::report::comparison::{self, Group};
 use riops::report::export::{CsvRows, ExportFormat, export};
-use riops::report::{Extras, FORMS, Scale, html, markdown};
+use riops::report::{
+    Delivery, Extras, FORMS, Layout, Scale, comparison, findings_html, findings_markdown, findings_text, html, markdown,
+};
 
 /// Number of the parts.
 pub const PARTS: u8 = 3;
@@ -15,17 +17,17 @@ pub fn render(record: &Record, part: u8) {
         1 => pages(record),
         _ => {
             exports(record);
-            compare(record);
+            compared(record);
         }
     }
 }
 
 fn forms(record: &Record) {
-    for form in FORMS.iter().filter(|form| form.fits(&record.plan)) {
+    for form in FORMS.iter().filter(|form| (form.fits)(&record.plan)) {
         for (width, scale) in [(80, Scale::Linear), (20, Scale::Log)] {
             let extras = Extras::new("here", width).with_histogram(Some((scale, 10)));
-            let _ = (form.print(record, &extras), form.errors(record));
-            if let Some(stream) = form.stream() {
+            let _ = ((form.print)(record, &extras), (form.errors)(record));
+            if let Some(stream) = form.stream {
                 let _ = (stream.opening(&record.plan, true), stream.closing(record, &extras));
                 for point in record.stages.iter().flat_map(|stage| &stage.session_loop.series) {
                     let _ = stream.interval(point, &record.plan, true);
@@ -53,15 +55,16 @@ fn exports(record: &Record) {
 }
 
 /// Compares the record with itself as another run.
-fn compare(record: &Record) {
+fn compared(record: &Record) {
     let mut other = record.clone();
     other.id = Default::default();
-    let _ = comparison::differences(record, &other);
+    let _ = differences(record, &other);
     let (a, b) = ([record.clone()], [other]);
     let groups = [("a", &a), ("b", &b)].map(|(name, records)| Group { name, records });
     let [a, b] = groups;
-    if let Ok(comparison) = comparison::compare(a, b, &Default::default()) {
-        let _ = (comparison::text(&comparison, 80), comparison::markdown(&comparison));
-        let _ = comparison::view(&comparison);
+    if let Ok(found) = compare(a, b, &Default::default()) {
+        let findings = comparison(&found);
+        let _ = (findings_text(&findings, 80), findings_markdown(&findings));
+        findings_html(&findings, &Layout::new("fuzz", Delivery::Inline)).expect("the template accepts every comparison");
     }
 }

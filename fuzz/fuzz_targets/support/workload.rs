@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use riops::plan::{DatasetPlan, LoadDataset, Plan, PlanError, Protocol, WorkPlan};
-use riops::server::Flavor;
+use riops::server::Dialect;
 use riops::workload::check::Ledger;
 use riops::workload::load::Load;
 use riops::workload::tables::{Dataset, Job};
-use riops::workload::transaction::{Outcome, Statements, Transaction};
+use riops::workload::transaction::{Statements, Transaction, TransactionOutcome};
 use riops::workload::turn::Turn;
 use riops::workload::{
-    Build, BuildFor, Call, Generator, ServerLoop, SessionPlan, TrialResult, Work, Workload,
+    Answers, Build, BuildFor, Call, Generator, ServerLoop, SessionPlan, Work, Workload,
 };
 use riops_wire::backend::{self, Message};
 use riops_wire::frame;
@@ -25,23 +25,19 @@ const PIECES_MAX: usize = 1;
 const CHECKED_ROWS_MAX: u64 = 10_000;
 
 /// Builds everything that does not need a server. Returns an error if the plan does not fit the dataset.
-pub fn build_all(plan: &Plan, flavor: Flavor, reply: &str) -> Result<(), PlanError> {
+pub fn build_all(plan: &Plan, dialect: Dialect, reply: &str) -> Result<(), PlanError> {
     let whole = plan.prepared()?;
     let used = whole.as_ref().map(|whole| whole.part(&plan.part)).transpose()?;
     let few = Plan { sessions: plan.sessions.min(SESSIONS_MAX), workers: 1, ..plan.clone() };
     let found =
-        BuildFor { dataset: whole.as_ref(), used: used.as_ref(), flavor, protocol: plan.protocol };
+        BuildFor { dataset: whole.as_ref(), used: used.as_ref(), dialect, protocol: plan.protocol };
     for work in plan.work.stages() {
         if let Some(mut workload) = build(&work, found)? {
-            use_workload(workload.as_mut(), &few, flavor, reply);
+            use_workload(workload.as_mut(), &few, dialect, reply);
         }
     }
-    whole.as_ref().map_or(Ok(()), describe)
-}
-
-fn describe(dataset: &DatasetPlan) -> Result<(), PlanError> {
-    if let Ok(workload) = riops::workload::on(dataset) {
-        fill(&workload.dataset(Flavor::PostgreSql));
+    if let Some(Ok(workload)) = whole.as_ref().map(riops::workload::on) {
+        fill(&workload.dataset(dialect));
     }
     Ok(())
 }
@@ -50,38 +46,38 @@ fn build(work: &WorkPlan, found: BuildFor<'_>) -> Result<Option<Box<dyn Workload
     match work {
         WorkPlan::Rows(run) => run.build(found).map(Some),
         WorkPlan::Load(run) => {
-            let dataset = found.dataset::<LoadDataset>()?.clone();
-            Ok(Some(Box::new(Load::new(dataset, run.clone()).on(found.flavor))))
+            let dataset = found.dataset.and_then(DatasetPlan::get::<LoadDataset>).cloned();
+            let load = |dataset| Box::new(Load::new(dataset, run.clone()).on(found.dialect));
+            Ok(dataset.map(|dataset| load(dataset) as Box<dyn Workload>))
         }
         WorkPlan::Point(run) => run.build(found).map(Some),
         WorkPlan::Oltp(run) => run.build(found).map(Some),
         WorkPlan::Ping(run) => run.build(found).map(Some),
         WorkPlan::Script(run) => run.build(found).map(Some),
-        WorkPlan::Cbc(_) | WorkPlan::Imported(_) => Ok(None),
+        WorkPlan::Cbc(_) | WorkPlan::Imported(_) | WorkPlan::Observe(_) => Ok(None),
     }
 }
 
-fn use_workload(workload: &mut dyn Workload, plan: &Plan, flavor: Flavor, reply: &str) {
-    let answers: Vec<i128> = workload.preflight_queries().iter().map(|_| 1_000).collect();
-    workload.set_preflight_results(&answers);
-    let result = |_: &_| TrialResult::Planned(reply.to_owned());
-    let results = workload.trials().iter().map(result).collect();
-    workload.set_trial_results(results);
-    let _ = (workload.maintenance_sql(), workload.accesses(), workload.read_samples());
-    let _ = (workload.row_size_sql(), workload.routines(), workload.before_stage_sql());
-    fill(&workload.dataset(flavor));
+fn use_workload(workload: &mut dyn Workload, plan: &Plan, dialect: Dialect, reply: &str) {
+    let questions = workload.questions();
+    workload.set_answers(&Answers {
+        integers: vec![1_000; questions.integers.len()],
+        can_be_prepared: questions.statements.iter().map(|_| reply.is_empty()).collect(),
+    });
+    let _ = (workload.maintenance(), workload.accesses(), workload.routines());
+    fill(&workload.dataset(dialect));
     let ledger = Ledger::default();
     let _ = workload.ledger_sql(&ledger);
-    let tables = workload.dataset(flavor).tables;
+    let tables = workload.dataset(dialect).tables;
     if tables.iter().all(|table| table.rows <= CHECKED_ROWS_MAX) {
         let row = |_: &_| vec![1, 0, i128::from(u64::MAX), 7];
         let contents: Vec<Vec<i128>> = workload.contents_sql().iter().map(row).collect();
         let _ = workload.checks(&contents, &contents, &ledger);
     }
-    for stage in workload.stages(plan) {
-        if let Some(session) = stage.sessions.into_iter().next() {
-            run(session, plan.protocol, reply);
-        }
+    let stage = workload.stage(plan);
+    let _ = stage.statement_texts();
+    if let Some(session) = stage.sessions.into_iter().next() {
+        run(session, plan.protocol, reply);
     }
 }
 
@@ -159,7 +155,7 @@ fn answer(generator: &mut dyn Generator, tx: &Transaction, reply: &str) {
     if Message::CommandComplete("UPDATE 1").encode(&mut bytes).is_err() {
         return;
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = TransactionOutcome::default();
     let mut rest = bytes.as_slice();
     while let Ok(Some((frame, later))) = frame::split(rest, frame::FRAME_BYTES_MAX) {
         match Message::decode(frame) {
