@@ -18,11 +18,17 @@ const MIN_OPACITY: f64 = 0.55;
 /// A dot: its place, and the number of its session, which determines its color.
 type Point = (f64, f64, u32);
 
-/// Draws the dots.
+/// Draws the dots that are within the axes.
 pub(super) fn density(root: &Area<'_>, chart: &Context<'_, '_>, points: &[Point]) -> Drawn<()> {
+    let (columns, rows) = chart.plotting_area().get_pixel_range();
+    let pixel = |(x, y, _): Point| {
+        let (x, y) = chart.backend_coord(&(x, y));
+        let is_inside =
+            (columns.start..=columns.end).contains(&x) && (rows.start..=rows.end).contains(&y);
+        is_inside.then_some((x, y))
+    };
     let size = if points.len() <= SPARSE_MAX { SPARSE_DOT } else { DOT };
-    for Dot { x, y, margin, color } in dots(points, size, |(x, y, _)| chart.backend_coord(&(x, y)))
-    {
+    for Dot { x, y, margin, color } in dots(points, size, pixel) {
         let from = (x - margin, y - margin);
         let to = (from.0 + size + 2 * margin, from.1 + size + 2 * margin);
         root.draw(&Rectangle::new([from, to], color.filled()))?;
@@ -41,11 +47,11 @@ struct Dot {
 }
 
 /// Returns the dots in drawing order, from back to front.
-fn dots(points: &[Point], size: i32, pixel: impl Fn(Point) -> (i32, i32)) -> Vec<Dot> {
+fn dots(points: &[Point], size: i32, pixel: impl Fn(Point) -> Option<(i32, i32)>) -> Vec<Dot> {
     // Dots per cell and session. Each cell is centered on the pixels of its dots.
     let mut cells: BTreeMap<(i32, i32), BTreeMap<u32, u32>> = BTreeMap::new();
     for &point in points {
-        let (x, y) = pixel(point);
+        let Some((x, y)) = pixel(point) else { continue };
         let cell = ((x - size / 2).div_euclid(size), (y - size / 2).div_euclid(size));
         *cells.entry(cell).or_default().entry(point.2).or_default() += 1;
     }
@@ -78,7 +84,7 @@ mod tests {
     fn overlapping_dots_are_darker() {
         let mut points = vec![(0.0, 1.0, 0)];
         points.extend([(10.0, 1.0, 0); 100]);
-        let pixel = |(x, ..): Point| (if x > 5.0 { DOT } else { 0 }, 0);
+        let pixel = |(x, ..): Point| Some((if x > 5.0 { DOT } else { 0 }, 0));
         let drawn = dots(&points, DOT, pixel);
         assert_eq!(drawn.len(), 2);
         assert!(drawn[0].color.3 < drawn[1].color.3);
@@ -88,7 +94,7 @@ mod tests {
     fn an_isolated_dot_is_larger_and_in_front() {
         let points = [(0.0, 1.0, 0), (9.0, 1.0, 0), (9.1, 1.0, 0)];
         #[expect(clippy::cast_possible_truncation, reason = "pixels")]
-        let drawn = dots(&points, 1, |(x, ..)| ((x * 10.0) as i32, 0));
+        let drawn = dots(&points, 1, |(x, ..)| Some(((x * 10.0) as i32, 0)));
         let margins: Vec<_> = drawn.iter().map(|dot| (dot.x, dot.margin)).collect();
         assert_eq!(margins, [(90, 0), (91, 0), (0, 1)]);
     }

@@ -244,6 +244,14 @@ mod tests {
     }
 
     #[test]
+    fn a_time_far_behind_the_end_is_not_drawn() {
+        let mut record = record_with_stall();
+        let samples = record.stages[0].session_loop.samples.as_mut().unwrap();
+        samples.points.last_mut().unwrap().t_s = 1e12;
+        assert!(scatter_png(&record, Scale::Linear).is_ok());
+    }
+
+    #[test]
     fn fails_without_sampled_transactions() {
         assert!(matches!(scatter_png(&example_record(), Scale::Log), Err(DrawingError::Empty)));
     }
