@@ -9,6 +9,9 @@ use riops::store::StoreLocation;
 use crate::args::{StoreOptions, TargetOptions};
 use crate::hints::{Given, quoted};
 
+/// The options of the embedded server that only its start uses.
+pub(crate) const OF_START: [&str; 2] = ["server_port", "server_set"];
+
 /// Collects the options of the command that was matched.
 pub(crate) fn given(matches: &ArgMatches) -> Given {
     let (mut command, mut matches) = (crate::args::built(), matches);
@@ -28,7 +31,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
     if !has("server_dir") {
         return given;
     }
-    let (mut database, mut embedded) = (None, Vec::new());
+    let (mut database, mut embedded, mut embedded_home) = (None, Vec::new(), Vec::new());
     for arg in TargetOptions::augment_args(Command::new("riops")).get_arguments() {
         let (id, long) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
         let values = if has(id) { matches.get_raw(id) } else { None };
@@ -37,7 +40,11 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
             if id == "database" {
                 database = Some(text.clone());
             } else {
-                embedded.push(format!(" --{long} {}", quoted(&text)));
+                let option = format!(" --{long} {}", quoted(&text));
+                if !OF_START.contains(&id) {
+                    embedded_home.push(option.clone());
+                }
+                embedded.push(option);
             }
             let mut word = OsString::from(format!("--{long}="));
             word.push(value);
@@ -45,6 +52,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
         }
     }
     given.embedded = embedded.concat();
+    given.embedded_home = embedded_home.concat();
     let is_in_environment = ConnInfo::is_in_environment(|name| std::env::var(name).ok());
     if has("database") {
         given.server = server_text(database.as_deref(), &given.embedded, is_in_environment);
@@ -52,7 +60,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
     given
 }
 
-/// With `--database` or the `PG*` variables, the options of the embedded server have no effect.
+/// With `--database` or the `PG*` variables, no option of the embedded server is set.
 fn server_text(database: Option<&str>, embedded: &str, is_in_environment: bool) -> String {
     match database {
         Some(database) => {
@@ -103,6 +111,7 @@ mod tests {
         let line = ["prepare", "rows", "--server-data", "/my data", "--server-set", "a=it's"];
         let embedded = of(&line);
         assert_eq!(embedded.embedded, " --server-data '/my data' --server-set 'a=it'\\''s'");
+        assert_eq!(embedded.embedded_home, " --server-data '/my data'");
         assert_eq!(server_text(Some("bench"), " --server-port 1", false), " -d bench");
         assert_eq!(server_text(None, " --server-port 1", false), " --server-port 1");
         assert_eq!(server_text(None, " --server-port 1", true), "");

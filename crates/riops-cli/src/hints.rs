@@ -14,6 +14,8 @@ pub(crate) struct Given {
     pub(crate) server: String,
     /// Those of the embedded server.
     pub(crate) embedded: String,
+    /// Those that find the embedded server once it has been started.
+    pub(crate) embedded_home: String,
     /// Those that select the store.
     pub(crate) store: String,
 }
@@ -42,7 +44,10 @@ impl Given {
         match (words.next(), words.next()) {
             (Some("riops"), Some("prepare" | "warm" | "cleanup")) => [&self.server, ""],
             (Some("riops"), Some("run" | "verify" | "doctor")) => [&self.server, &self.store],
-            (Some("riops"), Some("server")) => [&self.embedded, ""],
+            (Some("riops"), Some("server")) if words.next() == Some("start") => {
+                [&self.embedded, ""]
+            }
+            (Some("riops"), Some("server")) => [&self.embedded_home, ""],
             (Some("riops"), Some("runs" | "report" | "compare" | "serve")) => ["", &self.store],
             _ => [""; 2],
         }
@@ -68,7 +73,8 @@ mod tests {
     fn commands_in_messages_are_completed_with_the_options_that_they_take() {
         let given = Given {
             server: " -d bench".to_owned(),
-            embedded: " --server-port 1".to_owned(),
+            embedded: " --server-data /d --server-port 1".to_owned(),
+            embedded_home: " --server-data /d".to_owned(),
             store: " --store s".to_owned(),
             ..Given::default()
         };
@@ -76,7 +82,7 @@ mod tests {
             ("run `riops prepare rows`, or not", "run `riops prepare rows -d bench`, or not"),
             (
                 "`riops runs list` or `riops server stop`",
-                "`riops runs list --store s` or `riops server stop --server-port 1`",
+                "`riops runs list --store s` or `riops server stop --server-data /d`",
             ),
             ("`riops run rows`", "`riops run rows -d bench --store s`"),
             ("of another riops run cbc", "of another riops run cbc"),

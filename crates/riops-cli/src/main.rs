@@ -5,6 +5,7 @@ mod args;
 mod bar_terminal;
 mod commands;
 mod completion;
+mod effect;
 mod experiment;
 mod failure;
 mod file;

@@ -18,6 +18,11 @@ pub(crate) const SYSBENCH_VERSION: &str = "RIOPS_SYSBENCH_VERSION";
 const OTHER_VARIABLES: [&str; 5] =
     ["RIOPS_BINARY", "RIOPS_TEST_ALL", "RIOPS_WRITE_SCRIPTS", PGBENCH_CONNECTION, SYSBENCH_VERSION];
 
+/// The commands whose subcommands are workloads.
+const OF_WORKLOADS: [&str; 6] = ["prepare", "run", "sweep", "verify", "warm", "cleanup"];
+/// The workload whose dataset the workload `point` uses.
+const DATASET_OF_POINT: &str = "load";
+
 /// The long names of all options, and the options of each alias.
 #[derive(Debug, Default)]
 pub(crate) struct OptionNames {
@@ -60,6 +65,29 @@ impl OptionNames {
                 self.aliases.entry(alias.to_owned()).or_default().insert(long.to_owned());
             }
         }
+    }
+
+    /// The names of the commands of a workload, or of all workloads: of its dataset, too.
+    pub(crate) fn of_workload(workload: Option<&str>) -> Self {
+        let mut found = Self::default();
+        let of_workloads = |outer: &&Command| OF_WORKLOADS.contains(&outer.get_name());
+        for outer in crate::args::command().get_subcommands().filter(of_workloads) {
+            let is_named = |command: &&Command| match workload {
+                None => true,
+                Some(name) => {
+                    command.get_name() == name
+                        || command.get_all_aliases().any(|alias| alias == name)
+                        || name == DATASET_OF_POINT && command.get_name() == "point"
+                }
+            };
+            outer.get_subcommands().filter(is_named).for_each(|command| found.collect_own(command));
+        }
+        found
+    }
+
+    /// The long names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &String> {
+        self.names.iter()
     }
 
     /// Returns whether an option has this long name.

@@ -17,9 +17,11 @@ use riops::experiment::names_program_or_file;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
+use riops::server::ConnInfo;
 use riops::units::text::lines;
 
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
+use crate::effect::SetOptions;
 use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
 use crate::options::{OptionNames, settable, variable, with_options_along, with_suggestion};
@@ -45,10 +47,10 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
     let form = error_form(line, &Values::new());
     let (values, notices) = read_values(line, origin).map_err(|error| form.print(&error, USAGE))?;
     let form = error_form(line, &values);
-    match matched(line, &values, origin) {
+    match matched(line, &values, origin, false) {
         Ok(arguments) => Ok(Arguments { notices, error_form: form, ..arguments }),
         Err(Unparsed::Clap(error)) => Err(rejected(&error, form)),
-        Err(Unparsed::Variable(error)) => Err(form.print(&error, USAGE)),
+        Err(Unparsed::Refused(error)) => Err(form.print(&error, USAGE)),
     }
 }
 
@@ -59,14 +61,14 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
 pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
     let line = CommandLine::read(words.to_vec());
     let (values, _) = read_values(&line, Origin::Typed)?;
-    matched(&line, &values, Origin::Typed).map_err(|error| match error {
+    matched(&line, &values, Origin::Typed, true).map_err(|error| match error {
         Unparsed::Clap(error) => {
             let text = error.render().to_string();
             let text = text.strip_prefix(PREFIX).unwrap_or(&text);
             let (message, _usage) = text.split_once("\n\nUsage").unwrap_or((text, ""));
             message.trim().trim_end_matches(POINTER).trim().to_owned()
         }
-        Unparsed::Variable(error) => error,
+        Unparsed::Refused(error) => error,
     })
 }
 
@@ -74,8 +76,8 @@ pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
 enum Unparsed {
     /// The error of clap, or the help.
     Clap(clap::Error),
-    /// An unknown environment variable.
-    Variable(String),
+    /// An unknown environment variable, or an option without effect.
+    Refused(String),
 }
 
 /// Returns the values of the environment of sysbench and of the file of `--config`, and notices about the file.
@@ -96,7 +98,12 @@ fn read_values(line: &CommandLine, origin: Origin) -> Result<(Values, Vec<String
     Ok((values, notices))
 }
 
-fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Arguments, Unparsed> {
+fn matched(
+    line: &CommandLine,
+    values: &Values,
+    origin: Origin,
+    is_cell: bool,
+) -> Result<Arguments, Unparsed> {
     let root = crate::args::command();
     let is_typed = |group: &&[&str]| group.iter().any(|option| line.value(option).is_some());
     let replaced = REPLACED.into_iter().filter(is_typed).flatten().copied();
@@ -106,22 +113,54 @@ fn matched(line: &CommandLine, values: &Values, origin: Origin) -> Result<Argume
     let command = with_options_along(root.clone(), &line.subcommands(), &add);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
     let matched = command
+        .clone()
         .try_get_matches_from(line.arguments())
         .map_err(|error| with_own_suggestion(error, line))
-        .and_then(|matches| {
-            require_no_misplaced_option(&matches)?;
-            let given = given(&matches);
-            Ok(Arguments { given, ..Arguments::from_arg_matches(&matches)? })
-        });
+        .and_then(|matches| require_no_misplaced_option(&matches).map(|()| matches));
     let prints_help = matched.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
         OptionNames::all()
             .check_variables(variables.iter().map(OsString::as_os_str))
-            .map_err(Unparsed::Variable)?;
+            .map_err(Unparsed::Refused)?;
     }
-    let arguments = matched.map_err(Unparsed::Clap)?;
-    Ok(Arguments { cell_words: cell_words(line), ..arguments })
+    let matches = matched.map_err(Unparsed::Clap)?;
+    let path = line.subcommands();
+    let innermost =
+        path.iter().try_fold(&matches, |matches, name| matches.subcommand_matches(name));
+    if let Some(innermost) = innermost {
+        let set = SetOptions {
+            path: &path,
+            command: line.command(),
+            matches: innermost,
+            file: values,
+            server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
+            is_cell,
+        };
+        set.require_effect(origin).map_err(Unparsed::Refused)?;
+        require_complete_file(command, line, &set.words_of_file()).map_err(Unparsed::Clap)?;
+    }
+    let arguments = Arguments::from_arg_matches(&matches).map_err(Unparsed::Clap)?;
+    Ok(Arguments { given: given(&matches), cell_words: cell_words(line), ..arguments })
+}
+
+/// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of
+/// the file are. Those that exclude others are replaced by what takes precedence.
+fn require_complete_file(
+    command: Command,
+    line: &CommandLine,
+    words: &[OsString],
+) -> Result<(), clap::Error> {
+    if words.is_empty() {
+        return Ok(());
+    }
+    let typed = line.arguments();
+    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    let (before, after) = typed.split_at_checked(end).unwrap_or((typed, &[]));
+    match command.try_get_matches_from([before, words, after].concat()) {
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
@@ -257,7 +296,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
 }
 
 /// The values of options, as they would be typed.
-type Values = BTreeMap<String, Vec<String>>;
+pub(crate) type Values = BTreeMap<String, Vec<String>>;
 
 /// Whether an option with this value names a program, a file or an SQL expression, which a file must not permit itself.
 pub(crate) fn needs_permission(option: &str, value: &str) -> bool {

@@ -38,15 +38,10 @@ impl Target {
             None if ConnInfo::is_in_environment(environment) => ConnInfo::parse("", environment)?,
             None => {
                 let embedded = embedded(&options.embedded, ui)?;
-                return Ok(Self {
-                    conninfo: embedded.state().conninfo(),
-                    embedded: Some(embedded),
-                });
+                let conninfo = embedded.state().conninfo().with_session_variables(&environment);
+                return Ok(Self { conninfo, embedded: Some(embedded) });
             }
         };
-        if options.embedded.selects_a_server() {
-            ui.notice("the options of the embedded server are ignored: --database or the PG* variables select another server");
-        }
         ask_if_missing(&mut conninfo, ui.interrupt)?;
         Ok(Self { conninfo, embedded: None })
     }

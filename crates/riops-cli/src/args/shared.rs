@@ -55,17 +55,6 @@ pub(crate) struct EmbeddedOptions {
     pub(crate) cache_dir: Option<PathBuf>,
 }
 
-impl EmbeddedOptions {
-    /// Whether any of these options selects a server.
-    pub(crate) fn selects_a_server(&self) -> bool {
-        self.server_dir.is_some()
-            || self.server_data.is_some()
-            || self.server_user.is_some()
-            || self.server_port.is_some()
-            || !self.server_set.is_empty()
-    }
-}
-
 /// The run store
 #[derive(Debug, Args)]
 pub(crate) struct StoreOptions {

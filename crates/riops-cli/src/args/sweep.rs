@@ -274,6 +274,7 @@ pub(crate) enum Experiments {
         store: StoreOptions,
     },
     /// Show the results of an experiment, also of one in progress
+    #[command(mut_arg("dry_run", |arg| arg.hide(true)))]
     Show {
         /// Start or end of its id, its name, or `last`
         #[arg(default_value = "last")]

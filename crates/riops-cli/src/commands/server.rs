@@ -49,7 +49,7 @@ fn start(options: &EmbeddedOptions, ui: Ui) -> Result<ExitCode> {
         "running: {}\nurl      {}\nstop with: riops server stop{}\n",
         state.version,
         state.url(),
-        ui.given().embedded
+        ui.given().embedded_home
     ))
 }
 

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::sweep::{REPEATS, SINGLE_RUN_ONLY};
 use crate::args::{Ab, Sweep};
 use crate::experiment::conductor::{Conductor, list};
 use crate::experiment::draft::Draft;
@@ -19,15 +18,15 @@ use crate::ui::Ui;
 /// Conducts the experiment of the options or of a file, continues one, or lists them.
 pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<ExitCode> {
     if let Some(workload) = &command.workload {
-        require_no_single_run_option(cell_words)?;
         let (experiment, run) = workload.options();
         let name =
             cell_words.iter().skip(2).take_while(|word| !word.as_encoded_bytes().starts_with(b"-"));
         let name = name.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let keep = run.options().keep;
+        let ui = if keep.no_intervals { ui.without_intervals() } else { ui };
         let mut draft = Draft::new(format!("sweep {name}"), name);
         draft.words = cell_words.to_vec();
-        draft.repeats = keep.repeat.repeat.unwrap_or(REPEATS);
+        draft.repeats = keep.repeat.repeat;
         draft.apply(experiment)?;
         let results = Results { form: &keep.output.output, options: &experiment.results };
         let (store_options, fleet) = (&keep.store, &keep.fleet);
@@ -48,7 +47,7 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
         (Some(path), None) => {
             let mut draft = read(path, &command.own.set, command.trust)?;
             draft.words = replaced(draft.words, &ui.given().target);
-            draft.repeats = command.own.repeat.unwrap_or(draft.repeats);
+            draft.repeats = command.own.repeat.or(draft.repeats);
             draft.seed = command.own.seed.or(draft.seed);
             draft.apply(&command.experiment)?;
             conductor.start(draft)
@@ -57,21 +56,6 @@ pub(super) fn sweep(command: &Sweep, cell_words: &[OsString], ui: Ui) -> Result<
             let text = "nothing to measure: specify a workload, an experiment file or --resume (see riops sweep --help)";
             refuse(text)
         }
-    }
-}
-
-/// Fails for options of `riops run` that show or store a single run.
-fn require_no_single_run_option(words: &[OsString]) -> Result<()> {
-    let typed = |option: &&&str| {
-        let long = format!("--{option}");
-        words.iter().any(|word| {
-            let word = word.to_string_lossy();
-            word == long.as_str() || word.starts_with(&format!("{long}="))
-        })
-    };
-    match SINGLE_RUN_ONLY.iter().find(typed) {
-        Some(option) => refuse(format!("--{option} is not supported by riops sweep")),
-        None => Ok(()),
     }
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct Draft {
     /// `riops run WORKLOAD` and the options of all cells.
     pub(crate) words: Vec<OsString>,
     pub(crate) axes: Vec<TypedAxis>,
-    pub(crate) repeats: u32,
-    pub(crate) order: Order,
+    pub(crate) repeats: Option<u32>,
+    pub(crate) order: Option<Order>,
     pub(crate) seed: Option<u64>,
     pub(crate) baseline: Option<String>,
     pub(crate) effect: Option<f64>,
@@ -57,7 +57,7 @@ pub(crate) struct Draft {
 impl Draft {
     /// A sweep of a workload without axes.
     pub(crate) fn new(name: String, workload: String) -> Self {
-        Self { name, workload, repeats: REPEATS, ..Self::default() }
+        Self { name, workload, ..Self::default() }
     }
 
     /// Applies the options of the command line.
@@ -74,7 +74,7 @@ impl Draft {
                 None => self.axes.push(axis),
             }
         }
-        self.order = options.run_order.unwrap_or(self.order);
+        self.order = options.run_order.or(self.order);
         self.baseline = options.baseline.clone().or(self.baseline.take());
         self.effect = options.effect.map(|share| share.0).or(self.effect);
         self.search = options.find_saturation.or(self.search);
@@ -101,6 +101,7 @@ impl Draft {
     /// # Errors
     /// If an option of a cell is invalid, with the name of the cell.
     pub(crate) fn define(self) -> Result<(Experiment, Databases)> {
+        self.require_effect()?;
         let axes: Vec<_> = self.axes.iter().map(TypedAxis::plain).collect();
         let has_workers = self.has_workers();
         let mut databases = Databases::new();
@@ -134,8 +135,8 @@ impl Draft {
             goal: Goal::Sweep { baseline: 0 },
             axes,
             cells,
-            repeats: self.repeats,
-            order: self.order,
+            repeats: self.repeats.unwrap_or(REPEATS),
+            order: self.order.unwrap_or_default(),
             seed,
             between: self.between,
             reset: self.reset,
@@ -157,6 +158,29 @@ impl Draft {
             }
         }
         Ok((experiment, databases))
+    }
+
+    /// Fails for what the goal of the experiment does not use.
+    fn require_effect(&self) -> Result<()> {
+        let set = [
+            ("repeat", self.repeats.is_some()),
+            ("run-order", self.order.is_some()),
+            ("baseline", self.baseline.is_some()),
+            ("find-saturation", self.search.is_some()),
+            ("sessions-max", self.sessions_max.is_some()),
+        ];
+        let (goal, used): (_, &[&str]) = match (self.blocks_max, self.search) {
+            (Some(_), _) => ("an A/B test", &[]),
+            (_, Some(Search::Sessions)) => {
+                ("a search for the saturation point", &["find-saturation", "sessions-max"])
+            }
+            (_, Some(Search::Rate)) => ("a search for the highest rate", &["find-saturation"]),
+            (None, None) => ("a sweep", &["repeat", "run-order", "baseline"]),
+        };
+        match set.iter().find(|(name, is_set)| *is_set && !used.contains(name)) {
+            Some((name, _)) => refuse(format!("\"{name}\" has no effect on {goal}")),
+            None => Ok(()),
+        }
     }
 
     /// Whether the number of workers was chosen, and does not follow from that of sessions.

@@ -17,7 +17,6 @@ use super::words::{
     TypedAxis, VARIANT, all_typed, command_of, long_name, require_no_password, text_of, typed,
 };
 use crate::args::TrustOption;
-use crate::args::sweep::REPEATS;
 use crate::failure::{UsageError, refuse};
 use crate::settings::needs_permission;
 
@@ -188,8 +187,8 @@ fn draft(file: ExperimentFile, stem: String, set: &[(String, String)]) -> Result
         description: file.description,
         words: [run_words(&file.workload), all_typed(&command, &options)?].concat(),
         axes,
-        repeats: file.repeat.unwrap_or(REPEATS),
-        order: file.run_order.unwrap_or_default(),
+        repeats: file.repeat,
+        order: file.run_order,
         seed: file.seed,
         baseline: file.baseline,
         effect: effect.map(|share| share.0),
@@ -277,7 +276,7 @@ mod tests {
         let axes: Vec<_> = draft.axes.iter().map(|axis| axis.name.as_str()).collect();
         assert_eq!(axes, ["sessions", "batch"]);
         assert_eq!(draft.axes[0].plain().values, ["2", "1"]);
-        assert_eq!((draft.repeats, draft.order), (2, Order::Sequential));
+        assert_eq!((draft.repeats, draft.order), (Some(2), Some(Order::Sequential)));
         assert_eq!((draft.effect, draft.time_limit_s), (Some(0.05), Some(60.0)));
         assert!(draft.between.checkpoint);
         assert_eq!(draft.between.idle_device_s, Some(30.0));

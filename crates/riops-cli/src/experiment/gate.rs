@@ -1,6 +1,7 @@
 //! The file of a performance gate: workloads and two variants.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -19,6 +20,8 @@ const PREFIX: &str = "{prefix}";
 /// Options that a gate file may leave out.
 const BLOCKS_MAX: u32 = 10;
 const REPEATS_MAX: u32 = 8;
+/// The numbers of blocks that an A/B test can have at most.
+const BLOCKS: RangeInclusive<u32> = 4..=100;
 
 /// What an undecided gate does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -110,6 +113,10 @@ impl GateFile {
                 require_trusted_option(&command, name, value)?;
             }
         }
+        if let Some(blocks) = self.blocks_max.filter(|blocks| !BLOCKS.contains(blocks)) {
+            let (first, last) = (BLOCKS.start(), BLOCKS.end());
+            return refuse(format!("blocks-max must be between {first} and {last}, not {blocks}"));
+        }
         self.rules().map(|_| ())
     }
 
@@ -155,7 +162,7 @@ impl GateFile {
             let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
             draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];
             draft.effect = Some(self.rules()?.effect);
-            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX).clamp(4, 100));
+            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
             draft.gate = Some((of_each, self.repeat_disturbed.unwrap_or(REPEATS_MAX)));
             Ok(draft)

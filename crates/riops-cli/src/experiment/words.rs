@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Args, Command};
 use riops::experiment::{Axis, ServerChoice};
 use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
 use riops::units::text::is_unprintable;
 use toml::{Table, Value};
 
-use crate::args;
+use crate::args::{self, GraphOptions, ResultOptions};
 use crate::failure::{UsageError, refuse};
 use crate::options::{OptionNames, with_suggestion};
 use crate::settings;
@@ -46,6 +46,7 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
         let text = format!("riops run {} has no option \"{name}\"", command.get_name());
         return refuse(with_suggestion(text, &OptionNames::of_one(command).nearest(&name)));
     };
+    require_effect_on_cells(&name)?;
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     if let Value::Array(values) = value {
         return all_typed(command, values.iter().map(|value| (&name, value)));
@@ -55,6 +56,20 @@ pub(crate) fn typed(command: &Command, name: &str, value: &Value) -> Result<Vec<
         "false" if is_switch => Vec::new(),
         text => vec![format!("--{name}={text}").into()],
     })
+}
+
+/// Fails for an option of `riops run` that is no part of the plan and does not select the server: those that say what
+/// is printed and stored have no effect on the runs of an experiment.
+fn require_effect_on_cells(long: &str) -> Result<()> {
+    let results = GraphOptions::augment_args(ResultOptions::augment_args(Command::new("run")));
+    let is_result = results.get_arguments().any(|arg| arg.get_long() == Some(long));
+    if is_result || ["session-detail", "quiet"].contains(&long) {
+        let of_command = "the command line of the experiment says what is printed and stored";
+        return refuse(format!(
+            "\"{long}\" has no effect on the runs of an experiment: {of_command}"
+        ));
+    }
+    Ok(())
 }
 
 /// Returns options and their values as typed.

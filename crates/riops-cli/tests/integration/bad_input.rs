@@ -237,3 +237,42 @@ fn reports_more_sessions_than_the_server_allows() {
         .stderr_contains("cannot open session")
         .stderr_contains("too many clients");
 }
+
+#[test]
+fn what_has_no_effect_on_an_experiment_is_refused_before_it_starts() {
+    let folder = folder("no-effect");
+    let file = |name: &str, setting: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, format!("workload = \"ping\"\n{setting}\n")).unwrap();
+        path.display().to_string()
+    };
+    let refused = |line: &str, expected: &str| {
+        let mut command = command(line);
+        // No server is needed.
+        command
+            .env("RIOPS_DATABASE", "host=/nonexistent")
+            .env("RIOPS_STORE", folder.join("s.sqlite"));
+        CommandOutput::of(&mut command).expect(2).stderr_contains(expected);
+    };
+    let (a, b) = (file("a.toml", "server-set = \"shared_buffers=128MB\""), file("b.toml", ""));
+    for line in [
+        format!("ab {a} {b} --set duration=1s"),
+        "sweep ping --axis server-set=shared_buffers=128MB,shared_buffers=1GB".to_owned(),
+        "sweep compare-two-servers".to_owned(),
+    ] {
+        refused(&line, "selects another server than the embedded one");
+    }
+    for key in ["metrics-push", "metrics-listen", "graph", "store", "note"] {
+        let expected = format!("\"{key}\" has no effect on the runs of an experiment");
+        let setting = format!("{key} = \"127.0.0.1:9\"");
+        refused(&format!("ab {} {b}", file("c.toml", &setting)), &expected);
+        let gate = folder.join("gate.toml");
+        let text = format!("[options]\n{setting}\n[[workload]]\nrun = \"ping\"\n");
+        std::fs::write(&gate, text).unwrap();
+        refused(&format!("gate {}", gate.display()), &expected);
+    }
+    refused(
+        &format!("ab {} --dry-run", file("d.toml", "baseline = \"x\"\n[axes]\nsessions = [1, 2]")),
+        "\"baseline\" has no effect on an A/B test",
+    );
+}

@@ -30,9 +30,9 @@ fn the_commands_to_try_repeat_the_database_without_its_password() {
 #[test]
 fn hints_repeat_the_options_of_the_embedded_server_and_the_store() {
     let home = folder("hinted server");
-    let mut url = command("server url --server-port 1");
+    let mut url = command("server url");
     url.arg("--server-data").arg(&home);
-    let hint = format!("`riops server start --server-data '{}' --server-port 1`", home.display());
+    let hint = format!("`riops server start --server-data '{}'`", home.display());
     CommandOutput::of(&mut url).expect(1).stderr_contains(&hint);
     let store = folder("hinted-store").join("runs.sqlite");
     let mut show = command(&format!("runs show --store {}", store.display()));

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use riops::host::random_seed;
 use serde_json::Value;
 
-use crate::fixture::{CommandOutput, Database, database, folder};
+use crate::fixture::{CommandOutput, Database, command, database, folder};
 
 /// A short run without a dataset.
 /// A number of transactions: in a short time, none may end on a loaded machine.
@@ -272,7 +272,8 @@ fn the_search_for_the_rate_needs_a_threshold_and_finds_a_rate() {
 
 #[test]
 fn the_ready_experiments_are_complete() {
-    let database = database("sweep_ready");
+    // Some of them set parameters of the embedded server.
+    let on_embedded = |line: &str| command(&format!("{line} --dry-run"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let guide = std::fs::read_to_string(folder.join("../docs/experiments.md")).unwrap();
     let mut count = 0;
@@ -280,14 +281,15 @@ fn the_ready_experiments_are_complete() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         for file in [name, path.to_str().unwrap()] {
-            let plan = database.riops(&format!("sweep {file} --dry-run")).expect(0).stdout;
+            let plan =
+                CommandOutput::of(&mut on_embedded(&format!("sweep {file}"))).expect(0).stdout;
             assert!(plan.starts_with(&format!("{name}: ")), "{plan}");
         }
         assert!(guide.contains(&format!("experiments/{name}.toml")), "{name}");
         count += 1;
     }
     assert_eq!(count, 9);
-    let ab = |name: &str| database.riops(&format!("ab {name} --dry-run"));
+    let ab = |name: &str| CommandOutput::of(&mut on_embedded(&format!("ab {name}")));
     let plan = ab("compare-two-servers").expect(0).stdout;
     assert!(plan.contains("variant=small") && plan.contains("at most"), "{plan}");
     let refused = ab("oltp-threads").expect(2).stderr;
@@ -305,7 +307,10 @@ fn invalid_experiments_are_usage_errors_before_the_first_run() {
         ("sweep rows --axis batch=1,1", "twice"),
         ("sweep rows --axis sessions=1,2 --sessions 3", "--sessions"),
         ("sweep rows --axis batch=1,2 --baseline batch=3", "there is no cell"),
-        ("sweep rows --axis batch=1,2 --graph a.png", "--graph is not supported"),
+        (
+            "sweep rows --axis batch=1,2 --graph a.png",
+            "--graph has no effect: an experiment has several runs",
+        ),
         ("sweep load --find-saturation sessions", "repeats transactions"),
         ("sweep rows --find-saturation sessions --axis sessions=1,2", "cannot be combined"),
         ("sweep rows --find-saturation sessions --rate 5", "omit --rate"),

@@ -183,6 +183,38 @@ impl OltpRun {
         Ok(())
     }
 
+    /// Whether a test uses the option with this long name: all but those of the statements of a transaction.
+    pub fn uses(test: OltpTest, option: &str) -> bool {
+        use OltpTest as Test;
+        let has_ranges = matches!(test, Test::ReadWrite | Test::ReadOnly);
+        let has_updates = matches!(test, Test::ReadWrite | Test::WriteOnly);
+        match option {
+            "point-selects" | "sum-ranges" | "order-ranges" | "distinct-ranges"
+            | "range-selects" => has_ranges,
+            "simple-ranges" => has_ranges || test == Test::SimpleRanges,
+            "range-size" => {
+                let scans = [
+                    Test::SimpleRanges,
+                    Test::SequentialScan,
+                    Test::PrimarykeyScan,
+                    Test::IndexScan,
+                    Test::SumScan,
+                    Test::Join,
+                ];
+                has_ranges || scans.contains(&test)
+            }
+            "delete-inserts" => has_updates,
+            "index-updates" => has_updates || test == Test::UpdateIndex,
+            "non-index-updates" => has_updates || test == Test::UpdateNonIndex,
+            "skip-trx" => has_ranges || has_updates || test == Test::MultiInsert,
+            "num-rows-in-insert" => test == Test::MultiInsert,
+            "batch-insert-count" => matches!(test, Test::MultiValueInsert | Test::BulkInsert),
+            "random-points" => test == Test::RandomPoints,
+            "number-of-ranges" | "delta" => test == Test::RandomRanges,
+            _ => true,
+        }
+    }
+
     /// Whether a transaction of the test consists of several statements that each commit.
     pub fn commits_each_statement(&self) -> bool {
         !self.is_explicit() && sum([self.reads(), self.writes()]) > 1

@@ -158,9 +158,26 @@ impl ConnInfo {
     /// Returns whether the `PG*` variables specify a server, a database or a role. The others, such as
     /// `PGPASSWORD` and `PGSSLMODE`, only describe a connection.
     pub fn is_in_environment(environment: impl Fn(&str) -> Option<String>) -> bool {
+        Self::server_variable(environment).is_some()
+    }
+
+    /// Returns the name of the first variable that specifies one of them.
+    pub fn server_variable(environment: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
         ["PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"]
-            .iter()
-            .any(|name| environment(name).is_some_and(|value| !value.is_empty()))
+            .into_iter()
+            .find(|name| environment(name).is_some_and(|value| !value.is_empty()))
+    }
+
+    /// Adds the variables that describe sessions, which have an effect on every server: `PGOPTIONS`, `PGAPPNAME`,
+    /// `PGTZ` and others.
+    pub fn with_session_variables(self, environment: &dyn Fn(&str) -> Option<String>) -> Self {
+        let value = |name| environment(name).filter(|value: &String| !value.is_empty());
+        Self {
+            options: self.options.or_else(|| value("PGOPTIONS")),
+            application_name: self.application_name.or_else(|| value("PGAPPNAME")),
+            session_settings: session_settings(environment),
+            ..self
+        }
     }
 
     /// Returns a connection string with `***` in place of each password; `None` if it cannot be parsed, so

@@ -351,3 +351,19 @@ proptest! {
         prop_assert_eq!(super::text::parse(&shown).ok(), Some(expected), "{}", shown);
     }
 }
+
+#[test]
+fn the_variables_of_sessions_have_an_effect_without_a_connection_string() {
+    let environment = with(&[
+        ("PGOPTIONS", "-c work_mem=1MB"),
+        ("PGTZ", "Asia/Tokyo"),
+        ("PGAPPNAME", "me"),
+        ("PGSSLMODE", "verify-full"),
+    ]);
+    let own = ConnInfo::unix(std::path::Path::new("/tmp"), 1, "u", "d");
+    let found = own.clone().with_session_variables(&environment);
+    assert_eq!(found.options.as_deref(), Some("-c work_mem=1MB"));
+    assert_eq!(found.session_settings, [("timezone", "Asia/Tokyo".to_owned())]);
+    assert_eq!(found.application_name.as_deref(), Some("me"));
+    assert_eq!(found.ssl_mode, own.ssl_mode);
+}

@@ -1,0 +1,321 @@
+//! Options that are set and cannot have an effect beside the others: an error, and never ignored.
+//!
+//! The environment and the file of `--config` serve several commands. An option of theirs that another command has is
+//! not an error, unless it belongs to another workload than the one that is measured.
+
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use riops::plan::{OltpRun, OltpTest, WorkPlan};
+
+use crate::args::sweep::SINGLE_RUN_ONLY;
+use crate::options::{OptionNames, settable, variable};
+use crate::settings::{Origin, Values};
+
+/// A command with the options that are set, and where they come from.
+pub(crate) struct SetOptions<'a> {
+    /// Names of the commands without `riops`, outermost first.
+    pub(crate) path: &'a [&'a str],
+    /// The innermost command, built.
+    pub(crate) command: &'a Command,
+    /// Its matches.
+    pub(crate) matches: &'a ArgMatches,
+    /// The values of the file of `--config`.
+    pub(crate) file: &'a Values,
+    /// The `PG*` variable that selects a server.
+    pub(crate) server_variable: Option<&'static str>,
+    /// Whether the command is a run of an experiment.
+    pub(crate) is_cell: bool,
+}
+
+/// Where an option comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Typed,
+    Environment,
+    File,
+}
+
+/// Which sources a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sources {
+    /// All of them: the result would contradict the option.
+    All,
+    /// The environment sets it for the commands that use it.
+    NotEnvironment,
+    /// Only an option of the command line is about this command alone.
+    Typed,
+}
+
+/// Options that have no effect for a reason.
+struct Rule {
+    options: &'static [&'static str],
+    sources: Sources,
+    /// Returns the reason if it applies.
+    reason: fn(&SetOptions<'_>) -> Option<String>,
+}
+
+const EMBEDDED: &[&str] =
+    &["server-dir", "server-data", "server-user", "server-port", "server-set"];
+const TARGET: &[&str] = &[
+    "database",
+    "server-dir",
+    "server-data",
+    "server-user",
+    "server-port",
+    "server-set",
+    "cache-dir",
+];
+
+/// All rules. The first one that applies gives the error.
+const RULES: &[Rule] = &[
+    Rule { options: EMBEDDED, sources: Sources::All, reason: |set| set.other_server() },
+    Rule {
+        options: &["cache-dir"],
+        sources: Sources::NotEnvironment,
+        // It also contains the builds of commits.
+        reason: |set| set.other_server().filter(|_| !set.is("gate") && !set.is("bisect")),
+    },
+    Rule {
+        options: &SINGLE_RUN_ONLY,
+        sources: Sources::All,
+        reason: |set| {
+            let is_sweep = set.is("sweep") && set.path.len() > 1;
+            (is_sweep || set.is_cell).then(|| "an experiment has several runs".to_owned())
+        },
+    },
+    Rule {
+        options: &["print-histogram"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            let form = set.value("output")?;
+            (!["text", "pgio", "ysql-bench"].contains(&form.as_str()))
+                .then(|| format!("--output {form} has no printed histogram"))
+        },
+    },
+    Rule {
+        options: &["failures-detailed"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            let is_shown = set.value("output")? == "pgbench" || set.source("log").is_some();
+            (!is_shown).then(|| "it requires --output pgbench or --log".to_owned())
+        },
+    },
+    Rule {
+        options: &["database-wide"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            set.source("for").map(|_| "--for always shows the waits of all sessions".to_owned())
+        },
+    },
+    Rule {
+        options: TARGET,
+        sources: Sources::Typed,
+        reason: |set| {
+            set.source("client")
+                .filter(|_| set.is("doctor"))
+                .map(|_| "--client measures this machine without a server".into())
+        },
+    },
+    Rule {
+        options: &["store"],
+        sources: Sources::Typed,
+        reason: |set| {
+            (set.is("doctor") && set.source("disk").is_none())
+                .then(|| "only the result of --disk is stored".into())
+        },
+    },
+    Rule {
+        options: TARGET,
+        sources: Sources::Typed,
+        reason: |set| set.source("offline").map(|_| "--offline uses no server".into()),
+    },
+    Rule {
+        options: &["server-port", "server-set"],
+        sources: Sources::Typed,
+        reason: |set| {
+            (set.is("server") && set.path != ["server", "start"])
+                .then(|| "only a start of the server sets it".into())
+        },
+    },
+    Rule {
+        options: TARGET,
+        sources: Sources::Typed,
+        reason: |set| {
+            set.source("list").filter(|_| set.is("sweep")).map(|_| "--list uses no server".into())
+        },
+    },
+    Rule {
+        options: &["trust", "fleet"],
+        sources: Sources::Typed,
+        reason: |set| {
+            set.source("list").filter(|_| set.is("sweep")).map(|_| "--list runs nothing".into())
+        },
+    },
+    Rule {
+        options: &["dry-run"],
+        sources: Sources::Typed,
+        reason: |set| (set.path == ["experiments", "show"]).then(|| "it runs nothing".into()),
+    },
+    Rule {
+        options: &["database"],
+        sources: Sources::Typed,
+        reason: |set| {
+            let has_files = set.path == ["runs", "import"] && set.source_of_id("files").is_some();
+            has_files.then(|| "the files are imported".into())
+        },
+    },
+    Rule {
+        options: &["pgbench-column-7"],
+        sources: Sources::Typed,
+        reason: |set| {
+            let format = set.value("from")?;
+            (!["auto", "pgbench-log"].contains(&format.as_str()))
+                .then(|| format!("results of {format} have no such column"))
+        },
+    },
+];
+
+impl SetOptions<'_> {
+    /// Fails for the first option that has no effect.
+    ///
+    /// # Errors
+    /// The text of the error.
+    pub(crate) fn require_effect(&self, origin: Origin) -> Result<(), String> {
+        let without_effect = RULES.iter().find_map(|rule| {
+            let is_about = |source| match rule.sources {
+                Sources::All => true,
+                Sources::NotEnvironment => source != Source::Environment,
+                Sources::Typed => source == Source::Typed,
+            };
+            let (source, long) = rule.options.iter().copied().find_map(|long| {
+                self.source(long).filter(|&source| is_about(source)).zip(Some(long))
+            })?;
+            let reason = (rule.reason)(self)?;
+            Some(format!("{} has no effect: {reason}", name(source, long)))
+        });
+        match without_effect {
+            Some(text) => Err(text),
+            // The original tools accept all options for all tests.
+            None if origin == Origin::Translated => Ok(()),
+            None => {
+                self.require_options_of_test().and_then(|()| self.require_options_of_workload())
+            }
+        }
+    }
+
+    /// Fails for a typed option of the workload `oltp` that its test does not use. The environment serves several tests.
+    fn require_options_of_test(&self) -> Result<(), String> {
+        if !matches!(self.path, ["run" | "sweep", "oltp"]) {
+            return Ok(());
+        }
+        let named = |id| self.matches.try_get_one::<OltpTest>(id).ok().flatten().copied();
+        let test = named("test").or_else(|| named("named_test")).unwrap_or_default();
+        let longs = self.command.get_arguments().filter_map(Arg::get_long);
+        let mut unused = longs.filter(|long| !OltpRun::uses(test, long));
+        match unused.find(|long| self.source(long) == Some(Source::Typed)) {
+            Some(long) => Err(format!("--{long} has no effect on the test {test}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails for an option of another workload in the environment or the file.
+    fn require_options_of_workload(&self) -> Result<(), String> {
+        let [_, workload] = self.path else {
+            return Ok(());
+        };
+        if !WorkPlan::executable_names().iter().any(|name| name == workload) {
+            return Ok(());
+        }
+        let own = OptionNames::of_workload(Some(workload));
+        let others = OptionNames::of_workload(None);
+        let is_foreign = |long: &str| others.contains(long) && !own.contains(long);
+        let from_file = self.file.keys().map(|long| (Source::File, long.clone()));
+        let is_set = |long: &String| std::env::var_os(variable(long)).is_some();
+        let from_environment = others.iter().filter(|long| is_set(long));
+        let mut all =
+            from_environment.map(|long| (Source::Environment, long.clone())).chain(from_file);
+        match all.find(|(_, long)| is_foreign(long)) {
+            Some((source, long)) => Err(format!(
+                "{} has no effect: the workload {workload} has no option --{long}",
+                name(source, &long)
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn is(&self, command: &str) -> bool {
+        self.path.first() == Some(&command)
+    }
+
+    /// Where the option with this long name was set; `None` also for a switch that is off.
+    fn source(&self, long: &str) -> Option<Source> {
+        let arg = self.command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
+        let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
+        let is_on =
+            || self.matches.try_get_one(arg.get_id().as_str()).is_ok_and(|on| on == Some(&true));
+        if is_switch && !is_on() {
+            return None;
+        }
+        match self.source_of_id(arg.get_id().as_str())? {
+            ValueSource::CommandLine => Some(Source::Typed),
+            ValueSource::EnvVariable => Some(Source::Environment),
+            _ => self.file.contains_key(long).then_some(Source::File),
+        }
+    }
+
+    fn source_of_id(&self, id: &str) -> Option<ValueSource> {
+        self.matches.try_contains_id(id).ok().filter(|&is_set| is_set)?;
+        self.matches.value_source(id)
+    }
+
+    /// The value of an option as it was typed, or its default.
+    fn value(&self, long: &str) -> Option<String> {
+        let arg = self.command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
+        let mut values = self.matches.get_raw(arg.get_id().as_str())?;
+        values.next_back().map(|value| value.to_string_lossy().into_owned())
+    }
+
+    /// What selects another server than the embedded one.
+    fn other_server(&self) -> Option<String> {
+        self.command.get_arguments().find(|arg| arg.get_long() == Some("server-dir"))?;
+        self.command.get_arguments().find(|arg| arg.get_long() == Some("database"))?;
+        let by_option = self.source("database").map(|source| name(source, "database"));
+        let by_variable = || self.server_variable.map(str::to_owned);
+        let name = by_option.or_else(by_variable)?;
+        Some(format!("{name} selects another server than the embedded one"))
+    }
+
+    /// The words of the values that come from the file, as if they had been typed.
+    pub(crate) fn words_of_file(&self) -> Vec<OsString> {
+        let from_file = |arg: &&Arg| {
+            let long = arg.get_long().unwrap_or_default();
+            !arg.is_global_set() && self.source(long) == Some(Source::File)
+        };
+        let words = |arg: &Arg| {
+            let long = settable(arg).unwrap_or_default();
+            let values = self.file.get(long).into_iter().flatten();
+            let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
+            let word = |value: &String| match is_switch {
+                true => format!("--{long}"),
+                false => format!("--{long}={value}"),
+            };
+            values.map(word).map(OsString::from).collect::<Vec<_>>()
+        };
+        self.command.get_arguments().filter(from_file).flat_map(words).collect()
+    }
+}
+
+/// How an option is named in an error.
+fn name(source: Source, long: &str) -> String {
+    match source {
+        Source::Typed => format!("--{long}"),
+        Source::Environment => variable(long),
+        Source::File => format!("\"{long}\" in the configuration file"),
+    }
+}
+
+#[cfg(test)]
+#[path = "effect_tests.rs"]
+mod tests;
