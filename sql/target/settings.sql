@@ -1,14 +1,27 @@
--- Settings that differ from the default, and those needed to interpret the results of a benchmark; none
--- that may contain a password. The default of a setting with a unit has another form than its value.
-select name, current_setting(name), case when unit is null then boot_val end
-  from pg_settings
- where (source not in ('default', 'client', 'override', 'session')
-        or name in ('shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem',
-                    'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'max_wal_size',
-                    'checkpoint_timeout', 'autovacuum', 'deadlock_timeout', 'max_connections', 'jit', 'io_method',
-                    'data_checksums', 'track_io_timing', 'shared_preload_libraries',
-                    'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate'))
-   and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
-                    'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo')
-   and name !~ '(_command|passphrase|password|secret|key)'
+-- Settings with which the sessions start and that differ from the default, whatever sets them (a file, the role, the
+-- database, the connection string, PGOPTIONS), and those needed to interpret the results of a benchmark; none
+-- that may contain a password. What riops sets in this session (source session) is no setting of the others: they start
+-- with reset_val. The default of a setting with a unit has another form than its value. A long value is shortened, with
+-- a digest of the whole one.
+select name,
+       case when length(value) > 200 then left(value, 160) || '... (' || left(md5(value), 8) || ')' else value end,
+       case when unit is null then boot_val end
+  from (select name, unit, boot_val,
+               case when source = 'session' and reset_val is not null
+                    then case unit when '8kB' then (reset_val::bigint * 8)::text || 'kB'
+                                   else reset_val || coalesce(unit, '') end
+                    else current_setting(name) end as value
+          from pg_settings
+         where (source not in ('default', 'client', 'override', 'session')
+                or source = 'client' and setting is distinct from boot_val
+                or source = 'session' and reset_val is distinct from boot_val
+                or name in ('shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem',
+                            'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'max_wal_size',
+                            'checkpoint_timeout', 'autovacuum', 'deadlock_timeout', 'max_connections', 'jit',
+                            'io_method', 'data_checksums', 'track_io_timing', 'shared_preload_libraries',
+                            'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate'))
+           and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
+                            'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo',
+                            'application_name', 'client_encoding')
+           and name !~ '(_command|passphrase|password|secret|key)') as settings
  order by name

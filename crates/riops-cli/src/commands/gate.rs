@@ -30,7 +30,7 @@ const ENDED: u8 = 128;
 /// Conducts the gate of a file.
 pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
     let in_bisect = options.exit_code == ExitCodes::Bisect;
-    let (view, fails) = match judged(options, ui) {
+    let (mut view, fails) = match judged(options, ui) {
         Ok(found) => found,
         Err(error) if in_bisect => {
             let code = match code_of(&error) {
@@ -42,6 +42,10 @@ pub(super) fn run(options: &Gate, ui: Ui) -> Result<ExitCode> {
         }
         Err(error) => return Err(error),
     };
+    if view.verdict == GateVerdict::Inconclusive && !in_bisect {
+        let (code, rule) = if fails { (BREACHED, "fail") } else { (0, "pass") };
+        view.exit = Some(format!("exit code {code}: inconclusive = \"{rule}\""));
+    }
     write(options, &view, fails, ui)?;
     let code = match (view.verdict, in_bisect) {
         _ if ui.interrupt.requested() => INTERRUPTED,

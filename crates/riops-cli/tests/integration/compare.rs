@@ -79,6 +79,45 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
 }
 
 #[test]
+fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
+    let database = database("compared_settings");
+    let mut connection = database.connect();
+    connection.execute("create role configured login superuser").unwrap();
+    connection.execute("alter role configured set statement_timeout = '7s'").unwrap();
+    connection.execute("alter database compared_settings set enable_seqscan = off").unwrap();
+    let (_, place) = database.url.split_once('@').unwrap();
+    let other = format!("postgresql://configured@{place}");
+    for (label, url, options) in [
+        ("plain", &database.url, ""),
+        ("other", &other, "-c random_page_cost=1.1 -c work_mem=7MB -c search_path=nowhere"),
+        ("default", &database.url, "-c random_page_cost=4"),
+    ] {
+        let mut command = database.command(&format!("{PING} --label {label}"));
+        command.env("RIOPS_DATABASE", url).env("PGOPTIONS", options);
+        CommandOutput::of(&mut command).expect(0);
+    }
+    let json = database.riops("compare plain other --output json").expect(0).json();
+    let changes = json["changes"].as_array().unwrap().iter();
+    let settings = changes.filter(|change| change["topic"] == "setting");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let found: Vec<_> = settings.map(|of| [&of["name"], &of["a"], &of["b"]].map(text)).collect();
+    let expected = [
+        ["random_page_cost", "4 (default)", "1.1"],
+        ["search_path", "\"$user\", public (default)", "nowhere"],
+        ["statement_timeout", "default", "7s"],
+        ["work_mem", "4MB", "7MB"],
+    ];
+    assert_eq!(found, expected.map(|of| of.map(str::to_owned)));
+    // The default is no difference, whatever sets it; and what is set for both is recorded.
+    let json = database.riops("compare plain default --output json").expect(0).json();
+    let is_setting = |change: &&Value| change["topic"] == "setting";
+    assert_eq!(json["changes"].as_array().unwrap().iter().find(is_setting), None);
+    let target = &database.riops("runs show last --output json").expect(0).json()["target"];
+    assert_eq!(target["settings"]["enable_seqscan"], "off");
+    assert_eq!(target["settings"]["application_name"], Value::Null);
+}
+
+#[test]
 fn more_work_per_transaction_is_slower_and_what_changed_is_named() {
     let database = database("compared_groups");
     database.riops("prepare rows --rows 2000").expect(0);

@@ -104,6 +104,8 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
     assert_eq!(again.stderr.matches("building ").count(), 1, "{}", again.stderr);
     again.stdout_contains("riops gate: not slower");
     // A limit that allows no run decides nothing.
+    let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms";
+    place.riops(line).expect(0).stdout_contains("exit code 0: inconclusive = \"pass\"");
     let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";
     place.riops(line).expect(125).stdout_contains("INCONCLUSIVE: time limit reached");
 }

@@ -240,9 +240,35 @@ fn an_ab_test_stops_as_soon_as_the_difference_is_certain() {
     assert!(report.stdout.starts_with("## riops ab "), "{}", report.stdout);
     assert!(report.stdout.contains("FASTER"), "{}", report.stdout);
     let one = tags.len() - 1;
-    let id = database.riops("runs list --output json").expect(0).json()[one]["id"].to_string();
+    let id = database.riops("runs list --limit 1000 --output json").expect(0).json()[one]["id"]
+        .to_string();
     let single = database.riops(&format!("report {} --markdown", id.trim_matches('"'))).expect(0);
     assert!(single.stdout.starts_with("## riops: rows"), "{}", single.stdout);
+}
+
+#[test]
+fn an_ab_test_names_the_settings_of_the_sessions_that_differ() {
+    let database = database("ab_settings");
+    let folder = folder("ab-settings");
+    let path = |name: &str| folder.join(name).display().to_string();
+    for (name, cost) in [("low.toml", "1.1"), ("high.toml", "40")] {
+        let url = format!("{}&options=-c%20random_page_cost%3D{cost}", database.url);
+        let text = format!(
+            "workload = \"ping\"\ndatabase = '{url}'\nsessions = 1\ntransactions = 20\nwarmup = \"0\"\n"
+        );
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let line = format!(
+        "ab {} {} --blocks-max 4 --trust --output json",
+        path("low.toml"),
+        path("high.toml")
+    );
+    let mut command = database.command(&line);
+    let json = CommandOutput::of(command.env_remove("RIOPS_DATABASE")).expect(0).json();
+    let differences = json["differences"].as_array().unwrap();
+    let expected = |of: &&Value| of["topic"] == "setting" && of["name"] == "random_page_cost";
+    let found = differences.iter().find(expected).unwrap_or_else(|| panic!("{differences:?}"));
+    assert_eq!((&found["a"], &found["b"]), (&"1.1".into(), &"40".into()));
 }
 
 #[test]

@@ -26,18 +26,17 @@ pub enum GateVerdict {
 }
 
 impl GateVerdict {
-    /// Returns the verdict of the last look, whose first figure decides. That an interval excludes a relevant difference for the
-    /// worse is enough to pass: fewer runs show this than that two figures are equivalent.
+    /// Returns the verdict of the last look. Each figure that is slower decides, whether or not this look ends the test: the
+    /// error probability is that over all figures and looks. Otherwise the first figure decides. That its interval excludes a
+    /// relevant difference for the worse is enough to pass: fewer runs show this than that two figures are equivalent.
     pub fn of_look(look: &Look) -> Self {
         let mut effects = look.effects.iter().filter_map(|each| each.as_ref().ok());
         match look.decision {
-            // Before the look that ends the test, an outcome has another error probability.
-            Decision::Continue { .. } => Self::Inconclusive,
             _ if effects.any(|each| each.outcome == Outcome::Slower) => Self::Slower,
             Decision::NotSlower | Decision::Stop(Outcome::Faster | Outcome::Equivalent) => {
                 Self::NotSlower
             }
-            Decision::Stop(_) => Self::Inconclusive,
+            Decision::Stop(_) | Decision::Continue { .. } => Self::Inconclusive,
         }
     }
 
@@ -65,6 +64,9 @@ pub struct GateView {
     pub error: f64,
     /// Length of the whole gate, in seconds.
     pub seconds: f64,
+    /// The exit code of an inconclusive gate, and the setting that it follows from; absent with another verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
     /// The workloads, in the order of the file.
     pub workloads: Vec<GateWorkload>,
 }
@@ -113,7 +115,7 @@ impl GateView {
     ) -> Self {
         let verdict = workloads.iter().map(|each| each.verdict).max();
         let verdict = verdict.unwrap_or(GateVerdict::Inconclusive);
-        Self { verdict, variants, effect, error, seconds, workloads }
+        Self { verdict, variants, effect, error, seconds, exit: None, workloads }
     }
 }
 
@@ -151,6 +153,9 @@ impl GateWorkload {
             Some(error) => error,
             None => found.map(|found| found.reason.clone()).unwrap_or_default(),
         };
+        if verdict == GateVerdict::Slower {
+            reason = of_slower(&figures, view.main, reason);
+        }
         if end == End::TimeLimit {
             reason = format!("time limit reached: {reason}");
         }
@@ -179,6 +184,24 @@ impl GateWorkload {
             figures: Vec::new(),
         }
     }
+}
+
+impl GateRow {
+    fn is_slower(&self) -> bool {
+        self.against.as_ref().and_then(|against| against.outcome) == Some(Outcome::Slower)
+    }
+}
+
+/// The reason of a workload that is slower: that of its main figure, after the names of others that decided.
+fn of_slower(figures: &[GateRow], main: Figure, reason: String) -> String {
+    let slower: Vec<Figure> =
+        figures.iter().filter(|row| row.is_slower()).map(|row| row.figure).collect();
+    if slower.is_empty() || slower.contains(&main) {
+        return reason;
+    }
+    let names: Vec<&str> = slower.iter().map(|figure| figure.heading()).collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    format!("{} {verb} slower; {}: {reason}", names.join(" and "), main.heading())
 }
 
 /// The result of a bisection.
@@ -239,12 +262,9 @@ impl BisectStep {
     pub fn measured(of: BisectCommit, position: usize, view: &GateView) -> Self {
         let worst = view.workloads.iter().max_by_key(|workload| workload.verdict);
         let rows = || worst.iter().flat_map(|workload| &workload.figures);
-        let is_slower = |row: &&GateRow| {
-            row.against.as_ref().and_then(|against| against.outcome) == Some(Outcome::Slower)
-        };
         Self {
             verdict: Some(view.verdict),
-            figure: rows().find(is_slower).or_else(|| rows().next()).cloned(),
+            figure: rows().find(|row| row.is_slower()).or_else(|| rows().next()).cloned(),
             experiments: view.workloads.iter().map(|each| each.experiment.clone()).collect(),
             ..Self::new(of, position)
         }
@@ -343,6 +363,54 @@ mod tests {
         });
         let passed = passed.count();
         assert!(passed <= 16, "{passed} of 200");
+    }
+
+    #[test]
+    fn the_reason_names_another_figure_that_is_slower() {
+        let row = |figure, outcome| GateRow {
+            figure,
+            values: [1.0, 1.0],
+            against: Some(Against {
+                ratio: 1.0,
+                interval: None,
+                p_adjusted: None,
+                outcome: Some(outcome),
+                runs_needed: None,
+            }),
+        };
+        let reason = |outcomes: [Outcome; 3]| {
+            let rows: Vec<GateRow> =
+                FIGURES.into_iter().zip(outcomes).map(|(figure, of)| row(figure, of)).collect();
+            of_slower(&rows, FIGURES[0], "ended after 4 blocks".to_owned())
+        };
+        let (slower, open) = (Outcome::Slower, Outcome::Inconclusive);
+        assert_eq!(reason([slower, slower, open]), "ended after 4 blocks");
+        let of_p99 = "p99 is slower; TPS: ended after 4 blocks";
+        assert_eq!(reason([open, open, slower]), of_p99);
+        let of_both = "p50 and p99 are slower; TPS: ended after 4 blocks";
+        assert_eq!(reason([Outcome::Equivalent, slower, slower]), of_both);
+    }
+
+    #[test]
+    fn a_figure_that_is_slower_at_a_look_makes_the_gate_red_before_the_test_ends() {
+        let mut noise = Noise(14);
+        let mut block = |ratio: f64, share: f64| Block {
+            a: vec![100.0 * (1.0 + share * noise.next()), 100.0 * (1.0 + share * noise.next())],
+            b: vec![100.0 * ratio, 100.0 * ratio * (1.0 + 0.001 * noise.next())],
+        };
+        let open: Vec<Block> = (0..4).map(|_| block(1.0, 0.3)).collect();
+        let slower: Vec<Block> = (0..4).map(|_| block(1.5, 0.01)).collect();
+        let of = |second| {
+            let figures =
+                [(Direction::HigherIsBetter, open.clone()), (Direction::LowerIsBetter, second)];
+            look(&figures, 1, &settings())
+        };
+        let found = of(slower);
+        assert!(matches!(found.decision, Decision::Continue { .. }), "{found:?}");
+        assert_eq!(found.effects[1].as_ref().unwrap().outcome, Outcome::Slower);
+        // The time limit ends the test here: the row SLOWER and the headline are one.
+        assert_eq!(GateVerdict::of_look(&found), GateVerdict::Slower);
+        assert_eq!(GateVerdict::of_look(&of(open.clone())), GateVerdict::Inconclusive);
     }
 
     #[test]

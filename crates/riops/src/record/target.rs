@@ -42,7 +42,7 @@ pub struct TargetRecord {
     /// The disks of the server, below partitions and logical volumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<Disk>,
-    /// Settings that differ from their defaults, and settings that affect every result.
+    /// Settings with which the sessions start and that differ from their defaults, and settings that affect every result.
     pub settings: BTreeMap<String, String>,
     /// The defaults of these settings, as far as they have no unit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -57,6 +57,11 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
+    /// Returns that of blocks with this difference.
+    pub(super) fn of_blocks(difference: f64) -> Self {
+        Self { difference, error: None }
+    }
+
     /// Returns the absolute difference, in standard errors if the run is the unit: the permutation test is then
     /// valid if A and B vary differently (Janssen, Statistics & Probability Letters 36, 1997). Among blocks, a
     /// standard error from few, possibly equal differences would be close to 0 in some permutations.
@@ -136,6 +141,17 @@ impl Sample {
         let count = self.blocks.len() as f64;
         let error = (self.unit == Unit::Run).then(|| variance.sqrt() / count);
         Estimate { difference: difference / count, error }
+    }
+
+    /// Returns the sample with the values of B divided by this ratio, given as its logarithm.
+    pub(super) fn shifted(&self, log_ratio: f64) -> Self {
+        let mut shifted = self.clone();
+        for block in &mut shifted.blocks {
+            for log in block.logs.iter_mut().skip(block.runs_a) {
+                *log -= log_ratio;
+            }
+        }
+        shifted
     }
 
     /// Returns the groups of values that are resampled; `None` without a unit.

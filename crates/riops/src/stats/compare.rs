@@ -5,7 +5,8 @@
 use serde::Serialize;
 
 use super::blocks::{Block, Incomparable, Sample, Unit};
-use super::interval::{LogIntervals, log_intervals};
+use super::interval::log_intervals;
+use super::inversion::accepted;
 use super::permutation::{Design, Significance, design, test};
 use crate::units::format::truncated;
 
@@ -65,11 +66,25 @@ impl Outcome {
 
     /// Returns the outcome if the values of A or B are only lower bounds: a verdict remains if a higher value could not
     /// change it.
-    pub fn with_bounds(self, direction: Direction, (of_a, of_b): (bool, bool)) -> Self {
+    fn with_bounds(self, direction: Direction, (of_a, of_b): (bool, bool)) -> Self {
         let (rises, falls) = (Self::of_change(true, direction), Self::of_change(false, direction));
         let is_open = of_a && (self == rises || self == Self::Equivalent)
             || of_b && (self == falls || self == Self::Equivalent);
         if is_open { Self::Inconclusive } else { self }
+    }
+
+    /// Reads the outcome from the interval of a ratio: equivalent if it is within the smallest relevant difference, otherwise
+    /// faster or slower if it excludes 1, otherwise inconclusive, as without an interval.
+    pub fn read(interval: Option<RatioInterval>, effect: f64, direction: Direction) -> Self {
+        let Some(RatioInterval { low, high, .. }) = interval else {
+            return Self::Inconclusive;
+        };
+        let relevant = 1.0 + effect;
+        match () {
+            () if low > 1.0 / relevant && high < relevant => Self::Equivalent,
+            () if low > 1.0 || high < 1.0 => Self::of_change(low > 1.0, direction),
+            () => Self::Inconclusive,
+        }
     }
 
     /// Returns the outcome of a value that rose or fell.
@@ -78,7 +93,7 @@ impl Outcome {
     }
 }
 
-/// Limits of the interval of a ratio.
+/// Limits of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower limit.
@@ -87,22 +102,38 @@ pub struct Interval {
     pub high: f64,
 }
 
+/// The interval of a ratio, from which the verdict is read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RatioInterval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+    /// Probability with which such intervals cover the true ratio, at least: 0.95 is 95 %.
+    pub coverage: f64,
+}
+
+impl RatioInterval {
+    fn of_logs((low, high): (f64, f64), alpha: f64) -> Self {
+        Self { low: low.exp(), high: high.exp(), coverage: 1.0 - alpha }
+    }
+}
+
 /// The comparison of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
     /// B divided by A: ratio of the geometric means, averaged over the blocks.
     pub ratio: f64,
-    /// Interval that covers the true ratio with probability `1 - alpha`. `None` with fewer than three blocks or
-    /// three runs on each side.
-    pub interval: Option<Interval>,
+    /// Interval that covers the true ratio with probability `1 - alpha`, and from which the verdict is read. `None` if the
+    /// design cannot show a difference.
+    pub interval: Option<RatioInterval>,
     /// The p-value of this figure alone.
     pub p: f64,
     /// The p-value adjusted for the number of figures.
     pub p_adjusted: f64,
     /// The verdict.
     pub outcome: Outcome,
-    /// Whether the cautious interval excludes a relevant difference for the worse, and as many blocks were measured as a
-    /// difference needs (non-inferiority).
+    /// Whether the interval excludes a relevant difference for the worse (non-inferiority).
     #[serde(skip)]
     pub not_worse: bool,
     /// What the number of runs can show.
@@ -113,12 +144,21 @@ pub struct Effect {
     pub runs_expected: Option<usize>,
 }
 
+impl Effect {
+    /// Returns the effect if the values of A or B are only lower bounds. Without a verdict, the interval is not known either.
+    #[must_use]
+    pub fn with_bounds(self, direction: Direction, bounds: (bool, bool)) -> Self {
+        let outcome = self.outcome.with_bounds(direction, bounds);
+        let is_open = bounds != (false, false) && outcome == Outcome::Inconclusive;
+        Self { outcome, interval: self.interval.filter(|_| !is_open), ..self }
+    }
+}
+
 /// Compares B with A in each figure: a direction, and the values of the runs. All figures have the same order of
 /// blocks and runs.
 ///
-/// A figure is equivalent if a cautious interval is within the smallest relevant difference, on a logarithmic scale, and as
-/// many blocks were measured as a difference needs. Otherwise it is faster or slower if its adjusted p-value is at most `alpha` and the interval excludes a ratio
-/// of 1. The probability of at least one false difference among all figures is at most `alpha`.
+/// The verdict is read from the interval, see [`Outcome::read`]. The probability of at least one false difference among all
+/// figures is at most `alpha`.
 pub fn compare(
     figures: &[(Direction, Vec<Block>)],
     settings: &Settings,
@@ -136,29 +176,20 @@ pub fn compare(
     samples.into_iter().zip(figures).map(&mut effect).collect()
 }
 
-/// Returns what can be said of the best of `groups` groups that were compared with A, and whose comparison alone has this
-/// outcome: the interval that covers the ratios of all of them with probability `1 - alpha`, and the outcome if that interval
-/// allows it. The best one is the one that chance favors most (Šidák, "Rectangular confidence regions for the means of
-/// multivariate normal distributions", JASA 62, 1967).
+/// Returns the interval of the best of `groups` groups that were compared with A, and whose comparison alone has this
+/// interval: it covers the ratios of all of them with probability `1 - alpha`. The best one is the one that chance favors
+/// most (Šidák, "Rectangular confidence regions for the means of multivariate normal distributions", JASA 62, 1967).
 pub fn of_best(
-    outcome: Outcome,
+    alone: RatioInterval,
     blocks: &[Block],
     groups: usize,
     settings: &Settings,
-) -> (Option<Interval>, Outcome) {
+) -> Option<RatioInterval> {
     let alpha = 1.0 - (1.0 - settings.alpha).powf(1.0 / groups.max(1) as f64);
     let seed = settings.seed.wrapping_add(1);
-    let intervals = sample(blocks, settings)
-        .ok()
-        .and_then(|of| log_intervals(&of, alpha, settings.resamples, seed));
-    let relevant = settings.effect.ln_1p();
-    let is_allowed = intervals.is_some_and(|LogIntervals { covering, cautious }| match outcome {
-        Outcome::Equivalent => -relevant < cautious.0 && cautious.1 < relevant,
-        _ => covering.0 > 0.0 || covering.1 < 0.0,
-    });
-    let interval =
-        intervals.map(|of| Interval { low: of.covering.0.exp(), high: of.covering.1.exp() });
-    (interval, if is_allowed { outcome } else { Outcome::Inconclusive })
+    let of = log_intervals(&sample(blocks, settings).ok()?, alpha, settings.resamples, seed)?;
+    let alone = (alone.low.ln(), alone.high.ln());
+    Some(RatioInterval::of_logs(of.joined(alone, settings.effect.ln_1p()), settings.alpha))
 }
 
 /// Returns the runs in their blocks. If these are too few to show any difference, but the same runs without blocks
@@ -193,43 +224,45 @@ fn of_figure(
     let observed: Vec<bool> =
         shape.iter().flat_map(|&(a, b)| [vec![false; a], vec![true; b]].concat()).collect();
     let difference = sample.estimate(&observed).difference;
-    // A different stream of random numbers than that of the permutations.
-    let seed = settings.seed.wrapping_add(1);
-    let intervals = log_intervals(sample, settings.alpha, settings.resamples, seed);
-    let logs = intervals.map(|intervals| intervals.covering);
-    let relevant = settings.effect.ln_1p();
     let design = design_of(sample, settings);
-    let excludes = |side: fn((f64, f64)) -> f64| {
-        let reach = intervals.map(|intervals| side(intervals.cautious));
-        design.needed.is_none() && reach.is_some_and(|reach| reach < relevant)
-    };
-    let (no_fall, no_rise) = (excludes(|(low, _)| -low), excludes(|(_, high)| high));
-    let is_equivalent = no_fall && no_rise;
-    let outcome = match logs {
-        _ if is_equivalent => Outcome::Equivalent,
-        Some((low, high))
-            if significance.p_adjusted <= settings.alpha && (low > 0.0 || high < 0.0) =>
-        {
-            Outcome::of_change(difference > 0.0, direction)
-        }
-        _ => Outcome::Inconclusive,
-    };
-    let is_open = outcome == Outcome::Inconclusive && design.needed.is_none();
+    let can_show = design.smallest_p <= settings.alpha;
+    let logs = log_interval(sample, significance, settings).filter(|_| can_show);
+    let interval = logs.map(|logs| RatioInterval::of_logs(logs, settings.alpha));
+    let relevant = settings.effect.ln_1p();
+    let outcome = Outcome::read(interval, settings.effect, direction);
+    let is_open = outcome == Outcome::Inconclusive;
     Effect {
         runs_expected: logs
             .filter(|_| is_open)
             .map(|logs| runs_expected(logs, relevant, design.runs_a.min(design.runs_b))),
         ratio: difference.exp(),
-        interval: logs.map(|(low, high)| Interval { low: low.exp(), high: high.exp() }),
+        interval,
         p: significance.p,
         p_adjusted: significance.p_adjusted,
         outcome,
-        not_worse: match direction {
-            Direction::HigherIsBetter => no_fall,
-            Direction::LowerIsBetter => no_rise,
-        },
+        not_worse: logs.is_some_and(|(low, high)| match direction {
+            Direction::HigherIsBetter => -low < relevant,
+            Direction::LowerIsBetter => high < relevant,
+        }),
         design,
     }
+}
+
+/// Returns the interval of the log ratio that all parts of the method agree on: the bootstrap interval, together with the
+/// ratios below the smallest relevant one that the permutation test does not reject. Its level is that at which the adjusted
+/// p-value of equal sides is `alpha`.
+fn log_interval(
+    sample: &Sample,
+    significance: Significance,
+    settings: &Settings,
+) -> Option<(f64, f64)> {
+    // A different stream of random numbers than that of the permutations.
+    let seed = settings.seed.wrapping_add(1);
+    let of = log_intervals(sample, settings.alpha, settings.resamples, seed)?;
+    let level = settings.alpha * significance.p / significance.p_adjusted;
+    let relevant = settings.effect.ln_1p();
+    let test = (settings.resamples, settings.seed);
+    Some(of.joined(accepted(sample, level, relevant, test), relevant))
 }
 
 /// Returns the runs of each side with which the interval would be short enough to be within the smallest relevant
@@ -315,7 +348,7 @@ mod tests {
         let three = throughput(&RISE[..3]);
         assert_eq!((three.outcome, three.runs_expected), (Outcome::Inconclusive, None));
         assert_eq!(three.design.needed, Some(Needed { runs_of_each: 4 }));
-        assert!(three.interval.is_some());
+        assert_eq!(three.interval, None);
         let two =
             one(Direction::HigherIsBetter, vec![Block { a: vec![1.0, 1.1], b: vec![9.0, 9.1] }]);
         let two = two.unwrap();
@@ -392,7 +425,7 @@ mod tests {
 
         #[test]
         fn exchanging_a_and_b_inverts_the_result(
-            ratios in prop::collection::vec(0.8f64..1.3, 3..8),
+            ratios in prop::collection::vec(0.8f64..1.3, 4..8),
             unit in 0.001f64..1000.0,
         ) {
             let settings = Settings { resamples: 199, ..Settings::default() };

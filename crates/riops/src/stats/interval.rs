@@ -23,6 +23,20 @@ pub(super) struct LogIntervals {
     pub(super) cautious: (f64, f64),
 }
 
+impl LogIntervals {
+    /// Returns the covering interval together with another one. A limit is within the smallest relevant ratio only if the
+    /// cautious one is, too: that a difference is smaller must not depend on values that are missing.
+    pub(super) fn joined(&self, other: (f64, f64), relevant: f64) -> (f64, f64) {
+        let (covering, cautious) = (self.covering, self.cautious);
+        let (low, high) = (covering.0.min(other.0), covering.1.max(other.1));
+        let is_within = |of_low: f64, of_high: f64| (of_low > -relevant, of_high < relevant);
+        let (within, surely) = (is_within(low, high), is_within(cautious.0, cautious.1));
+        let low = if within.0 && !surely.0 { cautious.0 } else { low };
+        let high = if within.1 && !surely.1 { cautious.1 } else { high };
+        (low, high)
+    }
+}
+
 /// Returns the intervals of the log ratio; `None` if the variation cannot be estimated.
 pub(super) fn log_intervals(
     sample: &Sample,

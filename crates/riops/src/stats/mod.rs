@@ -7,6 +7,7 @@ mod blocks;
 mod change;
 mod compare;
 mod interval;
+mod inversion;
 mod permutation;
 mod scaling;
 mod sequential;
@@ -16,7 +17,9 @@ mod summary;
 
 pub use blocks::{Block, Incomparable};
 pub use change::{ChangePoint, ChangeSettings, change_points};
-pub use compare::{Direction, Effect, Interval, Outcome, Settings, compare, of_best};
+pub use compare::{
+    Direction, Effect, Interval, Outcome, RatioInterval, Settings, compare, of_best,
+};
 pub use permutation::{Design, Needed};
 pub use scaling::{
     CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,

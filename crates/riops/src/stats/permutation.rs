@@ -17,7 +17,7 @@ use super::blocks::{Sample, Unit};
 /// Maximum number of assignments that are enumerated. More are sampled.
 pub(super) const ENUMERATED_MAX: f64 = 20_000.0;
 /// Relative difference of two statistics that are equal except for rounding.
-const ROUNDING: f64 = 1e-9;
+pub(super) const ROUNDING: f64 = 1e-9;
 
 /// The p-values of one figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,7 +123,7 @@ fn share_reaching(figures: &[&Figure], observed: f64) -> f64 {
 /// Returns assignments, the observed one first: all of them, or a sample. Counting the observed assignment gives
 /// the sampled p-value its +1 in numerator and denominator (Phipson and Smyth 2010): it is never 0 and never too
 /// small.
-fn assignments(shape: &[(usize, usize)], resamples: u32, seed: u64) -> Vec<Vec<bool>> {
+pub(super) fn assignments(shape: &[(usize, usize)], resamples: u32, seed: u64) -> Vec<Vec<bool>> {
     let observed: Vec<Vec<bool>> =
         shape.iter().map(|&(a, b)| [vec![false; a], vec![true; b]].concat()).collect();
     if assignments_count(shape) <= ENUMERATED_MAX {

@@ -134,23 +134,17 @@ pub fn look(
 ) -> Look {
     let looks_max = settings.looks_max();
     let level = settings.level(number);
-    // Without a level, intervals would be infinite: those of the next level are shown, without a verdict.
-    let shown = if level > 0.0 { level } else { settings.alpha / f64::from(looks_max) };
     let at_look = Settings {
         effect: settings.effect,
-        alpha: shown,
+        // Without a level, no design is large enough, and there is neither an interval nor a verdict.
+        alpha: level,
         resamples: settings.resamples,
         seed: settings.seed.wrapping_add(u64::from(number)),
     };
-    let mut effects = compare(figures, &at_look);
-    if level <= 0.0 {
-        for effect in effects.iter_mut().flatten() {
-            effect.outcome = Outcome::Inconclusive;
-        }
-    }
+    let effects = compare(figures, &at_look);
     let first = effects.first().and_then(|effect| effect.as_ref().ok());
     let outcome = first.map_or(Outcome::Inconclusive, |effect| effect.outcome);
-    let not_worse = settings.one_sided && level > 0.0 && first.is_some_and(|first| first.not_worse);
+    let not_worse = settings.one_sided && first.is_some_and(|first| first.not_worse);
     let decision = match outcome {
         Outcome::Inconclusive if not_worse => Decision::NotSlower,
         Outcome::Inconclusive if number < looks_max => {
@@ -212,6 +206,8 @@ mod tests {
         assert!((settings.level(2) - spent_by_three).abs() < 1e-12);
         let none = look(&[(Direction::HigherIsBetter, blocks(2, 2.0))], 1, &settings);
         assert_eq!((none.level, none.decision), (0.0, Decision::Continue { blocks: 3 }));
+        // Neither is there an interval that could be read as a verdict.
+        assert_eq!(none.effects[0].as_ref().unwrap().interval, None);
     }
 
     #[test]

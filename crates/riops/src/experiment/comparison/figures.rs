@@ -142,10 +142,7 @@ pub(super) fn stages(
                     let figure = candidate.figure;
                     let (direction, bounds) =
                         (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
-                    let effect = effect.map(|effect| Effect {
-                        outcome: effect.outcome.with_bounds(direction, bounds),
-                        ..effect
-                    });
+                    let effect = effect.map(|effect| effect.with_bounds(direction, bounds));
                     FigureComparison { main: position == 0, effect, ..figure }
                 })
                 .collect(),

@@ -21,7 +21,7 @@ use super::{Cell, Experiment, Finished, Goal, Level, Order, Study, remaining, re
 use crate::figure::Figure;
 use crate::plan::facts::{currency, price_per_hour};
 use crate::record::{Record, StageRecord};
-use crate::stats::{Direction, Settings, of_best};
+use crate::stats::{Direction, Outcome, Settings, of_best};
 use crate::units::{Span, split_size};
 use effects::effects;
 pub use frontier::Offer;
@@ -190,7 +190,9 @@ fn best_against(view: &StudyView, groups: &[Group<'_>], judge: &Judge<'_>) -> Op
         view.main_of(&cell.group).is_some_and(|main| main.against_baseline.is_some())
     };
     let cells = view.cells.iter().filter(compared).count();
-    let (interval, outcome) = of_best(alone.outcome?, &blocks, cells, &judge.settings);
+    let settings = &judge.settings;
+    let interval = alone.interval.and_then(|alone| of_best(alone, &blocks, cells, settings));
+    let outcome = Outcome::read(interval, settings.effect, view.main.direction());
     Some(Against { interval, outcome: Some(outcome), ..alone })
 }
 

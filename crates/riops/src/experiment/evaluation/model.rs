@@ -7,7 +7,7 @@ use crate::experiment::comparison::{Change, TimeChange};
 use crate::experiment::{Level, Saturation};
 use crate::figure::{Estimate, Figure};
 use crate::record::Note;
-use crate::stats::{Interval, Outcome};
+use crate::stats::{Outcome, RatioInterval};
 use crate::units::format::{bounded, joined};
 
 /// Smallest difference between groups from which on the origin of their blocks is of interest, as a share.
@@ -242,8 +242,8 @@ impl FigureView {
 pub struct Against {
     /// The figure divided by that of the baseline.
     pub ratio: f64,
-    /// The 95 % interval of the ratio.
-    pub interval: Option<Interval>,
+    /// The interval of the ratio, from which the verdict is read.
+    pub interval: Option<RatioInterval>,
     /// The p-value, adjusted for the number of figures.
     pub p_adjusted: Option<f64>,
     /// The verdict; absent with one run of a side.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Plot, Series, Unit, rounded};
+use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Series, Unit, rounded};
 use crate::report::table::{Cell, Table, number};
 use crate::units::count;
 use crate::units::format::{duration_us, rate};
@@ -42,19 +42,10 @@ impl Lines<'_> {
             );
         }
         let table = table(self.title, self.xs, &self.series, &self.x, &self.y);
-        Some(Chart {
-            id: self.id,
-            title: self.title.to_owned(),
-            summary,
-            plot: Plot {
-                x: self.x,
-                y: self.y,
-                marks: self.marks.to_vec(),
-                sync: self.sync,
-                content: Content::Lines { xs: drawn_xs, series: drawn },
-            },
-            table: Some(table),
-        })
+        let content = Content::Lines { xs: drawn_xs, series: drawn };
+        let mut chart = Chart::new(self.id, self.title, summary, [self.x, self.y], content);
+        (chart.plot.marks, chart.plot.sync) = (self.marks.to_vec(), self.sync);
+        Some(chart.with_table(table))
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Chart {
     pub plot: Plot,
     /// The values, as a table of bounded length.
     pub table: Option<Table>,
+    /// What the error bars are, with their level.
+    pub interval: String,
 }
 
 impl Chart {
@@ -32,7 +34,8 @@ impl Chart {
         content: Content,
     ) -> Self {
         let plot = Plot { x, y, marks: Vec::new(), sync: None, content };
-        Self { id: id.into(), title: title.into(), summary, plot, table: None }
+        let interval = "95% interval".to_owned();
+        Self { id: id.into(), title: title.into(), summary, plot, table: None, interval }
     }
 
     pub(super) fn with_table(self, table: Table) -> Self {

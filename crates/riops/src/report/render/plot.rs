@@ -29,7 +29,7 @@ pub(in crate::report) fn lines(chart: &Chart, width: usize) -> Vec<String> {
         _ => return Vec::new(),
     };
     if series.iter().all(|each| each.style == PointStyle::Bars) {
-        return bars(&chart.plot.y, ticks, names, series, width);
+        return bars(chart, ticks, names, series, width);
     }
     let columns = width.saturating_sub(LABEL_COLUMNS + 2).min(COLUMNS_MAX);
     if columns < 20 {
@@ -97,7 +97,7 @@ fn legend(chart: &Chart, dots: &[&PointSeries], curves: &[&PointSeries]) -> Stri
         parts.extend(curves.iter().filter(curve).map(|each| format!("line: {}", each.label)));
     }
     if dots.iter().flat_map(|each| &each.points).any(|point| point.interval.is_some()) {
-        parts.push("┬┴ 95% interval".to_owned());
+        parts.push(format!("┬┴ {}", chart.interval));
     }
     parts.join(" · ")
 }
@@ -289,12 +289,13 @@ fn tick_line(grid: &Grid<'_>, x: &Axis, ticks: &[f64], names: &[String]) -> Stri
 
 /// A bar for each value of a category: solid up to the lower limit of the interval, shaded up to the upper one.
 fn bars(
-    y: &Axis,
+    chart: &Chart,
     ticks: &[f64],
     names: &[String],
     series: &[PointSeries],
     width: usize,
 ) -> Vec<String> {
+    let y = &chart.plot.y;
     let mut rows: Vec<(String, &Estimated)> = Vec::new();
     for (tick, name) in ticks.iter().zip(names) {
         for each in series {
@@ -324,7 +325,7 @@ fn bars(
         lines.push(format!("and {} more", rows.len() - BARS_MAX));
     }
     if rows.iter().any(|(_, point)| point.interval.is_some()) {
-        lines.push(format!("{:label_columns$}  ▒ 95% interval", ""));
+        lines.push(format!("{:label_columns$}  ▒ {}", "", chart.interval));
     }
     lines
 }

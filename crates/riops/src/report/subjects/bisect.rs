@@ -5,9 +5,9 @@ use crate::report::chart::{
     Axis, AxisScale, Chart, Content, Estimated, PointSeries, PointStyle, Unit, rounded,
 };
 use crate::report::document::{Findings, Tone};
-use crate::report::effect::{change_interval, change_text};
+use crate::report::effect::{IntervalColumn, change_text};
 use crate::report::table::{Table, number, word};
-use crate::stats::Interval;
+use crate::stats::RatioInterval;
 use crate::units::format::{number_of, percent, short_id};
 
 /// Characters of the name of a commit.
@@ -24,6 +24,7 @@ pub fn bisection(view: &BisectView) -> Findings {
         percent(view.error)
     );
     found.conditions.line("method", error);
+    let intervals = intervals(view);
     found.results.table(Table::of("steps", &view.steps, |step| {
         let row = step.figure.as_ref();
         let against = row.and_then(|row| row.against.as_ref());
@@ -34,7 +35,7 @@ pub fn bisection(view: &BisectView) -> Findings {
             (word("subject"), step.of.subject.as_str().into()),
             (word("figure"), row.map(|row| row.figure.heading()).into()),
             (number("change"), against.map(|against| change_text(against.ratio)).into()),
-            (number("interval"), interval.map(change_interval).into()),
+            (number(&intervals.title), interval.map(|of| intervals.text(of)).into()),
             (word("verdict"), verdict(step).into()),
             (word("experiment"), step.experiments.first().map(|id| short_id(id)).into()),
         ]
@@ -65,12 +66,18 @@ fn verdict(step: &BisectStep) -> String {
     }
 }
 
+/// The column with the intervals of all steps.
+fn intervals(view: &BisectView) -> IntervalColumn {
+    let against = view.steps.iter().filter_map(|step| step.figure.as_ref()?.against.as_ref());
+    IntervalColumn::of(against.filter_map(|against| against.interval))
+}
+
 /// The change of each measured commit by its position in the history.
 fn chart(view: &BisectView) -> Option<Chart> {
     let percent_of = |ratio: f64| rounded((ratio - 1.0) * 100.0);
     let point = |step: &BisectStep| {
         let against = step.figure.as_ref()?.against.as_ref()?;
-        let of_interval = |of: Interval| (percent_of(of.low), percent_of(of.high));
+        let of_interval = |of: RatioInterval| (percent_of(of.low), percent_of(of.high));
         Some(Estimated {
             x: step.position as f64,
             y: percent_of(against.ratio),
@@ -93,5 +100,6 @@ fn chart(view: &BisectView) -> Option<Chart> {
         axis("change", Unit::Percent, (low * 1.1, high * 1.1)),
     ];
     let summary = format!("Change of {} measured commits against the good one.", view.steps.len());
-    Some(Chart::new("bisect", "Change by commit", summary, both, Content::points(series)))
+    let chart = Chart::new("bisect", "Change by commit", summary, both, Content::points(series));
+    Some(Chart { interval: intervals(view).title, ..chart })
 }

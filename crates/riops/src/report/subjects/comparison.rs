@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::super::document::{Document, Findings, Tone};
 use super::super::effect::{
-    change_interval, change_text, open_text, outcome_text, outcome_tone, p_text,
+    IntervalColumn, change_text, leveled_interval, open_text, outcome_text, outcome_tone, p_text,
 };
 use super::super::flame;
 use super::super::table::{Table, number, word};
@@ -104,6 +104,8 @@ fn table(title: &str, kind: &str, figures: &[FigureComparison]) -> Table {
     let is_cost = kind == COST;
     let occurs = |of: &&FigureComparison| [of.a, of.b].iter().flatten().any(|&each| each != 0.0);
     let figures = figures.iter().filter(|of| !is_cost || occurs(of));
+    let effects = figures.clone().filter_map(|of| of.effect.as_ref());
+    let intervals = IntervalColumn::of(effects.filter_map(|effect| effect.interval));
     Table::of(title, figures, |of| {
         let value = |value: Option<f64>, is_bound: bool| {
             value.map(|value| bounded(of.figure.text(value), is_bound)).into()
@@ -116,7 +118,7 @@ fn table(title: &str, kind: &str, figures: &[FigureComparison]) -> Table {
             (number("A"), value(of.a, of.a_at_least)),
             (number("B"), value(of.b, of.b_at_least)),
             (number("B relative to A"), relative(of).into()),
-            (word("95% interval"), interval.map(change_interval).into()),
+            (intervals.column(), interval.map(|of| intervals.text(of)).into()),
             (number("p"), judged.map(|effect| p_text(effect.p_adjusted)).into()),
             (word("verdict"), judged.map(|effect| outcome_text(effect.outcome)).into()),
         ]
@@ -180,7 +182,7 @@ fn conclusion(figure: &FigureComparison, found: &Effect, relevant: f64) -> Strin
         (false, true) => Some("B"),
         (false, false) => None,
     };
-    let interval = found.interval.map(change_interval).unwrap_or_default();
+    let interval = found.interval.map(leveled_interval).unwrap_or_default();
     match found.outcome {
         Outcome::Faster | Outcome::Slower => {
             let (verdict, change) = (outcome_text(found.outcome), change_text(found.ratio));
@@ -195,7 +197,7 @@ fn conclusion(figure: &FigureComparison, found: &Effect, relevant: f64) -> Strin
             ),
             (None, Some(needed), _) => format!("inconclusive: {needed}"),
             (None, None, expected) => {
-                let open = open_text(name, found.interval, Some(found.p_adjusted));
+                let open = open_text(name, found.interval);
                 let expected = expected.map_or_else(String::new, |runs| {
                     format!("; a verdict probably needs {} runs of each", expected_text(runs))
                 });

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use crate::experiment::{GateRow, GateVerdict, GateView, GateWorkload};
 use crate::report::document::{Badge, Findings, Tone};
-use crate::report::effect::{change_interval, change_text, outcome_text};
+use crate::report::effect::{IntervalColumn, change_text, outcome_text};
 use crate::report::render::markdown::findings_markdown;
 use crate::report::table::{Cell, Table, number, word};
+use crate::stats::RatioInterval;
 use crate::units::Span;
 use crate::units::format::{joined, number_of, percent, short_id};
 use crate::units::text::one_line;
@@ -51,10 +52,10 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
     };
     let shown = view.workloads.iter().filter(|workload| is_shown(workload));
     let rows = shown.flat_map(|workload| workload.figures.iter().map(move |row| (workload, row)));
+    let intervals = IntervalColumn::of(rows.clone().filter_map(|(_, row)| interval_of(row)));
     found.results.table(Table::of("figures", rows, |(workload, row)| {
         let [base, head] = row.values.map(|value| row.figure.text(value));
         let against = row.against.as_ref();
-        let interval = against.and_then(|against| against.interval);
         let outcome = against.and_then(|against| against.outcome);
         [
             (word("workload"), workload.name.as_str().into()),
@@ -62,7 +63,7 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
             (number("base"), base.into()),
             (number("head"), head.into()),
             (number("change"), change(row)),
-            (number("interval"), interval.map(change_interval).into()),
+            (number(&intervals.title), interval_of(row).map(|of| intervals.text(of)).into()),
             (word("verdict"), outcome.map(outcome_text).into()),
         ]
     }));
@@ -71,6 +72,7 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
         found.conclusion.toned(&workload.name, text_of(workload), tone);
     }
     found.conclusion.toned("verdict", format!("{verdict}: {head} against {base}"), tone);
+    found.conclusion.lines("note", view.exit.clone());
     let error = format!(
         "differences below {} are not relevant; a false verdict has a probability of at most {}, over all workloads, figures and looks",
         percent(view.effect),
@@ -81,6 +83,10 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
     let experiments = view.workloads.iter().map(|each| short_id(&each.experiment));
     found.conditions.line("experiments", joined(experiments, ", "));
     found
+}
+
+fn interval_of(row: &GateRow) -> Option<RatioInterval> {
+    row.against.as_ref()?.interval
 }
 
 fn change(row: &GateRow) -> Cell {
@@ -127,7 +133,9 @@ pub fn gate_junit(view: &GateView, fails: bool) -> String {
          \x20 <testsuite name=\"riops gate\" {counts} skipped=\"{skipped}\" time=\"{seconds:.3}\">\n"
     );
     for workload in &view.workloads {
-        let (name, message) = (xml(&workload.name), xml(&text_of(workload)));
+        let (name, message) = (xml(&workload.name), text_of(workload));
+        let exit = view.exit.as_ref().filter(|_| workload.verdict == GateVerdict::Inconclusive);
+        let message = xml(&joined(std::iter::once(&message).chain(exit), " · "));
         let figures = workload.figures.iter();
         let figures =
             figures.map(|row| format!("{}: {}", row.figure.heading(), change(row).text()));
@@ -189,7 +197,7 @@ mod tests {
     use crate::experiment::evaluation::Against;
     use crate::figure::Figure;
     use crate::report::document_text;
-    use crate::stats::{Interval, Outcome};
+    use crate::stats::{Outcome, RatioInterval};
 
     fn workload(name: &str, verdict: GateVerdict) -> GateWorkload {
         let slower = verdict == GateVerdict::Slower;
@@ -208,7 +216,11 @@ mod tests {
                 values: [1_000.0, 1_000.0 * ratio],
                 against: Some(Against {
                     ratio,
-                    interval: Some(Interval { low: ratio - 0.01, high: ratio + 0.01 }),
+                    interval: Some(RatioInterval {
+                        low: ratio - 0.01,
+                        high: ratio + 0.01,
+                        coverage: 0.97,
+                    }),
                     p_adjusted: Some(0.01),
                     outcome: Some(if slower { Outcome::Slower } else { Outcome::Equivalent }),
                     runs_needed: None,
@@ -240,6 +252,18 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_inconclusive_gate_says_why_it_passes_and_intervals_have_their_level() {
+        let mut open = view(vec![workload("point", GateVerdict::Inconclusive)]);
+        open.exit = Some("exit code 0: inconclusive = \"pass\"".to_owned());
+        let text = crate::report::findings_text(&gate(&open), 200);
+        assert!(text.contains("exit code 0: inconclusive = \"pass\""), "{text}");
+        assert!(text.contains("97% interval"), "{text}");
+        assert!(gate_markdown(&open).contains("exit code 0: inconclusive = \"pass\""));
+        let exit = "exit code 0: inconclusive = &quot;pass&quot;</skipped>";
+        assert!(gate_junit(&open, false).contains(exit), "{}", gate_junit(&open, false));
     }
 
     #[test]

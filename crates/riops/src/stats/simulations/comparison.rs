@@ -287,7 +287,8 @@ fn the_best_of_equal_versions_is_seldom_called_different() {
         let settings = Settings { resamples: RESAMPLES_FAR, ..settings(seed) };
         let effect = compare(&[(direction, best.clone())], &settings).remove(0).unwrap();
         alone += u32::from(effect.outcome == Outcome::Faster);
-        let (_, outcome) = of_best(effect.outcome, best, VERSIONS, &settings);
+        let interval = of_best(effect.interval.unwrap(), best, VERSIONS, &settings);
+        let outcome = Outcome::read(interval, settings.effect, direction);
         of_all += u32::from(outcome == Outcome::Faster);
     }
     let [alone, of_all] = [alone, of_all].map(|count| f64::from(count) / 300.0);

@@ -4,6 +4,7 @@
 mod change;
 mod comparison;
 mod sequential;
+mod verdicts;
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -7,11 +7,6 @@ use crate::report::table::{Cell, Column, word};
 use crate::stats::Outcome;
 use crate::units::format::percent;
 
-/// The columns with intervals.
-pub(super) fn interval() -> Column {
-    word("95% interval").optional()
-}
-
 /// The columns with the settings of a cell.
 pub(super) fn settings(view: &StudyView, cell: &CellView) -> Vec<(Column, Cell)> {
     if view.axes.is_empty() {

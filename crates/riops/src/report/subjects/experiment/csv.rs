@@ -52,6 +52,7 @@ pub fn csv<'a>(view: &'a StudyView) -> Result<String, ExportError> {
         ratio: row.against.map(|against| against.ratio),
         ratio_low: row.against.and_then(|against| Some(against.interval?.low)),
         ratio_high: row.against.and_then(|against| Some(against.interval?.high)),
+        ratio_coverage: row.against.and_then(|against| Some(against.interval?.coverage)),
         p_adjusted: row.against.and_then(|against| against.p_adjusted),
         verdict: row.against.and_then(|against| Some(against.outcome?.as_str())),
         bottleneck: row.group.stages.get(row.stage).and_then(|stage| stage.bottleneck.as_ref()),

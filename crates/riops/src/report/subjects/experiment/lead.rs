@@ -6,7 +6,7 @@ use crate::experiment::evaluation::{
 };
 use crate::record::Note;
 use crate::report::document::Document;
-use crate::report::effect::{change_interval, change_text, open_text, outcome_text, outcome_tone};
+use crate::report::effect::{change_text, leveled_interval, open_text, outcome_text, outcome_tone};
 use crate::report::sections::why;
 use crate::report::subjects::experiment::cells::with_interval;
 use crate::stats::Outcome;
@@ -100,7 +100,7 @@ fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
     let (from, to) = (name(improvement.from)?, name(improvement.to)?);
     let row = improvement.rows.iter().find(|row| row.figure == view.main)?;
     let against = row.against.as_ref()?;
-    let interval = against.interval.map(change_interval);
+    let interval = against.interval.map(leveled_interval);
     let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
     let change = format!("{} {}{interval}", row.figure.heading(), change_text(against.ratio));
     let outcome = against.outcome?;
@@ -110,7 +110,7 @@ fn verdict(view: &StudyView) -> Option<(String, Outcome)> {
         }
         Outcome::Equivalent => format!("{to} and {from} are equivalent: {change}"),
         Outcome::Inconclusive => {
-            let open = open_text(row.figure.heading(), against.interval, against.p_adjusted);
+            let open = open_text(row.figure.heading(), against.interval);
             let is_over = view.ab.as_ref().is_some_and(|test| test.verdict.is_some());
             match against.runs_needed {
                 Some(needed) => {

@@ -25,7 +25,7 @@ use crate::plan::Caches;
 use crate::record::{Disk, Record};
 use crate::report::chart::Chart;
 use crate::report::document::{Badge, Findings, Headline, Tone};
-use crate::report::effect::{change_interval, change_text, outcome_text};
+use crate::report::effect::{change_text, leveled_interval, outcome_text};
 use crate::report::render::png::{DrawingError, chart_png};
 use crate::report::setup::{cpu_text, main_settings};
 use crate::report::words;
@@ -200,7 +200,7 @@ fn of_test(view: &StudyView) -> Option<Headline> {
             _ => change_text(against.ratio),
         },
         unit: main.figure.heading().to_owned(),
-        detail: against.interval.map(change_interval).unwrap_or_default(),
+        detail: against.interval.map(leveled_interval).unwrap_or_default(),
     })
 }
 

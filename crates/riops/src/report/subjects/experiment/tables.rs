@@ -1,21 +1,26 @@
 //! The tables of an experiment: the same for the terminal, Markdown and the page.
 
 use super::cells::{
-    failed, figure_title, interval, missed, or_empty, reach, runs_text, settings, verdict_text,
+    failed, figure_title, missed, or_empty, reach, runs_text, settings, verdict_text,
 };
 use crate::experiment::evaluation::{
     Against, AxisEffect, CellView, FigureView, Improvement, ImprovementRow, StudyKind, StudyView,
 };
 use crate::figure::Figure;
-use crate::report::effect::{change_interval, change_text};
+use crate::report::effect::{IntervalColumn, change_text};
 use crate::report::sections::why;
 use crate::report::subjects::comparison::change_name;
 use crate::report::table::{Cell, Column, Table, number, word};
 use crate::stats::Direction;
-use crate::units::format::{factor, joined, number_of, percent};
+use crate::units::format::{factor, joined, number_of};
 
 /// A change is explained if its ratio differs by more than this share from that of the two values beside it.
 const EXPLAINED_FROM: f64 = 0.01;
+
+/// The column with the intervals of these comparisons.
+fn intervals<'a>(of: impl Iterator<Item = Option<&'a Against>>) -> IntervalColumn {
+    IntervalColumn::of(of.flatten().filter_map(|against| against.interval))
+}
 
 /// Returns all tables in their order.
 pub(super) fn tables(view: &StudyView) -> Vec<Table> {
@@ -78,6 +83,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     let most = values.fold(f64::MIN_POSITIVE, f64::max);
     let verdict = |of: Option<&FigureView>| verdict_text(of?.against_baseline.as_ref()?);
     let has_verdict = main_of_all.iter().any(|of| verdict(*of).is_some());
+    let intervals = intervals(main_of_all.iter().flatten().map(|of| of.against_baseline.as_ref()));
     let (figures, has_equal_runs) = (shown_figures(view, stage), have_equal_runs(view));
     let cells = view.cells.iter().zip(main_of_all).enumerate();
     Table::of(title, cells, |(at, (cell, of_main))| {
@@ -99,7 +105,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
                 row.push((column, or_empty(found.map(FigureView::text))));
             }
         }
-        row.extend(against_baseline(view, at, main, of_main));
+        row.extend(against_baseline(view, (at, main), of_main, &intervals));
         let marks = if is_main { marks(view, at, cell) } else { Vec::new() };
         let words = verdict(of_main).map(str::to_owned).into_iter().chain(marks);
         row.push((word(if has_verdict { "verdict" } else { "" }), joined(words, ", ").into()));
@@ -120,14 +126,19 @@ fn costs(view: &StudyView) -> Option<Table> {
     }
     let cells = view.cells.iter().filter(|cell| !cell.group.stages.is_empty());
     let cells: Vec<&CellView> = cells.collect();
+    let compared = cells.iter().flat_map(|cell| {
+        let each = figures.iter().map(|figure| cell.group.figure(stage, *figure));
+        each.map(|found| found.and_then(|found| found.against_baseline.as_ref()))
+    });
+    let intervals = intervals(compared);
     let change = |against: &Against| match against.interval {
-        Some(interval) => change_interval(interval),
+        Some(interval) => intervals.text(interval),
         None => change_text(against.ratio),
     };
     let title = "Cost per transaction";
     // Of many cells, each is a row.
     if cells.len() > 2 {
-        return Some(Table::of(title, &view.cells, |cell| {
+        let table = Table::of(title, &view.cells, |cell| {
             let mut row = settings(view, cell);
             row.extend(figures.iter().map(|&figure| {
                 let text = cell.group.figure(stage, figure).map(|found| {
@@ -138,8 +149,10 @@ fn costs(view: &StudyView) -> Option<Table> {
                 (number(figure.name()).optional(), or_empty(text))
             }));
             row
-        }));
+        });
+        return Some(table.with_note(format!("in parentheses: change, {}", intervals.title)));
     }
+    let change_title = format!("change, {}", intervals.title);
     Some(Table::of(title, figures, |figure| {
         let found = || cells.iter().map(|cell| (cell, cell.group.figure(stage, figure)));
         let against = found().find_map(|(_, each)| each?.against_baseline.as_ref());
@@ -147,7 +160,7 @@ fn costs(view: &StudyView) -> Option<Table> {
             found().map(|(cell, each)| (number(&cell.name), each.map(FigureView::text).into()));
         let mut row = vec![(word("cost"), figure.name().into())];
         row.extend(values);
-        row.push((number("change"), against.map(change).into()));
+        row.push((number(&change_title), against.map(change).into()));
         row
     }))
 }
@@ -189,9 +202,9 @@ fn shown_figures(view: &StudyView, stage: usize) -> Vec<Figure> {
 /// Scaling factor, change and interval of the main figure relative to the baseline.
 fn against_baseline(
     view: &StudyView,
-    at: usize,
-    main: Figure,
+    (at, main): (usize, Figure),
     found: Option<&FigureView>,
+    intervals: &IntervalColumn,
 ) -> Vec<(Column, Cell)> {
     let Some(baseline) = view.baseline.filter(|_| view.cells.len() > 1) else {
         return Vec::new();
@@ -204,14 +217,14 @@ fn against_baseline(
     };
     let of_baseline = found.filter(|_| at == baseline).map(|_| 1.0);
     let times = against.map(speed).or(of_baseline).map(|times| format!("{}x", factor(times)));
-    let interval_of = against.and_then(|against| against.interval).map(change_interval);
+    let interval_of = against.and_then(|against| against.interval);
     vec![
         (number("factor"), or_empty(times)),
         (
             number("vs. baseline").optional(),
             or_empty(against.map(|against| change_text(against.ratio))),
         ),
-        (interval(), or_empty(interval_of)),
+        (intervals.column().optional(), or_empty(interval_of.map(|of| intervals.text(of)))),
     ]
 }
 
@@ -237,8 +250,7 @@ fn have_equal_runs(view: &StudyView) -> bool {
 
 fn summary(view: &StudyView, improvement: &Improvement) -> Table {
     let [from, to] = differing_names(view, improvement.from, improvement.to);
-    // The intervals of a look of an A/B test have its level.
-    let level = view.ab.as_ref().and_then(|test| test.level).filter(|level| *level > 0.0);
+    let intervals = intervals(improvement.rows.iter().map(|row| row.against.as_ref()));
     let table = Table::of("Improvement", &improvement.rows, |row| {
         let against = row.against.as_ref();
         let interval_of = against.and_then(|against| against.interval);
@@ -247,18 +259,19 @@ fn summary(view: &StudyView, improvement: &Improvement) -> Table {
             (number(&from), row.figure.text(row.from).into()),
             (number(&to), row.figure.text(row.to).into()),
             (number("change"), row.text.as_str().into()),
-            (interval(), interval_of.map(change_interval).into()),
+            (intervals.column().optional(), interval_of.map(|of| intervals.text(of)).into()),
             (word("verdict"), against.and_then(verdict_text).into()),
         ]
     });
-    Table { note: summary_note(improvement, level), ..table }
+    Table { note: summary_note(improvement, view.ab.is_some()), ..table }
 }
 
-/// What the rows do not show: the level of their intervals, and that a change is not that of the two values.
-fn summary_note(improvement: &Improvement, level: Option<f64>) -> Option<String> {
-    let level = level.map(|level| percent(1.0 - level)).filter(|level| level != "95%");
-    let level = level
-        .map(|level| format!("the intervals are those of the last look: {level} instead of 95%"));
+/// What the rows do not show: why the level of their intervals is another one, and that a change is not that of the two values.
+fn summary_note(improvement: &Improvement, is_test: bool) -> Option<String> {
+    let mut against = improvement.rows.iter().filter_map(|row| row.against.as_ref());
+    let has_intervals = against.any(|against| against.interval.is_some());
+    let level = (is_test && has_intervals)
+        .then(|| "the level of the intervals is that of the last look".to_owned());
     let differs = |row: &ImprovementRow| {
         let ratio = row.against.as_ref().map(|against| against.ratio / (row.to / row.from));
         ratio.is_some_and(|ratio| (ratio - 1.0).abs() > EXPLAINED_FROM)
@@ -292,12 +305,14 @@ fn differing_names(view: &StudyView, from: usize, to: usize) -> [String; 2] {
 
 fn axis_effect(view: &StudyView, effect: &AxisEffect) -> Table {
     let main = figure_title(view, view.main_stage, view.main);
+    let compared = effect.values.iter().flat_map(|value| [&value.main, &value.latency]);
+    let intervals = intervals(compared.map(Option::as_ref));
     let cells = |title: &str, against: Option<&Against>, is_first: bool| {
         let change = against.map(|against| change_text(against.ratio));
         let interval_of = against.and_then(|against| against.interval);
         [
             (number(title), if is_first { "reference".into() } else { change.into() }),
-            (interval(), interval_of.map(change_interval).into()),
+            (intervals.column().optional(), interval_of.map(|of| intervals.text(of)).into()),
             (word("verdict"), against.and_then(verdict_text).into()),
         ]
     };

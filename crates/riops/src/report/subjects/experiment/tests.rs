@@ -5,7 +5,7 @@ use crate::record::{Outcomes, Warning, WarningKind};
 use crate::report::chart::{Content, PointStyle};
 use crate::report::render::fill::columns;
 use crate::report::{Delivery, Layout, findings_html, findings_markdown, findings_text};
-use crate::stats::{Outcome, ResidualCheck};
+use crate::stats::{Outcome, RatioInterval, ResidualCheck};
 use crate::units::text::json_text;
 
 fn shown(study: &Study) -> String {
@@ -247,7 +247,7 @@ fn headlines_show_no_effect_of_an_inconclusive_comparison() {
     let figure = stage.figures.iter_mut().find(|each| each.figure == main).unwrap();
     let against = figure.against_baseline.as_mut().unwrap();
     against.ratio = 0.863;
-    against.interval = Some(crate::stats::Interval { low: 0.7, high: 1.04 });
+    against.interval = Some(RatioInterval { low: 0.7, high: 1.04, coverage: 0.95 });
     against.outcome = Some(Outcome::Inconclusive);
     let against = against.clone();
     let row = found.improvement.as_mut().unwrap().rows.iter_mut().find(|row| row.figure == main);

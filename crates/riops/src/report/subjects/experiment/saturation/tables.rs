@@ -3,9 +3,7 @@
 use crate::experiment::Level;
 use crate::experiment::evaluation::{CellView, FigureView, LevelView, StudyView};
 use crate::figure::Figure;
-use crate::report::subjects::experiment::cells::{
-    failed, figure_title, interval, missed, reach, runs_text,
-};
+use crate::report::subjects::experiment::cells::{failed, figure_title, missed, reach, runs_text};
 use crate::report::table::{Cell, Table, number, word};
 use crate::stats::{FittedValue, ScalingLaw};
 use crate::units::format::{percent, rate};
@@ -160,7 +158,7 @@ fn law_table(law: &ScalingLaw, title: String) -> Table {
     let maximum = maximum.map(|found| row("maximum, in TPS", &found, rate, extrapolated(peak)));
     rows.extend([knee, n90, Some(peak_at), maximum].into_iter().flatten());
     let check = &law.residuals;
-    let columns = [word("parameter"), number("value"), interval(), word("")];
+    let columns = [word("parameter"), number("value"), word("95% interval").optional(), word("")];
     Table::new(title, columns, rows).with_note(format!(
         "X(N) = λN / (1 + σ(N-1) + κN(N-1)), fitted to {} runs at {} levels, R² {:.4}; {check}",
         law.points, law.levels, law.r_squared
