@@ -68,7 +68,7 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
         return refuse(texts.join("\n"));
     }
     for warning in scripts.iter().flat_map(|script| scope.warnings(script)) {
-        ui.notice(&format!("warning: {warning}"));
+        ui.lines(&format!("warning: {warning}"));
     }
     if options.offline {
         let texts: String = scripts.iter().map(report::script_title).collect();
