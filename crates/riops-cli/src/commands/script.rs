@@ -75,7 +75,7 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
         return crate::ui::print_done(&texts);
     }
     let target = Target::open(&options.target, ui)?;
-    let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
+    let mut connection = Connection::open_measured(&target.conninfo, ui.interrupt)?;
     let mut is_refused = false;
     let mut texts = Vec::new();
     for script in &scripts {
