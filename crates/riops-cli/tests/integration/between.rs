@@ -215,7 +215,7 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         let record = ran.json();
         assert_eq!(record["verdict"]["valid"], true);
         assert!(record["target"]["pooler"].as_str().unwrap().contains("in transaction mode"));
-        // Those of others cannot be told from them.
+        // riops cannot distinguish the sessions of others from its own.
         let includes = record["stages"][0]["cost"]["includes"].as_str().unwrap();
         assert!(includes.contains("include the work of other clients"), "{includes}");
         let named = format!(

@@ -1,4 +1,4 @@
-//! As many connections as the sessions of a run are enough, whoever limits them: a role, a pooler or a proxy.
+//! As many connections as the sessions of a run are enough, if a role, a pooler or a proxy permits no others.
 
 use std::process::Command;
 

@@ -66,7 +66,7 @@ pub fn as_they_are(
 }
 
 /// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before every run,
-/// because other programs may have changed them. The connection needs a session of its own, for a lock that it holds
+/// because other programs may have changed them. The connection needs a dedicated session, for a lock that it holds
 /// meanwhile.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ pub fn as_they_are(
 
 /// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before
 /// every run, because other programs may have changed them. Only sysbench tables are adopted. The connection needs a
-/// session of its own, for a lock that it holds meanwhile.
+/// dedicated session, for a lock that it holds meanwhile.
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.

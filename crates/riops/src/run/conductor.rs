@@ -9,7 +9,7 @@ use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
 use crate::workload::access::Access;
 
-/// Through a pool in transaction mode, the sessions of others cannot be told from those of the run.
+/// Through a pool in transaction mode, riops cannot distinguish the sessions of others from its own.
 const OTHERS_OF_POOL: &str = "the counters of the server include the work of other clients, whose sessions share the connections of the pooler";
 
 /// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single

@@ -122,7 +122,7 @@ fn why_unregistered(
     active: &mut ActiveRun<'_>,
 ) -> Result<Option<&'static str>, RunError> {
     let reason = if active.environment.is_transaction_pooled() {
-        "the data are not verified: the lock for it needs a session of its own, which a pool in transaction mode does not have"
+        "the data are not verified: the lock for it needs a dedicated session, which a pool in transaction mode does not have"
     } else if active.control.is_read_only()? && !active.plan.work.traits().writes {
         "the tables are used without being registered: the transactions of the role are read-only, or the server is a standby"
     } else {
