@@ -63,7 +63,7 @@ mod tests {
             )
         };
         let own = top.path().join(".local/share/riops");
-        assert_eq!(found(top.path(), None), [own.clone()]);
+        assert_eq!(found(top.path(), None), std::slice::from_ref(&own));
         assert_eq!(
             found(top.path(), Some(Path::new("/data"))),
             [PathBuf::from("/data/riops"), own]

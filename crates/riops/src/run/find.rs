@@ -59,12 +59,11 @@ pub(super) fn find(
     let mut registry = Registry::new(&mut active.control, name);
     let mut on_wait = |text: &str| active.observer.notice(text);
     // Read the entry again under the lock: another session may have replaced the dataset meanwhile.
-    match guard {
-        Some(guard) => Registry::new(guard, name).lock_in_transaction(&mut on_wait)?,
-        None => {
-            registry.lock(false, &mut on_wait)?;
-            active.locked = Some(Locked { name, is_shared: false });
-        }
+    if let Some(guard) = guard {
+        Registry::new(guard, name).lock_in_transaction(&mut on_wait)?;
+    } else {
+        registry.lock(false, &mut on_wait)?;
+        active.locked = Some(Locked { name, is_shared: false });
     }
     let mut registry = Registry::new(&mut active.control, name);
     let entry = registry
