@@ -1,5 +1,7 @@
--- Settings that affect the results of a benchmark, in the units of pg_settings.
-select name, setting, coalesce(unit, ''), source
+-- Settings that affect the results of a benchmark, in the units of pg_settings. Settings that riops has set for its own
+-- connection have the value of other sessions.
+select name, case when source = 'session' then reset_val else setting end, coalesce(unit, ''),
+       case when source = 'session' and reset_val is not distinct from boot_val then 'default' else source end
   from pg_settings
  where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'autovacuum',
                 'max_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target',

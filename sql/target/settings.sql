@@ -1,16 +1,20 @@
 -- Settings with which the sessions start and that differ from the default, whatever sets them (a file, the role, the
 -- database, the connection string, PGOPTIONS), and those needed to interpret the results of a benchmark; none
 -- that may contain a password. What riops sets in this session (source session) is no setting of the others: they start
--- with reset_val. The default of a setting with a unit has another form than its value. A long value is shortened, with
--- a digest of the whole one.
+-- with reset_val; of these settings, those with a unit other than 8kB are times in milliseconds. The default of a setting
+-- with a unit has another form than its value. A long value is shortened, with a digest of the whole one.
 select name,
        case when length(value) > 200 then left(value, 160) || '... (' || left(md5(value), 8) || ')' else value end,
        case when unit is null then boot_val end
   from (select name, unit, boot_val,
-               case when source = 'session' and reset_val is not null
-                    then case unit when '8kB' then (reset_val::bigint * 8)::text || 'kB'
-                                   else reset_val || coalesce(unit, '') end
-                    else current_setting(name) end as value
+               case when source <> 'session' or reset_val is null then current_setting(name)
+                    when unit is null or reset_val = '0' then reset_val
+                    when unit = '8kB' then (reset_val::bigint * 8)::text || 'kB'
+                    when reset_val like '%000' and reset_val::bigint % 86400000 = 0 then reset_val::bigint / 86400000 || 'd'
+                    when reset_val like '%000' and reset_val::bigint % 3600000 = 0 then reset_val::bigint / 3600000 || 'h'
+                    when reset_val like '%000' and reset_val::bigint % 60000 = 0 then reset_val::bigint / 60000 || 'min'
+                    when reset_val like '%000' then reset_val::bigint / 1000 || 's'
+                    else reset_val || unit end as value
           from pg_settings
          where (source not in ('default', 'client', 'override', 'session')
                 or source = 'client' and setting is distinct from boot_val

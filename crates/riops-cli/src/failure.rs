@@ -95,9 +95,15 @@ pub(crate) fn report(error: &anyhow::Error, given: &Given, form: ErrorForm) -> E
     };
     let in_other_words = WORDS_OF_TOOL.get().and_then(|words| words(&text));
     let text = in_other_words.map_or(text.clone(), |line| format!("{line}\n{text}"));
-    let hint = error.downcast_ref::<Hint>().map(|hint| format!("{HINT}{hint}"));
+    let hint = error.downcast_ref::<Hint>().map(ToString::to_string);
+    let hint = hint.or_else(|| text.contains(READ_ONLY).then(|| READ_ONLY_HINT.to_owned()));
+    let hint = hint.map(|hint| format!("{HINT}{hint}"));
     form.print(&given.complete(&(text + &hint.unwrap_or_default())), code)
 }
+
+/// How the message of an error ends if a statement of riops must write and cannot.
+const READ_ONLY: &str = "in a read-only transaction (SQLSTATE 25006)";
+const READ_ONLY_HINT: &str = "default_transaction_read_only is on, for the role, the database, in the connection string or in PGOPTIONS: to allow writes, add options='-c default_transaction_read_only=off' to the connection string";
 
 /// Separates an error and its hint.
 pub(crate) const HINT: &str = "\nriops: hint: ";

@@ -1,4 +1,4 @@
-//! Errors in a script, with their position.
+//! Errors and warnings in a script, with their position.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Problem {
     }
 }
 
-/// An error in a script: file, line and column, the message, and the line with a caret.
+/// An error or a warning in a script: file, line and column, the message, and the line with a caret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Name of the script, usually of its file.
@@ -44,18 +44,16 @@ pub struct Diagnostic {
     pub source: String,
     /// Number of characters of `source` before the column.
     pub caret: usize,
+    /// Whether the script can be executed all the same.
+    pub is_warning: bool,
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { script, line, column, message, source, caret } = self;
-        // A tab before the caret must be as wide as in the line above.
-        let indent: String = source
-            .chars()
-            .take(*caret)
-            .map(|character| if character == '\t' { '\t' } else { ' ' })
-            .collect();
-        write!(f, "{script}:{line}:{column}: {message}\n  {source}\n  {indent}^ error found here")
+        let Self { script, line, column, message, source, caret, is_warning } = self;
+        let indent = " ".repeat(*caret);
+        let note = if *is_warning { "" } else { " error found here" };
+        write!(f, "{script}:{line}:{column}: {message}\n  {source}\n  {indent}^{note}")
     }
 }
 
@@ -89,9 +87,11 @@ impl<'a> Source<'a> {
         let column = before.chars().count();
         let first = column.saturating_sub(SHOWN_BEFORE);
         let shown = rest.lines().next().unwrap_or_default().chars().skip(first).take(SHOWN_MAX);
-        // Control characters would change the terminal.
-        let visible = |character: char| {
-            if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+        // Control characters would change the terminal. A tab is one column wide, so that the caret is below its column.
+        let visible = |character: char| match character {
+            '\t' => ' ',
+            _ if character.is_control() => '\u{fffd}',
+            _ => character,
         };
         Diagnostic {
             script: self.name.to_owned(),
@@ -100,6 +100,11 @@ impl<'a> Source<'a> {
             message: problem.message,
             source: shown.map(visible).collect(),
             caret: column - first,
+            is_warning: false,
         }
+    }
+
+    pub(crate) fn warning(&self, problem: Problem) -> Diagnostic {
+        Diagnostic { is_warning: true, ..self.diagnostic(problem) }
     }
 }

@@ -160,7 +160,7 @@ impl<'a> Scope<'a> {
             let text = format!(
                 "the variable \"{name}\" is not replaced in quotes: remove the quotes, or use --protocol simple"
             );
-            source.diagnostic(Problem::new(each.at, text))
+            source.warning(Problem::new(each.at, text))
         });
         quoted.take(DIAGNOSTICS_MAX).collect()
     }

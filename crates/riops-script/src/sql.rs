@@ -41,10 +41,13 @@ impl Sql {
         self.quoted_part(at).is_some()
     }
 
-    /// Returns whether a position of the text is in quotes.
+    /// Returns whether a position of the text is in quotes, and not in a comment of a dollar-quoted body.
     pub(crate) fn is_in_quotes(&self, at: usize) -> bool {
-        let quote = self.quoted_part(at).and_then(|part| self.text.as_bytes().get(part.start));
-        quote.is_some_and(|first| b"'\"$".contains(first))
+        let part = self.quoted_part(at);
+        part.is_some_and(|part| {
+            let text = self.text.get(part.clone()).unwrap_or_default();
+            !is_in_comment(text, at - part.start)
+        })
     }
 
     fn quoted_part(&self, at: usize) -> Option<&Range<usize>> {
@@ -54,25 +57,34 @@ impl Sql {
     }
 }
 
+/// Returns whether a position of a quoted part is in a comment: the part is one, or has one in its dollar quotes.
+fn is_in_comment(part: &str, at: usize) -> bool {
+    if !part.starts_with('$') {
+        return !part.starts_with(['\'', '"']);
+    }
+    let delimiter = part.get(1..).and_then(|rest| rest.find('$')).map_or(0, |length| length + 2);
+    let body = part.get(delimiter..part.len().saturating_sub(delimiter)).unwrap_or_default();
+    let Some(at) = at.checked_sub(delimiter).filter(|at| *at < body.len()) else {
+        return false;
+    };
+    let mut scanner = Scanner::new(body, 0);
+    while scanner.at <= at {
+        let start = scanner.at;
+        // A body in another language than SQL may have quotes that are not closed.
+        if !scanner.quoted().unwrap_or(false) {
+            scanner.at = start + 1;
+        }
+    }
+    let part = scanner.sql.quoted.last().filter(|part| part.contains(&at));
+    part.is_some_and(|part| {
+        is_in_comment(body.get(part.clone()).unwrap_or_default(), at - part.start)
+    })
+}
+
 /// Reads the SQL command at `start`. Returns it, unless it is empty, what ended it, and where the rest begins.
 pub(crate) fn read(script: &str, start: usize) -> Result<(Option<Sql>, End, usize), Problem> {
     let start = skip_blanks_and_comments(script, start);
-    let mut scanner = Scanner {
-        bytes: script.as_bytes(),
-        at: start,
-        sql: Sql {
-            text: String::new(),
-            start,
-            removed: Vec::new(),
-            quoted: Vec::new(),
-            statements: 1,
-        },
-        script,
-        copied: start,
-        parentheses: Vec::new(),
-        body: Body::default(),
-        last_statement: 0,
-    };
+    let mut scanner = Scanner::new(script, start);
     let end = scanner.scan()?;
     let at = scanner.at;
     scanner.copy();
@@ -122,21 +134,34 @@ struct Scanner<'a> {
     last_statement: usize,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    fn new(script: &'a str, start: usize) -> Self {
+        Self {
+            script,
+            bytes: script.as_bytes(),
+            at: start,
+            sql: Sql {
+                text: String::new(),
+                start,
+                removed: Vec::new(),
+                quoted: Vec::new(),
+                statements: 1,
+            },
+            copied: start,
+            parentheses: Vec::new(),
+            body: Body::default(),
+            last_statement: 0,
+        }
+    }
+
     fn scan(&mut self) -> Result<End, Problem> {
         loop {
+            if self.quoted()? {
+                continue;
+            }
             let start = self.at;
             match self.bytes.get(start..).unwrap_or_default() {
                 [] => return self.require_closed().map(|()| End::Script),
-                [b'\'', ..] => self.string(start, false)?,
-                [b'"', ..] => self.identifier(start)?,
-                [b'-', b'-', ..] => {
-                    let rest = self.bytes.get(start..).unwrap_or_default();
-                    self.at += line_length(rest);
-                    self.quote(start);
-                }
-                [b'/', b'*', ..] => self.comment(start)?,
-                [b'$', ..] => self.dollar(start)?,
                 [b'(', ..] => {
                     self.parentheses.push(start);
                     self.at += 1;
@@ -181,6 +206,24 @@ impl Scanner<'_> {
                 _ => self.at += 1,
             }
         }
+    }
+
+    /// Scans a quoted part or a comment, or the `$` of something else. Returns whether there is one.
+    fn quoted(&mut self) -> Result<bool, Problem> {
+        let start = self.at;
+        match self.bytes.get(start..).unwrap_or_default() {
+            [b'\'', ..] => self.string(start, false)?,
+            [b'"', ..] => self.identifier(start)?,
+            [b'-', b'-', ..] => {
+                let rest = self.bytes.get(start..).unwrap_or_default();
+                self.at += line_length(rest);
+                self.quote(start);
+            }
+            [b'/', b'*', ..] => self.comment(start)?,
+            [b'$', ..] => self.dollar(start)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Whether the statement that ends here is empty.
@@ -472,6 +515,19 @@ mod tests {
         for script in [r"a\;", r"a\; ;", r"a\;;"] {
             assert_eq!(read(script, 0).unwrap().0.unwrap().statements, 1, "{script}");
         }
+    }
+
+    #[test]
+    fn a_comment_in_a_dollar_quoted_body_is_not_in_quotes() {
+        let text = "do $b$ -- it's :c\n ':q' /* ' :c */ :q $$ :q -- :c\n$$ \":q\" $b$ -- :c";
+        let (sql, ..) = read(text, 0).unwrap();
+        let sql = sql.unwrap();
+        for (at, name) in sql.text.match_indices(':').map(|(at, _)| (at, &sql.text[at..at + 2])) {
+            assert_eq!(sql.is_in_quotes(at), name == ":q", "{at} {name}");
+        }
+        // Not SQL: the apostrophe opens no string.
+        let (sql, ..) = read("do $$ x = it's :q $$", 0).unwrap();
+        assert!(sql.unwrap().is_in_quotes(15));
     }
 
     #[test]

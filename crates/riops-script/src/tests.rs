@@ -491,7 +491,7 @@ fn an_error_shows_its_line_with_a_caret() {
         parse("dir/a.sql", "select 1;\n\t\\set é foo(1)\r\n", &mut Names::default()).unwrap_err();
     assert_eq!(
         error[0].to_string(),
-        "dir/a.sql:2:9: unexpected function name (foo) in command \"set\"\n  \t\\set é foo(1)\n  \t       ^ error found here"
+        "dir/a.sql:2:9: unexpected function name (foo) in command \"set\"\n   \\set é foo(1)\n          ^ error found here"
     );
 }
 

@@ -248,6 +248,26 @@ impl ServerError {
         self.others.iter().filter(|(letter, _)| *letter == 'W').map(|(_, text)| text)
     }
 
+    /// Returns whether there are too many connections. A pooler reports its limits with other codes than the server: the
+    /// texts are those of `PgBouncer` (`max_client_conn`, its limits for a user or a database, `query_wait_timeout`), Odyssey,
+    /// Pgpool-II and Supavisor.
+    pub fn is_connection_limit(&self) -> bool {
+        const TEXTS: [&str; 8] = [
+            "no more connections allowed",
+            "client connections exceeded",
+            "query_wait_timeout",
+            "too many clients",
+            "too many connections",
+            "too many tcp connections",
+            "max client connections reached",
+            "max clients reached",
+        ];
+        let text = self.message.to_ascii_lowercase();
+        self.sqlstate == SqlState::TOO_MANY_CONNECTIONS
+            || ["08", "58", "XX"].contains(&self.sqlstate.class())
+                && TEXTS.iter().any(|limit| text.contains(limit))
+    }
+
     /// Returns the message as libpq prints it: with its severity, and the detail, the hint and the context in lines of
     /// their own.
     pub fn in_lines(&self) -> String {

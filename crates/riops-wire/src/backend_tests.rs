@@ -2,6 +2,32 @@ use super::*;
 use crate::frame::{self, FRAME_BYTES_MAX};
 use proptest::prelude::*;
 
+#[test]
+fn limits_of_poolers_are_recognized_by_their_texts() {
+    let is_limit = |sqlstate: &str, message: &str| {
+        let error = ServerError {
+            severity: "FATAL".to_owned(),
+            sqlstate: SqlState::parse(sqlstate),
+            message: message.to_owned(),
+            detail: None,
+            hint: None,
+            others: Vec::new(),
+        };
+        error.is_connection_limit()
+    };
+    for (sqlstate, message) in [
+        ("53300", "remaining connection slots are reserved"),
+        ("08P01", "no more connections allowed (max_client_conn)"),
+        ("08P01", "query_wait_timeout"),
+        ("XX000", "(EMAXCONN) max client connections reached, limit: 600"),
+        ("XX000", "MaxClientsInSessionMode: max clients reached - in Session mode"),
+    ] {
+        assert!(is_limit(sqlstate, message), "{message}");
+    }
+    assert!(!is_limit("08P01", "no such user"));
+    assert!(!is_limit("P0001", "too many connections"));
+}
+
 /// Owned values from which any message can be built.
 #[derive(Debug, Clone)]
 struct Parts {

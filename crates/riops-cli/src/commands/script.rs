@@ -68,14 +68,14 @@ fn check(options: &CheckScript, ui: Ui) -> Result<ExitCode> {
         return refuse(texts.join("\n"));
     }
     for warning in scripts.iter().flat_map(|script| scope.warnings(script)) {
-        ui.notice(&format!("warning: {warning}"));
+        ui.lines(&format!("warning: {warning}"));
     }
     if options.offline {
         let texts: String = scripts.iter().map(report::script_title).collect();
         return crate::ui::print_done(&texts);
     }
     let target = Target::open(&options.target, ui)?;
-    let mut connection = Connection::open(&target.conninfo, ui.interrupt)?;
+    let mut connection = Connection::open_measured(&target.conninfo, ui.interrupt)?;
     let mut is_refused = false;
     let mut texts = Vec::new();
     for script in &scripts {

@@ -26,6 +26,8 @@ pub(crate) struct Tool {
     translate: fn(&[String], &Outside<'_>) -> Translated,
     /// Finds a password among the arguments.
     password: fn(&[String]) -> Option<Secret>,
+    /// Returns what the tool says about an error of riops.
+    words: fn(&str) -> Option<String>,
 }
 
 impl Tool {
@@ -43,10 +45,25 @@ impl Tool {
 }
 
 static TOOLS: [Tool; 4] = [
-    Tool { name: "sysbench", translate: sysbench::translate, password: sysbench::password },
-    Tool { name: "ysql-bench", translate: ysql_bench::translate, password: ysql_bench::password },
-    Tool { name: "pgio", translate: pgio::translate, password: |_| None },
-    Tool { name: PGBENCH, translate: pgbench::translate, password: pgbench::password },
+    Tool {
+        name: "sysbench",
+        translate: sysbench::translate,
+        password: sysbench::password,
+        words: sysbench::in_its_words,
+    },
+    Tool {
+        name: "ysql-bench",
+        translate: ysql_bench::translate,
+        password: ysql_bench::password,
+        words: |_| None,
+    },
+    Tool { name: "pgio", translate: pgio::translate, password: |_| None, words: |_| None },
+    Tool {
+        name: PGBENCH,
+        translate: pgbench::translate,
+        password: pgbench::password,
+        words: in_its_words,
+    },
 ];
 
 const PGBENCH: &str = "pgbench";
@@ -98,9 +115,7 @@ pub(crate) fn run(
         return ExitCode::from(FAILED);
     };
     hide_password(tool, &arguments);
-    if tool.name == PGBENCH {
-        also_in_words_of(in_its_words);
-    }
+    also_in_words_of(tool.words);
     let outside = Outside {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| {

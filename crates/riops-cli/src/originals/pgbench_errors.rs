@@ -18,6 +18,11 @@ pub(super) fn in_its_words(text: &str) -> Option<String> {
     if text.contains("no dataset for the workload script") {
         return Some("Perhaps you need to do initialization (\"pgbench -i\")".to_owned());
     }
+    if text.contains("--protocol prepared is not supported by this pooler") {
+        return Some(
+            "prepared statements need -M extended or -M simple behind this pooler".to_owned(),
+        );
+    }
     let (_, rejected) = text.split_once("connection rejected by ")?;
     let (address, rest) = rejected.split_once(" for user ")?;
     let (_, rest) = rest.split_once(", database ")?;
@@ -121,5 +126,7 @@ mod tests {
         let missing = in_its_words("no dataset for the workload script in database x");
         assert!(missing.unwrap().contains("pgbench -i"));
         assert_eq!(in_its_words("cannot read a.sql"), None);
+        let unprepared = in_its_words("--protocol prepared is not supported by this pooler, which");
+        assert!(unprepared.unwrap().contains("-M extended or -M simple"));
     }
 }

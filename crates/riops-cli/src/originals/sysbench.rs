@@ -42,6 +42,12 @@ pub(super) fn password(arguments: &[String]) -> Option<Secret> {
     Some(Secret { variable: "PGPASSWORD", value: values.pop()?, positions, replacement })
 }
 
+/// Returns what sysbench would say about an error of riops, with its own option.
+pub(super) fn in_its_words(text: &str) -> Option<String> {
+    text.contains("--protocol prepared is not supported by this pooler")
+        .then(|| "prepared statements need --db-ps-mode=disable behind this pooler".to_owned())
+}
+
 /// Translates a command line.
 pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translated {
     let line = Line::read(arguments, outside)?;

@@ -25,6 +25,13 @@ fn has(line: &str, word: &str) -> bool {
 }
 
 #[test]
+fn the_error_about_a_pooler_names_the_option_of_sysbench() {
+    let text = in_its_words("--protocol prepared is not supported by this pooler, which does not");
+    assert!(text.unwrap().contains("--db-ps-mode=disable"));
+    assert_eq!(in_its_words("cannot read a.conf"), None);
+}
+
+#[test]
 fn a_run_has_the_defaults_of_sysbench() {
     insta::assert_snapshot!(words("oltp_read_write run").join("\n"));
 }

@@ -20,7 +20,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Starts the program and waits until it listens.
-    fn start(command: &mut Command, port: u16) -> Self {
+    pub(crate) fn start(command: &mut Command, port: u16) -> Self {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let mut started = Self { child, port };
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -39,7 +39,7 @@ impl Drop for Listener {
 }
 
 /// Returns a port that is free at this time.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
@@ -59,12 +59,12 @@ pub(crate) fn pgbouncer(
     certificate: &str,
     certificates: &Certificates,
 ) -> Option<Listener> {
-    pgbouncer_of(10, folder, database, mode, (certificate, certificates))
+    pgbouncer_with("", folder, database, mode, (certificate, certificates))
 }
 
-/// The same, with this many connections to the server.
-fn pgbouncer_of(
-    connections: u32,
+/// The same, with other settings.
+pub(crate) fn pgbouncer_with(
+    others: &str,
     folder: &Path,
     database: &Database,
     mode: &str,
@@ -88,12 +88,13 @@ auth_type = hba
 auth_hba_file = {folder}/rules
 auth_file = {folder}/users
 pool_mode = {mode}
-default_pool_size = {connections}
+default_pool_size = 10
 max_client_conn = 3000
 client_tls_sslmode = allow
 client_tls_cert_file = {certificate}
 client_tls_key_file = {key}
 client_tls_ca_file = {ca}
+{others}
 ",
         database = database.conninfo.database,
         user = database.conninfo.user,
@@ -214,6 +215,9 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
         let record = ran.json();
         assert_eq!(record["verdict"]["valid"], true);
         assert!(record["target"]["pooler"].as_str().unwrap().contains("in transaction mode"));
+        // riops cannot distinguish the sessions of others from its own.
+        let includes = record["stages"][0]["cost"]["includes"].as_str().unwrap();
+        assert!(includes.contains("include the work of other clients"), "{includes}");
         let named = format!(
             "select 1 from pg_stat_activity where application_name like '{}/%' and application_name like '%/{}' limit 1",
             "x".repeat(26),
@@ -252,6 +256,38 @@ fn transaction_pooling_requires_an_unprepared_protocol_and_keeps_no_session_stat
 }
 
 #[test]
+fn tables_of_others_are_used_as_they_are_through_a_transaction_pool() {
+    let database = database("pgbouncer_sysbench");
+    let (folder, certificates) = folder_with_certificates("pgbouncer-sysbench", &database);
+    let Some(pooler) = pgbouncer(&folder, &database, "transaction", "good", &certificates) else {
+        return;
+    };
+    crate::ownership::create_sysbench_table(&database, 1000);
+    // riops sends no settings to a pool.
+    for name in ["seqscan", "bitmapscan"] {
+        let sql = format!("alter database pgbouncer_sysbench set enable_{name} = off");
+        database.connect().execute(&sql).unwrap();
+    }
+    let riops = |line: &str| {
+        CommandOutput::of(
+            command(line).env("RIOPS_STORE", &database.store).env("PGSSLMODE", "disable"),
+        )
+    };
+    let server = format!(
+        "sysbench --pgsql-host=127.0.0.1 --pgsql-port={} --pgsql-user=u_trust --pgsql-db=pgbouncer_sysbench --tables=1 --table-size=1000 --events=30 --threads=2",
+        pooler.port
+    );
+    let ran = riops(&format!("{server} --db-ps-mode=disable oltp_read_write run")).expect(0);
+    ran.stdout_contains("total number of events:              30")
+        .stderr_contains("the data are not verified");
+    assert_eq!(database.value("select to_regnamespace('riops')"), None);
+    // This version of PgBouncer does not track prepared statements.
+    riops(&format!("{server} oltp_read_write run"))
+        .expect(1)
+        .stderr_contains("prepared statements need --db-ps-mode=disable");
+}
+
+#[test]
 fn statement_pooling_permits_scripts_of_single_statements() {
     let database = database("pgbouncer_stmt");
     let (folder, certificates) = folder_with_certificates("pgbouncer-stmt", &database);
@@ -275,7 +311,8 @@ fn a_session_pool_of_one_connection_is_enough_for_one_session_of_a_script() {
     let database = database("pgbouncer_one");
     let (folder, certificates) = folder_with_certificates("pgbouncer-one", &database);
     let good = ("good", &certificates);
-    let Some(pooler) = pgbouncer_of(1, &folder, &database, "session", good) else {
+    let one = "default_pool_size = 1";
+    let Some(pooler) = pgbouncer_with(one, &folder, &database, "session", good) else {
         return;
     };
     let script = folder.join("one.sql");
@@ -331,6 +368,7 @@ fn session_pooling_behaves_like_a_direct_connection() {
         .expect(0)
         .stderr_contains("a connection pooler in session mode");
     assert_eq!(ran.json()["verdict"]["valid"], true);
+    assert_eq!(ran.json()["stages"][0]["cost"]["includes"], serde_json::Value::Null);
     CommandOutput::of(&mut command(&format!("verify rows -d {url}"))).expect(0);
     let diagnosis =
         CommandOutput::of(&mut command(&format!("doctor --output json -d {url}"))).expect(0).json();

@@ -220,3 +220,15 @@ fn an_output_keeps_its_rights_and_does_not_follow_links_of_others() {
     }
     assert_eq!(fs::metadata(&out).unwrap().ino(), before);
 }
+
+#[test]
+fn the_root_directory_and_a_file_are_no_home_directory() {
+    let file = folder("home_file").join("file");
+    std::fs::write(&file, "").unwrap();
+    for home in [Path::new("/"), &file] {
+        let mut listing = command("runs list");
+        listing.env("HOME", home).env_remove("XDG_DATA_HOME");
+        let shown = CommandOutput::of(&mut listing).expect(0);
+        assert!(!shown.stderr.contains("/.local/share"), "{home:?}: {}", shown.stderr);
+    }
+}

@@ -147,6 +147,13 @@ pub(crate) fn tcp_url(database: &str) -> String {
     format!("{server}/{database}")
 }
 
+/// Returns the TCP URL of a database of the shared server for another role, whose password is `x`.
+pub(crate) fn url_of_role(role: &str, database: &str) -> String {
+    let url = tcp_url(database);
+    let (_, server) = url.split_once('@').unwrap();
+    format!("postgresql://{role}:x@{server}")
+}
+
 /// Returns the options with which sysbench connects to a database of the shared server.
 pub(crate) fn sysbench_server(database: &Database) -> Vec<String> {
     let name = &database.conninfo.database;

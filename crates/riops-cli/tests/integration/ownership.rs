@@ -80,6 +80,45 @@ fn a_server_that_riops_did_not_start_is_neither_stopped_nor_reset() {
     assert_eq!(processes(&home), [0; 0]);
 }
 
+/// Creates a table as sysbench does.
+pub(crate) fn create_sysbench_table(database: &Database, rows: u32) {
+    let sql = format!(
+        "create table sbtest1 (id serial primary key, k integer default 0 not null,
+           c char(120) default '' not null, pad char(60) default '' not null);
+         insert into sbtest1 (k, c, pad) select n, repeat('c', 119), repeat('p', 59) from generate_series(1, {rows}) n;
+         create index k_1 on sbtest1 (k)"
+    );
+    database.connect().execute(&sql).unwrap();
+}
+
+#[test]
+fn tables_of_others_are_only_used_in_the_schema_that_a_command_names() {
+    let database = database("oltp_foreign");
+    create_sysbench_table(&database, 1000);
+    let contents = || {
+        let sql = "select md5(string_agg(sbtest1::text, ',' order by id)) from public.sbtest1";
+        database.value(sql).unwrap()
+    };
+    let run = |options: &str, code: i32| {
+        let line = "run oltp --transactions 20 --warmup 0 --no-store --output json";
+        database.riops(&format!("{line} {options}")).expect(code)
+    };
+    let before = contents();
+    run("", 1).stderr_contains("add --schema public");
+    run("--schema public", 0);
+    let named = contents();
+    assert_ne!(named, before);
+    // The tables are registered now.
+    run("", 1).stderr_contains("add --schema public");
+    database.riops("warm oltp").expect(1).stderr_contains("no dataset for the workload oltp");
+    assert_eq!(contents(), named);
+    run("--prepare --tables 1 --table-size 100", 0);
+    let schema = "select parameters::json ->> 'schema' from riops.dataset";
+    assert_eq!(database.value(schema).as_deref(), Some("riops"));
+    database.riops("cleanup oltp").expect(0);
+    assert_eq!(contents(), named);
+}
+
 #[test]
 fn a_copy_is_only_removed_after_riops_has_started_it() {
     let (home, copy) = (folder("original"), folder("copy"));

@@ -269,7 +269,26 @@ fn a_variable_in_quotes_is_a_warning_and_one_behind_a_name_an_error() {
         let warnings = record["verdict"]["warnings"].to_string();
         assert_eq!(warnings.matches("is not replaced in quotes").count(), count, "{warnings}");
     }
-    database.riops(&format!("script check {quoted}")).expect(0).stderr_contains(warning);
+    // The line of the script and a caret, in lines of their own.
+    let source = "select * from t_0 where name = ':n';\n";
+    let caret = format!("{:32}^\n", "");
+    let checked = database.riops(&format!("script check {quoted}")).expect(0);
+    let lines = format!(
+        "warning: {quoted}:2:33: {warning}: remove the quotes, or use --protocol simple\n  {source}  {caret}"
+    );
+    assert!(checked.stderr.contains(&lines), "{}", checked.stderr);
+    let ran = database.riops(&line.replace("--output json", "")).expect(0).stdout;
+    let shown = ran.split_once("is not replaced in quotes").unwrap().1;
+    assert!(!ran.contains("\\u{a}") && !ran.contains("error found here"), "{ran}");
+    let mut shown = shown.lines().skip_while(|line| !line.contains("':n'"));
+    let (above, below) = (shown.next().unwrap(), shown.next().unwrap());
+    assert_eq!(below.find('^'), above.find("':n'").map(|quote| quote + 1), "{ran}");
+    let commented = written(
+        "commented",
+        "\\set n 1\nDO $body$\nBEGIN\n  -- it's :n here\n  PERFORM 1;\nEND;\n$body$;\n",
+    );
+    let checked = database.riops(&format!("script check {commented}")).expect(0);
+    assert!(!checked.stderr.contains("warning"), "{}", checked.stderr);
     let glued = written("glued", "select count(*) from t_:client_id;\n");
     for line in [
         format!("script check {glued}"),

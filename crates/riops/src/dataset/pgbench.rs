@@ -7,7 +7,7 @@ use crate::host::Interrupt;
 use crate::plan::script::{PartitionMethod, ScriptDataset};
 use crate::plan::{DatasetPlan, Parameters};
 use crate::server::connection::TextRow;
-use crate::server::{Connection, ConnectionError, Server};
+use crate::server::{Connection, ConnectionError};
 use crate::units::count;
 use crate::workload;
 use crate::workload::script::{ACCOUNTS_EACH, NAME, found_sql, scale_sql};
@@ -66,46 +66,55 @@ pub fn as_they_are(
 }
 
 /// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before every run,
-/// because other programs may have changed them.
+/// because other programs may have changed them. The connection needs a dedicated session, for a lock that it holds
+/// meanwhile.
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if they are not complete.
 pub fn adopt_where_needed(
     wanted: &DatasetPlan,
     given: &Parameters,
-    server: &Server,
+    connection: &mut Connection,
     interrupt: &Interrupt,
     notice: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let Some(wanted) = wanted.get::<ScriptDataset>() else {
         return Ok(());
     };
-    let mut connection = Connection::open(&server.conninfo, interrupt)?;
     let rows = connection.query(&found_sql(&wanted.schema))?;
     let foreign = rows.first().filter(|row| !is_made_by_riops(row));
     let Some(found) = foreign.and_then(|row| examined(row, wanted)) else {
         return Ok(());
     };
-    // The lock below is a session-level lock.
-    server.require_dedicated_sessions(interrupt)?;
-    let mut registry = Registry::new(&mut connection, NAME);
+    let mut registry = Registry::new(connection, NAME);
     if !registry.lock_to_adopt(&wanted.schema, interrupt, notice)? {
         return Ok(());
     }
-    let scale = scale_of(registry.connection(), &wanted.schema, given)?;
+    let adopted = adopt(&mut registry, found, given, notice);
+    registry.unlock(true)?;
+    adopted
+}
+
+fn adopt(
+    registry: &mut Registry<'_>,
+    found: ScriptDataset,
+    given: &Parameters,
+    notice: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let schema = found.schema.clone();
+    let scale = scale_of(registry.connection(), &schema, given)?;
     let plan = DatasetPlan::from(ScriptDataset { scale, ..found });
     let baseline = registry.contents(&workload::on(&plan)?.contents_sql())?;
     let accounts = baseline.get(2).and_then(|row| row.first()).copied().unwrap_or(0);
     if accounts != i128::from(scale * ACCOUNTS_EACH) {
         return refuse(format!(
-            "table \"{}.pgbench_accounts\" has {accounts} rows, but with {scale} branches it should have {}",
-            wanted.schema,
+            "table \"{schema}.pgbench_accounts\" has {accounts} rows, but with {scale} branches it should have {}",
             scale * ACCOUNTS_EACH
         ));
     }
     registry.ensure()?;
     registry.adopt(&plan.parameters(), &baseline)?;
-    let (schema, scale) = (&wanted.schema, count(scale));
+    let scale = count(scale);
     notice(&format!("found the tables of pgbench in schema \"{schema}\", of scale {scale}"));
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! verified. Adopted tables are never dropped.
 
 use super::error::{DatasetError, Result, refuse};
-use super::registry::{Registry, State};
+use super::registry::{Entry, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Distribution, OltpDataset, Parameters};
 use crate::server::{Connection, Server};
@@ -23,15 +23,46 @@ struct Found {
     range_sharded: bool,
 }
 
+/// Returns the tables in the schema of `wanted` if riops did not create them, without registering them. `None` if there are
+/// none. The id is that of the first table: it changes when the table is created again.
+///
+/// # Errors
+/// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.
+pub fn as_they_are(
+    wanted: &DatasetPlan,
+    given: &Parameters,
+    connection: &mut Connection,
+) -> Result<Option<Entry>> {
+    let Some(wanted) = wanted.get::<OltpDataset>().filter(|wanted| wanted.schema != "riops") else {
+        return Ok(None);
+    };
+    let mut registry = Registry::new(connection, NAME);
+    let found = found(&mut registry, &wanted.schema)?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let dataset = examine(&mut registry, &found, wanted, given)?;
+    let first = format!("{}.sbtest1", wanted.schema);
+    let id = registry.connection().query_with("select $1::regclass::oid", &[Some(&first)])?;
+    let id = id.into_iter().flatten().flatten().next().unwrap_or_default();
+    Ok(Some(Entry {
+        id: format!("sbtest1 {id}"),
+        state: State::Complete,
+        parameters: DatasetPlan::from(dataset).parameters(),
+        baseline: Vec::new(),
+    }))
+}
+
 /// Registers the tables in the schema of `wanted` if riops did not create them. They are examined before
-/// every run, because other programs may have changed them. Only sysbench tables are adopted.
+/// every run, because other programs may have changed them. Only sysbench tables are adopted. The connection needs a
+/// dedicated session, for a lock that it holds meanwhile.
 ///
 /// # Errors
 /// [`DatasetError::Unadoptable`] if they are not sysbench tables, or smaller than given.
 pub fn adopt_where_needed(
     wanted: &DatasetPlan,
     given: &Parameters,
-    server: &Server,
+    connection: &mut Connection,
     interrupt: &Interrupt,
     notice: &mut dyn FnMut(&str),
 ) -> Result<()> {
@@ -39,23 +70,34 @@ pub fn adopt_where_needed(
         return Ok(());
     };
     let schema = wanted.schema.as_str();
-    // The lock below is a session-level lock.
-    server.require_dedicated_sessions(interrupt)?;
-    let mut connection = Connection::open(&server.conninfo, interrupt)?;
-    let mut registry = Registry::new(&mut connection, NAME);
+    let mut registry = Registry::new(connection, NAME);
     // Looked up again under the lock, which tables of riops do not need.
     if created_by_riops(&mut registry, schema)?
         || !registry.lock_to_adopt(schema, interrupt, notice)?
-        || created_by_riops(&mut registry, schema)?
     {
         return Ok(());
     }
-    let found = found(&mut registry, schema)?;
+    let adopted = adopt(&mut registry, wanted, given, notice);
+    registry.unlock(true)?;
+    adopted
+}
+
+fn adopt(
+    registry: &mut Registry<'_>,
+    wanted: &OltpDataset,
+    given: &Parameters,
+    notice: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let schema = wanted.schema.as_str();
+    if created_by_riops(registry, schema)? {
+        return Ok(());
+    }
+    let found = found(registry, schema)?;
     if found.is_empty() {
         // No tables to adopt: they must be prepared.
         return Ok(());
     }
-    let dataset = examine(&mut registry, &found, wanted, given)?;
+    let dataset = examine(registry, &found, wanted, given)?;
     registry.ensure()?;
     if let Some(entry) = registry.entry()?
         && !registry.open_runs(&entry.id)?.is_empty()

@@ -132,7 +132,7 @@ fn prepare(
     interrupt: &Interrupt,
 ) -> Result<Prepared, ConnectionError> {
     let target = &choice.conninfo;
-    let mut connection = Connection::open(target, interrupt)?;
+    let mut connection = Connection::open_measured(target, interrupt)?;
     let reset_deadline = |connection: &mut Connection| {
         connection.set_deadline(Some(Instant::now() + target.connect_timeout));
     };

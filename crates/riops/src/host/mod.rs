@@ -9,6 +9,7 @@ mod interrupt;
 pub mod machine;
 pub mod output_file;
 pub(crate) mod process;
+pub mod user_folders;
 
 pub use interrupt::Interrupt;
 pub use output_file::OutputFile;

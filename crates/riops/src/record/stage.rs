@@ -246,6 +246,8 @@ pub struct CostRecord {
     /// Each disk of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskCost>,
+    /// Why the values are only about right: what else the counters of the server include.
+    pub includes: Option<String>,
 }
 
 /// What a transaction cost one disk.

@@ -42,6 +42,18 @@ pub(super) struct ActiveRun<'a> {
     pub(super) locations: Option<Locations>,
     /// Connection for everything that is not measured. It holds the lock on the dataset.
     pub(super) control: Connection,
+    /// The dataset that it has locked.
+    pub(super) locked: Option<Locked>,
+    /// Whether another connection has locked the dataset.
+    pub(super) has_guard: bool,
+}
+
+/// A dataset that the control connection has locked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Locked {
+    pub(super) name: &'static str,
+    /// Whether its tables are in another schema than `riops`, where other programs change them with or without a lock.
+    pub(super) is_shared: bool,
 }
 
 impl<'a> ActiveRun<'a> {
@@ -81,6 +93,8 @@ impl<'a> ActiveRun<'a> {
             perf,
             locations: None,
             control,
+            locked: None,
+            has_guard: false,
         };
         let host = &active.environment.client.host;
         let process = (host.as_str(), std::process::id());

@@ -9,6 +9,9 @@ use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
 use crate::workload::access::Access;
 
+/// Through a pool in transaction mode, riops cannot distinguish the sessions of others from its own.
+const OTHERS_OF_POOL: &str = "the counters of the server include the work of other clients, whose sessions share the connections of the pooler";
+
 /// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single
 /// statements.
 pub(super) trait Runner {
@@ -114,5 +117,10 @@ fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record
     }
     checks.extend(runner.end(active, &parts, &mut ending));
     let record = active.record(runner.dataset());
-    Ok(judge(record, &runner.accesses(), parts, checks, ending)?)
+    let mut record = judge(record, &runner.accesses(), parts, checks, ending)?;
+    if active.environment.is_transaction_pooled() {
+        let costs = record.stages.iter_mut().filter_map(|stage| stage.cost.as_mut());
+        costs.for_each(|cost| cost.includes = Some(OTHERS_OF_POOL.to_owned()));
+    }
+    Ok(record)
 }

@@ -137,7 +137,7 @@ fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Re
             "--protocol prepared is not supported by this pooler, which does not track prepared statements: use --protocol extended or simple, or PgBouncer 1.21 or later with max_prepared_statements".to_owned(),
         ));
     }
-    observer.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query)");
+    observer.notice("session settings are not applied, because they would remain in the pool: configure them for the role or in the pooler (connect_query), for example enable_seqscan = off, enable_bitmapscan = off and max_parallel_workers_per_gather = 0");
     Ok(())
 }
 

@@ -1,11 +1,10 @@
 //! Prepares a dataset. Finds that of a run, or prepares it first if the plan allows it.
 
-use super::active::ActiveRun;
+use super::active::{ActiveRun, Locked};
 use super::error::{Context as _, RunError};
-use crate::dataset::pgbench;
 use crate::dataset::prepare::{Preparation, Prepared, same_parameters};
-use crate::dataset::sysbench::{adopt_where_needed, hint};
-use crate::dataset::{DatasetError, Entry, OnWait, Registry, State};
+use crate::dataset::sysbench::hint;
+use crate::dataset::{DatasetError, Entry, OnWait, Registry, State, pgbench, sysbench};
 use crate::engine::Observer;
 use crate::host::{Interrupt, machine};
 use crate::plan::{DatasetPlan, Parameters, Plan, PreparePolicy};
@@ -47,8 +46,10 @@ pub(super) fn find(
         return Ok(found);
     }
     adopt(active)?;
+    let wanted = active.plan.prepared()?;
+    let is_wanted = |entry: &Entry| wanted.as_ref().is_none_or(|wanted| is_wanted(entry, wanted));
     let mut registry = Registry::new(&mut active.control, name);
-    let entry = registry.entry()?;
+    let entry = registry.entry()?.filter(is_wanted);
     if entry.as_ref().is_none_or(|entry| entry.state != State::Complete) {
         prepare_missing(name, entry, active)?;
         if let Some(found) = as_it_is(name, active)? {
@@ -58,37 +59,81 @@ pub(super) fn find(
     let mut registry = Registry::new(&mut active.control, name);
     let mut on_wait = |text: &str| active.observer.notice(text);
     // Read the entry again under the lock: another session may have replaced the dataset meanwhile.
-    match guard {
-        Some(guard) => Registry::new(guard, name).lock_in_transaction(&mut on_wait)?,
-        None => registry.lock(false, &mut on_wait)?,
+    if let Some(guard) = guard {
+        Registry::new(guard, name).lock_in_transaction(&mut on_wait)?;
+    } else {
+        registry.lock(false, &mut on_wait)?;
+        active.locked = Some(Locked { name, is_shared: false });
     }
+    let mut registry = Registry::new(&mut active.control, name);
     let entry = registry
         .entry()?
-        .filter(|entry| entry.state == State::Complete)
+        .filter(|entry| entry.state == State::Complete && is_wanted(entry))
         .ok_or(DatasetError::Incomplete(name))?;
+    let schema = entry.parameters.get("schema").and_then(Value::as_str);
+    let is_shared = schema.is_some_and(|schema| schema != "riops");
+    active.locked = active.locked.map(|locked| Locked { is_shared, ..locked });
     Found::of(name, entry, true, &mut active.plan)
+}
+
+/// Whether a run may use the registered tables. Those that another program created are only used in the schema that the
+/// run names.
+pub(super) fn is_wanted(entry: &Entry, wanted: &DatasetPlan) -> bool {
+    let schema = |parameters: &Value| parameters.get("schema").cloned();
+    !entry.is_adopted() || schema(&entry.parameters) == schema(&wanted.parameters())
 }
 
 /// Returns tables that other programs share, without registering them, if the run will not verify them.
 fn as_it_is(name: &'static str, active: &mut ActiveRun<'_>) -> Result<Option<Found>, RunError> {
     let traits = active.plan.work.traits();
-    let (shared, uncounted) = (traits.shares_its_tables, traits.has_uncounted_changes);
-    if !shared || active.plan.verify && !uncounted {
-        return Ok(None);
-    }
     let Some(wanted) = active.plan.prepared()? else {
         return Ok(None);
     };
+    let reason = if traits.shares_its_tables && traits.has_uncounted_changes {
+        Some(
+            "the data are not verified: scripts from files may change the tables of the built-in ones",
+        )
+    } else {
+        why_unregistered(name, &wanted, active)?
+    };
+    let is_unverified = traits.shares_its_tables && !active.plan.verify;
+    if reason.is_none() && !is_unverified {
+        return Ok(None);
+    }
     let given = &active.plan.dataset;
-    let Some(entry) = pgbench::as_they_are(&wanted, given, &mut active.control)? else {
+    let entry = match pgbench::as_they_are(&wanted, given, &mut active.control)? {
+        None => sysbench::as_they_are(&wanted, given, &mut active.control)?,
+        entry => entry,
+    };
+    let Some(entry) = entry else {
         return Ok(None);
     };
-    if active.plan.verify {
-        active.observer.notice(
-            "the data are not verified: scripts from files may change the tables of the built-in ones",
-        );
+    if let Some(reason) = reason.filter(|_| active.plan.verify) {
+        active.observer.notice(reason);
     }
     Found::of(name, entry, false, &mut active.plan).map(Some)
+}
+
+/// Returns why tables of other programs cannot be registered; `None` if they can, or if the dataset was created by riops.
+fn why_unregistered(
+    name: &'static str,
+    wanted: &DatasetPlan,
+    active: &mut ActiveRun<'_>,
+) -> Result<Option<&'static str>, RunError> {
+    let reason = if active.environment.is_transaction_pooled() {
+        "the data are not verified: the lock for it needs a dedicated session, which a pool in transaction mode does not have"
+    } else if active.control.is_read_only()? && !active.plan.work.traits().writes {
+        "the tables are used without being registered: the transactions of the role are read-only, or the server is a standby"
+    } else {
+        return Ok(None);
+    };
+    let schema = |parameters: &Value| parameters.get("schema").cloned();
+    let is_own = |entry: &Entry| {
+        !entry.is_adopted() && schema(&entry.parameters) == schema(&wanted.parameters())
+    };
+    // The role may lack the privilege to read the registry.
+    let entry = Registry::new(&mut active.control, name).entry().ok().flatten();
+    Ok((!entry.is_some_and(|entry| is_own(&entry))).then_some(reason))
 }
 
 /// Returns the part of a dataset that a plan uses. The dataset must match the plan.
@@ -117,14 +162,16 @@ fn with_largest(mut error: DatasetError, dataset: &DatasetPlan) -> DatasetError 
 
 /// Registers tables that sysbench or pgbench prepared, if the plan refers to them.
 fn adopt(active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-    let Some(dataset) = active.plan.prepared()? else {
+    // Through a pool in transaction mode, the tables are used as they are.
+    let is_pooled = active.environment.is_transaction_pooled();
+    let Some(dataset) = active.plan.prepared()?.filter(|_| !is_pooled) else {
         return Ok(());
     };
-    let observer = &mut *active.observer;
-    let given = &active.plan.dataset;
+    let ActiveRun { observer, control, plan, interrupt, .. } = active;
     let mut notice = |text: &str| observer.notice(text);
-    adopt_where_needed(&dataset, given, &active.server, active.interrupt, &mut notice)?;
-    pgbench::adopt_where_needed(&dataset, given, &active.server, active.interrupt, &mut notice)?;
+    let given = &plan.dataset;
+    sysbench::adopt_where_needed(&dataset, given, control, interrupt, &mut notice)?;
+    pgbench::adopt_where_needed(&dataset, given, control, interrupt, &mut notice)?;
     Ok(())
 }
 

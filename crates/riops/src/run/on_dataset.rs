@@ -64,6 +64,8 @@ impl<T: Build + Spec + Clone + Into<WorkPlan>> OnDataset<T> {
             self.guard = Some(Connection::open(conninfo, active.interrupt)?);
         }
         let found = find::find(name, active, self.guard.as_mut())?;
+        self.guard.take_if(|_| !found.is_registered);
+        active.has_guard = self.guard.is_some();
         self.dataset = Some(OwnDataset { name, found, condition: None });
         self.note_other_users(active);
         // The other clients of a fleet are among them.

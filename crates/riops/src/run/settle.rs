@@ -62,7 +62,7 @@ pub(super) fn settle(
             return Ok(Vec::new());
         }
         active.observer.notice("verifying the data");
-        let mut connection = Connection::open(&active.server.conninfo, &interrupt)?;
+        connection.set_interrupt(&interrupt);
         let mut registry = Registry::new(&mut connection, dataset);
         Ok(verify(&mut registry, stage.workload.as_ref(), entry)?)
     })();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::active::{ActiveRun, connect_with_retries};
 use super::error::RunError;
+use crate::dataset::Registry;
 use crate::engine::run_stage;
 use crate::plan::{Caches, Plan, WorkPlan};
 use crate::probe::database::{DatabaseProbe, checkpoints_sql};
@@ -43,18 +44,32 @@ enum Connections {
     OfSessions,
 }
 
+/// Whether a stage can do without the control connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// It is needed.
+    Never,
+    /// The dataset is not locked then.
+    Unlocks,
+    /// Nothing depends on it.
+    Allowed,
+}
+
 impl Connections {
-    /// Returns the next smaller number and what is missing with it, if there is one. `may_close` is whether no lock
-    /// depends on the first connection.
-    fn fewer(self, may_close: bool) -> Option<(Self, &'static str)> {
+    /// Returns the next smaller number and what is missing with it, if there is one.
+    fn fewer(self, closing: Closing) -> Option<(Self, &'static str)> {
         match self {
             Self::All => Some((
                 Self::WithoutSampler,
                 "the sessions need the connection that samples wait events: they are not sampled",
             )),
-            Self::WithoutSampler if may_close => Some((
+            Self::WithoutSampler if closing != Closing::Never => Some((
                 Self::OfSessions,
-                "the sessions need all connections: the counters of the database are not read",
+                if closing == Closing::Unlocks {
+                    "the sessions need all connections: the counters of the database are not read, and the dataset is not locked"
+                } else {
+                    "the sessions need all connections: the counters of the database are not read"
+                },
             )),
             _ => None,
         }
@@ -79,8 +94,10 @@ impl ActiveRun<'_> {
         let (tables, used) = (workload.table_names(), workload.used_table_names());
         let caches = self.set_caches(loop_stage.work.traits().caches, (&tables, &used))?;
         let (mut connections, mut since) = (Connections::All, Instant::now());
+        // Once, because it may print the start of a report.
+        let on_point = self.observer.stage(&stage.name, &self.plan);
         loop {
-            match self.run_with(loop_stage, stage, &mut connections) {
+            match self.run_with(loop_stage, stage, &mut connections, Arc::clone(&on_point)) {
                 Ok(measured) => return Ok(Measured { caches, ..measured }),
                 // The server counts a closed connection until its process has ended.
                 Err(error)
@@ -89,11 +106,11 @@ impl ActiveRun<'_> {
                         && since.elapsed() < EXIT_TIMEOUT
                         && self.interrupt.pause(EXIT_PAUSE) => {}
                 Err(error) if error.is_for_want_of_connections() => {
-                    // The lock on a dataset needs the control connection.
-                    let traits = self.plan.work.traits();
-                    let may_close = traits.dataset.is_none() && !traits.needs_dedicated_sessions;
-                    let (fewer, missing) = connections.fewer(may_close).ok_or_else(|| {
-                        let needed = u64::from(self.plan.own_sessions()) + u64::from(!may_close);
+                    let closing = self.closing();
+                    let (fewer, missing) = connections.fewer(closing).ok_or_else(|| {
+                        let others = [closing == Closing::Never, self.has_guard];
+                        let others: u64 = others.into_iter().map(u64::from).sum();
+                        let needed = u64::from(self.plan.own_sessions()) + others;
                         RunError::TooFewConnections { needed, source: Box::new(error) }
                     })?;
                     (connections, since) = (fewer, Instant::now());
@@ -111,12 +128,12 @@ impl ActiveRun<'_> {
         LoopStage { workload, work }: &LoopStage,
         mut stage: Stage,
         connections: &mut Connections,
+        on_point: OnPoint,
     ) -> Result<Measured, RunError> {
         let tables = workload.table_names();
         let row_size_sql = stage.row_size_sql.take().filter(|_| self.plan.row_size);
         let settings = self.settings_of(&mut stage);
         let cluster = self.cluster_probe();
-        let on_point = self.observer.stage(&stage.name, &self.plan);
         let mut sampler = self.sampler(connections)?;
         let sessions = u32::try_from(stage.sessions.len()).unwrap_or(u32::MAX);
         sampler.watch_sessions(sessions, on_point);
@@ -175,10 +192,27 @@ impl ActiveRun<'_> {
         Ok(Measured { work: work.clone(), result, usage, caches: None, row_bytes })
     }
 
+    /// Returns whether the sessions may have the place of the control connection, which holds the lock on the dataset.
+    fn closing(&self) -> Closing {
+        match self.locked {
+            _ if self.plan.work.traits().needs_dedicated_sessions => Closing::Never,
+            None => Closing::Allowed,
+            Some(locked) if locked.is_shared => Closing::Unlocks,
+            Some(_) => Closing::Never,
+        }
+    }
+
     fn reopen_control(&mut self) {
         match connect_with_retries(&self.server, &self.plan) {
             Ok(control) => self.control = control,
-            Err(error) => self.observer.notice(&format!("warning: {error}")),
+            Err(error) => return self.observer.notice(&format!("warning: {error}")),
+        }
+        if let Some(locked) = self.locked {
+            let mut notice = |text: &str| self.observer.notice(text);
+            let locked = Registry::new(&mut self.control, locked.name).lock(false, &mut notice);
+            if let Err(error) = locked {
+                self.observer.notice(&format!("warning: {error}"));
+            }
         }
     }
 

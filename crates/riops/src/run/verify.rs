@@ -1,7 +1,7 @@
 //! Verifies a dataset, and reads it into the caches, outside of a run.
 
 use super::error::RunError;
-use super::find::{missing, plan_of, use_part};
+use super::find::{is_wanted, missing, plan_of, use_part};
 use super::settle::settle_open_runs;
 use crate::dataset::sysbench::adopt_where_needed;
 use crate::dataset::{DatasetError, OnWait, Registry, State};
@@ -61,11 +61,12 @@ pub fn warm(
 ) -> Result<Warmed, RunError> {
     let name = wanted.traits().name;
     server.require_dedicated_sessions(interrupt)?;
-    adopt_where_needed(wanted, given, server, interrupt, notice)?;
     let mut control = Connection::open(&server.conninfo, interrupt)?;
+    adopt_where_needed(wanted, given, &mut control, interrupt, notice)?;
     let mut registry = Registry::new(&mut control, name);
     registry.lock(false, notice)?;
-    let entry = registry.entry()?.ok_or_else(|| missing(name, server))?;
+    let entry = registry.entry()?.filter(|entry| is_wanted(entry, wanted));
+    let entry = entry.ok_or_else(|| missing(name, server))?;
     if entry.state != State::Complete {
         return Err(DatasetError::Incomplete(name).into());
     }

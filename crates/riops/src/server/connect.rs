@@ -10,18 +10,37 @@ use riops_wire::sqlstate::SqlState;
 use riops_wire::startup::{Startup, StartupError};
 
 use super::connection::{Connection, ConnectionError};
+use super::connection_error::is_closed;
 use super::conninfo::{ConnInfo, Server, SessionAttrs};
+use super::own_settings::Purpose;
 use super::socket::{Encryption, open_stream};
 use super::stream::{Place, order_rng, places};
 use super::tls;
 use crate::host::Interrupt;
 
 impl Connection {
-    /// Connects and authenticates. The timeout in `info` applies to each server.
+    /// Opens a connection for the statements of riops itself: defaults of the role or the database neither end them nor
+    /// change what they return. The timeout in `info` applies to each server.
     ///
     /// # Errors
     /// [`ConnectionError`] if no server accepts the connection, or the user interrupts.
     pub fn open(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
+        Self::open_for(Purpose::Control, info, interrupt)
+    }
+
+    /// Opens a session that is measured, with the defaults of the role and the database.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_measured(info: &ConnInfo, interrupt: &Interrupt) -> Result<Self, ConnectionError> {
+        Self::open_for(Purpose::Measured, info, interrupt)
+    }
+
+    fn open_for(
+        purpose: Purpose,
+        info: &ConnInfo,
+        interrupt: &Interrupt,
+    ) -> Result<Self, ConnectionError> {
         let mut servers: Vec<&Server> = info.servers.iter().collect();
         if info.load_balance {
             servers.shuffle(&mut order_rng());
@@ -33,7 +52,7 @@ impl Connection {
         let mut failures: Vec<ConnectionError> = Vec::new();
         for required in rounds {
             for server in &servers {
-                match open_on(info, server, *required, interrupt) {
+                match open_on(purpose, info, server, *required, interrupt) {
                     Ok(connection) => return Ok(connection),
                     // Other servers would reject the same credentials.
                     Err(error) if error.is_final() => return Err(error),
@@ -50,6 +69,7 @@ impl Connection {
 }
 
 fn open_on(
+    purpose: Purpose,
     info: &ConnInfo,
     server: &Server,
     required: SessionAttrs,
@@ -67,7 +87,7 @@ fn open_on(
                     {
                         connection.unencrypted_reason = Some(reason);
                     }
-                    connection.pin_search_path()?;
+                    connection.pin_settings(purpose)?;
                     let mut connection = check_session_attrs(connection, required)?;
                     connection.set_deadline(None);
                     return Ok(connection);
@@ -119,6 +139,15 @@ fn attempt(
             let reason = tls::describe_error(&error);
             ConnectionError::Tls { address: server.to_string(), reason }
         }
+        // A proxy that has no connection left closes it at once.
+        ConnectionError::Closed(None) => {
+            let text = "the server closed the connection";
+            let source = io::Error::new(io::ErrorKind::ConnectionAborted, text);
+            ConnectionError::Connect { address: server.to_string(), source }
+        }
+        ConnectionError::Io(source) if is_closed(&source) => {
+            ConnectionError::Connect { address: server.to_string(), source }
+        }
         other => other,
     })?;
     Ok(connection)
@@ -164,8 +193,7 @@ fn check_session_attrs(
             let read_only = if let Some((read_only, standby)) = reported {
                 read_only == "on" || standby == "on"
             } else {
-                let value = connection.query_value("show transaction_read_only")?;
-                matches!(value.as_deref(), Some("on" | "t"))
+                connection.is_read_only()?
             };
             read_only == (required == SessionAttrs::ReadOnly)
         }

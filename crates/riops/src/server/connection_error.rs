@@ -118,15 +118,16 @@ impl ConnectionError {
         }
     }
 
-    /// Returns whether there are too many connections, or the server did not respond in time: a pool lets a client wait
-    /// until it has a connection for it.
+    /// Returns whether there are too many connections, the server did not respond in time, or it closed the connection
+    /// before the session began: a pool lets a client wait until it has a connection for it, and a proxy closes it.
     pub fn is_for_want_of_connections(&self) -> bool {
         match self {
-            Self::Connect { source, .. } | Self::Io(source) => {
-                source.kind() == io::ErrorKind::TimedOut
+            Self::Connect { source, .. } => {
+                source.kind() == io::ErrorKind::TimedOut || is_closed(source)
             }
+            Self::Io(source) => source.kind() == io::ErrorKind::TimedOut,
             Self::NoServer(errors) => errors.iter().any(Self::is_for_want_of_connections),
-            _ => self.sqlstate() == SqlState::TOO_MANY_CONNECTIONS,
+            _ => self.server_error().is_some_and(ServerError::is_connection_limit),
         }
     }
 
@@ -140,17 +141,38 @@ impl ConnectionError {
         self.sqlstate() == SqlState::INSUFFICIENT_PRIVILEGE
     }
 
-    /// Returns the server's SQLSTATE if it sent one, otherwise one of class 08 (connection exception).
-    pub fn sqlstate(&self) -> SqlState {
+    /// Returns the error that the server sent, if there is one.
+    fn server_error(&self) -> Option<&ServerError> {
         match self {
             Self::Startup { source: StartupError::Server(error), .. }
             | Self::Server(error)
-            | Self::Closed(Some(error)) => error.sqlstate,
+            | Self::Closed(Some(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the server's SQLSTATE if it sent one, otherwise one of class 08 (connection exception).
+    pub fn sqlstate(&self) -> SqlState {
+        if let Some(error) = self.server_error() {
+            return error.sqlstate;
+        }
+        match self {
             Self::Protocol(_) => SqlState::PROTOCOL_VIOLATION,
             Self::Closed(None) | Self::Io(_) | Self::NoReply { .. } => SqlState::CONNECTION_FAILURE,
             _ => SqlState::CANNOT_CONNECT,
         }
     }
+}
+
+/// Whether an error of a socket is that the server closed the connection.
+pub(super) fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+    )
 }
 
 fn usable_text(found: usize, usable: usize) -> String {
@@ -192,6 +214,9 @@ fn startup_hint(source: &StartupError) -> &'static str {
             }
             SqlState::INVALID_CATALOG_NAME => {
                 "; create the database first, or connect to another one"
+            }
+            _ if error.is_connection_limit() => {
+                "; use fewer sessions, or increase the limit of the pooler"
             }
             _ => "",
         },

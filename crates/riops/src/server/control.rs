@@ -2,21 +2,25 @@
 //!
 //! Functions, operators and types of other roles must not be executed by the SQL of riops: anyone with the privilege to
 //! create objects in a schema of the search path could define a better match. And a server that has stopped responding
-//! must not block riops for ever, although a statement may take hours.
+//! must not block riops for ever, although a statement may take hours. Nor must the defaults of a role end a statement.
 
 use std::time::Instant;
 
+use super::capabilities::optional;
 use super::connection::{Connection, ConnectionError};
 use super::dialect::Feature;
+use super::own_settings::Purpose;
 use super::search_path::{PINNED, SearchPath, pin};
 
 const SCHEMA_OWNER: &str = include_str!("../../sql/target/schema_owner.sql");
 
 impl Connection {
-    /// Pins the search path: for the session, or for each transaction if the session has a pooler, whose process id is
-    /// not that of the server process.
-    pub(super) fn pin_search_path(&mut self) -> Result<(), ConnectionError> {
-        let path = match self.query_value(&pin(self.session_info().process)) {
+    /// Sets what a connection for this purpose needs, unless a pooler would pass it to other clients, and pins the search
+    /// path: for the session, or for each transaction if the session has a pooler, whose process id is not that of the
+    /// server process.
+    pub(super) fn pin_settings(&mut self, purpose: Purpose) -> Result<(), ConnectionError> {
+        let sql = pin(self.session_info().process, &purpose.columns());
+        let path = match self.query_value(&sql) {
             Ok(Some(_)) => SearchPath::Session,
             Ok(None) => SearchPath::Transaction,
             // Not PostgreSQL: the server does not have these functions, or cannot parse this.
@@ -27,6 +31,16 @@ impl Connection {
         };
         self.set_search_path(path);
         Ok(())
+    }
+
+    /// Returns whether transactions are read-only: by a default of the role, the database or the connection, or because the
+    /// server is a standby.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn is_read_only(&mut self) -> Result<bool, ConnectionError> {
+        let value = optional(self.query_value("show transaction_read_only"))?;
+        Ok(matches!(value.flatten().as_deref(), Some("on" | "t")))
     }
 
     /// Returns the existing schemas in the search path of the role, in their order, without the implicit ones.

@@ -17,6 +17,7 @@ pub mod examine;
 pub mod facts;
 mod local;
 pub mod nodes;
+mod own_settings;
 pub mod pooler;
 mod search_path;
 mod silence;

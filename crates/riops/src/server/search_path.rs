@@ -15,11 +15,11 @@ const PINNED_LOCALLY: &str = concat!("set local search_path = ", path!());
 const PIN_LOCALLY: &str =
     concat!("select pg_catalog.set_config('search_path', '", path!(), "', true)");
 
-/// Returns the first query of a connection. It sets the path and has a row if this is the process id of the server
-/// process: otherwise, a pooler is in between.
-pub(super) fn pin(process: i32) -> String {
+/// Returns the first query of a connection. It sets the path and the `others` and has a row if this is the process id of
+/// the server process: otherwise, a pooler is in between.
+pub(super) fn pin(process: i32, others: &str) -> String {
     let set = concat!("select pg_catalog.set_config('search_path', '", path!(), "', false)");
-    format!("{set} where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {process}")
+    format!("{set}{others} where pg_catalog.pg_backend_pid() operator(pg_catalog.=) {process}")
 }
 
 /// Statements that look up names, and may be in one transaction with the setting of the path.

@@ -1,8 +1,9 @@
 //! Where a store is: a file, or a PostgreSQL database.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::host::user_folders::{can_hold_files, is_trusted, temporary_folder, user_folders};
 use crate::server::ConnInfo;
 use crate::server::conninfo::{ConnInfoError, Host, is_mistyped_url};
 
@@ -84,21 +85,44 @@ pub(super) fn url(conninfo: &ConnInfo) -> String {
     format!("postgresql://{user}@{}/{database}", servers.join(","))
 }
 
-/// Returns the default path of the store, in the user's data directory.
+/// Returns the default path of the store: in the data directory of the user, or in `/var/tmp` if it cannot be written. A
+/// store that exists stays the default when its directory becomes read-only.
 pub fn default_path() -> PathBuf {
-    let variable =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || Some(variable("HOME").filter(|home| home.is_dir())?.join(".local/share"));
-    if let Some(data) = variable("XDG_DATA_HOME").or_else(home) {
-        return data.join("riops/runs.sqlite");
-    }
-    let uid = rustix::process::geteuid().as_raw();
-    PathBuf::from(format!("/var/tmp/riops-{uid}/runs.sqlite"))
+    path_in(&user_folders("XDG_DATA_HOME", ".local/share"), &temporary_folder())
+}
+
+fn path_in(own: &[PathBuf], temporary: &Path) -> PathBuf {
+    let store = |folder: &Path| folder.join("runs.sqlite");
+    let usable = own.iter().find(|folder| store(folder).exists() || can_hold_files(folder));
+    let is_usable = !temporary.exists() || is_trusted(temporary);
+    // If none is usable, the error names the preferred one.
+    let otherwise = own.first().filter(|_| !is_usable).map_or(temporary, PathBuf::as_path);
+    store(usable.map_or(otherwise, PathBuf::as_path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_store_is_in_a_temporary_folder_if_no_other_can_hold_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let (blocked, own) = (file.join("riops"), top.path().join("data/riops"));
+        let temporary = top.path().join("tmp");
+        let found = |own: &[PathBuf]| path_in(own, &temporary).parent().unwrap().to_owned();
+        assert_eq!(found(&[blocked.clone(), own.clone()]), own);
+        assert_eq!(
+            (found(std::slice::from_ref(&blocked)), found(&[])),
+            (temporary.clone(), temporary.clone())
+        );
+        // Another user may have created it.
+        std::fs::create_dir(&temporary).unwrap();
+        std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(found(std::slice::from_ref(&blocked)), blocked);
+    }
 
     #[test]
     fn a_mistyped_url_is_no_file() {

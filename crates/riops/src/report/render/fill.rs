@@ -34,11 +34,15 @@ pub(in crate::report) fn fill(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks each line of a text into lines of at most `width` columns, all but the first indented.
+/// Breaks each line of a text into lines of at most `width` columns, all but the first indented. A line that fits keeps its
+/// spaces.
 pub fn wrapped(text: &str, indent: usize, width: usize) -> String {
-    let broken = text
-        .lines()
-        .map(|line| fill(line, width.saturating_sub(indent)).join(&format!("\n{:indent$}", "")));
+    let broken = text.lines().map(|line| {
+        if columns(line) <= width.saturating_sub(indent) {
+            return one_line(line).into_owned();
+        }
+        fill(line, width.saturating_sub(indent)).join(&format!("\n{:indent$}", ""))
+    });
     broken.collect::<Vec<_>>().join("\n")
 }
 

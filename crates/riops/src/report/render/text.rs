@@ -90,7 +90,11 @@ impl Writer {
                 for line in text.lines() {
                     let rest = line.trim_start();
                     let indent = INDENT + NARROW_INDENT + line.len() - rest.len();
-                    self.hanging(indent, indent + NARROW_INDENT, rest);
+                    if indent + columns(rest) <= self.width {
+                        self.push(&format!("{:indent$}{rest}", ""));
+                    } else {
+                        self.hanging(indent, indent + NARROW_INDENT, rest);
+                    }
                 }
             }
             Block::Commands { label, commands } => self.commands(label, commands),

@@ -23,10 +23,21 @@ pub(in crate::report) fn cost(document: &mut Document, summary: &Summary<'_>) {
     let both = [("transaction", of_transaction), ("row", rows(stage))];
     let texts = both.into_iter().filter_map(|(unit, divisor)| {
         let costs = line(record, stage, divisor?);
-        (!costs.is_empty()).then(|| format!("per {unit}: {costs}"))
+        (!costs.is_empty()).then(|| format!("{}per {unit}: {costs}", about(stage)))
     });
     document.lines("cost", texts);
+    document.known("", included(stage));
     document.known("", not_counted(summary));
+}
+
+/// The mark of costs that include the work of others.
+fn about(stage: &StageRecord) -> &'static str {
+    if included(stage).is_empty() { "" } else { "about, " }
+}
+
+/// What else the counters include.
+fn included(stage: &StageRecord) -> &str {
+    stage.cost.as_ref().and_then(|cost| cost.includes.as_deref()).unwrap_or_default()
 }
 
 /// What was not counted, and why.
@@ -88,7 +99,7 @@ pub(in crate::report) fn table(record: &Record) -> Table {
     let has_rows = counted.iter().any(|stage| rows(stage).is_some());
     let mut columns = vec![word("cost")];
     for stage in &counted {
-        let name = stage_prefix(record, stage);
+        let name = stage_prefix(record, stage) + about(stage);
         columns.push(number(format!("{name}per transaction")));
         if has_rows {
             columns.push(number(format!("{name}per row")));
@@ -122,7 +133,11 @@ pub(in crate::report) fn table(record: &Record) -> Table {
             })
         })
     });
-    Table::new("Cost", columns, of_figures.chain(of_disks))
+    let table = Table::new("Cost", columns, of_figures.chain(of_disks));
+    match counted.iter().map(|stage| included(stage)).find(|text| !text.is_empty()) {
+        Some(text) => table.with_note(text),
+        None => table,
+    }
 }
 
 /// The disks of all stages, if the server has several.
@@ -176,6 +191,19 @@ mod tests {
         let waits = "wait events and the time of a transaction, behind a pooler";
         let found = not_counted(&Summary::of(&pooled).unwrap());
         assert_eq!(found, format!("{missing}; {waits}"));
+    }
+
+    #[test]
+    fn costs_that_include_the_work_of_others_are_marked() {
+        let mut record = record(1.0);
+        record.stages[0].cost.as_mut().unwrap().includes = Some("others, too".to_owned());
+        let facts = crate::report::document::facts(|document| {
+            cost(document, &Summary::of(&record).unwrap());
+        });
+        let lines: Vec<String> = facts.into_iter().flat_map(|fact| fact.texts).collect();
+        assert!(lines[0].starts_with("about, per transaction: server CPU 430"), "{lines:?}");
+        assert_eq!(lines[1], "others, too");
+        assert_eq!(table(&record).note.as_deref(), Some("others, too"));
     }
 
     #[test]

@@ -192,6 +192,7 @@ mod tests {
                 read_bytes: 4_000.0,
                 ..DiskCost::default()
             }],
+            includes: None,
         };
         assert_eq!(found, expected);
     }

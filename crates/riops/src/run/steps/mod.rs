@@ -100,7 +100,7 @@ impl Steps {
     fn open_location(&mut self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
         let location = self.location.insert(TableLocation::create(active, self.run.place)?);
         let (mut control, dataset) = location.register_table(&self.run, active)?;
-        let mut work = Connection::open(&location.server.conninfo, active.interrupt)?;
+        let mut work = Connection::open_measured(&location.server.conninfo, active.interrupt)?;
         work.execute(&cbc::session_sql())?;
         // READ_RATE and WRITE_RATE are parsed from an English message. Without the privilege to set
         // lc_messages they may be missing.

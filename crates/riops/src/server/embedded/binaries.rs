@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::account::Account;
-#[cfg(feature = "embedded")]
-use super::cache::is_trusted;
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::options::{EMBEDDED_VERSION, Options, installed};
 use crate::host::Interrupt;
+#[cfg(feature = "embedded")]
+use crate::host::user_folders::is_trusted;
 
 /// Location and version of the server programs.
 #[derive(Debug, Clone)]

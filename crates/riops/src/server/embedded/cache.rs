@@ -11,22 +11,16 @@ use super::account::Account;
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::options::Options;
+use crate::host::user_folders::{is_trusted, temporary_folder, user_folders};
 
 /// Returns the candidates for the cache directory, in order of preference.
 pub(super) fn cache_candidates(options: &Options) -> Vec<PathBuf> {
     if let Some(cache) = &options.cache {
         return vec![cache.clone()];
     }
-    let variable =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let uid = rustix::process::geteuid();
-    let candidates = [
-        variable("XDG_CACHE_HOME").map(|path| path.join("riops")),
-        variable("HOME").map(|path| path.join(".cache/riops")),
-        uid.is_root().then(|| "/var/cache/riops".into()),
-        Some(format!("/var/tmp/riops-{}", uid.as_raw()).into()),
-    ];
-    candidates.into_iter().flatten().collect()
+    let of_root = rustix::process::geteuid().is_root().then(|| "/var/cache/riops".into());
+    let own = user_folders("XDG_CACHE_HOME", ".cache").into_iter();
+    own.chain(of_root).chain([temporary_folder()]).collect()
 }
 
 /// Returns the first candidate that is writable and accessible to the server's user.
@@ -92,17 +86,6 @@ pub(super) fn check_owner(folder: &Path, others: &[u32]) -> Result<()> {
         return Err(file("use directory", folder)(cause));
     }
     Ok(())
-}
-
-/// Whether a default directory may be used: it and a link to it belong to root or the current user, and only they can
-/// write to it. Another user may have created it first, and riops executes programs from it.
-pub(super) fn is_trusted(folder: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let user = rustix::process::geteuid().as_raw();
-    let is_own = |found: &fs::Metadata| [0, user].contains(&found.uid());
-    fs::symlink_metadata(folder).is_ok_and(|link| is_own(&link))
-        && fs::metadata(folder)
-            .is_ok_and(|found| found.is_dir() && is_own(&found) && found.mode() & 0o002 == 0)
 }
 
 pub(super) fn set_mode(path: &Path, mode: u32) -> Result<()> {

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::account::Account;
 use super::binaries::Binaries;
-use super::cache::{cache, cache_candidates, check_owner, ensure_usable, is_trusted, set_mode};
+use super::cache::{cache, cache_candidates, check_owner, ensure_usable, set_mode};
 use super::error::{EmbeddedError, Result};
 use super::files::file;
 use super::home::Home;
 use super::mark;
 use super::options::Options;
+use crate::host::user_folders::is_trusted;
 
 /// Maximum length of a socket path. With the terminating zero the limit is 108 bytes on Linux and
 /// 104 on other systems.

@@ -191,6 +191,8 @@ impl Rows {
             // The loop reports progress as notices, and runs as a single statement.
             settings.push("set client_min_messages = notice".to_owned());
             settings.push("set statement_timeout = 0".to_owned());
+            // The clock of the server and the times of the reports are numbers with a fraction.
+            settings.push("set extra_float_digits = 3".to_owned());
             // ybio_loop calls ybio_report without a schema.
             settings.push("set search_path = pg_catalog, riops, pg_temp".to_owned());
         }

@@ -161,7 +161,13 @@ fn verdict(document: &mut Document, record: &Record, words: &dyn Words) {
         }
     }
     for warning in &record.verdict.warnings {
-        document.toned(warning.label(), warning.text_of_stage(), Tone::Warn);
+        let text = warning.text_of_stage();
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        document.toned(warning.label(), first, Tone::Warn);
+        // The line of a script with a caret.
+        if !rest.is_empty() {
+            document.verbatim(rest);
+        }
     }
 }
 
