@@ -166,8 +166,8 @@ impl Window {
         self.end_now(now);
     }
 
-    /// Returns the maximum time for transactions in flight at the end to finish; none if they count and nobody has
-    /// interrupted the measurement.
+    /// Returns the maximum time for transactions in flight at the end to finish; none if they count and the
+    /// measurement was not interrupted.
     pub(super) fn drain_timeout(&self, interrupted: bool) -> Duration {
         if self.has_failed() {
             DRAIN_AFTER_FAILURE
@@ -359,7 +359,7 @@ mod tests {
             // The last one of an interrupted measurement counts too.
             window.end_now(Nanos(1_500));
             assert_eq!(window.counts(false, Nanos(1_600), 1), counts, "{drain}");
-            // A failure after the time is retried only if the transaction is to be completed.
+            // A failure after the time is retried only if the transaction must be completed.
             let is_open = window.is_open(false, Nanos(2_700));
             assert_eq!(is_open, drain == Drain::Counted, "{drain}");
         }
