@@ -100,8 +100,8 @@ mod tests {
     /// Returns the setting `jit` of a server that answers these two queries so, and whether it had to load the library.
     fn jit(file: Option<&str>, available: &'static str) -> (String, bool) {
         let row = |values: &[Option<&str>]| {
-            let bytes = |value: &Option<&str>| value.map(|value| value.as_bytes().to_vec());
-            Reply::Row(values.iter().map(bytes).collect())
+            let bytes = values.iter().map(|value| value.map(|value| value.as_bytes().to_vec()));
+            Reply::Row(bytes.collect())
         };
         let size = row(&[file]);
         let queries = Arc::new(Mutex::new(String::new()));
