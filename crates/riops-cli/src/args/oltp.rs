@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
-use riops::plan::{Distribution, OltpDataset, OltpRun, OltpTest, Parameters, Plan, PlanError};
+use riops::plan::{
+    Distribution, ErrorPolicy, OltpDataset, OltpRun, OltpTest, Parameters, Plan, PlanError,
+};
 use riops::run::Prepare;
 use riops::units::Count;
 use serde::Serialize;
@@ -132,6 +134,9 @@ pub(crate) struct RunOltp {
     /// With --output sysbench: report and reset the counts and latencies at these times, in seconds
     #[arg(long, value_name = "S,…", value_delimiter = ',', help_heading = "Output")]
     report_checkpoints: Vec<f64>,
+    /// Draw new random values for each retry, without a pause, as sysbench does
+    #[arg(long, help_heading = "Run")]
+    redraw: bool,
     #[command(flatten)]
     caches: CacheOptions,
     #[command(flatten)]
@@ -165,6 +170,7 @@ impl RunWorkload for RunOltp {
             dataset: self.dataset.given_for(test, plan.sessions),
             prepare: self.prepare.policy(),
             checkpoints_s: self.report_checkpoints.clone(),
+            errors: ErrorPolicy { redraw: self.redraw, ..plan.errors },
             ..plan
         })
     }

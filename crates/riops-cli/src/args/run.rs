@@ -8,8 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args};
 use riops::host::machine;
 use riops::plan::{
-    Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus, Protocol,
-    Schedule, Spread, Stop, Threshold, WorkPlan,
+    Drain, Driver, ErrorPolicy, LatencyLimit, NamedQuery, OnError, Plan, PlanError, Prometheus,
+    Protocol, Schedule, Spread, Stop, Threshold, Unrecorded, WorkPlan,
 };
 use riops::record::Record;
 use riops::report::{self, Scale};
@@ -145,6 +145,7 @@ impl RunOptions {
             metrics_port: self.metrics_port,
             percentile: self.percentile,
             seed: self.seed.or_random()?,
+            generated_seed: Unrecorded(self.seed.given().is_none()),
             verify: !self.no_verify,
             keep_samples: self.graph_options.graph.is_some(),
             ..self.record.named(work)
@@ -316,6 +317,9 @@ pub(crate) struct LoopOptions {
     /// With --transactions or --total-rows: stop after this time at the latest
     #[arg(long, help_heading = "Run", value_name = "TIME")]
     max_duration: Option<Span>,
+    /// Transactions in flight when the time is up: uncounted; counted, also their retries; counted-once, without further retries
+    #[arg(long, help_heading = "Run", value_name = "WHAT", default_value = name_of(Drain::default()), value_parser = choice::<Drain>(&["uncounted", "counted", "counted-once"]))]
+    drain: Drain,
     /// Start N transactions per second, over all sessions (open loop), or as in a profile: 500:30s,100..5000:2m
     #[arg(long, help_heading = "Run", value_name = "N|PROFILE", value_parser = parse_rate)]
     rate: Option<Schedule>,
@@ -384,6 +388,7 @@ impl LoopOptions {
             latency_limit: self.latency_limit.map(limit),
             abort_on_threshold: self.abort_on_threshold,
             max_duration_s: self.max_duration.map(seconds),
+            drain: self.drain,
             warmup_s: seconds(self.warmup),
             ..plan
         })

@@ -333,6 +333,9 @@ pub(crate) struct InitializeScript {
     scale: Option<Count>,
     #[command(flatten)]
     create: CreateOptions,
+    /// Do not check the free disk space
+    #[arg(long)]
+    pub(crate) skip_space_check: bool,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
 }

@@ -86,13 +86,16 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
         .into()
 }
 
-/// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
-/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
+/// Handles Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly shutdown, a second one exits immediately.
+/// SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM. A signal that riops was started
+/// with as ignored, as by nohup or by a shell in the background, stays ignored.
 fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if !ignores_hangup() {
-        signals.add_signal(SIGHUP)?;
-    }
+    let ignored = ignored_signals();
+    let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| match ignored {
+        Some(mask) => mask & (1 << (signal - 1)) == 0,
+        None => signal != SIGHUP,
+    });
+    let mut signals = Signals::new(handled)?;
     std::thread::Builder::new().name("riops-signals".to_owned()).spawn(move || {
         let mut is_second = false;
         for signal in signals.forever() {
@@ -108,14 +111,11 @@ fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether riops was started with SIGHUP ignored; true if this is unknown.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // Bit 0 is that of signal 1.
-    ignored
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_none_or(|mask| mask & 1 == 1)
+/// Returns the signals that riops was started with as ignored, bit n for signal n + 1; `None` if this is unknown.
+fn ignored_signals() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// Exits without cleanup. The keeper then stops the embedded server.

@@ -32,6 +32,7 @@ fn initialize(options: &InitializeScript, ui: Ui) -> Result<ExitCode> {
         dataset,
         steps: &options.steps.0,
         connections: cores(),
+        skip_space_check: options.skip_space_check,
         interrupt: ui.interrupt,
     };
     let durations = initialization.run(&mut |text| ui.notice(text))?;

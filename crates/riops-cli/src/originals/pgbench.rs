@@ -4,6 +4,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use riops::plan::Drain;
 use riops::plan::script::Builtin;
 use riops::units::conninfo;
 
@@ -14,6 +15,7 @@ use crate::options::PGBENCH_CONNECTION;
 
 /// The variable with the random seed.
 const SEED: &str = "PGBENCH_RANDOM_SEED";
+const VARIABLE_OF_SEED: &str = "PGBENCH_RANDOM_SEED environment variable";
 /// What the arguments contain instead of it.
 const HIDDEN: &str = "(hidden)";
 
@@ -233,7 +235,10 @@ impl CommandLine {
         words.set("workers", self.jobs.min(self.client));
         words.set("protocol", &self.protocol);
         match self.time {
-            Some(seconds) => words.set("duration", format!("{seconds}s")),
+            Some(seconds) => {
+                words.set("duration", format!("{seconds}s"));
+                words.set("drain", Drain::CountedOnce);
+            }
             None => words.set("transactions-per-session", self.transactions.unwrap_or(10)),
         }
         words.set("max-retries", self.max_tries.checked_sub(1).unwrap_or(u32::MAX));
@@ -256,11 +261,12 @@ impl CommandLine {
             words.set("vacuum-first", if self.vacuum_all { "all" } else { "short" });
         }
         if self.scale.is_some() && !self.is_without_builtin() {
-            notices
-                .push("scale option ignored, using count from pgbench_branches table".to_owned());
+            let text =
+                "pgbench: warning: scale option ignored, using count from pgbench_branches table";
+            notices.push(text.to_owned());
         }
         if let Some(seed) = self.seed(outside)? {
-            notices.push(format!("setting random seed to {seed}"));
+            notices.push(format!("pgbench: setting random seed to {seed}"));
             words.set("seed", seed);
         }
         Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices })
@@ -268,14 +274,16 @@ impl CommandLine {
 
     /// The seed that was asked for; `None` for one that riops chooses.
     fn seed(&self, outside: &Outside<'_>) -> Result<Option<u64>, Refused> {
-        let Some(seed) = self.random_seed.clone().or_else(|| (outside.variable)(SEED)) else {
+        let option = || self.random_seed.clone().map(|seed| (seed, "--random-seed option"));
+        let variable = || Some(((outside.variable)(SEED)?, VARIABLE_OF_SEED));
+        let Some((seed, source)) = option().or_else(variable) else {
             return Ok(None);
         };
         match seed.as_str() {
             "time" | "rand" => riops::host::random_seed().map(Some).map_err(|e| e.to_string()),
             seed => seed.parse().map(Some).map_err(|_| {
                 format!(
-                    "error while setting random seed from --random-seed option: unrecognized random seed option \"{seed}\": Expecting an unsigned integer, \"time\" or \"rand\"."
+                    "error while setting random seed from {source}: unrecognized random seed option \"{seed}\": Expecting an unsigned integer, \"time\" or \"rand\"."
                 )
             }),
         }

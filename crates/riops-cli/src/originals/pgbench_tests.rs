@@ -46,7 +46,7 @@ fn a_run_has_the_defaults_of_pgbench() {
         "--builtin=select-only",
         "--sessions=8",
         "--workers=4",
-        "--duration=60s",
+        "--duration=60s --drain=counted-once",
         "--interval=5s --progress",
         "--report-per-command",
         "--database=dbname=bench",
@@ -117,9 +117,9 @@ fn announces_a_given_seed_and_an_ignored_scale() {
         translate(&arguments, &outside).unwrap().notices
     };
     assert_eq!(notices("-n"), Vec::<String>::new());
-    assert_eq!(notices("-f a.sql -s 5 --random-seed=7"), ["setting random seed to 7"]);
-    assert!(notices("-S -s 5")[0].starts_with("scale option ignored"));
-    assert!(notices("--random-seed rand")[0].starts_with("setting random seed to "));
+    assert_eq!(notices("-f a.sql -s 5 --random-seed=7"), ["pgbench: setting random seed to 7"]);
+    assert!(notices("-S -s 5")[0].starts_with("pgbench: warning: scale option ignored"));
+    assert!(notices("--random-seed rand")[0].starts_with("pgbench: setting random seed to "));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use riops::plan::{OltpTest, SERIES_POINTS_MAX};
+use riops::plan::{COMMON_SCRIPT, Drain, OltpTest, SERIES_POINTS_MAX, stock_script};
 use riops::units::conninfo;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
@@ -59,7 +59,7 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
         let help = USAGE.to_owned() + "\nGeneral options:\n" + &listed(GENERAL);
         return Ok(Meaning::Text(help).without_notices());
     };
-    let (name, own_script) = named(&typed, outside)?;
+    let Named { name, notice } = named(&typed, outside)?;
     let test = test_of(&name)?;
     let own = OF_TESTS.iter().find(|(test, _)| *test == name).map_or(&[][..], |(_, own)| *own);
     let is_bulk = test == OltpTest::BulkInsert;
@@ -74,9 +74,7 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
         return Err("a command is required: prepare, prewarm, run, cleanup, help".to_owned());
     };
     let mut options = Options::check(&line, &known)?;
-    if own_script {
-        options.notices.push(format!("runs the built-in test {name}; {typed} is not read"));
-    }
+    options.notices.extend(notice);
     let is_quiet = options.number("verbosity") < VERBOSITY_OF_REPORTS;
     let words = match command {
         "create" | "load" if !is_bulk => {
@@ -107,29 +105,53 @@ pub(super) fn translate(arguments: &[String], outside: &Outside<'_>) -> Translat
     Ok(Translation { meaning: Meaning::Commands(vec![words.0]), notices: options.notices })
 }
 
-/// Returns the name of a test, and whether it was typed as the path of one of sysbench's own scripts. Any other script
-/// would be ignored in silence, because riops has no Lua.
-fn named(typed: &str, outside: &Outside<'_>) -> Result<(String, bool), Refused> {
+/// A test of the command line.
+struct Named {
+    name: String,
+    /// A notice if a file was typed.
+    notice: Option<String>,
+}
+
+/// Returns the test that a word names. A script is known by its contents, whatever its name is: one of the user would be
+/// ignored in silence, because riops has no Lua.
+fn named(typed: &str, outside: &Outside<'_>) -> Result<Named, Refused> {
     let path = Path::new(typed);
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(typed);
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(typed).to_owned();
     let is_path = typed.contains('/');
+    // sysbench looks for scripts in the working directory first.
+    let scripts = [typed.to_owned(), format!("{typed}.lua")];
+    let found = scripts.iter().find_map(|path| Some((path, (outside.read)(path).ok()?)));
+    if let Some((script, text)) = found {
+        let name = stock_script(&text).filter(|name| *name != COMMON_SCRIPT);
+        let name = name.ok_or_else(|| unlike_stock(script))?;
+        let beside = Path::new(script).with_file_name(format!("{COMMON_SCRIPT}.lua"));
+        for common in [beside, format!("{COMMON_SCRIPT}.lua").into()] {
+            let common = common.display().to_string();
+            if (outside.read)(&common).is_ok_and(|text| stock_script(&text).is_none()) {
+                return Err(unlike_stock(&common));
+            }
+        }
+        let notice = Some(format!("runs the built-in test {name}, whose script is {script}"));
+        return Ok(Named { name: name.to_owned(), notice });
+    }
     let is_own = path.parent().is_some_and(|parent| parent.ends_with(OWN_SCRIPTS));
     if is_path && is_own && stem.parse::<OltpTest>().is_ok_and(|test| test.sysbench_name() == stem)
     {
-        return Ok((stem.to_owned(), true));
-    }
-    // sysbench looks for scripts in the working directory first.
-    let scripts = [typed.to_owned(), format!("{typed}.lua")];
-    if let Some(script) = scripts.iter().find(|path| (outside.read)(path).is_ok()) {
-        return Err(format!(
-            "Lua scripts are not supported: {script}; built-in tests: {}",
-            built_in()
-        ));
+        // Without an installation of sysbench, its command lines work too.
+        let notice = Some(format!("runs the built-in test {stem}; {typed} does not exist"));
+        return Ok(Named { name: stem, notice });
     }
     if is_path {
         return Err(format!("cannot find benchmark '{typed}': no such file"));
     }
-    Ok((stem.to_owned(), false))
+    Ok(Named { name: stem, notice: None })
+}
+
+fn unlike_stock(script: &str) -> Refused {
+    format!(
+        "Lua scripts are not supported, and {script} differs from all scripts of sysbench; built-in tests: {}",
+        built_in()
+    )
 }
 
 fn built_in() -> String {
@@ -278,7 +300,7 @@ impl Options {
         match self.text("forced_shutdown") {
             None | Some("off") => {}
             Some(seconds) if seconds.parse::<u64>().is_ok() => self.notices.push(
-                "--forced-shutdown has no effect: riops waits at most one minute for the transactions in flight"
+                "--forced-shutdown has no effect: riops waits for the transactions in flight"
                     .to_owned(),
             ),
             Some(other) => return Err(format!("invalid value for --forced-shutdown: '{other}'")),
@@ -384,6 +406,7 @@ impl Options {
         words.set("output", self.form(outside)?);
         // sysbench starts a transaction again after these errors until it succeeds.
         words.set("max-retries", u32::MAX);
+        words.flag("redraw", true);
         words.set("test", test);
         // Only inserts use sequences.
         let inserts = test == OltpTest::Insert;
@@ -469,6 +492,7 @@ impl Options {
         if events.is_none() || time_s > 0 {
             let option = if events.is_none() { "duration" } else { "max-duration" };
             words.set(option, format!("{time_s}s"));
+            words.set("drain", Drain::Counted);
         }
         words.set("interval", format!("{interval_s}s"));
         words.flag("no-intervals", reported_s.is_none());

@@ -5,7 +5,9 @@ fn translated(line: &str) -> Result<(String, Vec<String>), Refused> {
     let read = |path: &str| match path {
         "itself.conf" => Ok("--config-file=itself.conf\n".repeat(2)),
         "sb.conf" => Ok("# defaults\n--threads=7\ntables=3\n\n".to_owned()),
-        "./oltp_point_select.lua" | "oltp_join.lua" => Ok("-- a script of the user".to_owned()),
+        "./oltp_point_select.lua" | "oltp_join.lua" | "/usr/share/sysbench/oltp_delete.lua" => {
+            Ok("-- a script of the user".to_owned())
+        }
         _ => Err("No such file".to_owned()),
     };
     let translation = translate(&arguments, &Outside { variable: &|_| None, read: &read })?;
@@ -71,11 +73,20 @@ fn the_events_of_bulk_insert_are_rows() {
 }
 
 #[test]
+fn a_run_completes_and_repeats_its_transactions_as_sysbench_does() {
+    let line = words("oltp_read_write --time=9 run");
+    assert!(line.contains(&"--drain=counted".to_owned()), "{line:?}");
+    assert!(line.contains(&"--redraw".to_owned()), "{line:?}");
+}
+
+#[test]
 fn zero_means_no_limit() {
     let both = words("oltp_read_only --events=5 --time=9 run");
     assert!(both.contains(&"--transactions=5".to_owned()));
     assert!(both.contains(&"--max-duration=9s".to_owned()));
-    assert!(!words("oltp_read_only --events=5 --time=0 run").join(" ").contains("duration"));
+    assert!(both.contains(&"--drain=counted".to_owned()));
+    let by_count = words("oltp_read_only --events=5 --time=0 run").join(" ");
+    assert!(!by_count.contains("duration") && !by_count.contains("--drain"), "{by_count}");
     assert!(has("oltp_read_only --time=0 run", "--duration=2592000s"));
     assert!(has("oltp_read_only --time=0 run", "--interval=26s"));
     assert!(has("oltp_read_only --time=0 --report-interval=10 run", "--duration=1000000s"));
@@ -158,11 +169,13 @@ fn scripts_of_the_user_are_refused() {
     for (line, text) in [
         (
             "./oltp_point_select.lua run",
-            "Lua scripts are not supported: ./oltp_point_select.lua; built-in tests: oltp_read_write, ",
+            "Lua scripts are not supported, and ./oltp_point_select.lua differs from all scripts of sysbench; built-in tests: oltp_read_write, ",
         ),
         // sysbench looks in the working directory first.
-        ("oltp_join run", "Lua scripts are not supported: oltp_join.lua; built-in"),
+        ("oltp_join run", "Lua scripts are not supported, and oltp_join.lua differs from all"),
         ("--test=./oltp_point_select.lua run", "Lua scripts are not supported"),
+        // A file of the name is not the script.
+        ("/usr/share/sysbench/oltp_delete.lua run", "Lua scripts are not supported"),
         ("./missing.lua run", "cannot find benchmark './missing.lua': no such file"),
         ("/tmp/oltp_read_write.lua run", "cannot find benchmark '/tmp/oltp_read_write.lua'"),
         ("--test=oltp run", "cannot find benchmark 'oltp': its name is oltp_read_write"),
@@ -174,7 +187,7 @@ fn scripts_of_the_user_are_refused() {
     let own = "/usr/local/share/sysbench/oltp_read_write.lua";
     let (text, notices) = translated(&format!("{own} run")).unwrap();
     assert!(text.contains("--test=read-write"), "{text}");
-    assert_eq!(notices, [format!("runs the built-in test oltp_read_write; {own} is not read")]);
+    assert_eq!(notices, [format!("runs the built-in test oltp_read_write; {own} does not exist")]);
     assert!(has("oltp_read_write.lua run", "--test=read-write"));
 }
 

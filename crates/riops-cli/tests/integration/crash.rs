@@ -272,3 +272,24 @@ fn ctrl_c_during_prepare_leaves_no_complete_dataset() {
         "run rows --rows 3000 --batch 10 --duration 200ms --warmup 0 --interval 100ms",
     );
 }
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let database = crate::fixture::database("ignored_signals");
+    let ping = database.command("run ping --warmup 0s --duration 1s --interval 100ms");
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' \"$0\"; exec \"$@\"", signal]);
+        command.arg(ping.get_program()).args(ping.get_args());
+        for (name, value) in ping.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let child = until(&mut command, "tx/s");
+        kill(child.id(), &format!("-{signal}"));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{signal}");
+    }
+}

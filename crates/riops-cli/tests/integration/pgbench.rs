@@ -486,6 +486,33 @@ fn the_tables_are_those_of_pgbench() {
 }
 
 #[test]
+fn transactions_in_flight_at_the_end_are_finished_and_count() {
+    let Some(both) = Both::new("pgbench_in_flight") else {
+        return;
+    };
+    let file = both.script("select pg_sleep(1.2);\n");
+    let line = format!("-n -c 2 -T 1 -f {file}");
+    for ran in [both.original(&line), both.riops(&line)] {
+        let report = ran.expect(0).stdout;
+        assert!(report.contains("\nduration: 1 s\n"), "{report}");
+        assert!(report.contains("actually processed: 2\n"), "{report}");
+        // They took longer than the duration.
+        let tps = report.lines().find_map(|line| line.strip_prefix("tps = ")).unwrap();
+        let tps: f64 = tps.split(' ').next().unwrap().parse().unwrap();
+        assert!(tps > 0.0 && tps <= 2.0 / 1.2, "{report}");
+    }
+    // A run of riops ends on time, and a measurement without an answer is not valid.
+    let run = format!("run script -f {file} -c 2 --warmup 0s --duration 1s --output json");
+    let record = both.database.riops(&run).expect(3).json();
+    assert_eq!(record["stages"][0]["transactions"], 0, "{record}");
+    assert_eq!(record["stages"][0]["drained"]["transactions"], 2, "{record}");
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("no transaction ended within the measurement"), "{reasons}");
+    let counted = both.database.riops(&format!("{run} --drain counted")).expect(0).json();
+    assert_eq!(counted["stages"][0]["transactions"], 2, "{counted}");
+}
+
+#[test]
 fn conflicting_transactions_are_retried_with_the_same_values() {
     let Some(both) = Both::new("pgbench_retries") else {
         return;

@@ -495,5 +495,5 @@ fn a_symbolic_link_named_pgbench_is_pgbench() {
     run("riops-pgbench", "-i -q").expect(0);
     let ran = run("pgbench", "-S -t 7 --random-seed=9").expect(0);
     assert!(ran.stdout.contains("actually processed: 7/7"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("setting random seed to 9"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("pgbench: setting random seed to 9\n"), "{}", ran.stderr);
 }

@@ -1,6 +1,6 @@
 //! The free disk space before a preparation.
 
-use crate::fixture::database;
+use crate::fixture::{CommandOutput, database};
 
 /// No device of a test has this much space.
 const HUGE: &str = "prepare rows --rows 1e14";
@@ -35,4 +35,30 @@ fn the_check_can_be_skipped_and_an_existing_dataset_stays() {
         .unwrap();
     let skipped = database.riops(&format!("{HUGE} --recreate --skip-space-check")).expect(1);
     skipped.stderr_contains("creating tables");
+}
+
+#[test]
+fn the_steps_of_pgbench_check_the_space_before_they_drop_anything() {
+    let database = database("no_space_pgbench");
+    database.connect().execute("create table pgbench_accounts (mine int)").unwrap();
+    let pgbench = |skip: &str| {
+        let mut command = crate::fixture::command("pgbench -i -F 10 -s 1000000");
+        command.env("RIOPS_STORE", &database.store).env("RIOPS_SKIP_SPACE_CHECK", skip);
+        CommandOutput::of(command.arg(&database.url))
+    };
+    let refused = pgbench("false").expect(1);
+    refused.stderr_contains("needs about ").stderr_contains("RIOPS_SKIP_SPACE_CHECK=1");
+    let mine = "select count(mine) from pgbench_accounts";
+    assert_eq!(database.value(mine).as_deref(), Some("0"), "it was not dropped");
+    // The event trigger shows that the check was passed.
+    database
+        .connect()
+        .execute(
+            "create function stop_here() returns event_trigger language plpgsql as $$
+             begin raise exception 'dropping tables'; end $$;
+             create event trigger stop_here on ddl_command_start when tag in ('DROP TABLE')
+               execute function stop_here()",
+        )
+        .unwrap();
+    pgbench("1").expect(1).stderr_contains("dropping tables");
 }

@@ -1,7 +1,7 @@
 //! riops beside the original sysbench, on the same server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::crash::kill;
@@ -442,6 +442,32 @@ fn cleanup_fails_on_tables_that_riops_did_not_create() {
     }
     assert_eq!(both.original(&format!("{line} cleanup")).code, Some(0));
     both.riops(&format!("{line} cleanup")).expect(0);
+}
+
+#[test]
+fn a_script_of_sysbench_is_known_by_its_contents() {
+    let own = Path::new("/usr/share/sysbench/oltp_point_select.lua");
+    let Ok(text) = std::fs::read_to_string(own) else {
+        return;
+    };
+    let folder = crate::fixture::folder("stock_scripts");
+    let named = folder.join("renamed.lua");
+    let help = |path: &Path| {
+        let mut command = crate::fixture::command("sysbench");
+        CommandOutput::of(command.arg(path).arg("help").current_dir(&folder))
+    };
+    std::fs::write(&named, &text).unwrap();
+    for path in [own, &named] {
+        help(path).expect(0).stdout_contains("oltp_point_select options:");
+    }
+    // Changed by one byte, under the name of the script.
+    let changed = folder.join("oltp_point_select.lua");
+    std::fs::write(&changed, format!("{text}\n")).unwrap();
+    help(&changed).expect(1).stderr_contains("differs from all scripts of sysbench");
+    help(Path::new("oltp_point_select")).expect(1).stderr_contains("oltp_point_select.lua differs");
+    // It loads another script, which is changed.
+    std::fs::write(folder.join("oltp_common.lua"), "-- mine\n").unwrap();
+    help(&named).expect(1).stderr_contains("oltp_common.lua differs from all scripts of sysbench");
 }
 
 #[test]

@@ -142,12 +142,12 @@ pub enum DatasetError {
     },
     /// The device of the server has too little free space.
     #[error(
-        "the dataset needs about {need}, but only {free} are free in {}: use fewer rows, free some space, or skip this check with `riops prepare {workload} --skip-space-check`",
+        "the dataset needs about {need}, but only {free} are free in {}: use fewer rows, free some space, or skip this check with {skip}",
         .path.display()
     )]
     NoSpace {
-        /// Name of the workload.
-        workload: &'static str,
+        /// How the check is skipped, as text.
+        skip: String,
         /// The required space, as text.
         need: String,
         /// The free space, as text.

@@ -4,11 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::error::{DatasetError, Result};
 use super::parallel::{in_parallel, nth_job};
+use super::space::Place;
 use crate::host::Interrupt;
 use crate::plan::script::ScriptDataset;
-use crate::server::{ConnInfo, Connection};
-use crate::workload::script::{InitStep, init_work};
+use crate::server::{ConnInfo, Connection, ConnectionError};
+use crate::units::sql::literal;
+use crate::workload::fill;
+use crate::workload::script::{InitStep, footprint, init_work};
 use crate::workload::tables::Job;
+
+const REPLACED: &str = include_str!("../../sql/dataset/replaced_by_pgbench.sql");
+/// How the check of the free space is skipped.
+const SKIP: &str = "`--skip-space-check` (`riops pgbench -i`: with RIOPS_SKIP_SPACE_CHECK=1)";
 
 /// The input of an initialization.
 pub struct Initialization<'a> {
@@ -20,6 +27,8 @@ pub struct Initialization<'a> {
     pub steps: &'a [InitStep],
     /// Number of parallel connections that load rows.
     pub connections: u32,
+    /// Whether the free space of the server is not checked.
+    pub skip_space_check: bool,
     /// Interrupt by the user.
     pub interrupt: &'a Interrupt,
 }
@@ -36,6 +45,7 @@ impl Initialization<'_> {
             return Err(DatasetError::Unadoptable(text));
         };
         let dataset = ScriptDataset { schema, ..self.dataset.clone() };
+        self.require_space(&mut connection, &dataset, notice)?;
         let mut durations = Vec::new();
         for step in self.steps {
             let start = Instant::now();
@@ -65,5 +75,28 @@ impl Initialization<'_> {
             durations.push((*step, start.elapsed()));
         }
         Ok(durations)
+    }
+
+    /// Fails before the first step if the rows may need more than the free space. The tables that are dropped or emptied
+    /// count as free. The device of another tablespace is unknown.
+    fn require_space(
+        &self,
+        connection: &mut Connection,
+        dataset: &ScriptDataset,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let fills = |step: &InitStep| matches!(step, InitStep::Load | InitStep::Generate);
+        if self.skip_space_check || dataset.tablespace.is_some() || !self.steps.iter().any(fills) {
+            return Ok(());
+        }
+        let sql = fill(REPLACED, &[("schema", &literal(&dataset.schema))]);
+        let replaced = match connection.query(&sql) {
+            // Servers without the functions.
+            Err(ConnectionError::Server(_)) => None,
+            rows => rows?.into_iter().flatten().flatten().next(),
+        };
+        let place = Place::find(connection, self.target.is_local(), "")?;
+        let place = place.replacing(replaced.and_then(|text| text.parse().ok()).unwrap_or(0));
+        place.require(SKIP, footprint(dataset), notice)
     }
 }

@@ -216,7 +216,8 @@ impl Preparation<'_> {
         }
         let mark = registry.mark();
         let place = Place::find(registry.connection(), self.target.is_local(), &mark)?;
-        place.require(self.name, dataset.footprint, notice)
+        let skip = format!("`riops prepare {} --skip-space-check`", self.name);
+        place.require(&skip, dataset.footprint, notice)
     }
 
     /// Drops the tables of a failed preparation. If the server is not available, they remain, registered as

@@ -48,11 +48,16 @@ impl Place {
         Ok(Self { free, log_bytes, replaced_bytes })
     }
 
+    /// Adds the size of tables that are replaced although riops did not create them.
+    pub(super) fn replacing(self, bytes: u64) -> Self {
+        Self { replaced_bytes: self.replaced_bytes.saturating_add(bytes), ..self }
+    }
+
     /// Fails if the dataset may need more than the free space. If that is unknown and the dataset is large,
-    /// sends a notice.
+    /// sends a notice. `skip` is how the check is skipped, as text.
     pub(super) fn require(
         self,
-        workload: &'static str,
+        skip: &str,
         footprint: Footprint,
         notice: OnWait<'_>,
     ) -> Result<()> {
@@ -77,7 +82,8 @@ impl Place {
                 let free_bytes = free_bytes.saturating_add(self.replaced_bytes);
                 if need_bytes > free_bytes {
                     let (need, free) = (need(), gigabytes(free_bytes));
-                    return Err(DatasetError::NoSpace { workload, need, free, path });
+                    let skip = skip.to_owned();
+                    return Err(DatasetError::NoSpace { need, free, path, skip });
                 }
             }
             None if need_bytes >= NOTICE_BYTES => {
@@ -111,13 +117,13 @@ mod tests {
 
     #[test]
     fn tables_indexes_sorting_and_wal_must_fit() {
-        let require = |place: Place| place.require("rows", FOOTPRINT, &mut |_| panic!());
+        let require = |place: Place| place.require("`riops x`", FOOTPRINT, &mut |_| panic!());
         assert!(require(place(Some(7_000_000_000), 0)).is_ok());
         assert!(require(place(Some(6_000_000_000), 1_000_000_000)).is_ok(), "they are replaced");
         let error = require(place(Some(6_900_000_000), 0)).unwrap_err().to_string();
         assert_eq!(
             error,
-            "the dataset needs about 7.00 GB of disk space (tables and indexes 4.00 GB, sorting 1.00 GB, WAL 2.00 GB), but only 6.90 GB are free in /data: use fewer rows, free some space, or skip this check with `riops prepare rows --skip-space-check`"
+            "the dataset needs about 7.00 GB of disk space (tables and indexes 4.00 GB, sorting 1.00 GB, WAL 2.00 GB), but only 6.90 GB are free in /data: use fewer rows, free some space, or skip this check with `riops x`"
         );
     }
 
@@ -125,10 +131,12 @@ mod tests {
     fn unknown_free_space_is_reported_for_a_large_dataset() {
         let mut notices = Vec::new();
         place(None, 0)
-            .require("rows", FOOTPRINT, &mut |text| notices.push(text.to_owned()))
+            .require("`riops x`", FOOTPRINT, &mut |text| notices.push(text.to_owned()))
             .unwrap();
         let small = Footprint { tables_bytes: 1_000_000, indexes_bytes: 0 };
-        place(None, 0).require("rows", small, &mut |text| notices.push(text.to_owned())).unwrap();
+        place(None, 0)
+            .require("`riops x`", small, &mut |text| notices.push(text.to_owned()))
+            .unwrap();
         assert_eq!(notices.len(), 1, "{notices:?}");
         assert!(notices[0].contains("7.00 GB"), "{notices:?}");
     }

@@ -69,6 +69,12 @@ impl InFlight {
         self.queries = Queries::default();
     }
 
+    /// Forgets the steps of earlier attempts: the generator has written another transaction.
+    pub(super) fn redrawn(&mut self) {
+        self.step = 0;
+        self.has_completed = false;
+    }
+
     /// Starts an attempt from the first step, or from the failed step if each step commits separately.
     #[inline]
     pub(super) fn start_attempt(&mut self, now: Nanos) {

@@ -65,7 +65,7 @@ impl StageRun<'_> {
         let until = Duration::from_nanos(measure_start.since(shared.clock.now()).0);
         let started_at = Timestamp::now() + until;
         let window = Window::new(plan.stop, plan.max_duration_s, measure_start);
-        let window = Arc::new(window.with_schedule(&plan.schedule));
+        let window = Arc::new(window.with_schedule(&plan.schedule).with_drain(plan.drain));
         let unclaimed = starts(shared, start, measure_start);
         for handle in &handles {
             let (window, unclaimed) = (Arc::clone(&window), unclaimed.clone());

@@ -178,12 +178,12 @@ impl<'a> Supervisor<'a> {
         if self.drain.is_none() && now >= self.stage.window.end() {
             let interrupted = self.stage.shared.interrupt.requested();
             self.drain = Some(Drain { interrupted_before: interrupted, shown: false });
-            if !self.stage.window.stops_by_count() {
+            if !self.stage.window.counts_in_flight() {
                 self.end_probe(probe);
             }
             self.wake_workers()?;
         }
-        // A run that stops by count ends with its last counted transaction, not with the reports.
+        // If the transactions in flight count, the measurement ends with the last one, not with the reports.
         if self.stage.window.finished_workers() == self.stage.handles.len() {
             self.end_probe(probe);
         }
@@ -214,7 +214,8 @@ impl<'a> Supervisor<'a> {
         // An interrupt before the drain ended the measurement; only a later one aborts the drain.
         let canceled =
             drain.shown && self.stage.shared.interrupt.requested() && !drain.interrupted_before;
-        if waited >= self.stage.window.drain_timeout() || canceled {
+        let timeout = self.stage.window.drain_timeout(drain.interrupted_before);
+        if waited >= timeout || canceled {
             self.stage.window.abort(waited);
             self.cancel_calls();
             self.wake_workers()?;

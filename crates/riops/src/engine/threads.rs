@@ -109,7 +109,10 @@ fn work(
         clock: shared.clock,
         transport: Transport::new(poll, ring, sessions.len()),
         starts: StartQueue::new(unclaimed, worker == 0, sessions.len()),
-        retries: Retries::new(stream(plan.seed, Purpose::Backoff, worker as u64)),
+        retries: Retries::new(
+            stream(plan.seed, Purpose::Backoff, worker as u64),
+            plan.errors.redraw,
+        ),
         deferred: VecDeque::new(),
         shell: Shell::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(

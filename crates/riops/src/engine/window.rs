@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::plan::{Schedule, Stop};
+use crate::plan::{Drain, Schedule, Stop};
 use crate::units::Nanos;
 
 /// Maximum time for transactions in flight to finish after the end of the measurement.
@@ -26,6 +26,7 @@ pub(super) enum Permission {
 #[derive(Debug)]
 pub(super) struct Window {
     stop: Stop,
+    drain: Drain,
     measure_start: Nanos,
     /// Latest end of a measurement that stops by count; `u64::MAX` if it has no maximum duration.
     latest_end: Nanos,
@@ -33,6 +34,8 @@ pub(super) struct Window {
     earliest_end: Nanos,
     /// End of the measurement; `u64::MAX` if the run stops by count, has not reached it, and has no maximum duration.
     end: AtomicU64,
+    /// From when on transactions that end do not count; `u64::MAX` if all that were started count.
+    planned_end: AtomicU64,
     /// Transactions claimed or rows completed, if the run stops by count.
     done: AtomicU64,
     /// Whether a session has failed. The drain then has the shorter timeout.
@@ -50,10 +53,12 @@ impl Window {
         });
         Self {
             stop,
+            drain: Drain::Uncounted,
             measure_start,
             latest_end: end,
             earliest_end: measure_start,
             end: AtomicU64::new(end.0),
+            planned_end: AtomicU64::new(end.0),
             done: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             aborted: AtomicU64::new(0),
@@ -71,6 +76,15 @@ impl Window {
             }
             _ => self,
         }
+    }
+
+    /// Sets whether the transactions in flight at the end count.
+    pub(super) fn with_drain(mut self, drain: Drain) -> Self {
+        self.drain = drain;
+        if drain != Drain::Uncounted {
+            self.planned_end = AtomicU64::new(u64::MAX);
+        }
+        self
     }
 
     pub(super) fn measure_start(&self) -> Nanos {
@@ -102,7 +116,9 @@ impl Window {
             } else {
                 last_end
             }
-        } else if self.stops_by_count() {
+        } else if self.is_once() && last_end > self.measure_start {
+            last_end
+        } else if self.counts_in_flight() {
             // An interrupt ends it before, but not the transactions in flight.
             last_end.max(self.end())
         } else {
@@ -110,15 +126,38 @@ impl Window {
         }
     }
 
-    /// Returns the end of the measured window. A run that stops by count has no end in advance: its last
-    /// transaction may finish long after it has started.
+    /// Whether transactions count that are in flight at the end.
+    pub(super) fn counts_in_flight(&self) -> bool {
+        self.stops_by_count() || self.drain != Drain::Uncounted
+    }
+
+    /// Whether a measurement by duration ends with its last transaction, before its time if no other start is due.
+    fn is_once(&self) -> bool {
+        self.drain == Drain::CountedOnce && !self.stops_by_count()
+    }
+
+    /// Whether a session ends whose next start is `intended`, instead of waiting for the end of the measurement.
+    pub(super) fn ends_before(&self, intended: Nanos) -> bool {
+        self.is_once() && intended >= self.end()
+    }
+
+    /// Whether a transaction with a failed attempt may be repeated and, if it is not, counts as failed.
+    pub(super) fn is_open(&self, claimed: bool, now: Nanos) -> bool {
+        claimed || now < self.end() || self.drain == Drain::Counted
+    }
+
+    /// Returns the end of the measured window. If the transactions in flight count, there is none in advance: the last
+    /// one may finish long after it has started.
     pub(super) fn planned_end(&self) -> Nanos {
-        if self.stops_by_count() { self.latest_end } else { self.end() }
+        Nanos(self.planned_end.load(Ordering::Relaxed))
     }
 
     /// Ends the measurement now. Has no effect if it has ended already.
     pub(super) fn end_now(&self, now: Nanos) {
         self.end.fetch_min(now.0, Ordering::Relaxed);
+        if !self.counts_in_flight() {
+            self.planned_end.fetch_min(now.0, Ordering::Relaxed);
+        }
     }
 
     /// Ends the measurement after the failure of a session.
@@ -127,9 +166,16 @@ impl Window {
         self.end_now(now);
     }
 
-    /// Returns the maximum time for transactions in flight at the end to finish.
-    pub(super) fn drain_timeout(&self) -> Duration {
-        if self.has_failed() { DRAIN_AFTER_FAILURE } else { DRAIN }
+    /// Returns the maximum time for transactions in flight at the end to finish; none if they count and the
+    /// measurement was not interrupted.
+    pub(super) fn drain_timeout(&self, interrupted: bool) -> Duration {
+        if self.has_failed() {
+            DRAIN_AFTER_FAILURE
+        } else if self.drain == Drain::Uncounted || interrupted {
+            DRAIN
+        } else {
+            Duration::MAX
+        }
     }
 
     /// Aborts the transactions that are still in flight.
@@ -180,9 +226,10 @@ impl Window {
     /// transaction always is, up to the maximum duration.
     #[inline]
     pub(super) fn counts(&self, claimed: bool, ended: Nanos, rows: u64) -> bool {
-        let claimed = claimed && ended < self.latest_end;
+        let in_time = ended < self.planned_end();
+        let claimed = claimed && in_time;
         match self.stop {
-            Stop::DurationS(_) => ended >= self.measure_start && ended < self.end(),
+            Stop::DurationS(_) => ended >= self.measure_start && in_time,
             Stop::Transactions(_) => claimed,
             Stop::Rows(_) => {
                 if claimed {
@@ -291,6 +338,52 @@ mod tests {
             assert_eq!(window.permit(START), Permission::Start { claimed: true });
             assert_eq!(window.measured_end(Nanos(1_100)), Nanos(1_100));
         }
+    }
+
+    #[test]
+    fn transactions_in_flight_count_until_the_last_one_if_the_plan_says_so() {
+        let window = |drain| Window::new(Stop::DurationS(1e-6), None, START).with_drain(drain);
+        for (drain, counts, last, early) in [
+            (Drain::Uncounted, false, 2_000, 2_000),
+            (Drain::Counted, true, 2_700, 2_000),
+            (Drain::CountedOnce, true, 2_700, 1_900),
+        ] {
+            let window = window(drain);
+            assert_eq!(window.permit(Nanos(1_999)), Permission::Start { claimed: false });
+            assert_eq!(window.permit(Nanos(2_000)), Permission::End, "{drain}");
+            assert_eq!(window.counts(false, Nanos(2_700), 1), counts, "{drain}");
+            assert_eq!(window.is_measured(Nanos(2_700)), counts, "{drain}");
+            assert_eq!(window.measured_end(Nanos(2_700)), Nanos(last), "{drain}");
+            assert_eq!(window.measured_end(Nanos(1_900)), Nanos(early), "{drain}");
+            assert_eq!(window.measured_end(START), Nanos(2_000), "{drain}: no transaction");
+            // The last one of an interrupted measurement counts too.
+            window.end_now(Nanos(1_500));
+            assert_eq!(window.counts(false, Nanos(1_600), 1), counts, "{drain}");
+            // A failure after the time is retried only if the transaction must be completed.
+            let is_open = window.is_open(false, Nanos(2_700));
+            assert_eq!(is_open, drain == Drain::Counted, "{drain}");
+        }
+    }
+
+    #[test]
+    fn counted_transactions_in_flight_have_no_timeout_without_an_interrupt_or_a_failure() {
+        let window = |drain| Window::new(Stop::DurationS(1e-6), None, START).with_drain(drain);
+        assert_eq!(window(Drain::Uncounted).drain_timeout(false), DRAIN);
+        let counted = window(Drain::Counted);
+        assert_eq!(counted.drain_timeout(false), Duration::MAX);
+        assert_eq!(counted.drain_timeout(true), DRAIN);
+        counted.fail(Nanos(1_500));
+        assert_eq!(counted.drain_timeout(false), DRAIN_AFTER_FAILURE);
+    }
+
+    #[test]
+    fn the_maximum_duration_of_a_count_permits_its_transactions_in_flight_to_finish() {
+        let window =
+            Window::new(Stop::Transactions(3), Some(1e-6), START).with_drain(Drain::Counted);
+        assert_eq!(window.permit(START), Permission::Start { claimed: true });
+        assert_eq!(window.permit(Nanos(2_000)), Permission::End);
+        assert!(window.counts(true, Nanos(2_700), 1));
+        assert_eq!(window.measured_end(Nanos(2_700)), Nanos(2_700));
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod script_dataset;
 mod sharing;
 mod spec;
 mod spread;
+mod stock_scripts;
 mod sysbench;
 mod threshold;
 pub(crate) mod work;
@@ -39,8 +40,8 @@ pub use observe::ObserveRun;
 pub use oltp::{OltpDataset, OltpRun};
 pub use point::{PointOperations, PointRun};
 pub use policy::{
-    Caches, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
-    SESSIONS_MAX, Schedule, Share, Stop, Trust,
+    Caches, Drain, Driver, ErrorPolicy, LatencyLimit, OnError, PreparePolicy, Protocol, RateStep,
+    SESSIONS_MAX, Schedule, Share, Stop, Trust, Unrecorded,
 };
 pub use query::{NamedQuery, PROMQL, Prometheus, SERVER_THROTTLED};
 pub use rows::{BLOCK_FILLER, Layout, LoopSide, Order, RowsDataset, RowsRun, UpdateShare};
@@ -48,6 +49,7 @@ pub use run::{Plan, SERIES_POINTS_MAX};
 pub use script::{Builtin, ScriptDataset, ScriptRun, ScriptSource};
 pub use spec::{Common, DatasetSpec, DatasetTraits, Mix, Spec, Traits};
 pub use spread::Spread;
+pub use stock_scripts::{COMMON_SCRIPT, stock_script};
 pub use sysbench::OltpTest;
 pub use threshold::{Metric, Part, Quantity, Threshold, TimeKind};
 pub use work::{DatasetPlan, Member, Parameters, WorkPlan};

@@ -333,6 +333,7 @@ impl Spec for OltpRun {
             adds_changes: true,
             distribution: Some(self.distribution),
             caches: self.caches,
+            can_redraw: true,
             wrong_replies: Some(
                 "fewer or more rows than requested, or a text of the wrong length: loaded rows are missing",
             ),

@@ -47,6 +47,22 @@ impl Stop {
     }
 }
 
+/// Whether transactions count that are in flight when the time of a measurement is up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drain {
+    /// They do not count: the measurement ends on time.
+    #[default]
+    Uncounted,
+    /// They are completed, including their retries, and count: the measurement ends with the last one, as in sysbench.
+    Counted,
+    /// They count, but a failed one is not retried and counts nowhere: the measurement ends with its last transaction,
+    /// which is earlier if no other start is due, as in pgbench.
+    CountedOnce,
+}
+
+names!(Drain { Uncounted: "uncounted", Counted: "counted", CountedOnce: "counted-once" });
+
 /// The intended start times of transactions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -262,6 +278,8 @@ pub struct ErrorPolicy {
     pub max_retries: u32,
     /// Reaction to any other statement error, and to the failure of the last retry.
     pub on_error: OnError,
+    /// Whether a retry draws new random values, without a pause, instead of sending the same bytes.
+    pub redraw: bool,
     /// Timeout for reconnecting a session after its connection was lost, in seconds.
     #[default = 10.0]
     pub reconnect_timeout_s: f64,
@@ -309,6 +327,16 @@ pub struct Trust(pub bool);
 
 impl PartialEq for Trust {
     /// Plans that differ only in this describe the same run.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Something about a command line that is no part of what is run: plans that differ only in this are equal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unrecorded(pub bool);
+
+impl PartialEq for Unrecorded {
     fn eq(&self, _: &Self) -> bool {
         true
     }

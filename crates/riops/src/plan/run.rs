@@ -10,8 +10,8 @@ use smart_default::SmartDefault;
 use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
 use super::facts::{self, Facts};
 use super::policy::{
-    Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX, Schedule,
-    Share, Stop, Trust, validate_steps,
+    Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX,
+    Schedule, Share, Stop, Trust, Unrecorded, validate_steps,
 };
 use super::query::{self, NamedQuery, Prometheus};
 use super::rows::RowsRun;
@@ -107,6 +107,9 @@ pub struct Plan {
     pub stop: Stop,
     /// Maximum duration of a measurement that stops by count, in seconds; absent: none.
     pub max_duration_s: Option<f64>,
+    /// Whether transactions count that are in flight when the time is up.
+    #[serde(default)]
+    pub drain: Drain,
     /// Times at which the counts and latencies since the previous one are reported, in seconds since the start of the
     /// measurement (sysbench's `--report-checkpoints`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,6 +119,9 @@ pub struct Plan {
     pub interval_s: f64,
     /// Random seed of all random streams.
     pub seed: u64,
+    /// Whether riops chose the seed, which the report of sysbench then calls the current time.
+    #[serde(skip)]
+    pub generated_seed: Unrecorded,
     /// Whether the acknowledged changes are verified in the database after the run.
     #[default = true]
     pub verify: bool,
@@ -216,6 +222,7 @@ impl Plan {
         self.validate_sessions()?;
         self.validate_times()?;
         self.validate_stop()?;
+        self.validate_drain()?;
         self.validate_checkpoints()?;
         facts::validate(&self.facts)?;
         query::validate("--probe", self.probes.iter())?;
@@ -368,6 +375,25 @@ impl Plan {
             Stop::Transactions(count) => at_least_one("--transactions", count),
             Stop::Rows(count) => at_least_one("--total-rows", count),
         }
+    }
+
+    fn validate_drain(&self) -> Result<(), PlanError> {
+        let (drain, traits) = (self.drain, self.work.traits());
+        let is_timed = self.stop.seconds().or(self.max_duration_s).is_some();
+        require!(
+            drain == Drain::Uncounted || is_timed,
+            "--drain {drain} requires --duration or --max-duration: nothing is in flight after a number of transactions or rows"
+        );
+        require!(
+            drain == Drain::Uncounted || !traits.has_server_loop,
+            "--drain {drain} requires --loop client"
+        );
+        require!(
+            !self.errors.redraw || traits.can_redraw,
+            "errors.redraw is not possible in the workload {}: its retries send the same bytes",
+            traits.name
+        );
+        Ok(())
     }
 
     /// Each checkpoint must be the end of an interval, and later than the one before.

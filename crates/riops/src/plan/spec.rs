@@ -139,6 +139,8 @@ pub struct Traits {
     pub transaction_log: Option<TransactionLog>,
     /// Whether the log has the types of failures.
     pub logs_failure_types: bool,
+    /// Whether its generator can write a transaction again with new random values.
+    pub can_redraw: bool,
 }
 
 impl Traits {

@@ -59,6 +59,22 @@ impl Session {
         self.proceed(flight, now, None)
     }
 
+    /// Starts another attempt of a transaction: with the same bytes, or with `redraw` with those of new random values.
+    pub(in crate::engine) fn resend(
+        &mut self,
+        mut flight: Box<InFlight>,
+        redraw: bool,
+        now: Nanos,
+    ) -> Result<(), SessionError> {
+        if redraw && self.answers.generator.next(&mut flight.tx) {
+            if let Some(error) = flight.tx.error() {
+                return Err(SessionError::protocol(error));
+            }
+            flight.redrawn();
+        }
+        self.queue(flight, now)
+    }
+
     /// Passes an error of an attempt to the generator.
     pub(in crate::engine) fn note_error(
         &mut self,

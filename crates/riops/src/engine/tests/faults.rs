@@ -83,6 +83,64 @@ fn retry_sends_identical_statements_and_latency_includes_all_attempts() {
     }
 }
 
+/// Generates reads with another first parameter each.
+struct Numbered(i64);
+
+impl Generator for Numbered {
+    fn next(&mut self, tx: &mut Transaction) -> bool {
+        self.0 += 1;
+        tx.begin(0, 10);
+        tx.execute(0, &[self.0, 10]);
+        tx.end_step();
+        true
+    }
+
+    fn reply(&mut self, _: &Transaction, reply: &RowReply<'_>, outcome: &mut TransactionOutcome) {
+        outcome.rows += reply.first_bigint().unwrap_or(0).cast_unsigned();
+    }
+}
+
+#[test]
+fn a_retry_sends_new_values_if_they_are_to_be_redrawn() {
+    for (redraw, sent) in [(false, vec![1, 2, 2, 2, 3]), (true, vec![1, 2, 3, 4, 5])] {
+        let policy = ErrorPolicy { redraw, ..ErrorPolicy::default() };
+        let plan = with_errors(plan(Stop::Transactions(3), 1, 1), policy);
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        let server = FakeServer::start(move |_, request| match request {
+            Request::Execute { parameters, .. } => {
+                let mut noted = noted.lock().unwrap();
+                noted.push(parameters[0]);
+                if matches!(noted.len(), 2 | 3) { DEADLOCK } else { normal_reply(request) }
+            }
+            other => normal_reply(other),
+        })
+        .unwrap();
+        let mut stage = stage(1, false);
+        stage.sessions[0].work = Work::Client(Box::new(Numbered(0)));
+        let result = run_stage_on(server.folder(), &plan, (stage, Vec::new())).unwrap();
+        // The transaction is still one, with two retries.
+        assert_eq!((outcomes(&result), counted(&result, Counter::Retries)), ((3, 0, 0), 2));
+        assert_eq!(*seen.lock().unwrap(), sent, "redraw: {redraw}");
+    }
+}
+
+#[test]
+fn a_failure_after_the_time_counts_nowhere_if_it_is_not_retried() {
+    let policy = ErrorPolicy { max_retries: u32::MAX, ..ErrorPolicy::default() };
+    let plan = with_errors(plan(Stop::DurationS(0.1), 2, 1), policy);
+    let plan = Plan { drain: crate::plan::Drain::CountedOnce, ..plan };
+    let result = run(&plan, false, |_, request| match request {
+        Request::Execute { .. } => SERIALIZATION,
+        other => normal_reply(other),
+    })
+    .unwrap();
+    assert_eq!(outcomes(&result), (0, 0, 0));
+    assert_eq!(result.workers.drained_lost, 2);
+    let (_, count, retried) = errors(&result).remove(0);
+    assert!(count == retried && count > 0, "{count} {retried}");
+}
+
 #[test]
 fn retries_up_to_the_limit_and_then_reports_the_error() {
     let policy = |on_error| ErrorPolicy { max_retries: 2, on_error, ..ErrorPolicy::default() };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::metrics::Fate;
-use crate::plan::LatencyLimit;
+use crate::plan::{Drain, LatencyLimit};
 use crate::plan::{Schedule, Threshold};
 
 fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> Plan {
@@ -200,4 +200,17 @@ fn a_client_that_learns_of_a_breach_late_measures_until_then() {
     assert!(result.workers.failure.is_none(), "{:?}", result.workers.failure);
     let counted: u64 = result.series.iter().map(|point| point.transactions).sum();
     assert_eq!(counted, transactions(&result));
+}
+
+#[test]
+fn without_another_start_the_measurement_ends_with_its_last_transaction_as_in_pgbench() {
+    // The second start would be after 100 s.
+    let plan = plan(Stop::DurationS(60.0), 2, 2);
+    let schedule = Schedule::Constant { per_s: 0.01 };
+    let plan = Plan { schedule, drain: Drain::CountedOnce, ..plan };
+    let result = run(&plan, false, |_, request| normal_reply(request)).unwrap();
+    assert_eq!((transactions(&result), result.workers.drained), (1, 0));
+    let starts = result.workers.starts.unwrap();
+    assert_eq!((starts.intended, starts.waiting), (1, 0));
+    assert!(result.seconds > 0.0 && result.seconds < 60.0, "{}", result.seconds);
 }

@@ -15,7 +15,7 @@ use super::super::worker::{
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
-use crate::plan::{Quantity, Schedule};
+use crate::plan::{Drain, Quantity, Schedule};
 use crate::probe::cpu;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -33,6 +33,7 @@ impl Clock for StepClock {
 /// A worker without a server that changes anything but its replies.
 pub(super) struct Setting {
     pub(super) stop: Stop,
+    pub(super) drain: Drain,
     pub(super) sessions: usize,
     pub(super) schedule: Schedule,
     pub(super) protocol: Protocol,
@@ -50,6 +51,7 @@ impl Default for Setting {
     fn default() -> Self {
         Self {
             stop: Stop::Transactions(500),
+            drain: Drain::Uncounted,
             sessions: 1,
             schedule: Schedule::Closed,
             protocol: Protocol::Prepared,
@@ -94,7 +96,8 @@ pub(super) fn worker<C: Clock>(
     }
     let waker = Arc::new(mio::Waker::new(poll.registry(), WAKE).unwrap());
     let random = || stream(1, Purpose::Arrivals, 0);
-    let window = Arc::new(Window::new(setting.stop, None, setting.measure_start));
+    let window = Window::new(setting.stop, None, setting.measure_start).with_drain(setting.drain);
+    let window = Arc::new(window);
     let ring = (driver() == Driver::IoUring && !setting.is_poller_broken)
         .then(|| Box::new(riops_ring::Ring::new(sessions.len().try_into().unwrap()).unwrap()));
     let plan = Plan::default();
@@ -111,7 +114,7 @@ pub(super) fn worker<C: Clock>(
             true,
             sessions.len(),
         ),
-        retries: Retries::new(random()),
+        retries: Retries::new(random(), plan.errors.redraw),
         deferred: VecDeque::new(),
         shell: Shell::new(Arc::clone(&waker)),
         reconnects: Reconnects::new(connectors, target.clone(), waker, plan.rebalance),
@@ -221,6 +224,24 @@ fn counts_transactions_that_end_within_the_time_window() {
         report.acknowledged.iter().map(|each| each.transactions).sum::<u64>(),
         counted + report.drained
     );
+}
+
+#[test]
+fn transactions_in_flight_at_the_end_count_if_the_plan_says_so() {
+    for drain in [Drain::Uncounted, Drain::Counted, Drain::CountedOnce] {
+        let (stop, interval) = (Stop::DurationS(0.001), Nanos(300_000));
+        let setting = Setting { stop, drain, sessions: 3, interval, ..Setting::default() };
+        let Ran { report, sent, .. } = run_setting(&setting);
+        let acknowledged: u64 = report.acknowledged.iter().map(|each| each.transactions).sum();
+        let in_flight = if drain == Drain::Uncounted { 3 } else { 0 };
+        assert_eq!(report.drained, in_flight, "{drain}");
+        assert_eq!(counted(&report), acknowledged - in_flight, "{drain}");
+        assert_eq!(report.last_end >= Nanos(1_000_000), in_flight == 0, "{drain}");
+        // The intervals have all that count.
+        let parts = sent.iter().chain([&*report.recorder.interval]);
+        let of_parts: u64 = parts.map(|part| part.counters.get(Counter::Transactions)).sum();
+        assert_eq!(of_parts, counted(&report), "{drain}");
+    }
 }
 
 #[test]

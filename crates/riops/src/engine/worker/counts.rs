@@ -98,12 +98,12 @@ impl Counts {
     /// The drain has begun.
     pub(super) fn begin_drain(&mut self) {
         self.is_draining = true;
-        if self.window.stops_by_count() {
+        if self.window.counts_in_flight() {
             self.cpu_at_end_s = Some(cpu::thread_seconds());
         }
     }
 
-    /// Counts how long a turn of the loop took. After the end of a run by count, only the turns with a counted transaction
+    /// Counts how long a turn of the loop took. After the end, only the turns with a counted transaction
     /// belong to it.
     pub(super) fn turn(&mut self, begin: Nanos, clock: &impl Clock) {
         if self.window.is_measured(begin) && (!self.is_draining || self.report.last_end >= begin) {
@@ -254,8 +254,10 @@ impl Counts {
         }
         // Failed transactions count toward a number of rows too. Otherwise a run in which every
         // transaction fails would never end.
-        let counts = self.window.counts(flight.claimed, now, flight.tx.expected_rows());
-        if counts || now >= self.window.planned_end() {
+        let in_time = self.window.is_open(flight.claimed, now);
+        let counts = in_time && self.window.counts(flight.claimed, now, flight.tx.expected_rows());
+        let is_late = !in_time && !self.window.stops_by_count();
+        if counts || is_late || now >= self.window.planned_end() {
             let times = (now.since(flight.started), now.since(flight.intended));
             let fate = if counts { Fate::Failed } else { Fate::Lost };
             self.report.recorder.unsuccessful(fate, operation, times, now);
@@ -268,6 +270,15 @@ impl Counts {
             self.counted(now);
         } else if now >= self.window.end() {
             self.report.drained_lost += 1;
+        }
+    }
+
+    /// Counts the changes of the statements that a transaction has committed separately before it is drawn again.
+    pub(super) fn redrawn(&mut self, flight: &InFlight) {
+        if let Some(acknowledged) = self.report.acknowledged.get_mut(flight.tx.operation())
+            && flight.tx.is_autocommit()
+        {
+            acknowledged.effects.add(&flight.completed_effects());
         }
     }
 

@@ -52,7 +52,7 @@ impl<C: Clock> Worker<C> {
             && flight.may_be_committed()
             && (error.leaves_outcome_unknown() || is_failed_request);
         // After the end of the measurement, only a transaction that counts toward it is repeated.
-        let may_repeat = flight.claimed || now < self.window.end();
+        let may_repeat = self.window.is_open(flight.claimed, now);
         let is_left = flight.retries < self.rules.errors.max_retries;
         let retry = retryable && !unknown && is_left && may_repeat;
         let may_stop = may_repeat || !retryable;
@@ -69,13 +69,16 @@ impl<C: Clock> Worker<C> {
         }
         session.note_error(&flight, &error, retry);
         // An error that stops the run counts even during the warm-up. Errors during its drain do not count.
-        let is_measured = self.window.is_measured(now);
+        let is_measured = self.window.is_measured(now) && may_repeat;
         if (stop || is_measured) && !self.window.has_failed() {
             self.counts.failed_attempt(session, &flight, &error, retry, now);
         }
         if retry {
             self.counts.report.unsuccessful += 1;
             flight.retries += 1;
+            if self.rules.errors.redraw {
+                self.counts.redrawn(&flight);
+            }
             self.retries.postpone(number, session, flight, now);
             return self.advance(number, now);
         }
@@ -135,7 +138,7 @@ impl<C: Clock> Worker<C> {
                 if flight.tx.is_interactive() {
                     let repeated = session.repeat(flight, now);
                     self.continued(number, repeated, now);
-                } else if let Err(error) = session.queue(flight, now) {
+                } else if let Err(error) = session.resend(flight, self.rules.errors.redraw, now) {
                     self.connection_lost(number, error);
                     continue;
                 }

@@ -26,11 +26,13 @@ pub(in crate::engine) struct Retries {
     /// The end of each wait, with the numbers of the session and of its transaction, which may have been lost since then.
     waiting: BinaryHeap<Reverse<(Nanos, usize, u64)>>,
     rng: Xoshiro256PlusPlus,
+    /// Whether a transaction is retried without a backoff.
+    at_once: bool,
 }
 
 impl Retries {
-    pub(in crate::engine) fn new(rng: Xoshiro256PlusPlus) -> Self {
-        Self { waiting: BinaryHeap::new(), rng }
+    pub(in crate::engine) fn new(rng: Xoshiro256PlusPlus, at_once: bool) -> Self {
+        Self { waiting: BinaryHeap::new(), rng, at_once }
     }
 
     /// Postpones the next attempt of a transaction by its backoff.
@@ -41,6 +43,10 @@ impl Retries {
         flight: Box<InFlight>,
         now: Nanos,
     ) {
+        if self.at_once {
+            self.wake_at(now, number, flight.number);
+            return session.postponed.push_back(flight);
+        }
         let doubled = BACKOFF_MIN.0.saturating_mul(1 << flight.retries.min(20)) / 2;
         let backoff = doubled.min(BACKOFF_MAX.0);
         // Jitter: transactions that conflicted must not be retried at the same time.

@@ -101,6 +101,10 @@ impl StartQueue {
         }
         let intended = self.claimed.take().unwrap_or_else(|| unclaimed.claim());
         if intended > now {
+            if window.ends_before(intended) {
+                unclaimed.give_back(intended);
+                return Next::End;
+            }
             return Next::Wait { until: intended };
         }
         let mut is_measured = intended >= window.measure_start();

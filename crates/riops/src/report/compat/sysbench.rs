@@ -81,7 +81,12 @@ impl Stream for Sysbench {
             let times: Vec<_> = plan.checkpoints_s.iter().map(f64::to_string).collect();
             line(&format!("Report checkpoint(s) at {} seconds", times.join(", ")));
         }
-        line(&format!("Initializing random number generator from seed ({}).\n", plan.seed));
+        let source = if plan.generated_seed.0 {
+            "current time\n".to_owned()
+        } else {
+            format!("seed ({}).\n", plan.seed)
+        };
+        line(&format!("Initializing random number generator from {source}"));
         line("\nInitializing worker threads...\n");
         text
     }
@@ -253,6 +258,22 @@ mod tests {
         let text = printed(&record);
         assert!(text.contains("\nTarget transaction rate: 250/sec\n"), "{text}");
         assert!(text.contains("s ] queue length: 3, concurrency: 2\n"), "{text}");
+    }
+
+    #[test]
+    fn the_seed_is_that_of_the_command_line_or_the_current_time() {
+        let mut record = example_oltp();
+        record.plan.seed = 42;
+        let text = printed(&record);
+        assert!(
+            text.contains("\nInitializing random number generator from seed (42).\n\n"),
+            "{text}"
+        );
+        record.plan.generated_seed.0 = true;
+        let text = printed(&record);
+        let line =
+            "\nInitializing random number generator from current time\n\n\nInitializing worker";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -93,12 +93,26 @@ pub(in crate::report) fn late(document: &mut Document, stage: &StageRecord) {
     }
 }
 
+/// From this share of the counted transactions on, those in flight at the end are shown: without them, the rate is too low.
+const IN_FLIGHT_SHARE: f64 = 0.01;
+
 /// Transactions that were in flight at the end of the measurement.
 pub(in crate::report) fn drained(document: &mut Document, stage: &StageRecord) {
     let drained = &stage.session_loop.drained;
-    if drained.lost > 0 {
+    let share = drained.transactions as f64 / stage.transactions.max(1) as f64;
+    let uncounted = (share >= IN_FLIGHT_SHARE).then(|| {
+        let (number, longest) =
+            (number_of(drained.transactions, "transaction"), duration_us(drained.max_us));
+        format!("{number} at the end took up to {longest} and did not count")
+    });
+    let lost = (drained.lost > 0).then(|| {
         let lost = number_of(drained.lost, "transaction");
-        document.line("in flight", format!("{lost} at the end failed or did not finish"));
+        format!("{lost} at the end failed or did not finish")
+    });
+    let texts = [uncounted, lost].into_iter().flatten();
+    let text = joined(texts, "; ");
+    if !text.is_empty() {
+        document.line("in flight", text);
     }
 }
 
@@ -142,4 +156,29 @@ pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
 pub(in crate::report) fn counts_text(counts: &[(u64, &str)]) -> String {
     let found = counts.iter().filter(|(number, _)| *number > 0);
     joined(found.map(|(number, what)| format!("{} {what}", count(*number))), ", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::DrainedRecord;
+
+    #[test]
+    fn transactions_in_flight_at_the_end_are_shown_if_the_rate_is_too_low_without_them() {
+        let text = |counted, transactions, lost| {
+            let mut stage = StageRecord { transactions: counted, ..StageRecord::default() };
+            stage.session_loop.drained = DrainedRecord { transactions, max_us: 1.4e6, lost };
+            let mut document = Document::default();
+            drained(&mut document, &stage);
+            crate::report::document_text(&document, 160)
+        };
+        let shown = text(24, 4, 1);
+        assert!(
+            shown.contains("4 transactions at the end took up to 1.40 s and did not count"),
+            "{shown}"
+        );
+        assert!(shown.contains("1 transaction at the end failed or did not finish"), "{shown}");
+        assert!(text(0, 1, 0).contains("1 transaction at the end took"));
+        assert!(!text(401, 4, 0).contains("in flight"));
+    }
 }

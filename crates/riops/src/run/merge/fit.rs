@@ -5,7 +5,7 @@ use std::mem::discriminant;
 
 use serde_json::Value;
 
-use crate::plan::Plan;
+use crate::plan::{Drain, Plan};
 use crate::record::{AgentRecord, HistogramError, Record, StageRecord};
 use crate::units::{duration_us, whole};
 
@@ -221,7 +221,7 @@ impl Window {
             common_s,
             whole_s: ends().fold(f64::MIN, f64::max) - first_start,
             longest_s: stages.iter().map(|stage| stage.seconds).fold(0.0, f64::max),
-            ends_by_count: plan.stop.seconds().is_none(),
+            ends_by_count: plan.stop.seconds().is_none() || plan.drain != Drain::Uncounted,
         })
     }
 

@@ -50,7 +50,14 @@ fn without_success(stage: &StageRecord, traits: &Traits) -> impl Iterator<Item =
             .then_some("the server was not available at the end of the measurement"),
         (is_without && !accepts_none).then_some("no transaction ended within the measurement"),
     ];
-    found.into_iter().flatten().map(str::to_owned)
+    let drained = stage.session_loop.drained;
+    let in_flight = match drained.transactions + drained.lost {
+        number if number > 0 && is_without => {
+            format!("; {} in flight at its end", units::count(number))
+        }
+        _ => String::new(),
+    };
+    found.into_iter().flatten().map(move |text| format!("{text}{in_flight}"))
 }
 
 /// Returns what makes a stage invalid under `--strict`.
@@ -113,7 +120,7 @@ fn missed_mix(stage: &StageRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::plan::{Caches, CbcRun, RowsRun, Spec as _};
-    use crate::record::{CacheState, LoopRecord, MixRecord};
+    use crate::record::{CacheState, DrainedRecord, LoopRecord, MixRecord};
 
     #[test]
     fn a_step_of_the_servers_clock_makes_the_run_invalid_if_it_changes_the_rate() {
@@ -167,6 +174,21 @@ mod tests {
         let cbc = |cold_try| CbcRun { cold: true, cold_try, ..CbcRun::default() };
         assert_eq!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(false).traits()).len(), 1);
         assert!(unlike_planned(&stage(false, 10.0, 0.1), &cbc(true).traits()).is_empty());
+    }
+
+    #[test]
+    fn a_run_without_an_answer_is_not_valid_and_shows_what_was_in_flight() {
+        let ping = crate::plan::WorkPlan::default_of("ping").unwrap().traits();
+        let reasons = |transactions, lost| {
+            let mut stage = StageRecord::default();
+            stage.session_loop.drained = DrainedRecord { transactions, max_us: 1.0, lost };
+            without_success(&stage, &ping).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            reasons(2, 1),
+            ["no transaction ended within the measurement; 3 in flight at its end"]
+        );
+        assert_eq!(reasons(0, 0), ["no transaction ended within the measurement"]);
     }
 
     #[test]

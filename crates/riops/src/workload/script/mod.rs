@@ -29,7 +29,7 @@ use crate::units::sql;
 use client::Client;
 pub use initialize::{InitStep, init_work};
 use program::{Encoded, Program};
-pub use table::ACCOUNTS_EACH;
+pub use table::{ACCOUNTS_EACH, footprint};
 
 /// Name of the workload and of its dataset.
 pub const NAME: &str = "script";

@@ -42,19 +42,22 @@ const ACCOUNT_BYTES: u64 = 4 + 4 + 4 + 85;
 
 /// Returns the tables and the jobs that fill them in parallel.
 pub(super) fn filled(dataset: &ScriptDataset, dialect: Dialect) -> Dataset {
-    let rows = dataset.scale * ACCOUNTS_EACH;
-    let footprint = Footprint::of_table(rows, ACCOUNT_BYTES, 1);
     let finish = if dataset.foreign_keys { foreign_keys(dataset) } else { Vec::new() };
     Dataset {
         parameters: serde_json::to_value(dataset).unwrap_or_default(),
         tables: (0..TABLES.len()).map(|number| table(dataset, dialect, number)).collect(),
         finish,
-        footprint: Footprint {
-            tables_bytes: footprint.tables_bytes * 100 / u64::from(dataset.fillfactor.max(1)),
-            ..footprint
-        },
+        footprint: footprint(dataset),
         ..Dataset::default()
     }
+}
+
+/// Returns the size of the tables and indexes.
+pub fn footprint(dataset: &ScriptDataset) -> Footprint {
+    let rows = dataset.scale.saturating_mul(ACCOUNTS_EACH);
+    let footprint = Footprint::of_table(rows, ACCOUNT_BYTES, 1);
+    let share = u64::from(dataset.fillfactor.max(1));
+    Footprint { tables_bytes: footprint.tables_bytes.saturating_mul(100) / share, ..footprint }
 }
 
 /// Returns the statements that create the foreign keys.
