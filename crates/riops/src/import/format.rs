@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use super::lines;
+
 /// A format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
@@ -35,49 +37,45 @@ crate::units::texts!(
 );
 
 impl Format {
-    /// Returns the format of a text that starts with `head`; `None` if it is unknown.
-    pub fn of(head: &str) -> Option<Self> {
-        let first = head.lines().find(|line| !line.trim().is_empty())?;
-        if first.trim_start().starts_with(['{', '[']) && !is_sysbench_interval(first) {
+    /// Returns the format of a text that starts with `head`; `None` if only reports can be in it.
+    pub(super) fn of(head: &str) -> Option<Self> {
+        let mut lines = head.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next()?;
+        if is_json(head) && !lines::is_message(first) {
             return Some(Self::Json);
         }
-        if first.contains("job_id") && first.contains("num_rows") || ybio_separator(first).is_some()
-        {
-            return Some(Self::Ybio);
-        }
-        if let Some(format) = of_numbers(first) {
+        if let Some(format) = Self::of_line(first) {
             return Some(format);
         }
-        let text = |line| unquoted(line).trim_start_matches("- ");
-        let has = |start: &str| head.lines().any(|line| text(line).starts_with(start));
-        if has("transaction type: ")
-            || has("pgbench (")
-            || has("number of transactions actually processed: ")
-        {
-            Some(Self::Pgbench)
-        } else if has("sysbench ")
-            || has("SQL statistics:")
-            || has("OLTP test statistics:")
-            || head.lines().any(is_sysbench_interval)
-        {
-            Some(Self::Sysbench)
-        } else if has("progress: ") {
-            Some(Self::Pgbench)
-        } else {
-            None
+        // The table may follow the command that printed it, but not a report.
+        let found = lines.find(|line| is_ybio(line) || lines::is_start(line.trim_start()));
+        found.filter(|line| is_ybio(line)).map(|_| Self::Ybio)
+    }
+
+    /// Returns the format whose results are in a line by itself.
+    pub(super) fn of_line(line: &str) -> Option<Self> {
+        if line.starts_with('{') && line.contains("\"schema\"") {
+            return Some(Self::Json);
         }
+        if is_ybio(line) { Some(Self::Ybio) } else { of_numbers(line) }
     }
 }
-
-/// `[ 1s ] thds: 4 tps: …`, in version 0.5 `[   1s] threads: 4, tps: …`
-fn is_sysbench_interval(line: &str) -> bool {
-    line.starts_with('[') && (line.contains(" thds: ") || line.contains(" threads: "))
+/// Whether a text begins as an object or an array of objects, unlike the prompt of a shell or a block of commands.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let next = |rest: &str, starts: [char; 2]| rest.is_empty() || rest.starts_with(starts);
+    let object = text.strip_prefix('{').map(|rest| next(rest.trim_start(), ['"', '}']));
+    let array = text.strip_prefix('[').map(|rest| next(rest.trim_start(), ['{', ']']));
+    object.or(array).unwrap_or(false)
 }
 
-/// Returns a line without indentation and the marks of a quotation: reports are cut out of mails, pages and notes.
-pub(super) fn unquoted(line: &str) -> &str {
-    let line = line.trim_start_matches(|c: char| c == '>' || c.is_whitespace()).trim_end();
-    line.trim_end_matches("<br>").trim_end()
+/// Whether a line is the header or a row of ybio's table.
+pub(super) fn is_ybio(line: &str) -> bool {
+    let has = |separator: char, name: &str| {
+        line.split(separator).any(|cell| cell.trim().trim_matches('"') == name)
+    };
+    let is_header = |separator: &char| has(*separator, "job_id") && has(*separator, "num_rows");
+    YBIO_SEPARATORS.iter().any(is_header) || ybio_separator(line).is_some()
 }
 
 /// Columns of the table of the original ybio.
@@ -160,11 +158,20 @@ mod tests {
         assert_eq!(of("0 1 4097 0 1795414448 499094\n"), Some("pgbench-log"));
         assert_eq!(of("2 1 failed 0 1795414461 684485 1\n"), Some("pgbench-log"));
         assert_eq!(of("1795414455 2303 820850 1279557884 26 6979\n"), Some("pgbench-aggregate"));
-        assert_eq!(of("pgbench (15.18)\ntransaction type: x\n"), Some("pgbench"));
-        assert_eq!(of("progress: 1.0 s, 192.0 tps\n"), Some("pgbench"));
-        assert_eq!(of("sysbench 1.0.20 (using …)\n"), Some("sysbench"));
-        assert_eq!(of("[ 1s ] thds: 4 tps: 1840.97\n"), Some("sysbench"));
-        for text in ["", "\n\n", "a,b,c\n", "1 2 3\n", "1 2 3 4 5 6\n"] {
+        // A command may precede the table; reports are read line by line.
+        let table = " job_id | start_time | num_rows \n---+---\n";
+        assert_eq!(of(&format!("[bench@db1 ~]$ psql -c 'table benchruns'\n{table}")), Some("ybio"));
+        let reports = [
+            "pgbench (15.18)\ntransaction type: x\n",
+            "sysbench 1.0.20 (using …)\n",
+            "[ 1s ] thds: 4 tps: 1840.97\n",
+            "[bench@db1 ~]$ pgbench -c 8\n",
+            "{\n  pgbench -c 8\n}\n",
+            "{\"log\": \"pgbench (15.18)\\n\"}\n",
+            "a job_id and num_rows in a sentence\n",
+            "<pre>pgbench (15.18)\n",
+        ];
+        for text in reports.into_iter().chain(["", "\n\n", "a,b,c\n", "1 2 3\n", "1 2 3 4 5 6\n"]) {
             assert_eq!(of(text), None, "{text}");
         }
     }

@@ -33,13 +33,14 @@ impl Imports {
 
     pub(super) fn add(
         &mut self,
-        found: Vec<Found>,
+        found: Vec<(Format, Found)>,
         origin: &ImportSource<'_>,
         settings: &Settings,
     ) -> Result<(), ImportError> {
-        for found in found {
+        let starts = starts(&found, origin, settings);
+        for ((format, found), start) in found.into_iter().zip(starts) {
             self.notices.extend(found.notices.iter().cloned());
-            let record = record(found, origin, settings);
+            let record = record((format, found), start, origin, settings);
             let name = origin.files.join(", ");
             require_sums(&record).map_err(|reason| ImportError::contents(&name, reason))?;
             self.records.push(record);
@@ -51,7 +52,6 @@ impl Imports {
 /// Where results come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportSource<'a> {
-    pub(super) format: Format,
     /// Names without directories.
     pub(super) files: &'a [String],
     pub(super) modified: Option<Timestamp>,
@@ -75,6 +75,8 @@ pub(super) struct Found {
     pub(super) failure: Option<String>,
     /// The results. Throughput, name and steadiness are filled in by [`record`].
     pub(super) stage: StageRecord,
+    /// Whether lines of intervals are missing in the series.
+    pub(super) has_gaps: bool,
     pub(super) notices: Vec<String>,
 }
 
@@ -90,7 +92,13 @@ fn plain(text: &str) -> String {
 }
 
 /// Returns the record of a run.
-pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Settings) -> Record {
+fn record(
+    (format, mut found): (Format, Found),
+    (started_at, start): (Timestamp, StartSource),
+    origin: &ImportSource<'_>,
+    settings: &Settings,
+) -> Record {
+    let unreported = unreported(&found);
     let facts = std::mem::take(&mut found.run.facts).into_iter();
     found.run.facts = facts.map(|(name, value)| (plain(&name), plain(&value))).collect();
     found.run.version = found.run.version.as_deref().map(plain);
@@ -108,7 +116,6 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
     let slots = Slot::of_series(&stage.session_loop.series);
     let rows_each = stage.rows as f64 / stage.transactions.max(1) as f64;
     stage.session_loop.steadiness = steadiness(&slots, rows_each, false);
-    let (started_at, start) = start(found.started_at, stage.seconds, origin, settings);
     stage.started_at = found.started_at.or(settings.started_at);
     let (id, tool) = (id(&found.run, &stage, found.started_at, started_at), found.run.tool.clone());
     let plan = Plan {
@@ -133,10 +140,11 @@ pub(super) fn record(mut found: Found, origin: &ImportSource<'_>, settings: &Set
         label: settings.label.clone(),
         tags: settings.tags.clone(),
         imported: Some(ImportRecord {
-            format: origin.format.as_str().to_owned(),
+            format: format.as_str().to_owned(),
             files: origin.files.to_vec(),
             imported_at: origin.now,
             start,
+            unreported,
         }),
         plan,
         status: if failure.is_some() { Status::Failed } else { Status::Done },
@@ -173,23 +181,50 @@ fn verdict(tool: &str, failure: Option<&str>) -> Verdict {
     }
 }
 
-/// The start of the run, and where it comes from. A tool that redirects its output ends when the file was last
-/// modified.
-fn start(
-    found: Option<Timestamp>,
-    seconds: f64,
+/// Returns the fields of the plan that the results do not contain.
+fn unreported(found: &Found) -> Vec<String> {
+    let fields = [
+        ("sessions", found.stage.sessions == 0),
+        ("workers", found.workers == 0),
+        ("protocol", found.protocol.is_none()),
+        ("stop", found.stop.is_none()),
+        ("percentile", found.percentile.is_none()),
+    ];
+    fields
+        .into_iter()
+        .filter(|(_, is_absent)| *is_absent)
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// The start of each run, and where it comes from. A tool that redirects its output ends when the file was last modified, and
+/// each run before ends when the next one starts.
+fn starts(
+    found: &[(Format, Found)],
     origin: &ImportSource<'_>,
     settings: &Settings,
-) -> (Timestamp, StartSource) {
-    let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
-    let of_file = origin.modified.and_then(|end| end.checked_sub(length).ok());
-    let sources = [
-        (found, StartSource::Results),
-        (settings.started_at, StartSource::User),
-        (of_file, StartSource::FileTime),
-    ];
-    let known = sources.into_iter().find_map(|(at, source)| Some((at?, source)));
-    known.unwrap_or((origin.now, StartSource::ImportTime))
+) -> Vec<(Timestamp, StartSource)> {
+    /// The resolution of starts: the order of the runs is that of the text.
+    const LEAST: SignedDuration = SignedDuration::from_millis(1);
+    let mut starts = Vec::new();
+    let mut next: Option<Timestamp> = None;
+    for (_, each) in found.iter().rev() {
+        let length = SignedDuration::try_from_secs_f64(each.stage.seconds).unwrap_or_default();
+        let before = |end: Timestamp, length| end.checked_sub(length).unwrap_or(end);
+        let of_next = next.map(|next| before(next, length.max(LEAST)));
+        let of_file = origin.modified.map(|end| of_next.unwrap_or_else(|| before(end, length)));
+        let sources = [
+            (each.started_at, StartSource::Results),
+            (settings.started_at, StartSource::User),
+            (of_file, StartSource::FileTime),
+        ];
+        let known = sources.into_iter().find_map(|(at, source)| Some((at?, source)));
+        let start = known.unwrap_or((of_next.unwrap_or(origin.now), StartSource::ImportTime));
+        next = Some(start.0);
+        starts.push(start);
+    }
+    starts.reverse();
+    starts
 }
 
 /// Maximum sum of all whole numbers of the stages of a run. Reports add numbers of one run, and of many. Bytes are the

@@ -1,5 +1,6 @@
 //! A file or standard input, and which files belong together.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufRead, Cursor, ErrorKind, Read};
 
@@ -7,15 +8,16 @@ use jiff::Timestamp;
 
 use super::error::ImportError;
 use super::format::Format;
-use crate::host::files::{line_limited, rest_limited};
+use crate::host::files::{line_limited, rest_limited, too_large};
 
 /// Bytes from which the format is recognized.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Maximum size of a report, which is read as a whole: a month with a line per second has about 250 MiB. Logs and
-/// records may be larger.
-const REPORT_BYTES_MAX: u64 = 512 << 20;
+/// Maximum size of a table, and of a text in UTF-16: they are read as a whole. Others may be larger.
+const WHOLE_BYTES_MAX: u64 = 512 << 20;
 /// Maximum size of a line of a log. Those of pgbench have at most 16 numbers.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+/// The part of a line of other programs that is read.
+const TEXT_LINE_BYTES_MAX: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The marks of UTF-16, which `>` of Windows PowerShell writes: the low byte first, or the high byte.
 const UTF_16_MARKS: [(&[u8], bool); 2] = [(b"\xff\xfe", true), (b"\xfe\xff", false)];
@@ -46,12 +48,12 @@ impl Input {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 
-    /// Returns the format of the contents, without consuming them.
-    fn recognized(&mut self) -> Result<Format, ImportError> {
+    /// Returns the format of the contents, without consuming them; `None` for reports.
+    fn recognized(&mut self) -> Result<Option<Format>, ImportError> {
         let head = self.head()?;
         let found = Format::of(&String::from_utf8_lossy(&head));
         self.prepend(head);
-        found.ok_or_else(|| ImportError::UnknownFormat(self.name.clone()))
+        Ok(found)
     }
 
     /// Removes the byte order mark that some editors write, and converts UTF-16 to UTF-8.
@@ -90,12 +92,11 @@ impl Input {
     }
 
     fn rest(&mut self) -> Result<Vec<u8>, ImportError> {
-        let bytes = rest_limited(&mut self.reader, REPORT_BYTES_MAX);
+        let bytes = rest_limited(&mut self.reader, WHOLE_BYTES_MAX);
         bytes.map_err(|source| self.failed(source))
     }
 
-    /// Reads the whole text, and returns whether it contains bytes that are not UTF-8, which are replaced. The other
-    /// messages of a terminal may have another encoding.
+    /// Reads the whole text, and returns whether it contains bytes that are not UTF-8, which are replaced.
     pub(super) fn text(mut self) -> Result<(String, bool), ImportError> {
         Ok(match String::from_utf8(self.rest()?) {
             Ok(text) => (text, false),
@@ -128,6 +129,34 @@ impl Input {
         Ok(())
     }
 
+    /// Calls `each` for each line of a text, with its number from 1, and returns whether the text contains bytes that are
+    /// not UTF-8, which are replaced. Of a very long line, only the start is read.
+    pub(super) fn for_each_text_line(
+        mut self,
+        mut each: impl FnMut(u64, &str),
+    ) -> Result<bool, ImportError> {
+        let (mut is_replaced, mut line) = (false, Vec::new());
+        for number in 1.. {
+            line.clear();
+            let mut part = (&mut self.reader).take(TEXT_LINE_BYTES_MAX);
+            part.read_until(b'\n', &mut line).map_err(|source| self.failed(source))?;
+            if line.is_empty() {
+                break;
+            }
+            if line.len() as u64 == TEXT_LINE_BYTES_MAX && !line.ends_with(b"\n") {
+                let mut rest = (&mut self.reader).take(WHOLE_BYTES_MAX);
+                let skipped = rest.skip_until(b'\n').map_err(|source| self.failed(source))?;
+                if skipped as u64 == WHOLE_BYTES_MAX {
+                    return Err(self.wrong_line(number, too_large(WHOLE_BYTES_MAX)));
+                }
+            }
+            let text = String::from_utf8_lossy(&line);
+            is_replaced |= matches!(text, Cow::Owned(_));
+            each(number, &text);
+        }
+        Ok(is_replaced)
+    }
+
     fn wrong_line(&self, number: u64, error: std::io::Error) -> ImportError {
         match error.kind() {
             ErrorKind::FileTooLarge | ErrorKind::InvalidData => {
@@ -142,20 +171,21 @@ impl Input {
     }
 }
 
-/// Returns the inputs of each import: one each, but the log files of all threads of a pgbench together.
+/// Returns the inputs of each import: one each, but the log files of all threads of a pgbench together. Without a format,
+/// the text has reports of any tool.
 pub(super) fn groups(
     inputs: Vec<Input>,
     format: Option<Format>,
-) -> Result<Vec<(Format, Vec<Input>)>, ImportError> {
+) -> Result<Vec<(Option<Format>, Vec<Input>)>, ImportError> {
     let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
-    let mut groups: Vec<(Format, String, Vec<Input>)> = Vec::new();
+    let mut groups: Vec<(Option<Format>, String, Vec<Input>)> = Vec::new();
     for mut input in inputs {
         input.decode()?;
         let format = match format {
-            Some(format) => format,
+            Some(format) => Some(format),
             None => input.recognized()?,
         };
-        let is_log = matches!(format, Format::PgbenchLog | Format::PgbenchAggregate);
+        let is_log = matches!(format, Some(Format::PgbenchLog | Format::PgbenchAggregate));
         let run = if is_log { run_of(&input.name, &names).to_owned() } else { input.name.clone() };
         match groups.iter_mut().find(|(known, name, _)| is_log && *known == format && *name == run)
         {
@@ -229,7 +259,7 @@ mod tests {
             let input = Input::new("x".to_owned(), None, Box::new(Cursor::new(bytes)));
             let mut groups = groups(vec![input], None).unwrap();
             let (format, mut group) = groups.remove(0);
-            assert_eq!(format, Format::Pgbench);
+            assert_eq!(format, None);
             assert_eq!(group.remove(0).text().unwrap(), (text.to_owned(), false));
         }
         for damaged in [&b"\xff\xfea\0b"[..], b"\xff\xfe\x00\xd8"] {
@@ -242,9 +272,7 @@ mod tests {
     #[test]
     fn recognizing_the_format_consumes_nothing() {
         let mut each = input("x", "{\"a\": 1}\n");
-        assert_eq!(each.recognized().unwrap(), Format::Json);
+        assert_eq!(each.recognized().unwrap(), Some(Format::Json));
         assert_eq!(each.text().unwrap().0, "{\"a\": 1}\n");
-        let error = groups(vec![input("notes.txt", "hello\n")], None).unwrap_err().to_string();
-        assert!(error.contains("notes.txt") && error.contains("--from"), "{error}");
     }
 }

@@ -8,11 +8,13 @@ mod error;
 mod format;
 mod found;
 mod input;
+mod lines;
 mod number;
 mod objects;
 mod pgbench;
 mod records;
 mod reports;
+mod series;
 mod storing;
 mod sysbench;
 mod ybio;
@@ -28,8 +30,6 @@ pub use storing::{Stored, store};
 pub use ybio::ybio_runs;
 
 use found::{Found, ImportSource};
-use pgbench::PgbenchReport;
-use sysbench::SysbenchReport;
 
 /// Reads the runs of all inputs. `now` is the time of the import.
 ///
@@ -45,19 +45,32 @@ pub fn read(
     for (format, group) in input::groups(inputs, settings.format)? {
         let names = group.iter().map(|input| input.file_name().to_owned()).collect::<Vec<_>>();
         let modified = group.iter().filter_map(|input| input.modified).max();
-        let origin = ImportSource { format, files: &names, modified, now };
+        let origin = ImportSource { files: &names, modified, now };
         let found = match format {
-            Format::Json => {
+            Some(Format::Json) => {
                 for input in group {
                     imports.records.extend(records::read(input, settings)?);
                 }
                 continue;
             }
-            Format::Ybio => each(group, ybio::read)?,
-            Format::Pgbench => each(group, reports::read::<PgbenchReport>)?,
-            Format::Sysbench => each(group, reports::read::<SysbenchReport>)?,
-            Format::PgbenchLog => vec![pgbench::log(group, settings.column_7)?],
-            Format::PgbenchAggregate => vec![pgbench::aggregate(group)?],
+            None | Some(Format::Pgbench | Format::Sysbench) => {
+                let mut all = Vec::new();
+                for input in group {
+                    all.extend(reports::read(input, format)?);
+                }
+                all
+            }
+            Some(format @ Format::Ybio) => {
+                let mut all = Vec::new();
+                for input in group {
+                    all.extend(tables(input)?.into_iter().map(|found| (format, found)));
+                }
+                all
+            }
+            Some(format @ Format::PgbenchLog) => {
+                vec![(format, pgbench::log(group, settings.column_7)?)]
+            }
+            Some(format @ Format::PgbenchAggregate) => vec![(format, pgbench::aggregate(group)?)],
         };
         imports.add(found, &origin, settings)?;
     }
@@ -67,23 +80,18 @@ pub fn read(
     Ok(imports)
 }
 
-/// Reads texts that may contain several runs.
-fn each(
-    group: Vec<Input>,
-    read: impl Fn(&str, &str) -> Result<Vec<Found>, ImportError>,
-) -> Result<Vec<Found>, ImportError> {
-    let mut all = Vec::new();
-    for input in group {
-        let name = input.name.clone();
-        let (text, is_replaced) = input.text()?;
-        let mut found = read(&text, &name)?;
-        if let Some(first) = found.first_mut().filter(|_| is_replaced) {
-            first.notices.push(format!("{name}: bytes that are not UTF-8 were replaced"));
-        }
-        all.extend(found);
+/// Reads a text with a table of ybio.
+fn tables(input: Input) -> Result<Vec<Found>, ImportError> {
+    let name = input.name.clone();
+    let (text, is_replaced) = input.text()?;
+    let mut found = ybio::read(&text, &name)?;
+    if let Some(first) = found.first_mut().filter(|_| is_replaced) {
+        first.notices.push(format!("{name}: bytes that are not UTF-8 were replaced"));
     }
-    Ok(all)
+    Ok(found)
 }
 
+#[cfg(test)]
+mod mixed_tests;
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,19 @@
-//! Texts with reports of runs, one after the other, and lines of other programs between them.
+//! Texts with reports of runs of all tools, one after the other or mixed, and lines of other programs between them.
+
+use std::collections::BTreeMap;
 
 use super::error::ImportError;
-use super::format::unquoted;
+use super::format::Format;
 use super::found::Found;
-use crate::record::Point;
+use super::input::Input;
+use super::lines::Lines;
+use super::pgbench::PgbenchReport;
+use super::sysbench::SysbenchReport;
 
 /// A report while it is read.
 pub(super) trait Report: Default {
-    /// Name of the tool in messages.
-    const TOOL: &'static str;
+    /// The format, whose name is that of the tool.
+    const FORMAT: Format;
 
     /// Returns the report that begins with this line, if the line does not belong to this one. Without a header, it has
     /// that of this one.
@@ -16,6 +21,9 @@ pub(super) trait Report: Default {
 
     /// Reads a line. Lines of other programs are ignored.
     fn line(&mut self, line: &str) -> Result<(), String>;
+
+    /// Whether a line of the tool was read.
+    fn has_begun(&self) -> bool;
 
     /// Whether there is a result: the report must be complete.
     fn has_results(&self) -> bool;
@@ -27,54 +35,217 @@ pub(super) trait Report: Default {
     fn finish(self) -> Result<Found, String>;
 }
 
-/// Returns the runs in a text. Fails if there is none, or if a report is incomplete. A run that ended before its report
-/// has no results: a notice names it.
-pub(super) fn read<R: Report>(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
-    let mut runs = Vec::new();
-    let mut skipped = Vec::new();
-    let (mut report, mut start) = (R::default(), 1);
-    for (number, content) in (1..).zip(text.lines()) {
-        let line = unquoted(content);
-        if let Some(next) = report.next(line) {
-            let ended = std::mem::replace(&mut report, next);
-            if ended.has_results() {
-                runs.push(finish(ended, name, start)?);
-            } else if ended.has_started() {
-                skipped.push(start);
-            }
-            start = number;
+/// Returns the runs of all tools in a text, in their order. Fails if there is none, or if a report is incomplete. A run that
+/// ended before its report has no results: a notice names it. If a format is given, only the runs of this tool are returned.
+pub(super) fn read(
+    input: Input,
+    given: Option<Format>,
+) -> Result<Vec<(Format, Found)>, ImportError> {
+    let name = input.name.clone();
+    let mut lines = Lines::default();
+    let mut others = BTreeMap::new();
+    let mut sources: Vec<(Reader<PgbenchReport>, Reader<SysbenchReport>)> = Vec::new();
+    let is_replaced = input.for_each_text_line(|number, raw| {
+        let line = lines.line(raw);
+        if let Some(format) =
+            Format::of_line(raw.trim_end()).or_else(|| Format::of_line(&line.text))
+        {
+            others.entry(format).or_insert(number);
         }
-        report.line(line).map_err(|reason| ImportError::line(name, number, reason))?;
+        if sources.len() <= line.source {
+            sources.resize_with(line.source + 1, Default::default);
+        }
+        if let Some((pgbench, sysbench)) = sources.get_mut(line.source) {
+            pgbench.line(number, &line.text);
+            sysbench.line(number, &line.text);
+        }
+    })?;
+    let mut all = Runs { given, ..Runs::default() };
+    for (pgbench, sysbench) in sources {
+        all.add(pgbench);
+        all.add(sysbench);
     }
-    if runs.is_empty() || report.has_results() {
-        runs.push(finish(report, name, start)?);
-    } else if report.has_started() {
-        skipped.push(start);
-    }
-    if let Some(first) = runs.first_mut() {
-        first.notices.extend(skipped_notice(&skipped, name, R::TOOL));
-    }
-    Ok(runs)
+    all.others = others;
+    all.is_replaced = is_replaced;
+    all.finish(&name, lines.unknown.as_deref())
 }
 
-/// From this number of intervals on, the time between two lines is a gap: lines were cut out of the report. A busy tool
-/// may print a line late.
-const GAP_INTERVALS_MIN: f64 = 3.0;
+/// The reports of a tool, as they are read.
+#[derive(Default)]
+struct Reader<R> {
+    report: R,
+    /// The line with which the report began.
+    start: u64,
+    ended: Vec<(u64, Result<Found, String>)>,
+    /// First lines of the runs without results.
+    skipped: Vec<u64>,
+    /// The first line that could not be read. No line after it is.
+    wrong: Option<(u64, String)>,
+}
 
-/// Returns the length of the interval that ends at `t_s`. After a gap, it is that of the interval before.
-pub(super) fn interval_length(points: &[Point], t_s: f64) -> f64 {
-    match points.last() {
-        Some(last) if t_s - last.t_s >= GAP_INTERVALS_MIN * last.seconds => last.seconds,
-        Some(last) => t_s - last.t_s,
-        None => t_s,
+impl<R: Report> Reader<R> {
+    fn line(&mut self, number: u64, line: &str) {
+        if self.wrong.is_some() {
+            return;
+        }
+        if let Some(next) = self.report.next(line) {
+            let report = std::mem::replace(&mut self.report, next);
+            self.end(report);
+            self.start = number;
+        }
+        let has_begun = self.report.has_begun();
+        if let Err(reason) = self.report.line(line) {
+            self.wrong = Some((number, reason));
+        }
+        if self.start == 0 && !has_begun && self.report.has_begun() {
+            self.start = number;
+        }
+    }
+
+    fn end(&mut self, report: R) {
+        if report.has_results() {
+            self.ended.push((self.start, report.finish()));
+        } else if report.has_started() {
+            self.skipped.push(self.start);
+        }
     }
 }
 
-fn has_gaps(points: &[Point]) -> bool {
-    let is_gap = |(one, other): (&Point, &Point)| {
-        other.t_s - one.t_s > other.seconds * (1.0 + f64::EPSILON.sqrt())
-    };
-    points.iter().zip(points.iter().skip(1)).any(is_gap)
+/// The runs in a text.
+#[derive(Default)]
+struct Runs {
+    given: Option<Format>,
+    found: Vec<(u64, Format, Found)>,
+    /// The first line of a report that cannot be used, and why.
+    wrong: Option<(u64, String)>,
+    /// What the last run without results lacks.
+    missing: Option<(u64, String)>,
+    skipped: BTreeMap<Format, Vec<u64>>,
+    /// First lines of results of other tools and in other formats.
+    others: BTreeMap<Format, u64>,
+    left_out: BTreeMap<Format, u64>,
+    is_replaced: bool,
+}
+
+impl Runs {
+    /// Adds the runs of a tool in the lines of a source.
+    fn add<R: Report>(&mut self, mut reader: Reader<R>) {
+        let report = std::mem::take(&mut reader.report);
+        let is_empty = report.has_begun() && !report.has_results();
+        let start = reader.start;
+        if is_empty && report.has_started() {
+            reader.skipped.push(start);
+        }
+        if reader.wrong.is_some() {
+            // The report ends with the line that could not be read.
+        } else if !is_empty {
+            reader.end(report);
+        } else if let Err(reason) = report.finish() {
+            self.missing = Some((start, reason)).filter(|_| self.is_wanted(R::FORMAT));
+        }
+        if !self.is_wanted(R::FORMAT) {
+            let first = reader.ended.iter().find(|(_, found)| found.is_ok()).map(|(line, _)| *line);
+            self.left_out.extend(first.map(|line| (R::FORMAT, line)));
+            return;
+        }
+        for (line, found) in reader.ended {
+            match found {
+                Ok(found) => self.found.push((line, R::FORMAT, found)),
+                Err(reason) => self.fail(line, reason),
+            }
+        }
+        if let Some((line, reason)) = reader.wrong {
+            self.fail(line, reason);
+        }
+        self.skipped.entry(R::FORMAT).or_default().extend(reader.skipped);
+    }
+
+    fn is_wanted(&self, format: Format) -> bool {
+        self.given.is_none_or(|given| given == format)
+    }
+
+    fn fail(&mut self, line: u64, reason: String) {
+        if self.wrong.as_ref().is_none_or(|(first, _)| line < *first) {
+            self.wrong = Some((line, reason));
+        }
+    }
+
+    /// Returns the runs in the order of the text, with the notices.
+    fn finish(
+        mut self,
+        name: &str,
+        unknown_prefix: Option<&str>,
+    ) -> Result<Vec<(Format, Found)>, ImportError> {
+        if let Some((line, reason)) = self.wrong.take() {
+            return Err(ImportError::line(name, line, reason));
+        }
+        if self.found.is_empty() {
+            return Err(self.nothing(name, unknown_prefix));
+        }
+        self.found.sort_by_key(|(line, ..)| *line);
+        let notices = self.notices(name);
+        let mut runs = Vec::new();
+        for (start, format, mut found) in self.found {
+            let failed = found.failure.iter();
+            let failed: Vec<_> =
+                failed.map(|failure| format!("{name}, line {start}: {failure}")).collect();
+            found.notices.extend(failed);
+            if found.has_gaps {
+                found.notices.push(format!(
+                    "{name}, line {start}: lines of intervals are missing: the series has gaps"
+                ));
+            }
+            runs.push((format, found));
+        }
+        if let Some((_, first)) = runs.first_mut() {
+            first.notices.extend(notices);
+        }
+        Ok(runs)
+    }
+
+    /// Why a text has no runs.
+    fn nothing(self, name: &str, unknown_prefix: Option<&str>) -> ImportError {
+        let of_tool = match self.given {
+            Some(Format::Sysbench) => SysbenchReport::default().finish().err(),
+            Some(_) => PgbenchReport::default().finish().err(),
+            None => None,
+        };
+        match (self.missing.or(of_tool.map(|reason| (1, reason))), unknown_prefix) {
+            (_, Some(prefix)) => ImportError::contents(
+                name,
+                format!(
+                    "a line of a report begins after \"{prefix}\": remove this prefix of the lines"
+                ),
+            ),
+            (Some((line, reason)), None) => ImportError::line(name, line, reason),
+            (None, None) => ImportError::UnknownFormat(name.to_owned()),
+        }
+    }
+
+    fn notices(&self, name: &str) -> Vec<String> {
+        let mut notices = Vec::new();
+        for (format, lines) in &self.skipped {
+            let mut lines = lines.clone();
+            lines.sort_unstable();
+            notices.extend(skipped_notice(&lines, name, format.as_str()));
+        }
+        for (format, line) in &self.left_out {
+            notices.push(format!(
+                "{name}, line {line}: reports of {} were not imported (--from)",
+                format.as_str()
+            ));
+        }
+        for (format, line) in &self.others {
+            notices.push(format!(
+                "{name}, line {line}: results in the format {} were not imported; import them from a file of their own",
+                format.as_str()
+            ));
+        }
+        if self.is_replaced {
+            notices.push(format!("{name}: bytes that are not UTF-8 were replaced"));
+        }
+        notices
+    }
 }
 
 /// A notice about the runs that ended before their report, whose first lines are given.
@@ -89,16 +260,4 @@ fn skipped_notice(lines: &[u64], name: &str, tool: &str) -> Option<String> {
             lines.len()
         )),
     }
-}
-
-fn finish<R: Report>(report: R, name: &str, start: u64) -> Result<Found, ImportError> {
-    let mut found = report.finish().map_err(|reason| ImportError::line(name, start, reason))?;
-    let failed = found.failure.as_ref().map(|failure| format!("{name}, line {start}: {failure}"));
-    found.notices.extend(failed);
-    if has_gaps(&found.stage.session_loop.series) {
-        found.notices.push(format!(
-            "{name}, line {start}: lines of intervals are missing: the series has gaps"
-        ));
-    }
-    Ok(found)
 }

@@ -23,7 +23,8 @@ pub fn store(store: &Store, records: &[Record]) -> Result<Stored, ImportError> {
     let mut new: Vec<&Record> = Vec::new();
     for record in records {
         let id = record.id.to_string();
-        let in_files = new.iter().find(|other| other.id == record.id).map(|other| (*other).clone());
+        let in_files = new.iter().find(|other| is_same_id(record, other));
+        let in_files = in_files.map(|other| (*other).clone());
         match in_files.map_or_else(|| existing(store, record), |other| Ok(Some(other)))? {
             None => {
                 new.push(record);
@@ -48,15 +49,24 @@ pub fn store(store: &Store, records: &[Record]) -> Result<Stored, ImportError> {
 /// Characters of an id that do not depend on the time of the run: the last two groups of a UUID.
 const HASH_CHARS: usize = 17;
 
+/// The part of an id that a second import of the same results finds again.
+fn lasting<'a>(id: &'a str, record: &Record) -> &'a str {
+    match &record.imported {
+        Some(_) => id.get(id.len().saturating_sub(HASH_CHARS)..).unwrap_or(id),
+        None => id,
+    }
+}
+
+fn is_same_id(record: &Record, other: &Record) -> bool {
+    let id = record.id.to_string();
+    other.id.to_string().ends_with(lasting(&id, record))
+}
+
 /// Returns the stored run with the same id. For a run of another tool, the time in the id may be that of the
 /// file; the rest is a hash of its results.
 fn existing(store: &Store, record: &Record) -> Result<Option<Record>, StoreError> {
     let id = record.id.to_string();
-    let part = match &record.imported {
-        Some(_) => id.get(id.len().saturating_sub(HASH_CHARS)..).unwrap_or(&id),
-        None => &id,
-    };
-    match store.find(part) {
+    match store.find(lasting(&id, record)) {
         Ok(found) => Ok(Some(found)),
         Err(StoreError::NotFound(_) | StoreError::Empty(_) | StoreError::NoMatch(_)) => Ok(None),
         Err(error) => Err(error),

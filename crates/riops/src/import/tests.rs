@@ -7,7 +7,7 @@ use super::{Format, ImportError, Imports, Input, Settings, read};
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{Record, Status};
 
-fn try_texts(texts: &[(&str, &str)]) -> Result<Imports, ImportError> {
+pub(super) fn try_texts(texts: &[(&str, &str)]) -> Result<Imports, ImportError> {
     let inputs = texts.iter().map(|(name, text)| {
         Input::new((*name).to_owned(), None, Box::new(Cursor::new(text.as_bytes().to_vec())))
     });
@@ -15,16 +15,16 @@ fn try_texts(texts: &[(&str, &str)]) -> Result<Imports, ImportError> {
     read(inputs.collect(), &Settings::default(), now)
 }
 
-fn texts(texts: &[(&str, &str)]) -> Imports {
+pub(super) fn texts(texts: &[(&str, &str)]) -> Imports {
     try_texts(texts).unwrap()
 }
 
-fn runs(text: &str) -> Vec<Record> {
+pub(super) fn runs(text: &str) -> Vec<Record> {
     texts(&[("given", text)]).records
 }
 
 /// Sessions, transactions and rate of each run, without decimals.
-fn rates(records: &[Record]) -> Vec<(u32, u64, u64)> {
+pub(super) fn rates(records: &[Record]) -> Vec<(u32, u64, u64)> {
     let rate = |record: &Record| {
         let stage = &record.stages[0];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
@@ -34,22 +34,22 @@ fn rates(records: &[Record]) -> Vec<(u32, u64, u64)> {
     records.iter().map(rate).collect()
 }
 
-fn series(record: &Record) -> Vec<u64> {
+pub(super) fn series(record: &Record) -> Vec<u64> {
     record.stages[0].session_loop.series.iter().map(|point| point.transactions).collect()
 }
 
-fn run(record: &Record) -> &ImportedRun {
+pub(super) fn run(record: &Record) -> &ImportedRun {
     record.plan.work.get().unwrap()
 }
 
 /// The part of a report that follows the header, of version 13.
-fn results(clients: u32, processed: u64, tps: u64) -> String {
+pub(super) fn results(clients: u32, processed: u64, tps: u64) -> String {
     format!(
         "number of clients: {clients}\nnumber of threads: 1\nduration: 10 s\nnumber of transactions actually processed: {processed}\nlatency average = 1.5 ms\ntps = {tps}.0 (including connections establishing)\ntps = {tps}.0 (excluding connections establishing)\n"
     )
 }
 
-const HEADER: &str =
+pub(super) const HEADER: &str =
     "transaction type: <builtin: select only>\nscaling factor: 7\nquery mode: prepared\n";
 
 #[test]
@@ -265,9 +265,9 @@ fn skipped_transactions_are_not_counted_in_logs_before_version_15() {
     assert_eq!(each.reported_latency.as_ref().unwrap().mean_us, Some(1000.0));
 }
 
-const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\n";
+pub(super) const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRunning the test with following options:\n";
 
-fn sysbench(transactions: u64, seconds: u64) -> String {
+pub(super) fn sysbench(transactions: u64, seconds: u64) -> String {
     format!(
         "SQL statistics:\n    queries performed:\n        read: {}\n        write: 0\n        other: 0\n    transactions: {transactions} (1.00 per sec.)\n    ignored errors: 2 (0.00 per sec.)\n\nGeneral statistics:\n    total time: {seconds}.0s\n    total number of events: {transactions}\n\nLatency (ms):\n         min: 0.{seconds}\n         avg: 1.00\n         max: {seconds}.5\n         95th percentile: 2.00\n         sum: {transactions}.00\n\nThreads fairness:\n    events (avg/stddev): {}.0000/1.50\n    execution time (avg/stddev): 1.0000/0.00\n\n",
         transactions * 2,

@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::error::ImportError;
-use super::format::{Format, Settings, YBIO_COLUMNS_MIN, YBIO_SEPARATORS, ybio_separator};
+use super::format::{Format, Settings, YBIO_COLUMNS_MIN, YBIO_SEPARATORS, is_ybio, ybio_separator};
 use super::found::{Found, ImportSource, Imports};
 use super::number::{Limited, number};
 use crate::host::Interrupt;
@@ -98,7 +98,8 @@ pub fn ybio_runs(
         found.extend(run.map(|run| Found { target: target.clone(), ..run }));
     }
     let mut imports = Imports::default();
-    let origin = ImportSource { format: Format::Ybio, files: &[], modified: None, now };
+    let origin = ImportSource { files: &[], modified: None, now };
+    let found = found.into_iter().map(|found| (Format::Ybio, found)).collect();
     imports.add(found, &origin, settings)?;
     Ok(imports)
 }
@@ -120,10 +121,16 @@ fn row_of(json: &str) -> Result<Row, String> {
     Ok(values.into_iter().filter_map(|(column, value)| Some((column, value?))).collect())
 }
 
-/// Returns the runs in a text.
+/// Returns the runs in a text. What precedes the table, such as the command that printed it, is ignored.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Found>, ImportError> {
     let mut runs = Vec::new();
-    for (line, row) in rows(text, name)? {
+    let before: usize =
+        text.split_inclusive('\n').take_while(|line| !is_ybio(line)).map(str::len).sum();
+    let (before, table) =
+        text.split_at_checked(before).filter(|(_, table)| !table.is_empty()).unwrap_or(("", text));
+    let skipped = before.lines().count() as u64;
+    for (line, row) in rows(table, name)? {
+        let line = line + skipped;
         runs.extend(run(&row, name).map_err(|reason| ImportError::line(name, line, reason))?);
     }
     Ok(runs)

@@ -174,11 +174,12 @@ impl<'a> WithBounds<'a> {
         Some(AtLeast { value: lowest, is_bound })
     }
 
-    /// Returns the percentile if all latencies that are not observed were infinite; `None` if it were one of them.
+    /// Returns the percentile if all latencies that are not observed were infinite; `None` if it or the next one were one of
+    /// them.
     fn highest(&self, percent: f64) -> Option<f64> {
         let observed = self.observed.count() as f64;
         let rank = percent / 100.0 * self.all.count() as f64;
-        (rank <= observed).then(|| self.observed.percentile_us(100.0 * rank / observed))?
+        (rank < observed).then(|| self.observed.percentile_us(100.0 * rank / observed))?
     }
 
     /// Returns the latencies of mean and standard deviation: with the lower bounds only if they matter.

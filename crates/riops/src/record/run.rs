@@ -248,6 +248,9 @@ pub struct ImportRecord {
     pub imported_at: Timestamp,
     /// Origin of the record's `started_at`.
     pub start: StartSource,
+    /// Fields of the plan that the results do not contain: their values were computed or are defaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreported: Vec<String>,
 }
 
 /// Whether a result can be relied on.

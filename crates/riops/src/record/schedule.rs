@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::latency::LatencySummary;
 use crate::plan::RateStep;
 
-/// Transactions that exceeded the latency limit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Transactions that exceeded the latency limit. What another tool did not report is absent.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateRecord {
     /// The limit, in microseconds.
-    pub limit_us: f64,
+    pub limit_us: Option<f64>,
     /// Transactions that exceeded the limit, measured from the intended start.
-    pub transactions: u64,
+    pub transactions: Option<u64>,
     /// Transactions that were not sent because they would have been late.
     pub skipped: u64,
 }

@@ -49,6 +49,8 @@ pub struct Point {
     /// The percentile of the plan, in microseconds: of the response time with a rate, otherwise of the
     /// service time.
     pub percentile_us: Option<f64>,
+    /// Mean latency in microseconds; only of another tool that reported it.
+    pub mean_us: Option<f64>,
     /// Median service time in microseconds; absent if no transaction ended in the interval.
     pub p50_us: Option<f64>,
     /// 99th percentile of the service time, in microseconds.

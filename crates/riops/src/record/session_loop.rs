@@ -153,6 +153,12 @@ impl LoopRecord {
         kind.of([&self.service_us, &self.response_us]).as_ref()
     }
 
+    /// Returns the number of intended starts that were skipped: of another tool without the others.
+    pub fn skipped_starts(&self) -> Option<u64> {
+        let schedule = self.schedule.as_ref().map(|schedule| schedule.skipped);
+        schedule.or(self.late.map(|late| late.skipped))
+    }
+
     /// Returns the number of errors.
     pub fn error_count(&self) -> u64 {
         self.errors.iter().map(|error| error.count).sum()

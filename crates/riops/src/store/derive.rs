@@ -258,7 +258,7 @@ fn stage(id: &str, position: u64, stage: &StageRecord) -> Fields {
         position: position,
         started_at: stage.started_at.map(time_text),
         errors: each.error_count(),
-        late: each.late.map(|late| late.transactions),
+        late: each.late.and_then(|late| late.transactions),
         skipped: each.late.map(|late| late.skipped),
         update_percent: each.mix.as_ref().filter(|mix| mix.operation == "update").map(|mix| mix.executed_percent),
         device: device.map(|device| &device.name),

@@ -87,9 +87,10 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let none = BTreeSet::from([ABSENT.to_owned()]);
     // What another tool did not report is unknown, not different.
     let is_imported = |runs: &[&Record]| runs.iter().all(|run| run.imported.is_some());
-    let is_mixed = is_imported(a) != is_imported(b);
-    let is_known =
-        |key: &&(Topic, String)| !is_mixed || of_a.contains_key(*key) && of_b.contains_key(*key);
+    let has_imported = is_imported(a) || is_imported(b);
+    let is_known = |key: &&(Topic, String)| {
+        !has_imported || of_a.contains_key(*key) && of_b.contains_key(*key)
+    };
     let mut changes: Vec<Change> = keys
         .into_iter()
         .filter(is_known)
@@ -142,14 +143,18 @@ pub fn differences(before: &Record, now: &Record) -> Vec<String> {
     changes(&[before], &[now]).into_iter().filter(is_input).map(line).collect()
 }
 
-/// The values of each property over the runs of a group. A property that a run lacks has the value `none`.
+/// The values of each property over the runs of a group. A property that a run lacks has the value `none`, unless another
+/// tool did not report it.
 fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
     let all: Vec<Properties> = runs.iter().map(|run| properties(run)).collect();
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).cloned().collect();
     keys.into_iter()
         .map(|key| {
-            let of = |each: &Properties| each.get(&key).cloned().unwrap_or(ABSENT.to_owned());
-            let values = all.iter().map(of).collect();
+            let of = |(each, run): (&Properties, &&Record)| {
+                let absent = run.imported.is_none().then(|| ABSENT.to_owned());
+                each.get(&key).cloned().or(absent)
+            };
+            let values = all.iter().zip(runs).filter_map(of).collect();
             (key, values)
         })
         .collect()
@@ -209,8 +214,12 @@ fn properties(record: &Record) -> Properties {
     access_paths(record, &mut all);
     bottlenecks(record, &mut all);
     judgments(record, &mut all);
-    if record.imported.is_some() {
-        all.retain(|(_, name), _| !UNKNOWN_OF_IMPORTED.contains(&name.as_str()));
+    if let Some(imported) = &record.imported {
+        let is_unreported = |(topic, name): &(Topic, String)| {
+            let field = name.split('.').next().unwrap_or(name);
+            *topic == Topic::Plan && imported.unreported.iter().any(|known| known == field)
+        };
+        all.retain(|key, _| !UNKNOWN_OF_IMPORTED.contains(&key.1.as_str()) && !is_unreported(key));
     }
     all
 }

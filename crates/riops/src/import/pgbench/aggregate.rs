@@ -288,6 +288,7 @@ fn session_loop(all: &Sums, intervals: &[Interval]) -> LoopRecord {
             failed: sums.failed(),
             skipped: sums.skipped,
             retries: sums.retries,
+            mean_us: (sums.count > 0).then(|| sums.latency_us / sums.count as f64),
             max_us: sums.max_us.filter(|_| !has_lag),
             response_max_us: sums.max_us.filter(|_| has_lag),
             ..Point::default()
@@ -298,6 +299,7 @@ fn session_loop(all: &Sums, intervals: &[Interval]) -> LoopRecord {
         // Failures are logged only with --failures-detailed: none is not known to be zero.
         outcomes: (all.failed() > 0).then(|| super::outcomes(all.count, all.failed())),
         retries: all.retries,
+        late: super::skipped(all.skipped),
         errors: super::errors([("40001", all.serialization), ("40P01", all.deadlock)]),
         series: series.collect(),
         ..LoopRecord::default()

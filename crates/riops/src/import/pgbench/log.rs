@@ -14,14 +14,14 @@ use super::super::format::Column7;
 use super::super::found::Found;
 use super::super::input::Input;
 use super::super::number::{Limited, number};
+use super::values::Values;
 use super::{OUT_OF_RANGE, TOOL};
 use crate::plan::{ImportedRun, SERIES_POINTS_MAX};
 use crate::record::{
-    Fairness, Histogram, HistogramError, LoopRecord, OperationRecord, Point, StageRecord,
-    StoredHistogram,
+    Fairness, Histogram, HistogramError, Latencies, LoopRecord, OperationRecord, Point,
+    StageRecord, StoredHistogram,
 };
 use crate::units::Nanos;
-use crate::units::format::truncated;
 
 /// A median up to this number of retries is common; a delay of a start is hardly ever as short, in microseconds.
 const RETRIES_MEDIAN_MAX: u64 = 10;
@@ -117,11 +117,11 @@ impl Times {
     }
 }
 
-/// One second of the log. Times are in microseconds, at most 71 minutes.
+/// One second of the log.
 #[derive(Debug, Default)]
 struct Second {
-    all: Vec<u32>,
-    without_7: Vec<u32>,
+    all: Values,
+    without_7: Values,
     failed: u64,
     skipped: u64,
     sum_7: u64,
@@ -148,6 +148,8 @@ struct Client {
 /// The sums over all lines.
 struct Sums {
     times: Times,
+    /// Column 7 of the transactions that did not succeed: with a rate, at least their latency.
+    unfinished: Histogram,
     scripts: BTreeMap<u32, Script>,
     seconds: BTreeMap<i64, Second>,
     clients: BTreeMap<u64, Client>,
@@ -166,6 +168,7 @@ impl Sums {
     fn new() -> Result<Self, HistogramError> {
         Ok(Self {
             times: Times::new()?,
+            unfinished: Histogram::new()?,
             scripts: BTreeMap::new(),
             seconds: BTreeMap::new(),
             clients: BTreeMap::new(),
@@ -208,10 +211,9 @@ impl Sums {
                 started_us = start.filter(|start| *start >= 0).ok_or(OUT_OF_RANGE)?;
                 self.times.record(time_us, column_7);
                 script.times.record(time_us, column_7);
-                let short = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
-                second.all.push(short(time_us));
+                second.all.add(time_us);
                 if entry.column_7.is_some() {
-                    second.without_7.push(short(time_us.saturating_sub(column_7)));
+                    second.without_7.add(time_us.saturating_sub(column_7));
                     self.values_7 += 1;
                     self.small_7 += u64::from(column_7 <= RETRIES_MEDIAN_MAX);
                 }
@@ -222,6 +224,9 @@ impl Sums {
                 script.failed += 1;
                 *self.failures.entry(sqlstate.unwrap_or_default()).or_default() += 1;
             }
+        }
+        if !matches!(entry.outcome, TransactionEnd::Succeeded { .. }) {
+            self.unfinished.record(Nanos(column_7.saturating_mul(1_000)));
         }
         let column_8 = entry.column_8.unwrap_or_default();
         // The sums of the seconds are at most those of the run.
@@ -320,15 +325,19 @@ fn missing_clients(sums: &Sums) -> Option<u64> {
 fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramError> {
     let with_lag = has_lag == Some(true);
     let service = if with_lag { &sums.times.without_7 } else { &sums.times.all };
-    let response = with_lag.then_some(&sums.times.all);
+    let response = with_lag.then(|| responses(sums)).transpose()?;
+    let bounds = response.as_ref().map(Latencies::bounds).filter(|bounds| bounds.count() > 0);
     let succeeded = sums.times.all.count();
     let of_clients: Vec<u64> = sums.clients.values().map(|client| client.succeeded).collect();
     let failed: u64 = sums.failures.values().sum();
+    let skipped = sums.seconds.values().map(|second| second.skipped).sum();
     let session_loop = LoopRecord {
         service_us: service.summary(),
         histogram: stored(service)?,
-        response_us: response.and_then(Histogram::summary),
-        response_histogram: response.map(stored).transpose()?.flatten(),
+        response_us: response.as_ref().map(Latencies::summary).transpose()?.flatten(),
+        response_histogram: response.map(|of| stored(&of.observed)).transpose()?.flatten(),
+        unfinished_histogram: bounds.map(|bounds| bounds.stored()).transpose()?,
+        late: super::skipped(skipped),
         outcomes: Some(super::outcomes(succeeded, failed)),
         retries: sums.retries(has_lag).unwrap_or_default(),
         operations: operations(sums, with_lag)?,
@@ -345,6 +354,14 @@ fn stage(sums: &Sums, has_lag: Option<bool>) -> Result<StageRecord, HistogramErr
         session_loop,
         ..StageRecord::default()
     })
+}
+
+/// The response times, with the delays of those that were skipped or failed as lower bounds.
+fn responses(sums: &Sums) -> Result<Latencies, HistogramError> {
+    let mut latencies = Latencies::new()?;
+    latencies.observed.merge(&sums.times.all)?;
+    latencies.merge_unfinished(&sums.unfinished)?;
+    Ok(latencies)
 }
 
 fn stored(histogram: &Histogram) -> Result<Option<StoredHistogram>, HistogramError> {
@@ -405,17 +422,13 @@ fn series(sums: &Sums, has_lag: Option<bool>) -> Vec<Point> {
 
 fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
     let with_lag = has_lag == Some(true);
-    let times = |pick: fn(&Second) -> &Vec<u32>| {
-        let mut times: Vec<u32> = within.iter().flat_map(|each| pick(each)).copied().collect();
-        times.sort_unstable();
-        times
-    };
+    let times = |pick: fn(&Second) -> &Values| Values::sorted(within.iter().map(|each| pick(each)));
     let all = times(|second| &second.all);
     let (service, response) =
-        if with_lag { (times(|second| &second.without_7), all) } else { (all, Vec::new()) };
+        if with_lag { (times(|second| &second.without_7), all) } else { (all, Values::default()) };
     let sum = |pick: fn(&Second) -> u64| within.iter().map(|each| pick(each)).sum::<u64>();
     let mut point = Point {
-        transactions: service.len() as u64,
+        transactions: service.len(),
         failed: sum(|second| second.failed),
         errors: sum(|second| second.failed),
         skipped: sum(|second| second.skipped),
@@ -423,14 +436,8 @@ fn point(within: &[&Second], has_lag: Option<bool>) -> Point {
         ..Point::default()
     };
     point.set_latencies(
-        |percent| percentile(&service, percent),
-        |percent| percentile(&response, percent),
+        |percent| service.percentile(percent),
+        |percent| response.percentile(percent),
     );
     point
-}
-
-/// Returns the smallest value that a percentage of the sorted values does not exceed.
-fn percentile(sorted: &[u32], percent: f64) -> Option<f64> {
-    let rank = truncated((percent / 100.0 * sorted.len() as f64).ceil());
-    sorted.get(rank.max(1) - 1).map(|us| f64::from(*us))
 }

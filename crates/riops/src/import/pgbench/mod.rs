@@ -3,12 +3,13 @@
 mod aggregate;
 mod log;
 mod report;
+mod values;
 
 pub(super) use aggregate::aggregate;
 pub(super) use log::log;
 pub(super) use report::PgbenchReport;
 
-use crate::record::{ErrorEntry, Outcomes};
+use crate::record::{ErrorEntry, LateRecord, Outcomes};
 
 /// Name of the tool in records.
 const TOOL: &str = "pgbench";
@@ -35,4 +36,9 @@ fn errors<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> Vec<ErrorEntr
 
 fn outcomes(succeeded: u64, failed: u64) -> Outcomes {
     Outcomes { attempted: succeeded + failed, succeeded, failed, unknown: 0 }
+}
+
+/// The starts that were skipped in a log, which does not contain the limit.
+fn skipped(skipped: u64) -> Option<LateRecord> {
+    (skipped > 0).then_some(LateRecord { limit_us: None, transactions: None, skipped })
 }

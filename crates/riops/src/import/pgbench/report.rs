@@ -1,8 +1,10 @@
 //! The report that pgbench prints, with or without its progress lines.
 
+use super::super::format::Format;
 use super::super::found::Found;
 use super::super::number::{counted, required as number};
-use super::super::reports::{Report, interval_length};
+use super::super::reports::Report;
+use super::super::series::Series;
 use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{LateRecord, LatencyKind, OperationRecord, Point, ReportedLatency};
@@ -111,20 +113,34 @@ pub(in crate::import) struct PgbenchReport {
     failures: Vec<(&'static str, u64)>,
     retries: u64,
     late: Option<(f64, u64)>,
-    skipped: u64,
+    skipped: Option<u64>,
     scripts: Vec<OperationRecord>,
-    progress: Vec<Progress>,
+    progress: ProgressLines,
 }
 
-/// A progress line.
-#[derive(Debug, Clone, Copy)]
+/// A progress line. What it does not contain is 0 or absent.
+#[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     at_s: f64,
     tps: f64,
+    mean_us: Option<f64>,
+    failed: u64,
+    skipped: u64,
+    retries: u64,
+}
+
+/// The progress lines of a run.
+#[derive(Debug, Default)]
+struct ProgressLines {
+    first: Option<Progress>,
+    last_s: f64,
+    /// The start of the run, if the lines have times since 1970: known from the second one on.
+    epoch_s: Option<f64>,
+    series: Series,
 }
 
 impl Report for PgbenchReport {
-    const TOOL: &'static str = TOOL;
+    const FORMAT: Format = Format::Pgbench;
 
     fn next(&self, line: &str) -> Option<Self> {
         let line = self.read(line);
@@ -154,7 +170,9 @@ impl Report for PgbenchReport {
             Line::Banner(rest) => self.banner(rest),
             Line::Progress(rest) => {
                 self.has_started = true;
-                self.progress.extend(progress(rest)?);
+                if let Some(found) = progress(rest)? {
+                    self.progress.push(&found);
+                }
             }
             Line::Script(rest) => {
                 let name = rest.split_once(": ").map_or(rest, |(_, name)| name);
@@ -170,6 +188,10 @@ impl Report for PgbenchReport {
             }
         }
         Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_started || self.has_results() || self.found.run.version.is_some()
     }
 
     fn has_results(&self) -> bool {
@@ -201,10 +223,10 @@ impl Report for PgbenchReport {
             Some(Stop::DurationS(seconds)) => seconds,
             _ => 0.0,
         };
-        let (series, started_at) = series(&self.progress);
         let mut found = self.found;
         found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
-        found.started_at = started_at;
+        found.started_at = self.progress.started_at();
+        found.has_gaps = self.progress.series.has_gaps;
         let planned = self.per_client.zip(self.clients);
         let planned = planned.map(|(each, clients)| each.saturating_mul(clients.into()));
         found.stop = found.stop.or(planned.map(Stop::Transactions));
@@ -224,10 +246,11 @@ impl Report for PgbenchReport {
             let text = format!("{}, {count} transactions", script.name);
             found.run.facts.insert(format!("SQL script {number}"), text);
         }
-        let late = |(limit_us, transactions)| LateRecord { limit_us, transactions, skipped };
-        each.late = self.late.map(late);
+        let (limit_us, transactions) = self.late.unzip();
+        each.late = (limit_us.is_some() || skipped.is_some_and(|skipped| skipped > 0))
+            .then(|| LateRecord { limit_us, transactions, skipped: skipped.unwrap_or_default() });
         each.operations = self.scripts;
-        each.series = series;
+        each.series = self.progress.series.into_points();
         Ok(found)
     }
 }
@@ -251,10 +274,9 @@ impl PgbenchReport {
 
     /// Whether the times begin again, although there was no report.
     fn is_restart(&self, text: &str) -> bool {
-        let times = self.progress.first().zip(self.progress.last());
         let at_s = progress(text).ok().flatten().map(|found| found.at_s);
-        times.zip(at_s).is_some_and(|((first, last), at_s)| {
-            at_s <= last.at_s && at_s <= first.at_s && !self.has_values()
+        self.progress.first.zip(at_s).is_some_and(|(first, at_s)| {
+            at_s <= self.progress.last_s && at_s <= first.at_s && !self.has_values()
         })
     }
 
@@ -348,7 +370,7 @@ impl PgbenchReport {
             }
             "latency average" => self.latency.mean_us = Some(milliseconds(value)?),
             "rate limit schedule lag" => self.latency.kind = LatencyKind::Response,
-            "number of transactions skipped" => self.skipped = number(first_word(value))?,
+            "number of transactions skipped" => self.skipped = Some(number(first_word(value))?),
             "latency stddev" => self.latency.stdev_us = Some(milliseconds(value)?),
             _ => {}
         }
@@ -395,38 +417,51 @@ impl PgbenchReport {
     }
 }
 
-/// The points of the progress lines, and the start of the first one, if they have timestamps.
-fn series(progress: &[Progress]) -> (Vec<Point>, Option<jiff::Timestamp>) {
-    /// The smallest timestamp: September 2001. No run is as long.
-    const EPOCH_S_MIN: f64 = 1e9;
-    let Some(first) = progress.first() else {
-        return (Vec::new(), None);
-    };
-    let is_epoch = first.at_s >= EPOCH_S_MIN;
-    let start_s = match progress.get(1) {
-        _ if !is_epoch => 0.0,
-        Some(second) => first.at_s - (second.at_s - first.at_s),
-        // The length of a single interval is unknown.
-        None => return (Vec::new(), None),
-    };
-    let mut points = Vec::new();
-    let mut before_s = start_s;
-    for each in progress {
-        if each.at_s > before_s {
-            let seconds = interval_length(&points, each.at_s - start_s);
-            points.push(Point {
-                t_s: each.at_s - start_s,
-                seconds,
-                // pgbench prints only the rate.
-                transactions: counted(each.tps, seconds),
-                ..Point::default()
-            });
-            before_s = each.at_s;
+impl ProgressLines {
+    fn push(&mut self, line: &Progress) {
+        /// The smallest timestamp: September 2001. No run is as long.
+        const EPOCH_S_MIN: f64 = 1e9;
+        let before = self.first.filter(|_| self.series.end_s() == 0.0);
+        let first = *self.first.get_or_insert(*line);
+        self.last_s = line.at_s;
+        if first.at_s < EPOCH_S_MIN {
+            self.interval(line, 0.0);
+        } else if let Some(before) = before {
+            // The length of the first interval is that of the second one.
+            let start_s = before.at_s - (line.at_s - before.at_s);
+            self.epoch_s = Some(start_s);
+            self.interval(&before, start_s);
+            self.interval(line, start_s);
+        } else if let Some(start_s) = self.epoch_s {
+            self.interval(line, start_s);
         }
     }
-    #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
-    let ms = (start_s * 1e3) as i64;
-    (points, jiff::Timestamp::from_millisecond(ms).ok().filter(|_| is_epoch))
+
+    fn interval(&mut self, line: &Progress, start_s: f64) {
+        let t_s = line.at_s - start_s;
+        if t_s <= self.series.end_s() {
+            return;
+        }
+        let seconds = self.series.interval_length(t_s);
+        self.series.push(Point {
+            t_s,
+            seconds,
+            // pgbench prints only the rate.
+            transactions: counted(line.tps, seconds),
+            errors: line.failed,
+            failed: line.failed,
+            skipped: line.skipped,
+            retries: line.retries,
+            mean_us: line.mean_us,
+            ..Point::default()
+        });
+    }
+
+    fn started_at(&self) -> Option<jiff::Timestamp> {
+        #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970")]
+        let ms = |start_s: f64| (start_s * 1e3) as i64;
+        jiff::Timestamp::from_millisecond(ms(self.epoch_s?)).ok()
+    }
 }
 
 /// Returns whether a quoted command line of pgbench has `-C`; `None` for other lines.
@@ -454,7 +489,22 @@ fn progress(rest: &str) -> Result<Option<Progress>, String> {
         let part = parts.next().and_then(|part| part.strip_suffix(unit));
         number(part.ok_or_else(|| format!("expected a number in{unit} in a progress line"))?)
     };
-    Ok(Some(Progress { at_s: value(" s")?, tps: value(" tps")? }))
+    let mut found = Progress { at_s: value(" s")?, tps: value(" tps")?, ..Progress::default() };
+    for part in parts {
+        if let Some(latency) = part.strip_prefix("lat ") {
+            // Without a transaction, the mean is 0 or no number.
+            found.mean_us = milliseconds(latency).ok().filter(|us| *us > 0.0);
+            continue;
+        }
+        let field = match part.split_once(' ') {
+            Some((_, "failed")) => &mut found.failed,
+            Some((_, "skipped")) => &mut found.skipped,
+            Some((_, "retries")) => &mut found.retries,
+            _ => continue,
+        };
+        *field = number(first_word(part))?;
+    }
+    Ok(Some(found))
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -6,9 +6,11 @@
 
 mod totals;
 
+use super::format::Format;
 use super::found::Found;
 use super::number::{counted, number as number_of, required as number};
-use super::reports::{Report, interval_length};
+use super::reports::Report;
+use super::series::Series;
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
     Execution, LatencyKind, LoopRecord, Point, Queries, ReportedLatency, ReportedPercentile,
@@ -43,12 +45,12 @@ pub(super) struct SysbenchReport {
     totals: Totals,
     checkpoints: Vec<Totals>,
     is_checkpoint: bool,
-    series: Vec<Point>,
+    series: Series,
     percent: Option<f64>,
 }
 
 impl Report for SysbenchReport {
-    const TOOL: &'static str = TOOL;
+    const FORMAT: Format = Format::Sysbench;
 
     fn next(&self, line: &str) -> Option<Self> {
         let has_ended = self.totals.has_sql && !self.is_checkpoint;
@@ -73,7 +75,7 @@ impl Report for SysbenchReport {
         } else if let Some((t_s, rest)) = interval_s(line) {
             self.has_started = true;
             self.interval(t_s, rest)?;
-        } else if line.starts_with("FATAL:") {
+        } else if line.starts_with("FATAL:") && self.has_begun() {
             self.has_started = true;
             self.found.failure.get_or_insert_with(|| format!("sysbench: {line}"));
         } else if self.section == Section::Histogram {
@@ -82,6 +84,10 @@ impl Report for SysbenchReport {
             self.pair(name.trim(), value.trim())?;
         }
         Ok(())
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_started || self.has_results() || self.found.run.version.is_some()
     }
 
     fn has_results(&self) -> bool {
@@ -130,6 +136,7 @@ impl Report for SysbenchReport {
         if encoded.is_some() {
             found.fact("histogram", &"from the buckets of sysbench, each about 2 % wide");
         }
+        found.has_gaps = self.series.has_gaps;
         let stage = &mut found.stage;
         stage.seconds = seconds;
         stage.sessions = threads;
@@ -149,7 +156,7 @@ impl Report for SysbenchReport {
             retries: totals.errors,
             reconnects: totals.reconnects,
             execution_s: totals.execution,
-            series: self.series,
+            series: self.series.into_points(),
             ..LoopRecord::default()
         };
         // With a rate, sysbench adds the time in the queue.
@@ -244,7 +251,7 @@ impl SysbenchReport {
     fn interval(&mut self, t_s: f64, rest: &str) -> Result<(), String> {
         if let Some(queue) = rest.strip_prefix("queue length: ") {
             let length = queue.split_once(',').map_or(queue, |(length, _)| length);
-            if let Some(point) = self.series.last_mut().filter(|point| point.t_s == t_s) {
+            if let Some(point) = self.series.at(t_s) {
                 point.backlog = Some(number(length)?);
             }
             return Ok(());
@@ -258,11 +265,11 @@ impl SysbenchReport {
         if rest.is_empty() {
             return Ok(());
         }
-        let before_s = self.series.last().map_or(0.0, |point| point.t_s);
+        let before_s = self.series.end_s();
         if t_s <= before_s {
             return Err(format!("the interval {t_s} s does not follow {before_s} s"));
         }
-        let seconds = interval_length(&self.series, t_s);
+        let seconds = self.series.interval_length(t_s);
         let tps = value(rest, "tps:").ok_or("only results of database tests are imported")?;
         let rate = |text: &str| number(text).map(|per_s| counted(per_s, seconds));
         // Not all versions and forks print all of them, or a number.

@@ -289,13 +289,13 @@ impl Report<'_> {
     fn rest(&self, counts: &Counts) -> String {
         let mut text = String::new();
         let (plan, stage) = (self.plan(), &self.stage.session_loop);
-        if let Some(late) = stage.late {
+        if let Some((late, limit_us)) = stage.late.and_then(|late| Some((late, late.limit_us?))) {
             text += &self.skipped(counts, "");
-            let (number, of) = (late.transactions, counts.succeeded);
+            let (number, of) = (late.transactions.unwrap_or_default(), counts.succeeded);
             let _ = writeln!(
                 text,
                 "number of transactions above the {:.1} ms latency limit: {number}/{of} ({:.3}%)",
-                ms(late.limit_us),
+                ms(limit_us),
                 if of > 0 { percent(number, of) } else { 0.0 }
             );
         }

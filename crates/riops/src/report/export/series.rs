@@ -66,7 +66,10 @@ fn columns<'a>() -> Vec<Column<Interval<'a>>> {
             column(of.column(kind), move |each: &Interval<'a>| of.of_point(each.point, kind))
         }));
     }
-    columns.extend(csv_columns! { each: Interval<'a> => { node_transactions: nodes(each.point) }});
+    columns.extend(csv_columns! { each: Interval<'a> => {
+        node_transactions: nodes(each.point),
+        mean_us: each.point.mean_us,
+    }});
     columns
 }
 

@@ -41,6 +41,7 @@ fn a_series_of_the_maximum_length_is_exported() {
         files: Vec::new(),
         imported_at: record.started_at,
         start: crate::record::StartSource::Results,
+        unreported: Vec::new(),
     });
     let text = export(&[record], ExportFormat::Csv(CsvRows::Series)).unwrap();
     assert_eq!(text.lines().count(), 1 + crate::plan::SERIES_POINTS_MAX);

@@ -86,9 +86,12 @@ pub(in crate::report) fn schedule(document: &mut Document, stage: &StageRecord) 
 
 /// Transactions above the latency limit.
 pub(in crate::report) fn late(document: &mut Document, stage: &StageRecord) {
-    if let Some(late) = &stage.session_loop.late {
-        let transactions = number_of(late.transactions, "transaction");
-        let limit = duration_us(late.limit_us);
+    let late = stage.session_loop.late;
+    if let Some((limit_us, transactions)) =
+        late.and_then(|late| late.limit_us.zip(late.transactions))
+    {
+        let transactions = number_of(transactions, "transaction");
+        let limit = duration_us(limit_us);
         document.line("late", format!("{transactions} took longer than {limit}"));
     }
 }
@@ -131,8 +134,8 @@ pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
         return;
     }
     let outcomes = each.outcomes.unwrap_or_default();
-    let (skipped, waiting) =
-        each.schedule.as_ref().map_or((0, 0), |schedule| (schedule.skipped, schedule.waiting));
+    let waiting = each.schedule.as_ref().map_or(0, |schedule| schedule.waiting);
+    let skipped = each.skipped_starts().unwrap_or_default();
     let missing = counts_text(&[
         (outcomes.failed, "failed"),
         (outcomes.unknown, "with an unknown outcome"),

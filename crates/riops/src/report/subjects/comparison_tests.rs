@@ -322,6 +322,7 @@ fn imported(mut record: Record) -> Record {
         files: Vec::new(),
         imported_at: record.started_at,
         start: StartSource::ImportTime,
+        unreported: Vec::new(),
     });
     record
 }

@@ -64,7 +64,12 @@ pub(super) fn merged(
         }),
         imbalance: imbalance_of(&nodes),
         nodes,
-        late: total!(loops, late: transactions, skipped),
+        late: loops.iter().filter_map(|each| each.late).reduce(|mut sum, each| {
+            sum.transactions =
+                sum.transactions.zip(each.transactions).map(|(a, b)| a.saturating_add(b));
+            sum.skipped = sum.skipped.saturating_add(each.skipped);
+            sum
+        }),
         schedule: schedule(&loops),
         steps: steps(&loops),
         warmup_in_flight: total!(loops, warmup_in_flight: transactions, occupied_s),

@@ -125,8 +125,8 @@ fn session_loop(
         imbalance: imbalance_of(&nodes),
         nodes,
         late: plan.latency_limit.map(|limit| LateRecord {
-            limit_us: limit.limit_s * 1e6,
-            transactions: counters.get(Counter::Late),
+            limit_us: Some(limit.limit_s * 1e6),
+            transactions: Some(counters.get(Counter::Late)),
             skipped: counters.get(Counter::Skipped),
         }),
         schedule: schedule(&result),

@@ -116,7 +116,8 @@ pub(in crate::run) fn thresholds_of_record(
 fn counters_of(stage: &StageRecord) -> Counters {
     let of_loop = &stage.session_loop;
     let outcomes = of_loop.outcomes.unwrap_or_default();
-    let late = of_loop.late.map_or((0, 0), |late| (late.transactions, late.skipped));
+    let late =
+        of_loop.late.map_or((0, 0), |late| (late.transactions.unwrap_or_default(), late.skipped));
     let mut counters = Counters::default();
     counters.add([
         (Counter::Transactions, stage.transactions),

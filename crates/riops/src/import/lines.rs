@@ -1,0 +1,524 @@
+//! The lines of a text as a tool printed them: without what terminals, quotations, logs and supervisors add.
+//!
+//! Known prefixes are removed one after the other until a line of a report begins: times, names of services and
+//! processes, levels. Any other prefix is learned from a line that only a report has. A name is a source: several tools may
+//! write into one text at the same time.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// Maximum number of sources: each has a report of each tool.
+const SOURCES_MAX: usize = 1000;
+/// Maximum number of learned prefixes.
+const LEARNED_MAX: usize = 100;
+/// Maximum number of words of a learned prefix.
+const WORDS_MAX: usize = 4;
+
+/// Lines that occur only in a report, without their values.
+const ANCHORS: [&str; 7] = [
+    "transaction type: ",
+    "number of transactions actually processed: ",
+    "Running the test with following options",
+    "SQL statistics:",
+    "OLTP test statistics:",
+    "queries performed:",
+    "scaling factor: ",
+];
+/// The same, followed by a number.
+const NUMBERED_ANCHORS: [&str; 3] = ["pgbench (", "sysbench ", "progress: "];
+
+/// Further starts of lines of reports that look like a prefix.
+const STARTS: [&str; 9] = [
+    "query mode: ",
+    "latency average",
+    "latency stddev",
+    "initial connection time",
+    "General statistics:",
+    "Threads fairness:",
+    "Latency (ms):",
+    "FATAL:",
+    "total time:",
+];
+
+/// Lines of a script in a report, after `- `, apart from numbers.
+const OF_SCRIPT: [&str; 4] = ["weight: ", "latency ", "number of ", "statement "];
+
+/// Tags of pages around a report.
+const TAGS: [&str; 12] =
+    ["br", "pre", "code", "p", "div", "span", "td", "tr", "li", "samp", "tt", "blockquote"];
+/// Words that logs put before a line, with or without a colon.
+const LEVELS: [&str; 11] = [
+    "info", "debug", "notice", "warn", "warning", "error", "log", "trace", "stdout", "stderr",
+    "out",
+];
+/// Fields of logs whose lines are JSON objects: of Docker, journald and others.
+const MESSAGES: [&str; 5] = ["log", "message", "MESSAGE", "msg", "textPayload"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// What is known of the prefixes of a text.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    sources: Vec<String>,
+    learned: Vec<String>,
+    /// The first line of a report after a prefix that is unknown.
+    pub(super) unknown: Option<String>,
+}
+
+/// A line of a tool.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    /// Number of the source, from 0, in the order of their first lines.
+    pub(super) source: usize,
+    pub(super) text: Cow<'a, str>,
+}
+
+impl Lines {
+    /// Returns the line without its prefix.
+    pub(super) fn line<'a>(&mut self, raw: &'a str) -> Line<'a> {
+        let plain = printed(raw);
+        let (name, start, end) = {
+            let (name, rest) = self.split(&plain);
+            let start = plain.len() - rest.len();
+            let text = without_tags_at_end(rest);
+            (name, start, start + text.len())
+        };
+        let source = self.source(name);
+        let part = |text: &str| text.get(start..end).unwrap_or_default().to_owned();
+        let text = match plain {
+            Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
+            Cow::Owned(text) => Cow::Owned(part(&text)),
+        };
+        Line { source, text }
+    }
+
+    fn source(&mut self, name: String) -> usize {
+        match self.sources.iter().position(|known| *known == name) {
+            Some(at) => at,
+            None if self.sources.len() < SOURCES_MAX => {
+                self.sources.push(name);
+                self.sources.len() - 1
+            }
+            None => 0,
+        }
+    }
+
+    /// Returns the source and the rest of a line.
+    fn split<'a>(&mut self, line: &'a str) -> (String, &'a str) {
+        let (mut source, mut rest, mut is_timed) = (String::new(), unquoted(line), false);
+        while !is_start(rest) {
+            let Some(part) = Prefix::of(rest, is_timed) else { break };
+            is_timed |= part.is_time;
+            source.push_str(part.source);
+            rest = unquoted(part.rest);
+        }
+        if is_start(rest) {
+            return (source, rest);
+        }
+        if let Some(known) = self.learned.iter().find(|known| rest.starts_with(known.as_str())) {
+            let text = rest.get(known.len()..).unwrap_or_default();
+            return (source + named(known), unquoted(text));
+        }
+        let Some(at) = anchor(rest) else { return (source, rest) };
+        let (prefix, text) = rest.split_at(at);
+        if is_prefix(prefix) && self.learned.len() < LEARNED_MAX {
+            self.learned.push(prefix.to_owned());
+            return (source + named(prefix), text);
+        }
+        self.unknown.get_or_insert_with(|| prefix.to_owned());
+        (source, rest)
+    }
+}
+
+/// The name in a learned prefix; empty for marks and counters.
+fn named(prefix: &str) -> &str {
+    if prefix.contains(char::is_alphabetic) { prefix } else { "" }
+}
+
+/// Returns a line without indentation and the marks of a quotation: reports are cut out of mails, pages and notes.
+fn unquoted(line: &str) -> &str {
+    let mut line = line.trim_start_matches(|c: char| c == '>' || c.is_whitespace());
+    while let Some(rest) = without_tag(line) {
+        line = rest.trim_start();
+    }
+    line
+}
+
+/// The text that a terminal shows, or the message of an object.
+fn printed(raw: &str) -> Cow<'_, str> {
+    let raw = raw.trim_end();
+    if let Some(message) = message(raw) {
+        return Cow::Owned(without_escapes(last_written(message.trim_end())).into_owned());
+    }
+    without_escapes(last_written(raw))
+}
+
+/// What follows the last return to the start of the line.
+fn last_written(line: &str) -> &str {
+    line.rsplit('\r').next().unwrap_or(line)
+}
+
+fn message(line: &str) -> Option<String> {
+    let line = line.trim();
+    if !(line.starts_with('{') && line.ends_with('}')) {
+        return None;
+    }
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
+    let found = MESSAGES.into_iter().find_map(|name| fields.remove(name))?;
+    found.as_str().map(str::to_owned)
+}
+
+/// Removes the escape sequences of colors and links.
+fn without_escapes(line: &str) -> Cow<'_, str> {
+    const ESCAPE: char = '\u{1b}';
+    if !line.contains(ESCAPE) {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        if c != ESCAPE {
+            text.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('[') => {
+                rest.find(|c| ('@'..='~').contains(c));
+            }
+            Some(']' | '_' | 'P') => {
+                rest.find(|c| matches!(c, '\u{7}' | '\\'));
+            }
+            _ => {}
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// Returns the rest after a tag of a page at the start, or after `<13>` of syslog.
+fn without_tag(line: &str) -> Option<&str> {
+    let (tag, rest) = line.strip_prefix('<')?.split_once('>')?;
+    is_tag(tag).then_some(rest)
+}
+
+fn without_tags_at_end(line: &str) -> &str {
+    let mut line = line.trim_end();
+    while let Some((text, tag)) = line.strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
+        if !is_tag(tag) {
+            break;
+        }
+        line = text.trim_end();
+    }
+    line
+}
+
+fn is_tag(tag: &str) -> bool {
+    let name = tag.trim_matches('/').split([' ', '/']).next().unwrap_or_default();
+    let is_priority = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    is_priority || TAGS.contains(&name)
+}
+
+/// Whether a line is an object of a log with a message.
+pub(super) fn is_message(line: &str) -> bool {
+    message(line).is_some()
+}
+
+/// Whether a line of a report begins here.
+pub(super) fn is_start(text: &str) -> bool {
+    let of_script = text.strip_prefix("- ").unwrap_or_default();
+    anchor(text) == Some(0)
+        || of_script.starts_with(|c: char| c.is_ascii_digit())
+        || OF_SCRIPT.iter().any(|start| of_script.starts_with(start))
+        || STARTS.iter().any(|start| text.starts_with(start))
+        || text.strip_prefix('[').is_some_and(is_interval)
+}
+
+/// `1s ] thds: 4 tps: …`, in version 0.5 `   1s] threads: 4, tps: …`, without the first bracket.
+fn is_interval(text: &str) -> bool {
+    let time = text.split_once(']').map(|(time, _)| time.trim());
+    time.and_then(|time| time.strip_suffix('s')).is_some_and(|time| time.parse::<f64>().is_ok())
+}
+
+/// Returns where a line that only a report has begins in a text.
+fn anchor(text: &str) -> Option<usize> {
+    let plain = ANCHORS.into_iter().filter_map(|anchor| text.find(anchor));
+    let numbered = NUMBERED_ANCHORS.into_iter().filter_map(|anchor| {
+        let at = text.find(anchor)?;
+        let value = text.get(at + anchor.len()..)?;
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        (is_number || value.starts_with("PostgreSQL)")).then_some(at)
+    });
+    let interval = text.find(" thds: ").or(text.find(" threads: ")).and_then(|end| {
+        let at = text.get(..end)?.rfind('[')?;
+        text.get(at + 1..).is_some_and(is_interval).then_some(at)
+    });
+    plain.chain(numbered).chain(interval).min()
+}
+
+/// Whether a text can be a prefix, not the start of a sentence: few words that end with a mark or begin with a name, which
+/// has more than letters.
+fn is_prefix(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_name = |word: &&str| word.contains(|c: char| !c.is_alphabetic());
+    let ends = words.last().is_some_and(|word| word.ends_with(['|', ':', ']', ')', '-', '#', '=']));
+    let is_apart = text.ends_with(|c: char| !c.is_alphanumeric());
+    is_apart && words.len() <= WORDS_MAX && (ends || words.first().is_some_and(is_name))
+}
+
+/// A prefix at the start of a line.
+struct Prefix<'a> {
+    /// The name of what wrote the line; empty if it has none.
+    source: &'a str,
+    is_time: bool,
+    rest: &'a str,
+}
+
+impl<'a> Prefix<'a> {
+    fn of(text: &'a str, is_timed: bool) -> Option<Self> {
+        let unnamed = |rest| Self { source: "", is_time: false, rest };
+        if let Some(rest) = time(text) {
+            return Some(Self { source: "", is_time: true, rest });
+        }
+        if let Some((name, rest)) = bracketed(text) {
+            let source = if is_name(name) { name } else { "" };
+            return Some(Self { source, is_time: time(name).is_some(), rest });
+        }
+        if let Some((name, rest)) = piped(text) {
+            return Some(Self { source: name, is_time: false, rest });
+        }
+        if let Some(rest) = level(text).or_else(|| counter(text)) {
+            return Some(unnamed(rest));
+        }
+        let after_time = || stream(text).or_else(|| text.strip_prefix("- "));
+        if let Some(rest) = is_timed.then(after_time).flatten() {
+            return Some(unnamed(rest));
+        }
+        let (source, rest) = process(text, is_timed)?;
+        Some(Self { source, is_time: false, rest })
+    }
+}
+
+/// Names of services and processes, unlike counters and levels.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic())
+        && text.contains(|c: char| !c.is_alphabetic())
+        && !text.contains(' ')
+        && time(text).is_none()
+}
+
+/// `[text] rest`, but not the prompt of a shell.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.strip_prefix('[')?.split_once(']')?;
+    let is_prompt = rest.starts_with(['$', '#', '%']);
+    (!name.is_empty() && !is_prompt && !is_interval(text.get(1..)?)).then_some((name, rest))
+}
+
+/// `name-1  | rest`, as Docker Compose and foreman write it.
+fn piped(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once('|')?;
+    let name = name.trim_end();
+    let is_word = |c: char| c.is_alphanumeric() || "-_./@:".contains(c);
+    let is_name = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(is_word);
+    (is_name && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some((name, rest))
+}
+
+fn level(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !c.is_alphabetic())?;
+    let (word, rest) = text.split_at_checked(end)?;
+    let rest = rest.trim_start_matches(':');
+    let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+    (is_level && rest.starts_with(char::is_whitespace)).then_some(rest)
+}
+
+/// What containers and GitLab write after a time: `stdout F `, `01O `, `00O+`.
+fn stream(text: &str) -> Option<&str> {
+    let (word, rest) = text.split_at_checked(text.find([' ', '+'])?)?;
+    let is_gitlab = matches!(word.as_bytes(), [one, two, b'O' | b'E']
+        if one.is_ascii_hexdigit() && two.is_ascii_hexdigit());
+    (is_gitlab || matches!(word, "F" | "P")).then(|| rest.get(1..).unwrap_or_default())
+}
+
+/// The number of a line, as `cat -n` and `grep -n` write it.
+fn counter(text: &str) -> Option<&str> {
+    let rest = without_digits(text);
+    let is_counter = rest.len() < text.len() && (rest.starts_with('\t') || rest.starts_with(':'));
+    is_counter.then(|| rest.get(1..).unwrap_or_default())
+}
+
+/// `name[123]: rest`; after a time also `host name[123]: rest` and `host name: rest`, as syslog and journald write them.
+fn process(text: &str, is_timed: bool) -> Option<(&str, &str)> {
+    let end = text.strip_suffix(':').map(|head| (head, ""));
+    let (head, rest) = text.split_once(": ").or(end)?;
+    let (host, name) = head.rsplit_once(' ').unwrap_or(("", head));
+    let has_number = name.ends_with(']') && name.contains('[');
+    let is_word = |c: char| c.is_alphanumeric() || "-_./@[]".contains(c);
+    let is_named = name.starts_with(char::is_alphabetic) && name.chars().all(is_word);
+    let is_tool = ["pgbench", "sysbench"].contains(&name) || name.contains(['.', '-', '_', '/']);
+    let is_host = is_timed && !host.is_empty() && !host.contains(' ');
+    let is_process = has_number && (host.is_empty() || is_host) || is_tool && is_host;
+    (is_named && is_process).then_some((head, rest))
+}
+
+/// Returns the rest after a time: `2024-05-01T10:00:00.123Z`, `2024-05-01 10:00:00,123`, `May  1 10:00:00`, `10:00:00`, or
+/// seconds since 1970.
+fn time(text: &str) -> Option<&str> {
+    let rest = dated(text).or_else(|| clock(text)).or_else(|| epoch(text))?;
+    let is_end = rest.is_empty() || rest.starts_with([' ', '\t', ':', '|', ']', '-', ',']);
+    is_end.then(|| rest.trim_start_matches([' ', '\t', ':', '|', ',']))
+}
+
+fn dated(text: &str) -> Option<&str> {
+    let text = after_word(text, &WEEKDAYS).unwrap_or(text);
+    if let Some(rest) = after_word(text, &MONTHS) {
+        let (day, rest) = rest.split_once(' ')?;
+        day.parse::<u8>().ok()?;
+        let rest = clock(rest.trim_start())?;
+        // `date` prints the year after the time.
+        let year = rest.trim_start().split_at_checked(4).filter(|_| rest.starts_with(' '));
+        let year = year.filter(|(year, _)| year.parse::<u16>().is_ok());
+        return Some(year.map_or(rest, |(_, rest)| rest));
+    }
+    let rest = digits(text, 4)?;
+    let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/'))?;
+    let rest = digits(rest.strip_prefix(separator)?, 2)?;
+    let rest = digits(rest.strip_prefix(separator)?, 2)?;
+    clock(rest.strip_prefix(['T', ' ', '_'])?.trim_start())
+}
+
+fn after_word<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
+    let (word, rest) = text.split_once(' ')?;
+    words.contains(&word).then(|| rest.trim_start())
+}
+
+/// `10:00:00.123` with or without a time zone.
+fn clock(text: &str) -> Option<&str> {
+    let rest = digits(text, 2)?.strip_prefix(':')?;
+    let rest = digits(rest, 2)?.strip_prefix(':')?;
+    let rest = digits(rest, 2)?;
+    let rest = rest.strip_prefix(['.', ',']).map_or(rest, without_digits);
+    let zone = rest.strip_prefix(" UTC").or_else(|| rest.strip_prefix('Z')).or_else(|| {
+        let offset = digits(rest.trim_start_matches(' ').strip_prefix(['+', '-'])?, 2)?;
+        let minutes = offset.strip_prefix(':').unwrap_or(offset);
+        Some(digits(minutes, 2).unwrap_or(offset))
+    });
+    Some(zone.unwrap_or(rest))
+}
+
+/// Ten digits and a fraction.
+fn epoch(text: &str) -> Option<&str> {
+    let rest = without_digits(digits(text, 10)?);
+    let rest = rest.strip_prefix('.').map_or(rest, without_digits);
+    (rest.starts_with([' ', '\t'])).then_some(rest)
+}
+
+fn digits(text: &str, count: usize) -> Option<&str> {
+    let (digits, rest) = text.split_at_checked(count)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
+}
+
+fn without_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(raw: &str) -> String {
+        Lines::default().line(raw).text.into_owned()
+    }
+
+    #[test]
+    fn each_known_prefix_is_removed() {
+        for prefix in [
+            "2024-05-01T10:00:00.1234567Z ",
+            "2024-05-01T10:00:00.123456Z 01O ",
+            "2024-05-01T10:00:00.123456Z 00O+",
+            "2024-05-01T10:00:00.123456789Z stdout F ",
+            "2024-05-01T10:00:00+0000 db1 pgbench[123]: ",
+            "2024-05-01T10:00:00.5+02:00 db1 run.sh[9]: ",
+            "2024-05-01 10:00:00,123 INFO ",
+            "2024-05-01 10:00:00,123 - INFO - ",
+            "2024-05-01 10:00:00 +0200 [INFO] ",
+            "pgbench[123]: ",
+            "[2024-05-01T10:00:00.123Z] ",
+            "2024/05/01 10:00:00 ",
+            "10:00:00 pgbench.1  | ",
+            "Nov 28 04:00:01 db1 pgbench[123]: ",
+            "Nov  8 04:00:01 db1 pgbench: ",
+            "Nov 28 04:00:01 ",
+            "<13>Nov 28 04:00:01 db1 pgbench[123]: ",
+            "Thu Nov 28 04:00:01 2024 ",
+            "1714557600.123456 ",
+            "pgbench-1  | ",
+            "pgbench-1  | 2024-05-01T10:00:00.123456789Z ",
+            "[pod/pgbench-x2x/pgbench] ",
+            "pgbench-x2x pgbench ",
+            "node7: ",
+            "    12\t",
+            "[INFO] ",
+            "INFO: ",
+            "> ",
+            ">> [build] ",
+            "<pre><code>",
+            "\u{1b}[36mpgbench-1  |\u{1b}[0m ",
+            "section_start:1714557600:run\r\u{1b}[0K",
+        ] {
+            for line in [
+                "transaction type: <builtin: TPC-B (sort of)>",
+                "scaling factor: 1",
+                "pgbench (15.3 (Ubuntu 15.3-1.pgdg22.04+1))",
+                "[ 1s ] thds: 4 tps: 1000.00",
+                "progress: 10.0 s, 400.0 tps, lat 20.000 ms stddev 1.0",
+            ] {
+                assert_eq!(text(&format!("{prefix}{line}\r\n")), line, "{prefix}");
+            }
+            let mut lines = Lines::default();
+            lines.line(&format!("{prefix}transaction type: x"));
+            for line in ["query mode: simple", "tps = 4.0 (x)", "min:   1.00", "duration: 30 s"] {
+                assert_eq!(lines.line(&format!("{prefix}{line}")).text, line, "{prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_in_objects_are_read() {
+        let docker = "{\"log\":\"scaling factor: 1\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-01T10:00:00Z\"}";
+        assert_eq!(text(docker), "scaling factor: 1");
+        assert_eq!(text("{\"MESSAGE\": \"tps = 1.0\", \"_PID\": \"1\"}"), "tps = 1.0");
+        assert_eq!(text("{\"a\": 1}"), "{\"a\": 1}");
+    }
+
+    #[test]
+    fn lines_without_a_prefix_stay_as_they_are() {
+        for line in [
+            "0.499 |                                        1",
+            "0.499 |****                                    12",
+            "- 2000 transactions (66.7% of total, tps = 200.0)",
+            "[bench@db1 ~]$ pgbench -c 8 bench",
+            "a sentence about the transaction type: x",
+            "read:                            140000",
+            "0 1 4097 0 1795414448 499094",
+            "transaction type: <builtin: select only>",
+            "FATAL: Connection to database failed",
+        ] {
+            assert_eq!(text(line), line);
+        }
+    }
+
+    #[test]
+    fn names_are_sources() {
+        let mut lines = Lines::default();
+        let mut source = |line: &str| lines.line(line).source;
+        let one = source("pgbench-1  | transaction type: x");
+        let other = source("pgbench-2  | transaction type: x");
+        assert_ne!(one, other);
+        assert_eq!(source("pgbench-1  | tps = 1.0"), one);
+        // A time, a level and a counter are no names.
+        let none = source("tps = 1.0");
+        for line in ["2024-05-01T10:00:00Z INFO tps = 1.0", "[INFO] tps = 1.0", "10:00:00 x"] {
+            assert_eq!(source(line), none, "{line}");
+        }
+    }
+}
