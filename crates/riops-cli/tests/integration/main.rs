@@ -65,6 +65,7 @@ mod rights;
 mod rows;
 mod script;
 mod script_run;
+mod secrets;
 mod serve;
 mod server;
 mod server_loop;

@@ -1,7 +1,7 @@
 //! Where a store is: a file, or a PostgreSQL database.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::server::ConnInfo;
 use crate::server::conninfo::{ConnInfoError, Host, is_mistyped_url};
@@ -29,7 +29,8 @@ impl StoreLocation {
             return ConnInfo::parse(text, environment).map(Box::new).map(Self::Postgresql);
         }
         // A path with such characters starts with a slash or a dot.
-        let is_path = text.starts_with(['/', '.', '~']);
+        let folder = Path::new(text).parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_path = text.starts_with(['/', '.', '~']) || folder.is_some_and(Path::is_dir);
         if text.contains(":/")
             || !is_path && (is_mistyped_url(text) || text.to_lowercase().contains("password"))
         {
@@ -105,6 +106,7 @@ mod tests {
         for text in [
             "postgres:/u:s3cret@h/x",
             "u:s3cret@h",
+            "u/s3cret@h",
             "Postgresql://u:s3cret@h/x",
             "h?password=s3cret",
             "postgres//u:s3cret@h/db",
