@@ -10,5 +10,5 @@ select name, current_setting(name), case when unit is null then boot_val end
                     'default_transaction_isolation', 'block_size', 'server_encoding', 'lc_collate'))
    and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
                     'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo')
-   and name !~ '(_command|passphrase|password|secret|key)'
+   and name !~ '(_command|conninfo|passphrase|password|passwd|secret|token|credential|key)'
  order by name

@@ -120,7 +120,10 @@ impl<'a> Site<'a> {
             let file = path.within(self.folder)?;
             if !self.owned.contains(&path) {
                 if file.symlink_metadata().is_ok() {
-                    return refuse(format!("{} exists, and riops did not write it", file.display()));
+                    return refuse(format!(
+                        "{} exists, and riops did not write it",
+                        file.display()
+                    ));
                 }
                 self.owned.insert(path);
             }
@@ -173,8 +176,18 @@ mod tests {
             assert!(parsed(path).is_ok(), "{path}");
         }
         for path in [
-            "../a.html", "/etc/a.json", "runs/../../a.html", "runs/../a.html", "runs/a.txt", "", "/a.html",
-            "other/a.html", "runs/a/b.html", "runs//a.html", "./index.html", MANIFEST,
+            "../a.html",
+            "/etc/a.json",
+            "runs/../../a.html",
+            "runs/../a.html",
+            "runs/a.txt",
+            "",
+            "/a.html",
+            "other/a.html",
+            "runs/a/b.html",
+            "runs//a.html",
+            "./index.html",
+            MANIFEST,
         ] {
             assert!(parsed(path).is_err(), "{path}");
         }

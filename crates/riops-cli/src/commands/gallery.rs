@@ -66,7 +66,8 @@ fn fill(
     studies.iter().try_for_each(|study| gallery.learn_study(study))?;
     let of_compared = compared.iter().flatten().flat_map(|(_, records)| records);
     of_compared.into_iter().try_for_each(|record| gallery.learn(record))?;
-    let known: BTreeSet<String> = studies.iter().map(|study| study.experiment.id.to_string()).collect();
+    let known: BTreeSet<String> =
+        studies.iter().map(|study| study.experiment.id.to_string()).collect();
     for study in studies {
         site.write(&gallery.experiment(study)?)?;
     }

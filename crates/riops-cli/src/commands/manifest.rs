@@ -182,7 +182,7 @@ mod tests {
         let mut spaced = options("night", "run oltp -d");
         spaced.command.push("host=h options='-c a.password=s3cret' password = 's3 cret'".into());
         assert!(manifests(&spaced).is_err());
-        assert!(manifests(&options("night", "run oltp -d postgresql://u@h/db")).is_ok());
+        assert!(manifests(&options("night", "run oltp -c 8 -d postgresql://u@h/db")).is_ok());
     }
 
     #[test]

@@ -134,8 +134,9 @@ fn lock(folder: &Path) -> Result<File> {
                 ));
             }
         }
-        created => created
-            .with_context(|| format!("cannot create the directory {}", folder.display()))?,
+        created => {
+            created.with_context(|| format!("cannot create the directory {}", folder.display()))?
+        }
     }
     let file = create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     file.lock().with_context(|| format!("cannot lock {}", folder.display()))?;

@@ -111,9 +111,10 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
 #[test]
 fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
     let place = Place::new("env", 2, 2, None);
-    let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect --build";
+    let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";
+    let build = ["--build", "env > $PREFIX/env; cp bench.sql $PREFIX"];
     let mut command = place.command(line);
-    command.arg("env > $PREFIX/env; cp bench.sql $PREFIX").env("PGPASSWORD", "s3cret");
+    command.args(build).env("PGPASSWORD", "s3cret");
     CommandOutput::of(command.env("RIOPS_FACT", "token=s3cret")).expect(125);
     let builds = place.folder.join("builds");
     let folders: Vec<_> = builds.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -135,7 +136,7 @@ fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
         std::os::unix::fs::symlink(&other, folder).unwrap();
     }
     let mut command = place.command(line);
-    command.arg("env > $PREFIX/env; cp bench.sql $PREFIX");
+    command.args(build);
     let refused = CommandOutput::of(&mut command);
     assert_ne!(refused.code, Some(0));
     refused.stderr_contains("is not the directory of a build of riops");

@@ -247,12 +247,13 @@ fn messages_about_arguments_lose_their_control_characters() {
 fn the_id_of_an_experiment_of_a_foreign_store_is_no_path() {
     let folder = folder("hostile-id");
     let store = folder.join("stores/runs.sqlite");
+    std::fs::create_dir(folder.join("stores")).unwrap();
     let riops = |line: &str| {
         let mut command = command(line);
         CommandOutput::of(command.args(["--store"]).arg(&store))
     };
     let database = crate::fixture::database("hostile_id");
-    let line = "sweep ping --axis sessions=1,2 --repeats 1 --warmup 0 --duration 50ms -d";
+    let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 50ms -d";
     riops(&format!("{line} {}", database.url)).expect(0);
     let project = folder.join("project");
     std::fs::create_dir(&project).unwrap();

@@ -157,7 +157,8 @@ mod tests {
     fn a_lock_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let id = ExperimentId::random();
-        let lock = ExperimentLock::file(&folder.path().join("runs.sqlite"), LockKey::Experiment(&id));
+        let lock =
+            ExperimentLock::file(&folder.path().join("runs.sqlite"), LockKey::Experiment(&id));
         let lock = lock.unwrap().unwrap();
         let directory = folder.path().join("runs.sqlite.experiments");
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;

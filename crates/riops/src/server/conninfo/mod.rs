@@ -19,8 +19,8 @@ use riops_wire::auth::{AuthPolicy, Method};
 use riops_wire::startup::Credentials;
 
 pub use error::ConnInfoError;
-pub use sources::remove_variables;
 pub use server::{DEFAULT_PORT, Host, Server};
+pub use sources::remove_variables;
 pub(crate) use text::is_mistyped_url;
 pub use values::{Keepalive, SessionAttrs};
 

@@ -340,7 +340,10 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
 #[test]
 fn a_connection_string_to_type_again_has_no_password() {
     for (text, again) in [
-        ("postgresql://me:s3cret@h:1,k/db?sslmode=disable", "postgresql://me@h:1,k/db?sslmode=disable"),
+        (
+            "postgresql://me:s3cret@h:1,k/db?sslmode=disable",
+            "postgresql://me@h:1,k/db?sslmode=disable",
+        ),
         ("postgresql://h/db?password=s3cret", "postgresql://h/db"),
         ("postgresql://h/db?user=me&password=s3cret&port=1", "postgresql://h/db?user=me&port=1"),
         ("host=h password='s3 cret' user=me", "host=h user=me"),
