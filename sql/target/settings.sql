@@ -27,5 +27,5 @@ select name,
            and name not in ('data_directory', 'config_file', 'hba_file', 'ident_file',
                             'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo',
                             'application_name', 'client_encoding')
-           and name !~ '(_command|passphrase|password|secret|key)') as settings
+           and name !~ '(_command|conninfo|passphrase|password|passwd|secret|token|credential|key)') as settings
  order by name

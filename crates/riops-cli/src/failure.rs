@@ -18,6 +18,7 @@ use riops::server::ConnectionError;
 use riops::server::conninfo::ConnInfoError;
 use riops::server::embedded::EmbeddedError;
 use riops::store::StoreError;
+use riops::units::secret::redacted;
 use riops::units::text::json_text;
 
 use crate::hints::Given;
@@ -153,7 +154,8 @@ fn message(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    // A word that an error repeats may be a mistyped address.
+    redacted(&text)
 }
 
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {

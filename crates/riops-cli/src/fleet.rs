@@ -87,11 +87,6 @@ impl Membership {
         Some((self, self.agent.filter(|&agent| agent > 0)?))
     }
 
-    /// Name of the right to conduct experiments in the fleet.
-    pub(crate) fn lock(&self) -> String {
-        format!("fleet {}", self.name)
-    }
-
     /// Where the runs are stored.
     pub(crate) fn location(&self) -> StoreLocation {
         StoreLocation::Postgresql(Box::new(self.store.clone()))

@@ -23,9 +23,8 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
     let has = |id: &str| command.get_arguments().any(|arg| arg.get_id() == id);
     let mut given = Given::default();
     if has("store") {
-        given.store = StoreOptions::from_arg_matches(matches)
-            .as_ref()
-            .map_or_else(|_| String::new(), store_text);
+        let options = StoreOptions::from_arg_matches(matches);
+        (given.store, given.omits_password) = options.as_ref().map(store_text).unwrap_or_default();
     }
     // Only these options start a server, the others name one.
     if !has("server_dir") {
@@ -55,6 +54,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
     given.embedded_home = embedded_home.concat();
     let is_in_environment = ConnInfo::is_in_environment(|name| std::env::var(name).ok());
     if has("database") {
+        given.omits_password |= database.as_deref().is_some_and(has_password);
         given.server = server_text(database.as_deref(), &given.embedded, is_in_environment);
     }
     given
@@ -63,28 +63,31 @@ pub(crate) fn given(matches: &ArgMatches) -> Given {
 /// With `--database` or the `PG*` variables, no option of the embedded server is set.
 fn server_text(database: Option<&str>, embedded: &str, is_in_environment: bool) -> String {
     match database {
-        Some(database) => {
-            // The text of an invalid connection string may be a password.
-            let shown = ConnInfo::without_password(database);
-            format!(" -d {}", shown.map_or_else(|| "…".to_owned(), |shown| quoted(&shown)))
-        }
+        Some(database) => format!(" -d {}", typed_again(database)),
         None if is_in_environment => String::new(),
         None => embedded.to_owned(),
     }
 }
 
-fn store_text(options: &StoreOptions) -> String {
+/// Returns a connection string without its password, for a shell. An invalid one may be a password.
+fn typed_again(text: &str) -> String {
+    ConnInfo::to_type_again(text).map_or_else(|| "…".to_owned(), |shown| quoted(&shown))
+}
+
+fn has_password(text: &str) -> bool {
+    ConnInfo::to_type_again(text).is_some_and(|shown| shown != text.trim())
+}
+
+/// Returns the options that select the store, and whether they had a password.
+fn store_text(options: &StoreOptions) -> (String, bool) {
     let Some(given) = options.given() else {
-        return String::new();
+        return (String::new(), false);
     };
-    let shown = match options.location() {
-        // Without the password, and with the options of the text.
-        Ok(StoreLocation::Postgresql(_)) | Err(_) => {
-            given.to_str().and_then(ConnInfo::without_password)
-        }
-        Ok(StoreLocation::File(path)) => Some(path.display().to_string()),
-    };
-    format!(" --store {}", shown.map_or_else(|| "…".to_owned(), |shown| quoted(&shown)))
+    if let Ok(StoreLocation::File(path)) = options.location() {
+        return (format!(" --store {}", quoted(&path.display().to_string())), false);
+    }
+    let text = given.to_string_lossy();
+    (format!(" --store {}", typed_again(&text)), has_password(&text))
 }
 
 #[cfg(test)]
@@ -99,9 +102,9 @@ mod tests {
     #[test]
     fn the_database_is_repeated_without_its_password() {
         let url = of(&["run", "rows", "-d", "postgresql://me:secret@h/db"]);
-        assert_eq!(url.server, " -d 'postgresql://me:***@h/db'");
+        assert_eq!((&*url.server, url.omits_password), (" -d postgresql://me@h/db", true));
         let pairs = of(&["verify", "load", "-d", "host=h user=me"]);
-        assert_eq!(pairs.server, " -d 'host=h user=me'");
+        assert_eq!((&*pairs.server, pairs.omits_password), (" -d 'host=h user=me'", false));
         let invalid = of(&["cleanup", "rows", "-d", "host=h password=a b"]);
         assert_eq!(invalid.server, " -d …");
     }
@@ -129,7 +132,7 @@ mod tests {
     fn the_store_is_repeated_without_its_password() {
         let store = |given: &str| of(&["runs", "list", "--store", given]).store;
         assert_eq!(store("my runs.sqlite"), " --store 'my runs.sqlite'");
-        assert_eq!(store("postgresql://me:secret@h/db"), " --store 'postgresql://me:***@h/db'");
+        assert_eq!(store("postgresql://me:secret@h/db"), " --store postgresql://me@h/db");
         assert_eq!(store("host=h password=a b"), " --store …");
     }
 }

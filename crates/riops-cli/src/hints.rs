@@ -18,12 +18,15 @@ pub(crate) struct Given {
     pub(crate) embedded_home: String,
     /// Those that select the store.
     pub(crate) store: String,
+    /// Whether they had a password, which commands do not repeat.
+    pub(crate) omits_password: bool,
 }
 
 impl Given {
     /// Adds the options to each command in a message.
     pub(crate) fn complete(&self, text: &str) -> String {
         let mut complete = String::with_capacity(text.len());
+        let mut has_address = false;
         for (position, part) in text.split('`').enumerate() {
             if position > 0 {
                 complete.push('`');
@@ -32,8 +35,12 @@ impl Given {
             if position % 2 == 1 {
                 for options in self.options_of(part) {
                     complete.push_str(options);
+                    has_address |= !options.is_empty();
                 }
             }
+        }
+        if has_address && self.omits_password {
+            complete.push_str(" (the password is omitted: set PGPASSWORD or use a password file)");
         }
         complete
     }
@@ -68,6 +75,16 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_names_the_sources_of_an_omitted_password() {
+        let server = " -d postgresql://u@h".to_owned();
+        let given = Given { server, omits_password: true, ..Given::default() };
+        let hint = " (the password is omitted: set PGPASSWORD or use a password file)";
+        let complete = given.complete("run `riops prepare rows`");
+        assert_eq!(complete, format!("run `riops prepare rows -d postgresql://u@h`{hint}"));
+        assert_eq!(given.complete("`riops runs list`"), "`riops runs list`");
+    }
 
     #[test]
     fn commands_in_messages_are_completed_with_the_options_that_they_take() {

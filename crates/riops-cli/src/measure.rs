@@ -69,9 +69,10 @@ impl Runner<'_> {
         let (mut stored, mut printed) = (Ok(()), Ok(()));
         let given = self.ui.given();
         let (stream, intervals) = (self.stream, self.intervals);
+        let omits_password = given.omits_password;
         let rest = |form: &Form, record: &Record, extras: &Extras<'_>| match stream {
             Some(stream) => Ok(stream.closing(record, extras)),
-            None => print(form, record, &Extras { intervals, ..*extras }),
+            None => print(form, record, &Extras { intervals, omits_password, ..*extras }),
         };
         let mut publish = |record: &Record| {
             let (text, result) = self.runs.save(record);

@@ -18,6 +18,7 @@ use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
 use riops::server::ConnInfo;
+use riops::units::secret::redacted;
 use riops::units::text::lines;
 
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
@@ -66,6 +67,7 @@ pub(crate) fn parse_words(words: &[OsString]) -> Result<Arguments, String> {
             let text = error.render().to_string();
             let text = text.strip_prefix(PREFIX).unwrap_or(&text);
             let (message, _usage) = text.split_once("\n\nUsage").unwrap_or((text, ""));
+            let message = redacted(message);
             message.trim().trim_end_matches(POINTER).trim().to_owned()
         }
         Unparsed::Refused(error) => error,
@@ -204,6 +206,10 @@ fn rejected(error: &clap::Error, form: ErrorForm) -> ExitCode {
             Err(error) => form.print(&format!("{error:#}"), FAILED),
         };
     }
+    // The words that clap repeats may be a mistyped address.
+    let shown = redacted(&plain);
+    let colored = if shown == plain { colored } else { shown.clone() };
+    let plain = shown;
     let named = |text: &str| text.replacen(PREFIX, "riops:", 1);
     crate::ui::error_of_clap(&named(&plain), &named(&colored));
     let Some(text) = plain.strip_prefix(PREFIX) else {

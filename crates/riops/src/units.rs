@@ -4,6 +4,7 @@
 
 pub mod conninfo;
 pub mod format;
+pub mod secret;
 pub mod sql;
 pub mod text;
 

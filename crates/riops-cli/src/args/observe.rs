@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use riops::plan::{NamedQuery, ObserveRun, Plan, Stop, Threshold};
 use riops::units::Span;
+use riops::units::secret::CommandLine;
 
 use super::run::{CommandOptions, NO_GRAPH, RecordOptions, ResultOptions, RunWorkload, seconds};
 use super::shared::TargetOptions;
@@ -42,8 +43,10 @@ pub(crate) struct RunObserve {
 
 impl RunWorkload for RunObserve {
     fn plan(&self) -> Result<Plan> {
-        let shell = |line: &String| vec!["sh".to_owned(), "-c".to_owned(), line.clone()];
-        let command = self.command.as_ref().map_or_else(|| self.arguments.clone(), shell);
+        let command = match &self.command {
+            Some(line) => CommandLine::of_shell(line.clone()),
+            None => self.arguments.clone().into(),
+        };
         let has_command = !command.is_empty();
         let work =
             ObserveRun { command, counts: self.count.clone(), database_wide: self.database_wide };

@@ -91,7 +91,7 @@ pub(super) fn note(subject: Subject, options: &NoteOptions, ui: Ui) -> Result<Ex
     } else {
         let id = store.experiment(&options.subject)?.id;
         store.edit_experiment_notes(&id, &add)?;
-        id
+        id.to_string()
     };
     crate::ui::print_done(&format!("{id}: note by {}\n", one_line(&note.author)))
 }

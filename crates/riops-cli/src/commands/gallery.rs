@@ -66,7 +66,8 @@ fn fill(
     studies.iter().try_for_each(|study| gallery.learn_study(study))?;
     let of_compared = compared.iter().flatten().flat_map(|(_, records)| records);
     of_compared.into_iter().try_for_each(|record| gallery.learn(record))?;
-    let known: BTreeSet<String> = studies.iter().map(|study| study.experiment.id.clone()).collect();
+    let known: BTreeSet<String> =
+        studies.iter().map(|study| study.experiment.id.to_string()).collect();
     for study in studies {
         site.write(&gallery.experiment(study)?)?;
     }
@@ -101,8 +102,8 @@ fn fill(
 
 /// Returns the experiments of these runs, newest first, with all their runs.
 fn studies(store: &Store, runs: &[RunSummary]) -> Result<Vec<Study>> {
-    let ids: BTreeSet<&String> =
-        runs.iter().filter_map(|run| run.tags.get(tag::EXPERIMENT)).collect();
-    let known = store.experiments()?.into_iter().filter(|known| ids.contains(&known.id));
+    let ids = runs.iter().filter_map(|run| run.tags.get(tag::EXPERIMENT));
+    let ids: BTreeSet<&str> = ids.map(String::as_str).collect();
+    let known = store.experiments()?.into_iter().filter(|known| ids.contains(&*known.id));
     known.map(|known| Ok(Study::stored(store, &known.id)?)).collect()
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use riops::plan::Share;
+use riops::units::secret::CommandLine;
 
 use crate::args::{Command, ManifestOptions};
 use crate::experiment::words::has_password;
@@ -31,6 +32,7 @@ fn manifests(options: &ManifestOptions) -> Result<String> {
     if words.first().is_none_or(|word| word != "run" && word != "sweep") {
         return refuse("only riops run and riops sweep can be executed by a fleet in pods");
     }
+    require_no_secret(&words)?;
     let given = |option: &str| words.iter().any(|word| word.split('=').next() == Some(option));
     if ["--fleet", "--agents", "--agent"].into_iter().any(given) {
         return refuse("--fleet, --agents and --agent of the command are set by the manifest");
@@ -43,7 +45,19 @@ fn manifests(options: &ManifestOptions) -> Result<String> {
     Ok(format!("{ACCESS}---\n{SECRET}---\n{}", job(name, *agents, image, &words)))
 }
 
-/// Fails for a run that a fleet would refuse, and for addresses with a password: a Job is no place for it.
+/// Fails for a command with a password or a token, in any of its words: everyone who may read the Job would see it.
+fn require_no_secret(words: &[String]) -> Result<()> {
+    let values = words.iter().filter_map(|word| Some(word.split_once('=')?.1));
+    let has_address = words.iter().map(String::as_str).chain(values).any(has_password);
+    if has_address || CommandLine::from(words.to_vec()).has_secret() {
+        return refuse(
+            "the command has a password or a token, which everyone who may read the Job would see: put addresses into the Secret, omit -d and --store, and name a file for a token",
+        );
+    }
+    Ok(())
+}
+
+/// Fails for a run that a fleet would refuse.
 fn require_divisible(command: &Command, agents: u32) -> Result<()> {
     let Command::Run(run) = command else {
         return Ok(());
@@ -52,12 +66,6 @@ fn require_divisible(command: &Command, agents: u32) -> Result<()> {
         return refuse("a plan from a file is not in the pods: specify the workload");
     };
     let (plan, options) = (workload.options().plan()?, workload.options().options());
-    let given = options.keep.store.given().and_then(|given| given.to_str());
-    if given.into_iter().chain(options.target.database.as_deref()).any(has_password) {
-        return refuse(
-            "an address has a password, which everyone who may read the Job would see: put the addresses into the Secret, and omit -d and --store",
-        );
-    }
     plan.validate()?;
     plan.shared(Share { agent: 0, agents })?;
     if options.keep.no_store || options.keep.repeat.repeat.is_some() {
@@ -143,6 +151,38 @@ mod tests {
         let limits = text.split("limits:").nth(1).unwrap().lines().nth(1).unwrap();
         assert_eq!(limits.trim(), "memory: 512Mi");
         assert!(!text.contains("limits:\n              cpu"));
+    }
+
+    #[test]
+    fn a_command_with_a_secret_is_refused_in_every_form() {
+        for (command, secret) in [
+            ("run", "-d postgresql://u:s3cret@h/db"),
+            ("run", "-dpostgresql://u:s3cret@h/db"),
+            ("run", "--database=postgresql://h/db?user=u&password=s3cret"),
+            ("run", "--database=postgresql://h/db?p%61ssword=s3cret"),
+            ("run", "-d password=s3cret"),
+            ("run", "-d sslpassword=s3cret"),
+            ("run", "-d dbname=postgresql://u:s3cret@h/db"),
+            ("run", "--store postgresql://u:s3cret@h/db"),
+            ("run", "--store=password=s3cret"),
+            ("run", "--metrics-push http://u:s3cret@h:9090/push"),
+            ("run", "--probe lag=select/**/'password=s3cret'"),
+            ("sweep", "-d postgresql://u:s3cret@h/db"),
+            ("sweep", "--store postgresql://u:s3cret@h/db"),
+            ("sweep", "--axis database=postgresql://u:s3cret@h/a,postgresql://h/b"),
+            ("sweep", "--set database=postgresql://u:s3cret@h/a"),
+            ("sweep", "--token s3cret"),
+            ("sweep", "--metrics-token=s3cret"),
+        ] {
+            let line = format!("{command} oltp {secret}");
+            let error = manifests(&options("night", &line)).expect_err(&line).to_string();
+            assert!(error.contains("put addresses into the Secret"), "{line}: {error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+        let mut spaced = options("night", "run oltp -d");
+        spaced.command.push("host=h options='-c a.password=s3cret' password = 's3 cret'".into());
+        assert!(manifests(&spaced).is_err());
+        assert!(manifests(&options("night", "run oltp -c 8 -d postgresql://u@h/db")).is_ok());
     }
 
     #[test]

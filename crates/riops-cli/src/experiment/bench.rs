@@ -89,7 +89,7 @@ impl Servers {
     /// Takes the right to conduct experiments in the fleet. Fails if another process has it.
     pub(crate) fn lock_fleet(&mut self) -> Result<()> {
         if let Some(own) = self.membership.as_ref().filter(|_| self.lock.is_some()) {
-            self.fleet_lock = self.store.lock_experiment(&own.lock())?;
+            self.fleet_lock = self.store.lock_fleet(&own.name)?;
             if self.fleet_lock.is_none() {
                 bail!("another process conducts an experiment in fleet {}", own.name);
             }

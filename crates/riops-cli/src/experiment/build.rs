@@ -3,17 +3,23 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow};
 use riops::experiment::BisectCommit;
 use riops::host::Interrupt;
+use riops::server::conninfo::remove_variables;
 use riops::units::text::hash_text;
+use rustix::fs::OFlags;
 
 use crate::failure::{BuildFailed, CodedError, INTERRUPTED, refuse};
 use crate::ui::Ui;
 
+/// Locked during a build; its existence shows that the directory is one of riops.
+const LOCK: &str = "lock";
 /// Exists if the build has succeeded.
 const COMPLETE: &str = "complete";
 /// Characters of the hash of a command in the name of a directory.
@@ -39,11 +45,10 @@ impl Builder {
         let hash = hash.get(..HASH_CHARS).unwrap_or(&hash);
         let folder = self.builds.join(format!("{commit}-{hash}"));
         let prefix = folder.join("prefix");
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create the directory {}", folder.display()))?;
+        fs::create_dir_all(&self.builds)
+            .with_context(|| format!("cannot create the directory {}", self.builds.display()))?;
         // Another riops may build the same commit.
-        let lock = File::create(folder.join("lock"))?;
-        lock.lock().with_context(|| format!("cannot lock {}", folder.display()))?;
+        let _lock = lock(&folder)?;
         if folder.join(COMPLETE).exists() {
             return Ok(prefix);
         }
@@ -59,7 +64,7 @@ impl Builder {
         }
         self.export(commit, &source)?;
         self.build(commit, (&source, &prefix), &folder.join("log"), ui.interrupt)?;
-        File::create(folder.join(COMPLETE))?;
+        create(&folder.join(COMPLETE))?;
         fs::remove_dir_all(&source)?;
         Ok(prefix)
     }
@@ -87,9 +92,8 @@ impl Builder {
         log: &Path,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let output = File::create(log)?;
-        let status = Command::new("sh")
-            .args(["-c", &self.command])
+        let output = create(log)?;
+        let status = remove_variables(Command::new("sh").args(["-c", &self.command]))
             .current_dir(source)
             .env("PREFIX", prefix)
             .stdin(Stdio::null())
@@ -112,6 +116,40 @@ impl Builder {
     }
 }
 
+/// Locks the directory of a build, which riops creates and empties. A directory that existed before is one of riops if it has
+/// the file that is locked, or nothing; a symbolic link is none.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let is_directory = fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
+            // In this order: another riops may create the file meanwhile.
+            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            let is_lock = |found: fs::Metadata| found.is_file() && found.len() == 0;
+            let is_own = is_empty || fs::symlink_metadata(&path).is_ok_and(is_lock);
+            if !is_directory || !is_own {
+                return refuse(format!(
+                    "{} is not the directory of a build of riops: move it, or specify another directory with --builds",
+                    folder.display()
+                ));
+            }
+        }
+        created => {
+            created.with_context(|| format!("cannot create the directory {}", folder.display()))?
+        }
+    }
+    let file = create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", folder.display()))?;
+    Ok(file)
+}
+
+/// Creates or empties a file in the directory of a build. A symbolic link is not followed.
+fn create(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    options.write(true).create(true).truncate(true).custom_flags(no_link).open(path)
+}
+
 /// The first characters of the name of a commit.
 pub(crate) fn short(commit: &str) -> &str {
     commit.get(..HASH_CHARS).unwrap_or(commit)
@@ -120,7 +158,8 @@ pub(crate) fn short(commit: &str) -> &str {
 /// A command of git in a repository.
 pub(crate) fn git(repository: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(repository).stdin(Stdio::null());
+    // A filter of the repository is a program, too.
+    remove_variables(&mut command).arg("-C").arg(repository).stdin(Stdio::null());
     command
 }
 
@@ -246,6 +285,7 @@ mod tests {
             command.env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z");
             output_of(command.args(arguments)).unwrap()
         };
+        std::fs::create_dir_all(folder).unwrap();
         run(&["init", "-q"]);
         let tree = run(&["write-tree"]);
         let mut commits: Vec<String> = Vec::new();
@@ -325,6 +365,43 @@ mod tests {
             assert!(found.contains(&commits[slow]), "{trial}");
             assert_eq!(found.len(), 1, "{trial}");
         }
+    }
+
+    #[test]
+    fn a_directory_that_riops_did_not_create_is_not_emptied() {
+        let both = tempfile::tempdir().unwrap();
+        let (builds, other) = (both.path().join("builds"), both.path().join("other"));
+        let commits = repository(&both.path().join("repository"));
+        let builder = Builder {
+            repository: both.path().join("repository"),
+            command: "touch \"$PREFIX/built\"".to_owned(),
+            builds: builds.clone(),
+        };
+        let built = || builder.prefix(&commits[0], Ui::new(false, Box::leak(Box::default())));
+        let prefix = built().unwrap();
+        assert!(prefix.join("built").exists());
+        let folder = prefix.parent().unwrap();
+        // An incomplete build is built again.
+        fs::remove_file(folder.join(COMPLETE)).unwrap();
+        fs::remove_file(prefix.join("built")).unwrap();
+        built().unwrap();
+        assert!(prefix.join("built").exists());
+        // Without the lock file, and behind a link, the directory may be anyone's.
+        let text = || built().unwrap_err().to_string();
+        fs::remove_file(folder.join(COMPLETE)).unwrap();
+        fs::remove_file(folder.join(LOCK)).unwrap();
+        assert!(text().contains("is not the directory of a build"));
+        assert!(prefix.join("built").exists());
+        fs::write(folder.join(LOCK), "").unwrap();
+        fs::rename(folder, &other).unwrap();
+        std::os::unix::fs::symlink(&other, folder).unwrap();
+        assert!(text().contains("is not the directory of a build"));
+        assert!(other.join("prefix/built").exists());
+        fs::remove_file(folder).unwrap();
+        fs::create_dir(folder).unwrap();
+        std::os::unix::fs::symlink(other.join("prefix/built"), folder.join(LOCK)).unwrap();
+        assert!(built().is_err());
+        assert!(!folder.join("source").exists());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use riops::experiment::{
     Search,
 };
 use riops::plan::{Plan, Schedule};
+use riops::record::ExperimentId;
 
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password,
@@ -121,7 +122,7 @@ impl Draft {
             cells.push(Cell { values, plan, server });
         }
         let seed = self.seed.or(cells.first().map(|cell| cell.plan.seed)).unwrap_or_default();
-        let id = uuid::Uuid::now_v7().to_string();
+        let id = ExperimentId::random();
         let mut experiment = Experiment {
             database: if self.has_own_database {
                 DatabaseChoice::Own(database_name(&self.name, &id))

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use riops::experiment::{Experiment, Goal, tag};
 use riops::fleet::Follower;
 use riops::plan::Share;
+use riops::record::ExperimentId;
 use riops::store::{self, ExperimentState};
 use riops::units::format::short_id;
 
@@ -61,7 +62,8 @@ pub(crate) fn follow(
     let mut is_known = false;
     loop {
         if let Some(plan) = follower.waiting()? {
-            let id = plan.tags.get(tag::EXPERIMENT).cloned().unwrap_or_default();
+            let id = plan.tags.get(tag::EXPERIMENT).map_or("", String::as_str);
+            let id: ExperimentId = id.parse().context("agent 0 conducts no experiment")?;
             if is_known && id != experiment.id {
                 return refuse(format!("agent 0 conducts another experiment, {id}"));
             }
@@ -93,7 +95,7 @@ pub(crate) fn follow(
             }
         } else if Instant::now() >= deadline
             // Agent 0 may prepare for a long time.
-            && servers.store.lock_experiment(&own.lock())?.is_some()
+            && servers.store.lock_fleet(&own.name)?.is_some()
         {
             return Err(anyhow!("agent 0 has not begun an experiment in fleet {}", own.name));
         }

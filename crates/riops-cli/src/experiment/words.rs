@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, Args, Command};
 use riops::experiment::{Axis, ServerChoice};
 use riops::plan::{Plan, Trust};
 use riops::server::ConnInfo;
+use riops::units::secret::CommandLine;
 use riops::units::text::is_unprintable;
 use toml::{Table, Value};
 
@@ -214,7 +215,11 @@ impl TypedAxis {
         }
         let value = |value: &Value| {
             let text = text_of(value)?;
-            let shown = if name == "database" { without_password(&text) } else { text };
+            let shown = match name.as_str() {
+                "database" => without_password(&text),
+                "command" => CommandLine::of_shell(text).shown().pop().unwrap_or_default(),
+                _ => text,
+            };
             Ok((shown, typed(command, &name, value)?))
         };
         let values = values.iter().map(value).collect::<Result<_>>()?;
@@ -337,6 +342,10 @@ mod tests {
         let axis = axis(("database", url)).unwrap();
         assert_eq!(axis.plain().values, ["postgresql://me:***@h/db"]);
         assert_eq!(axis.values[0].1, [OsString::from(format!("--database={url}"))]);
+        let command = command_of("observe").unwrap();
+        let values = ("command".to_owned(), "PGPASSWORD=secret psql,psql".to_owned());
+        let axis = TypedAxis::of_text(&command, &values).unwrap();
+        assert_eq!(axis.plain().values, ["PGPASSWORD=*** psql", "psql"]);
     }
 
     #[test]

@@ -111,6 +111,41 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
 }
 
 #[test]
+fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
+    let place = Place::new("env", 2, 2, None);
+    let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";
+    let build = ["--build", "env > $PREFIX/env; cp bench.sql $PREFIX"];
+    let mut command = place.command(line);
+    command.args(build).env("PGPASSWORD", "s3cret");
+    CommandOutput::of(command.env("RIOPS_FACT", "token=s3cret")).expect(125);
+    let builds = place.folder.join("builds");
+    let folders: Vec<_> = builds.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(folders.len(), 2);
+    for folder in &folders {
+        let text = std::fs::read_to_string(folder.join("prefix/env")).unwrap();
+        let of_riops = |line: &&str| line.starts_with("RIOPS_") || line.starts_with("PGPASSWORD");
+        assert_eq!(text.lines().find(of_riops), None);
+        assert!(text.contains("PREFIX=") && text.contains("PATH="));
+    }
+    // A directory of others behind a link, where one of riops is expected.
+    let other = place.folder.join("other");
+    for name in ["prefix", "source"] {
+        std::fs::create_dir_all(other.join(name)).unwrap();
+        std::fs::write(other.join(name).join("mine"), "").unwrap();
+    }
+    for folder in &folders {
+        std::fs::remove_dir_all(folder).unwrap();
+        std::os::unix::fs::symlink(&other, folder).unwrap();
+    }
+    let mut command = place.command(line);
+    command.args(build);
+    let refused = CommandOutput::of(&mut command);
+    assert_ne!(refused.code, Some(0));
+    refused.stderr_contains("is not the directory of a build of riops");
+    assert!(other.join("prefix/mine").exists() && other.join("source/mine").exists());
+}
+
+#[test]
 fn the_exit_codes_are_those_that_a_bisection_expects() {
     let place = Place::new("codes", 3, 9, Some(2));
     let line = "gate ../gate.toml --base HEAD~1 --exit-code bisect";

@@ -242,3 +242,28 @@ fn messages_about_arguments_lose_their_control_characters() {
         assert!(is_shown, "{}", ran.stderr);
     }
 }
+
+#[test]
+fn the_id_of_an_experiment_of_a_foreign_store_is_no_path() {
+    let folder = folder("hostile-id");
+    let store = folder.join("stores/runs.sqlite");
+    std::fs::create_dir(folder.join("stores")).unwrap();
+    let riops = |line: &str| {
+        let mut command = command(line);
+        CommandOutput::of(command.args(["--store"]).arg(&store))
+    };
+    let database = crate::fixture::database("hostile_id");
+    let line = "sweep ping --axis sessions=1,2 --repeat 1 --warmup 0 --duration 50ms -d";
+    riops(&format!("{line} {}", database.url)).expect(0);
+    let project = folder.join("project");
+    std::fs::create_dir(&project).unwrap();
+    for contents in ["[package]", ""] {
+        std::fs::write(project.join("Cargo.lock"), contents).unwrap();
+        let raw = rusqlite::Connection::open(&store).unwrap();
+        raw.execute("update experiments set id = '../../project/Cargo'", ()).unwrap();
+        let refused = riops("experiments rm last --yes");
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        assert_eq!(std::fs::read_to_string(project.join("Cargo.lock")).unwrap(), contents);
+        riops("experiments list").expect(1).stderr_contains("../../project/Cargo");
+    }
+}

@@ -67,6 +67,7 @@ mod rights;
 mod rows;
 mod script;
 mod script_run;
+mod secrets;
 mod serve;
 mod server;
 mod server_loop;

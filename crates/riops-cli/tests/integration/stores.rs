@@ -404,7 +404,7 @@ fn a_record_that_cannot_be_decoded_is_listed_and_can_be_removed(place: &Place) {
 fn experiment(number: u32, name: &str) -> StoredExperiment {
     let record = record(number);
     StoredExperiment {
-        id: record.id.to_string(),
+        id: record.id.to_string().parse().unwrap(),
         name: name.to_owned(),
         kind: "sweep".to_owned(),
         created_at: record.started_at,
@@ -514,7 +514,7 @@ fn experiments_are_listed_with_the_number_of_their_runs(place: &Place) {
     let (one, two) = (experiment(1, "one"), experiment(2, "two"));
     for (number, of) in [(3, &one), (4, &two), (5, &two)] {
         let mut record = record(number);
-        record.tags.insert("experiment".to_owned(), of.id.clone());
+        record.tags.insert("experiment".to_owned(), of.id.to_string());
         store.save(&record).unwrap();
     }
     store.save_experiment(&one).unwrap();

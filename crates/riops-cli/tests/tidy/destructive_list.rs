@@ -11,13 +11,13 @@ pub(crate) const LIST: &[Place] = &[
     ),
     (
         "crates/riops-cli/src/experiment/build.rs",
-        &[("File::create(", 3), ("remove_dir_all", 2)],
-        "in the directory of a build, whose name has the commit and the hash of the command",
+        &[(".truncate(true)", 1), ("remove_dir_all", 2)],
+        "in a directory that is no link, was created by riops or empty, or has the empty lock file of riops, and is locked; files are opened without following links",
     ),
     (
         "crates/riops-cli/src/site.rs",
         &[("remove_file", 1)],
-        "pages that the manifest of the gallery names, below its folder",
+        "pages that the manifest of the gallery names: parsed names in the folder or in a folder of galleries, no link",
     ),
     (
         "crates/riops-cli/src/title.rs",
@@ -67,7 +67,7 @@ pub(crate) const LIST: &[Place] = &[
     (
         "crates/riops/src/experiment/reset.rs",
         &[("drop database", 2)],
-        "databases with the comment of the experiment, or its whole id in the name; and the text of an error",
+        "databases with the comment of the experiment, or its whole parsed id in the name; and the text of an error",
     ),
     (
         "crates/riops/src/host/output_file.rs",
@@ -119,7 +119,7 @@ pub(crate) const LIST: &[Place] = &[
     (
         "crates/riops/src/store/experiment_lock.rs",
         &[("fs::remove_dir(", 1), ("remove_file", 1)],
-        "the lock file that this process holds, and its empty directory",
+        "the lock file that this process holds, named by a parsed id, empty and no link; and its empty directory",
     ),
     (
         "crates/riops/src/store/live/files.rs",

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::record::Note;
+use crate::record::{ExperimentId, Note};
 
 /// A planned set of runs.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Id, a UUID of version 7.
-    pub id: String,
+    pub id: ExperimentId,
     /// Name, for example that of its file.
     pub name: String,
     /// What it answers.

@@ -248,7 +248,7 @@ impl Experiment {
     fn tags(&self, task: &Task) -> BTreeMap<String, String> {
         let cell = self.cells.get(task.cell).map(|cell| self.cell_name(cell)).unwrap_or_default();
         let mut tags = BTreeMap::from([
-            (tag::EXPERIMENT.to_owned(), self.id.clone()),
+            (tag::EXPERIMENT.to_owned(), self.id.to_string()),
             (tag::CELL.to_owned(), cell),
             (tag::BLOCK.to_owned(), task.block.to_string()),
         ]);
@@ -295,7 +295,8 @@ impl Experiment {
     /// [`StoreError::Json`] if it cannot be decoded.
     pub fn of_stored(stored: &StoredExperiment) -> Result<Self, StoreError> {
         let experiment: Self = decoded(&stored.id, &stored.definition)?;
-        Ok(Self { notes: stored.notes.clone(), ..experiment })
+        // Its files, databases and runs are those of the id by which it was found.
+        Ok(Self { id: stored.id.clone(), notes: stored.notes.clone(), ..experiment })
     }
 
     /// Returns the stored runs, oldest first.

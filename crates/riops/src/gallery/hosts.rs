@@ -13,6 +13,16 @@ use serde_json::Value;
 
 use crate::record::Record;
 
+/// Settings of PostgreSQL that name hosts: addresses, standbys and their slots, and names that people give to servers.
+const SETTINGS: [&str; 6] = [
+    "listen_addresses",
+    "synchronous_standby_names",
+    "synchronized_standby_slots",
+    "primary_slot_name",
+    "cluster_name",
+    "bonjour_name",
+];
+
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -38,6 +48,7 @@ impl Kind {
             // Versions may have the form of an address.
             "server_version" | "riops_version" | "version_text" => None,
             "host" | "address" | "node" | "client_host" => Some(Self::Host),
+            _ if SETTINGS.contains(&key) => Some(Self::Host),
             // People choose the keys of these maps, too.
             "label" | "text" | "description" | "tags" | "facts" => Some(Self::Written),
             "failure" | "sample" | "reasons" => Some(Self::Message),
@@ -148,9 +159,7 @@ impl Hosts {
 
     fn learn_json(&mut self, json: &Value, kind: Kind) {
         match json {
-            Value::String(text) if kind == Kind::Host => {
-                text.split(',').for_each(|address| self.learn(address));
-            }
+            Value::String(text) if kind == Kind::Host => self.learn_list(text),
             Value::String(text) => self.learn_from(text, kind),
             Value::Array(values) => values.iter().for_each(|value| self.learn_json(value, kind)),
             Value::Object(fields) => {
@@ -163,6 +172,15 @@ impl Hosts {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Learns the hosts of a list, also in the form of `synchronous_standby_names`: `FIRST 1 (a, b)`.
+    fn learn_list(&mut self, text: &str) {
+        let is_end = |c: char| c.is_whitespace() || ",()\"'".contains(c);
+        let is_word = |word: &&str| {
+            !["first", "any"].contains(&&*word.to_ascii_lowercase()) && word.parse::<u64>().is_err()
+        };
+        text.split(is_end).filter(is_word).for_each(|host| self.learn(host));
     }
 
     /// Learns a host from its address, with or without a port, and its name without the domain.
@@ -204,9 +222,11 @@ impl Hosts {
         let spaced = lower.replace(" = ", "=");
         for key in ["host=", "hostaddr="] {
             for rest in spaced.split(key).skip(1) {
-                let hosts = until(rest.trim_start_matches('\''), "&\"';");
-                hosts.split(',').for_each(|host| self.learn(host));
+                self.learn_list(until(rest.trim_start_matches('\''), "&\"';"));
             }
+        }
+        if let Some(value) = value_of_setting(&lower) {
+            self.learn_list(value);
         }
         let mut at = 0;
         while let Some(c) = lower.get(at..).and_then(|rest| rest.chars().next()) {
@@ -227,8 +247,17 @@ fn until<'a>(text: &'a str, ends: &str) -> &'a str {
     text.split(|c: char| ends.contains(c) || c.is_whitespace()).next().unwrap_or_default()
 }
 
-/// Whether a host follows in a URL or after `host=`.
+/// Returns the value in `name = value` of a setting that names hosts.
+fn value_of_setting(lower: &str) -> Option<&str> {
+    let (name, value) = lower.split_once('=')?;
+    SETTINGS.contains(&name.trim()).then_some(value)
+}
+
+/// Whether a host follows in a URL, after `host=` or in such a setting.
 fn is_place_of_host(before: &str) -> bool {
+    if value_of_setting(before).is_some() {
+        return true;
+    }
     let word = before.rsplit(|c: char| c.is_whitespace() || "\"'`".contains(c)).next();
     ["://", "host=", "hostaddr="].iter().any(|start| {
         let hosts = word.and_then(|word| word.rsplit_once(start));
@@ -324,6 +353,31 @@ mod tests {
                 "tables=2 at tables, on //tables and host=host-3",
             ]
         );
+    }
+
+    #[test]
+    fn settings_name_hosts() {
+        let mut hosts = Hosts::default();
+        let value = serde_json::json!({
+            "settings": {
+                "listen_addresses": "localhost, alpha,10.1.2.3", "cluster_name": "15/main",
+                "synchronous_standby_names": "FIRST 1 (beta, \"gamma\")", "primary_slot_name": "delta",
+                "work_mem": "alpha",
+            },
+            "server_set": ["listen_addresses = epsilon", "work_mem=1MB"],
+        });
+        hosts.learn_value(&value).unwrap();
+        let hidden: Value = hosts.hide(&value).unwrap();
+        // The hosts have numbers in the order of the keys.
+        let expected = serde_json::json!({
+            "settings": {
+                "listen_addresses": "localhost, host-2,host-3", "cluster_name": "15/main",
+                "synchronous_standby_names": "FIRST 1 (host-5, \"host-6\")", "primary_slot_name": "host-4",
+                "work_mem": "alpha",
+            },
+            "server_set": ["listen_addresses = host-1", "work_mem=1MB"],
+        });
+        assert_eq!(hidden, expected);
     }
 
     #[test]

@@ -6,13 +6,14 @@ use super::error::{PlanError, refuse};
 use super::policy::Stop;
 use super::query::{self, NamedQuery};
 use super::spec::{Common, Spec, Traits};
+use crate::units::secret::CommandLine;
 
 /// The parameters of `riops observe`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObserveRun {
     /// The command with its arguments; empty to observe for a time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
+    #[serde(default, skip_serializing_if = "CommandLine::is_empty")]
+    pub command: CommandLine,
     /// Queries that count what is done: the difference of their values gives rates. The first one is the main figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<NamedQuery>,
@@ -25,19 +26,6 @@ impl ObserveRun {
     /// Whether the waits are those of all sessions of the database.
     pub fn watches_database(&self) -> bool {
         self.database_wide || self.command.is_empty()
-    }
-
-    /// Returns the command as one line.
-    pub fn command_line(&self) -> String {
-        let word = |word: &String| {
-            let is_plain = |each: char| each.is_ascii_alphanumeric() || "-_./=:,@%+".contains(each);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', "'\\''"))
-            }
-        };
-        self.command.iter().map(word).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -57,7 +45,7 @@ impl Spec for ObserveRun {
 
     fn needs_trust(&self) -> Option<String> {
         match (self.command.is_empty(), self.counts.is_empty()) {
-            (false, _) => Some(format!("executes the command {}", self.command_line())),
+            (false, _) => Some(format!("executes the command {}", self.command)),
             (true, false) => Some("executes the queries of --count".to_owned()),
             (true, true) => None,
         }
@@ -66,6 +54,12 @@ impl Spec for ObserveRun {
     fn validate(&self, common: &Common<'_>) -> Result<(), PlanError> {
         common.refuse_repetition_options("observe")?;
         query::validate("--count", self.counts.iter())?;
+        if self.command.is_incomplete() {
+            return refuse(format!(
+                "the command {} cannot be executed again: its password or token was not stored; run riops observe with the command",
+                self.command
+            ));
+        }
         match (self.command.is_empty(), common.stop) {
             (true, Stop::DurationS(_)) | (false, Stop::Transactions(1)) => Ok(()),
             (true, _) => refuse("observe without a command requires --for TIME"),
@@ -76,7 +70,7 @@ impl Spec for ObserveRun {
     }
 
     fn title(&self) -> String {
-        match self.command.first() {
+        match self.command.shown().first() {
             Some(program) => format!("observe, {program}"),
             None => "observe".to_owned(),
         }
@@ -91,10 +85,9 @@ mod tests {
     #[test]
     fn a_command_is_observed_to_its_end_and_needs_trust() {
         let run = ObserveRun {
-            command: ["psql", "-c", "select 'a'"].map(str::to_owned).to_vec(),
+            command: ["psql", "-c", "select 'a'"].map(str::to_owned).to_vec().into(),
             ..ObserveRun::default()
         };
-        assert_eq!(run.command_line(), r"psql -c 'select '\''a'\'''");
         let plan = Plan {
             work: run.into(),
             stop: Stop::Transactions(1),
@@ -105,6 +98,10 @@ mod tests {
         assert_eq!(plan.validate(), Ok(()));
         let read = Plan { trust: Trust(false), ..plan.clone() };
         assert!(read.validate().unwrap_err().to_string().contains("executes the command psql"));
+        let hidden = ["psql", "postgresql://u:***@h"].map(str::to_owned).to_vec().into();
+        let work = ObserveRun { command: hidden, ..ObserveRun::default() }.into();
+        let error = Plan { work, ..plan.clone() }.validate().unwrap_err().to_string();
+        assert!(error.contains("was not stored"), "{error}");
         let timed = Plan { stop: Stop::DurationS(5.0), ..plan };
         assert!(timed.validate().unwrap_err().to_string().contains("--for"));
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::PlanError;
 use crate::units::conninfo::address_of;
+use crate::units::secret::redacted;
 use crate::units::sql::is_plain;
 
 /// Maximum length of a name.
@@ -119,7 +120,7 @@ pub(super) fn validate_prometheus(
         );
         // Plans are stored, and shared with others.
         require!(
-            !url.contains('@'),
+            !url.contains('@') && redacted(url) == *url,
             "--prometheus: an address with a user or a password would be stored with the run"
         );
         return Ok(());

@@ -40,6 +40,8 @@ pub struct Extras<'a> {
     /// The options that select the server of the run, as text for commands: empty, or with a leading space.
     /// `None` if they are unknown.
     pub server_options: Option<&'a str>,
+    /// Whether these options had a password, which commands do not repeat.
+    pub omits_password: bool,
     /// The options that select the store, in the same form. `None` if the run is not stored.
     pub store_options: Option<&'a str>,
 }
@@ -53,6 +55,7 @@ impl<'a> Extras<'a> {
             intervals: true,
             histogram: None,
             server_options: None,
+            omits_password: false,
             store_options: Some(""),
         }
     }

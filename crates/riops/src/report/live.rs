@@ -192,7 +192,8 @@ mod tests {
         assert_eq!((share, text.as_str()), (0.0, "0/10 s"));
         let done = view(Stop::DurationS(4.0)).progress();
         assert_eq!(done, (1.0, "4/4 s".to_owned()));
-        let observed = ObserveRun { command: vec!["true".to_owned()], ..ObserveRun::default() };
+        let observed =
+            ObserveRun { command: vec!["true".to_owned()].into(), ..ObserveRun::default() };
         let plan = Plan { work: observed.into(), stop: Stop::Transactions(1), ..Plan::default() };
         assert_eq!(LiveView::new(&plan).progress(), (0.0, "0 s".to_owned()));
     }

@@ -21,6 +21,7 @@ use crate::record::Point;
 use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::Feature;
 use crate::units::format::short_id;
+use crate::units::secret::redacted;
 use crate::units::whole;
 
 /// How often an interruption is noticed.
@@ -97,7 +98,7 @@ impl Observe {
 /// Starts the command. It inherits standard input, output and error, the process group and the environment, with
 /// PGAPPNAME unless it is set: its sessions can then be distinguished from others.
 fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
-    let [program, arguments @ ..] = run.command.as_slice() else {
+    let [program, arguments @ ..] = run.command.words() else {
         return Err(RunError::Unsuitable("there is no command to observe".to_owned()));
     };
     let mut command = Command::new(program);
@@ -106,7 +107,8 @@ fn spawn(run: &ObserveRun, application: &str) -> Result<Child, RunError> {
         command.env("PGAPPNAME", application);
     }
     command.spawn().map_err(|error| {
-        RunError::Unsuitable(format!("cannot start the command \"{program}\": {error}"))
+        let shown = redacted(program);
+        RunError::Unsuitable(format!("cannot start the command \"{shown}\": {error}"))
     })
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::capabilities::optional;
 use super::connection::{Connection, ConnectionError};
 use crate::record::Flavor;
+use crate::units::secret::redacted;
 
 /// Facts about a server, as reported by the server.
 #[serde_with::skip_serializing_none]
@@ -62,7 +63,7 @@ impl ServerFacts {
         let (mut settings, mut setting_defaults) = (BTreeMap::new(), BTreeMap::new());
         for row in optional(connection.query(SETTINGS_SQL))?.unwrap_or_default() {
             if let [Some(name), Some(value), default @ ..] = row.as_slice() {
-                settings.insert(name.clone(), value.clone());
+                settings.insert(name.clone(), redacted(value));
                 if let [Some(default)] = default {
                     setting_defaults.insert(name.clone(), default.clone());
                 }

@@ -1,7 +1,7 @@
 //! What a database must offer so that a [`Store`](super::shared::Store) can keep runs in it.
 
 use super::error::StoreError;
-use super::experiment_lock::ExperimentLock;
+use super::experiment_lock::{ExperimentLock, LockKey};
 use super::value::{Fields, Row};
 use crate::figure::Value;
 
@@ -82,8 +82,8 @@ pub(super) trait Backend: Send {
     /// transaction on a new connection.
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError>;
 
-    /// Locks the experiment with this full id, outside of transactions; `None` if another process has locked it.
-    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError>;
+    /// Locks an experiment or a fleet, outside of transactions; `None` if another process has locked it.
+    fn lock(&self, key: LockKey<'_>) -> Result<Option<ExperimentLock>, StoreError>;
 }
 
 /// Runs `work` in a transaction and returns its result.

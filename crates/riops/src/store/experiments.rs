@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::backend::{Session, first, id_by_part};
 use super::error::StoreError;
-use super::experiment_lock::ExperimentLock;
+use super::experiment_lock::{ExperimentLock, LockKey};
 use super::shared::{EditNotes, Store};
 use super::value::{Reader, columns, fields, time_text};
 use crate::figure::Value;
-use crate::record::Note;
+use crate::record::{ExperimentId, Note};
 
 const DELETE: &str = include_str!("../../sql/store/experiment_delete.sql");
 const EXPERIMENT: &str = include_str!("../../sql/store/experiment.sql");
@@ -24,8 +24,8 @@ const UPDATE_NOTES: &str = include_str!("../../sql/store/experiment_notes_update
 /// An experiment as it is stored. Times have microseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredExperiment {
-    /// Id, a UUID.
-    pub id: String,
+    /// Id.
+    pub id: ExperimentId,
     /// Name; several experiments can have the same one.
     pub name: String,
     /// What it searches for, for example `sweep`.
@@ -62,7 +62,7 @@ columns! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     pub struct ExperimentSummary {
         /// Id.
-        pub id: String,
+        pub id: ExperimentId,
         /// Name.
         pub name: String,
         /// What it searches for.
@@ -174,8 +174,16 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] if the lock cannot be requested.
-    pub fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
-        self.backend.lock_experiment(id)
+    pub fn lock_experiment(&self, id: &ExperimentId) -> Result<Option<ExperimentLock>, StoreError> {
+        self.backend.lock(LockKey::Experiment(id))
+    }
+
+    /// Returns the right to conduct experiments in the fleet with this name, in the same way.
+    ///
+    /// # Errors
+    /// As [`Self::lock_experiment`].
+    pub fn lock_fleet(&self, name: &str) -> Result<Option<ExperimentLock>, StoreError> {
+        self.backend.lock(LockKey::Fleet(name))
     }
 }
 
@@ -201,11 +209,11 @@ fn exists(session: &mut dyn Session, id: &str) -> Result<bool, StoreError> {
 
 fn insert(session: &mut dyn Session, experiment: &StoredExperiment) -> Result<(), StoreError> {
     if exists(session, &experiment.id)? {
-        return Err(StoreError::ExperimentExists(experiment.id.clone()));
+        return Err(StoreError::ExperimentExists(experiment.id.to_string()));
     }
     let StoredExperiment { id, name, kind, created_at, definition, state, notes: _ } = experiment;
     let row = fields! {
-        id: id,
+        id: &**id,
         name: name,
         kind: kind,
         created_at: time_text(*created_at),

@@ -30,7 +30,8 @@ impl StoreLocation {
             return ConnInfo::parse(text, environment).map(Box::new).map(Self::Postgresql);
         }
         // A path with such characters starts with a slash or a dot.
-        let is_path = text.starts_with(['/', '.', '~']);
+        let folder = Path::new(text).parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_path = text.starts_with(['/', '.', '~']) || folder.is_some_and(Path::is_dir);
         if text.contains(":/")
             || !is_path && (is_mistyped_url(text) || text.to_lowercase().contains("password"))
         {
@@ -129,6 +130,7 @@ mod tests {
         for text in [
             "postgres:/u:s3cret@h/x",
             "u:s3cret@h",
+            "u/s3cret@h",
             "Postgresql://u:s3cret@h/x",
             "h?password=s3cret",
             "postgres//u:s3cret@h/db",

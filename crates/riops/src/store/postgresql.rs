@@ -7,7 +7,7 @@ use riops_wire::copy::text_row;
 
 use super::backend::{Access, Backend, Dialect, Session, Work, transact};
 use super::error::StoreError;
-use super::experiment_lock::ExperimentLock;
+use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::url;
 use super::value::{Fields, Row};
 use crate::figure::Value;
@@ -87,9 +87,9 @@ impl Backend for Postgresql {
         self.location.clone()
     }
 
-    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
+    fn lock(&self, key: LockKey<'_>) -> Result<Option<ExperimentLock>, StoreError> {
         // In a dedicated session: that of the store is replaced without notice if it is lost.
-        ExperimentLock::postgresql(&self.location, self.connect(&self.interrupt)?, id)
+        ExperimentLock::postgresql(&self.location, self.connect(&self.interrupt)?, key)
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {

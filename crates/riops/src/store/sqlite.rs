@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, ToSql};
 
 use super::backend::{Access, Backend, Dialect, Session, Work};
 use super::error::StoreError;
-use super::experiment_lock::ExperimentLock;
+use super::experiment_lock::{ExperimentLock, LockKey};
 use super::location::default_path;
 use super::migrate::STEPS;
 use super::value::{Fields, Row, stored_integer};
@@ -127,8 +127,8 @@ impl Backend for Sqlite {
         self.path.display().to_string()
     }
 
-    fn lock_experiment(&self, id: &str) -> Result<Option<ExperimentLock>, StoreError> {
-        ExperimentLock::file(&self.path, id)
+    fn lock(&self, key: LockKey<'_>) -> Result<Option<ExperimentLock>, StoreError> {
+        ExperimentLock::file(&self.path, key)
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {

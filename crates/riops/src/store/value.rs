@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::error::StoreError;
 use crate::figure::Value;
-use crate::record::Note;
+use crate::record::{ExperimentId, Note};
 
 /// The values of one row, with the names of their columns.
 pub(super) type Fields = Vec<(&'static str, Value)>;
@@ -117,6 +117,12 @@ impl<T: Column> Column for Option<T> {
 impl Column for String {
     fn parse(text: Option<String>) -> Option<Self> {
         text
+    }
+}
+
+impl Column for ExperimentId {
+    fn parse(text: Option<String>) -> Option<Self> {
+        text?.parse().ok()
     }
 }
 

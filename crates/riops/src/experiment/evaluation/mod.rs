@@ -55,7 +55,7 @@ pub fn evaluate(study: &Study) -> StudyView {
         cell_view(experiment.cell_name(cell), cell, group.view(&slots), levels)
     });
     let mut view = StudyView {
-        id: experiment.id.clone(),
+        id: experiment.id.to_string(),
         name: experiment.name.clone(),
         description: experiment.description.clone(),
         created_at: experiment.created_at.to_string(),

@@ -14,7 +14,7 @@ pub(crate) fn sweep(cells: u32) -> Experiment {
         server: ServerChoice::default(),
     };
     Experiment {
-        id: "0190a6f2-0000-7000-8000-000000000019".to_owned(),
+        id: "0190a6f2-0000-7000-8000-000000000019".parse().unwrap(),
         name: "example".to_owned(),
         description: None,
         created_at: "2026-11-23T08:00:00Z".parse().unwrap(),

@@ -18,10 +18,10 @@ impl ObserveRun {
 
 impl Words for ObserveRun {
     fn work(&self) -> String {
-        match self.command_line() {
-            command if command.is_empty() => "observed: the sessions of the database".to_owned(),
-            command => format!("observed: {command}"),
+        if self.command.is_empty() {
+            return "observed: the sessions of the database".to_owned();
         }
+        format!("observed: {}", self.command)
     }
 
     fn report_title(&self, _: &Record) -> String {

@@ -83,7 +83,7 @@ pub(in crate::serve) async fn experiment(State(app): Shared, Path(id): Path<Stri
         Ok(Form {
             kind: "experiments",
             notes: found.notes.iter().map(NoteField::of).collect(),
-            id: found.id,
+            id: found.id.to_string(),
             title: found.name,
             ..Form::default()
         })

@@ -20,6 +20,7 @@ use riops_wire::startup::Credentials;
 
 pub use error::ConnInfoError;
 pub use server::{DEFAULT_PORT, Host, Server};
+pub use sources::remove_variables;
 pub(crate) use text::is_mistyped_url;
 pub use values::{Keepalive, SessionAttrs};
 
@@ -184,6 +185,12 @@ impl ConnInfo {
     /// that any part of it may be a password.
     pub fn without_password(text: &str) -> Option<String> {
         text::without_password(text).ok()
+    }
+
+    /// Returns a connection string without its passwords, for a command that is typed again; `None` as in
+    /// [`Self::without_password`].
+    pub fn to_type_again(text: &str) -> Option<String> {
+        text::to_type_again(text).ok()
     }
 
     /// Sets the password for all servers.

@@ -1,9 +1,11 @@
 //! Sources of settings that a connection string omits: the service file, the `PG*` variables and the password file.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::error::ConnInfoError;
 use super::server::{Host, Server};
@@ -45,6 +47,21 @@ const VARIABLES: [(&str, &str); 27] = [
 /// Session settings that libpq takes from the environment.
 const SESSION_SETTINGS: [(&str, &str); 3] =
     [("datestyle", "PGDATESTYLE"), ("timezone", "PGTZ"), ("geqo", "PGGEQO")];
+
+/// Variables of libpq that select settings in other places.
+const PLACES: [&str; 3] = ["PGSERVICE", "PGSERVICEFILE", "PGSYSCONFDIR"];
+
+/// Removes what connects riops to servers and stores from the environment of a program that has no part in it: the
+/// variables of libpq and all options of riops, which may contain passwords and tokens.
+pub fn remove_variables(command: &mut Command) -> &mut Command {
+    let of_libpq = VARIABLES.iter().chain(&SESSION_SETTINGS).map(|(_, name)| *name).chain(PLACES);
+    let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"RIOPS_");
+    let own = std::env::vars_os().map(|(name, _)| name).filter(is_own);
+    for name in of_libpq.map(OsString::from).chain(own) {
+        command.env_remove(name);
+    }
+    command
+}
 
 /// Returns the session settings of the environment. As in libpq, `default` leaves the choice to the server.
 pub(super) fn session_settings(

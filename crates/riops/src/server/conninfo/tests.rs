@@ -263,6 +263,8 @@ fn rejects_invalid_settings_without_showing_a_password() {
         "//u:s3cret@h/x",
         "Postgresql://u:s3cret@h/x",
         "u:s3cret@h",
+        "u/s3cret@h",
+        "u/s3cret@h:5432/x",
         "u:s3cret@h/x?sslmode=require",
         "u:s3cret@h/x?user=me",
         "jdbc:postgresql://h/x?password=s3cret",
@@ -333,6 +335,25 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
         assert_eq!(ConnInfo::without_password(text).as_deref(), Some(shown), "{text}");
     }
     assert_eq!(ConnInfo::without_password("host=h password=a b"), None);
+}
+
+#[test]
+fn a_connection_string_to_type_again_has_no_password() {
+    for (text, again) in [
+        (
+            "postgresql://me:s3cret@h:1,k/db?sslmode=disable",
+            "postgresql://me@h:1,k/db?sslmode=disable",
+        ),
+        ("postgresql://h/db?password=s3cret", "postgresql://h/db"),
+        ("postgresql://h/db?user=me&password=s3cret&port=1", "postgresql://h/db?user=me&port=1"),
+        ("host=h password='s3 cret' user=me", "host=h user=me"),
+        ("postgresql://me@h/db", "postgresql://me@h/db"),
+        ("bench", "bench"),
+    ] {
+        assert_eq!(ConnInfo::to_type_again(text).as_deref(), Some(again), "{text}");
+        assert!(parse(again).is_ok(), "{again}");
+    }
+    assert_eq!(ConnInfo::to_type_again("host=h password=a b"), None);
 }
 
 proptest! {

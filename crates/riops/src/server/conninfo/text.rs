@@ -6,9 +6,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use super::error::ConnInfoError;
 use crate::units::conninfo::quoted;
-
-/// Shown instead of a password.
-const HIDDEN: &str = "***";
+use crate::units::secret::HIDDEN;
 
 /// Characters that a value in a URL must not contain.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'&').add(b'?').add(b'@');
@@ -57,6 +55,24 @@ pub(super) fn without_password(text: &str) -> Result<String, ConnInfoError> {
         shown.push(format!("{name}={}", quoted(&hidden.unwrap_or(value))));
     }
     Ok(if is_changed { shown.join(" ") } else { text.to_owned() })
+}
+
+/// Returns a connection string without its passwords, which can be used as it is.
+pub(super) fn to_type_again(text: &str) -> Result<String, ConnInfoError> {
+    let shown = without_password(text)?;
+    if shown == text.trim() {
+        return Ok(shown);
+    }
+    if without_scheme(&shown).is_some() {
+        let shown = shown.replacen(&format!(":{HIDDEN}@"), "@", 1);
+        let (place, query) = shown.split_once('?').unwrap_or((&shown, ""));
+        let kept: Vec<_> = query.split('&').filter(|pair| !pair.contains(HIDDEN)).collect();
+        let kept = kept.join("&");
+        let mark = if kept.is_empty() { "" } else { "?" };
+        return Ok(format!("{place}{mark}{kept}"));
+    }
+    let kept = parse(&shown)?.into_iter().filter(|(_, value)| !value.contains(HIDDEN));
+    Ok(kept.map(|(name, value)| format!("{name}={}", quoted(&value))).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns what is shown instead of a value; `None` if it contains no password.
@@ -113,7 +129,9 @@ fn shown_in_url(name: &str, value: &str) -> String {
 /// Whether a text is not a URL but seems to be meant as one. It may contain a password, and must not be shown, not even
 /// as the name of a database or a file.
 pub(crate) fn is_mistyped_url(text: &str) -> bool {
-    let has_login = text.split_once('@').is_some_and(|(login, _)| login.contains(':'));
+    let is_path = text.starts_with(['/', '.', '~']);
+    let is_login = |login: &str| login.contains(':') || login.contains('/') && !is_path;
+    let has_login = text.split_once('@').is_some_and(|(login, _)| is_login(login));
     text.contains(":/") || has_login || text.starts_with("jdbc:") || text.contains('?')
 }
 

@@ -11,6 +11,7 @@ use super::options::{EMBEDDED_VERSION, Options, installed};
 use crate::host::Interrupt;
 #[cfg(feature = "embedded")]
 use crate::host::user_folders::is_trusted;
+use crate::server::conninfo::remove_variables;
 
 /// Location and version of the server programs.
 #[derive(Debug, Clone)]
@@ -76,7 +77,9 @@ fn major(version: &str) -> &str {
 
 fn version_of(bin: &Path) -> Result<String> {
     let program = bin.join("postgres");
-    let output = Command::new(&program).arg("--version").output().map_err(file("run", &program))?;
+    let mut version = Command::new(&program);
+    let output = remove_variables(version.arg("--version")).output();
+    let output = output.map_err(file("run", &program))?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if output.status.success() && text.contains("PostgreSQL") {
         return Ok(text);

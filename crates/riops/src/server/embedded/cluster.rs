@@ -22,7 +22,7 @@ use super::{mark, places, postmaster};
 use crate::host::files::last_bytes;
 use crate::host::{Interrupt, machine};
 use crate::server::connection::Connection;
-use crate::server::conninfo::ConnInfo;
+use crate::server::conninfo::{ConnInfo, remove_variables};
 
 /// Below this size of /dev/shm, the dynamic shared memory of parallel queries goes to files.
 /// Containers have 64 MB by default.
@@ -234,8 +234,7 @@ fn launch(home: &Home, account: &Account, state: &State, keeper_program: &Path) 
     };
     let spec = serde_json::to_vec(&spec)
         .map_err(|error| file("write the keeper specification for", &log)(error.into()))?;
-    let mut keeper = Command::new(keeper_program)
-        .args(["server", "keep"])
+    let mut keeper = remove_variables(Command::new(keeper_program).args(["server", "keep"]))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -104,7 +104,7 @@ pub(super) fn experiment(
     }
     let cell = |values| Cell { values, plan: run.plan.clone(), server: ServerChoice::default() };
     Experiment {
-        id: "01938f7a-7c00-7000-8000-0123456789ff".to_owned(),
+        id: "01938f7a-7c00-7000-8000-0123456789ff".parse().unwrap(),
         name: name.to_owned(),
         description: None,
         created_at: "2026-11-23T09:00:00Z".parse().unwrap(),

@@ -249,7 +249,13 @@ fn next_steps(
     let commands = Commands::of(summary, extras.server_options, extras.store_options);
     match summary.record.validity() {
         Validity::NotVerified => {}
-        Validity::Valid => document.commands("try next", words.next_steps(summary, &commands)),
+        Validity::Valid => {
+            document.commands("try next", words.next_steps(summary, &commands));
+            if extras.omits_password {
+                let text = "the commands omit it: set PGPASSWORD or use a password file";
+                document.line("password", text);
+            }
+        }
         Validity::Invalid => {
             let is_empty = summary.stage.transactions == 0 && summary.stage.observed.is_none();
             let result = if is_empty { "nothing was measured;" } else { "result unusable:" };
