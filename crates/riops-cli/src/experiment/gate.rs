@@ -155,7 +155,7 @@ impl GateFile {
             let (a, b) = (of_variant(&self.base, base)?, of_variant(&self.head, head)?);
             draft.axes = vec![variants((base.name.clone(), a), (head.name.clone(), b))?];
             draft.effect = Some(self.rules()?.effect);
-            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX).clamp(4, 100));
+            draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
             draft.gate = Some((of_each, self.repeat_disturbed.unwrap_or(REPEATS_MAX)));
             Ok(draft)
