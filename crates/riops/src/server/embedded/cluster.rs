@@ -156,7 +156,7 @@ fn initialize(
         .arg(&fresh)
         .arg("--pwfile")
         .arg(&password_file)
-        // It reads nothing. As long as it runs, nobody else changes the directory, also if riops is killed.
+        // It reads nothing. As long as it runs, no other process changes the directory, also if riops is killed.
         .stdin(work.lock()?)
         .output()
         .map_err(|error| cannot_run(&program, account, error))?;
