@@ -23,16 +23,21 @@ mod shell;
 mod sweep;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Server};
-use crate::failure::{INTERRUPTED, UsageError};
+use crate::args::sweep::Experiments;
+use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Runs, Server};
+use crate::failure::{ErrorForm, INTERRUPTED, UsageError};
 use crate::hints::Given;
 use crate::ui::Ui;
+
+/// How long a command that only reads may take to end after a signal.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Executes the parsed command.
 pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCode> {
@@ -41,7 +46,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     if let Command::Server(Server::Keep) = arguments.command {
         return server::keep();
     }
-    install_signal_handlers(ui.interrupt.clone())?;
+    let only_reads = only_reads(&arguments.command).then_some(arguments.error_form);
+    install_signal_handlers(ui.interrupt.clone(), only_reads)?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
@@ -87,8 +93,9 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 }
 
 /// Handles Ctrl-C, SIGTERM, and SIGHUP unless nohup ignores it: the first signal requests an orderly shutdown, a second
-/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM.
-fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
+/// one exits immediately. SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM. A command that only
+/// reads also exits if it does not end soon: it may wait for its input, or compute for a long time.
+fn install_signal_handlers(interrupt: Interrupt, only_reads: Option<ErrorForm>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !ignores_hangup() {
         signals.add_signal(SIGHUP)?;
@@ -102,10 +109,27 @@ fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
                 }
                 is_second = true;
             }
+            if let Some(form) = only_reads.filter(|_| !interrupt.requested()) {
+                std::thread::spawn(move || {
+                    std::thread::sleep(END_TIMEOUT);
+                    form.print("interrupted", INTERRUPTED);
+                    exit_immediately();
+                });
+            }
             interrupt.request_by(signal);
         }
     })?;
     Ok(())
+}
+
+/// Whether a command has no result that it must keep: it reads files or a store, and each run that it has stored is complete.
+fn only_reads(command: &Command) -> bool {
+    match command {
+        Command::Runs(action) => !matches!(action, Runs::Rerun { .. }),
+        Command::Experiments(action) => !matches!(action, Experiments::Rm(_)),
+        Command::Compare(_) | Command::Report(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns whether riops was started with SIGHUP ignored; true if this is unknown.

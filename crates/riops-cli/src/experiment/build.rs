@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow};
 use riops::experiment::BisectCommit;
-use riops::host::Interrupt;
+use riops::host::{Interrupt, await_lock};
 use riops::units::text::hash_text;
 
+use super::build_process::{wait, watched};
 use crate::failure::{BuildFailed, CodedError, INTERRUPTED, refuse};
 use crate::ui::Ui;
 
@@ -43,7 +44,12 @@ impl Builder {
             .with_context(|| format!("cannot create the directory {}", folder.display()))?;
         // Another riops may build the same commit.
         let lock = File::create(folder.join("lock"))?;
-        lock.lock().with_context(|| format!("cannot lock {}", folder.display()))?;
+        let waiting =
+            || ui.notice(&format!("waiting for another riops process to build {}", short(commit)));
+        let locked = await_lock(ui.interrupt, || lock.try_lock(), &waiting);
+        if !locked.with_context(|| format!("cannot lock {}", folder.display()))? {
+            return Err(interrupted());
+        }
         if folder.join(COMPLETE).exists() {
             return Ok(prefix);
         }
@@ -88,19 +94,15 @@ impl Builder {
         interrupt: &Interrupt,
     ) -> Result<()> {
         let output = File::create(log)?;
-        let status = Command::new("sh")
-            .args(["-c", &self.command])
+        let mut command = watched(&self.command);
+        command
             .current_dir(source)
             .env("PREFIX", prefix)
-            .stdin(Stdio::null())
             .stdout(output.try_clone()?)
-            .stderr(output)
-            .status()
-            .context("cannot execute sh")?;
+            .stderr(output);
+        let status = wait(&mut command, interrupt).context("cannot execute sh")?;
         match (status.success(), interrupt.requested()) {
-            (_, true) => {
-                Err(CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into())
-            }
+            (_, true) => Err(interrupted()),
             (true, false) => Ok(()),
             (false, false) => Err(BuildFailed {
                 commit: short(commit).to_owned(),
@@ -110,6 +112,10 @@ impl Builder {
             .into()),
         }
     }
+}
+
+fn interrupted() -> anyhow::Error {
+    CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into()
 }
 
 /// The first characters of the name of a commit.
