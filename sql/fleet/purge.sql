@@ -1,8 +1,8 @@
 -- Fleets of which no agent lives: $1 are the seconds without a heartbeat, $3 those of one that has ended; only those with the
--- name $2, if it is given.
+-- name $2, if it is given. A heartbeat in the future is as old as it is far away.
 delete from riops_store.fleet
  where ($2::text is null or name = $2)
-   and not exists (select from riops_store.fleet_agent agent
+   and not exists (select from riops_store.fleet_agent agent,
+                          make_interval(secs => case when result is null then $1::float8 else $3::float8 end) age
                     where agent.fleet = fleet.id
-                      and agent.heartbeat_at > clock_timestamp()
-                          - make_interval(secs => case when result is null then $1::float8 else $3::float8 end))
+                      and agent.heartbeat_at between clock_timestamp() - age and clock_timestamp() + age)

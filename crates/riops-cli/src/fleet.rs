@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use riops::dataset::prepare::Prepared;
-use riops::fleet::{Finished, Fleet, Invitation, Role};
+use riops::fleet::{Finished, Fleet, FleetError, Invitation, Role};
 use riops::host::Interrupt;
 use riops::plan::Plan;
 use riops::probe::sampler::OnPoint;
@@ -239,6 +239,10 @@ impl Observer for InFleet<'_> {
             Ok(Finished::Follows { run, code }) => {
                 self.ui.notice(&format!("the run of the fleet is {run}: riops runs show {run}"));
                 Ok(Ended { merged: None, run, code })
+            }
+            Err(error @ FleetError::Interrupted) => {
+                self.ui.notice(&stored::keep(record, &error).to_string());
+                Err(error.into())
             }
             Err(error) => Err(stored::keep(record, &error)),
         };

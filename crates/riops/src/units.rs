@@ -51,6 +51,9 @@ pub enum UnitError {
     /// Invalid duration.
     #[error("`{0}` is not a duration (examples: 30, 30s, 500ms, 5m, 1h, 1m30s)")]
     Duration(String),
+    /// Too long a duration.
+    #[error("`{0}` is longer than {limit} h, the longest duration", limit = SPAN_HOURS_MAX)]
+    TooLong(String),
 }
 
 /// A count: `1000`, `1_000_000`, `1e6`, `2.5e6`.
@@ -150,15 +153,21 @@ impl fmt::Display for Count {
     }
 }
 
+/// Hours of the longest duration that is read: more than eleven years. Any later time can still be computed.
+const SPAN_HOURS_MAX: u64 = 100_000;
+
 /// A duration: `30` (seconds), `30s`, `500ms`, `250us`, `5m`, `1h`, `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
 impl Span {
+    /// The longest duration that is read.
+    pub const MAX: Self = Self(Duration::from_hours(SPAN_HOURS_MAX));
+
     /// Returns a number of seconds: 0 for a negative number, and the longest duration for a larger number. Stored plans are
     /// not validated again.
     pub fn of_seconds(seconds: f64) -> Self {
-        Self(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX))
+        Self(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Self::MAX.0).min(Self::MAX.0))
     }
 }
 
@@ -166,7 +175,9 @@ impl FromStr for Span {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse_duration(text).map(Self).ok_or_else(|| UnitError::Duration(text.to_owned()))
+        let span = parse_duration(text).map(Self);
+        let span = span.ok_or_else(|| UnitError::Duration(text.to_owned()))?;
+        if span > Self::MAX { Err(UnitError::TooLong(text.to_owned())) } else { Ok(span) }
     }
 }
 
@@ -349,6 +360,18 @@ mod tests {
         for text in ["", "s", "-1s", "1d", "1m30", "1.2.3s", "1e300h", "99999999999999999999h"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_duration_after_which_no_time_can_be_computed_is_not_read() {
+        assert_eq!("100000h".parse(), Ok(Span::MAX));
+        let error = "100000h1s".parse::<Span>().unwrap_err().to_string();
+        assert_eq!(error, "`100000h1s` is longer than 100000 h, the longest duration");
+        for seconds in [1e10, 1e19, 1e300, f64::INFINITY] {
+            let later = std::time::Instant::now().checked_add(Span::of_seconds(seconds).0);
+            assert!(later.is_some(), "{seconds}");
+        }
+        assert_eq!(Span::of_seconds(f64::NAN), Span(Duration::ZERO));
     }
 
     #[test]

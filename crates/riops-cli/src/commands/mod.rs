@@ -23,16 +23,21 @@ mod shell;
 mod sweep;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use riops::host::Interrupt;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Server};
-use crate::failure::{INTERRUPTED, UsageError};
+use crate::args::sweep::Experiments;
+use crate::args::{Arguments, Command, FleetCommand, Generate, Original, Runs, Server};
+use crate::failure::{ErrorForm, INTERRUPTED, UsageError};
 use crate::hints::Given;
 use crate::ui::Ui;
+
+/// How long a command that only reads may take to end after a signal.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Executes the parsed command.
 pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCode> {
@@ -41,7 +46,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     if let Command::Server(Server::Keep) = arguments.command {
         return server::keep();
     }
-    install_signal_handlers(ui.interrupt.clone())?;
+    let only_reads = only_reads(&arguments.command).then_some(arguments.error_form);
+    install_signal_handlers(ui.interrupt.clone(), only_reads)?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
@@ -88,8 +94,9 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 
 /// Handles Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly shutdown, a second one exits immediately.
 /// SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM. A signal that riops was started
-/// with as ignored, as by nohup or by a shell in the background, stays ignored.
-fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
+/// with as ignored, as by nohup or by a shell in the background, stays ignored. A command that only reads also exits if it does
+/// not end soon: it may wait for its input, or compute for a long time.
+fn install_signal_handlers(interrupt: Interrupt, only_reads: Option<ErrorForm>) -> Result<()> {
     let ignored = ignored_signals();
     let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| match ignored {
         Some(mask) => mask & (1 << (signal - 1)) == 0,
@@ -105,10 +112,36 @@ fn install_signal_handlers(interrupt: Interrupt) -> Result<()> {
                 }
                 is_second = true;
             }
+            if let Some(form) = only_reads.filter(|_| !interrupt.requested()) {
+                std::thread::spawn(move || {
+                    std::thread::sleep(END_TIMEOUT);
+                    form.print("interrupted", INTERRUPTED);
+                    exit_immediately();
+                });
+            }
             interrupt.request_by(signal);
         }
     })?;
     Ok(())
+}
+
+/// Whether a command has no result that it must keep: it reads files or a store, and each run that it has stored is complete.
+fn only_reads(command: &Command) -> bool {
+    match command {
+        Command::Runs(action) => matches!(
+            action,
+            Runs::List(_)
+                | Runs::Show { .. }
+                | Runs::History(_)
+                | Runs::Export(_)
+                | Runs::Import(_)
+        ),
+        Command::Experiments(action) => {
+            matches!(action, Experiments::List { .. } | Experiments::Show { .. })
+        }
+        Command::Compare(_) | Command::Report(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns the signals that riops was started with as ignored, bit n for signal n + 1; `None` if this is unknown.

@@ -59,7 +59,7 @@ fn reset(options: &Options, force: bool, yes: bool, ui: Ui) -> Result<ExitCode> 
     };
     let question = format!("Stop the server and remove all its data in {}?", data.display());
     if confirm(&question, yes, ui)? {
-        embedded::reset(options, force)?;
+        embedded::reset(options, force, ui.interrupt)?;
         ui::print(&format!("stopped the server and removed its data in {}\n", data.display()))?;
     }
     Ok(ExitCode::SUCCESS)

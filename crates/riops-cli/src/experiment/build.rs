@@ -10,11 +10,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow};
 use riops::experiment::BisectCommit;
-use riops::host::Interrupt;
+use riops::host::{Interrupt, await_lock};
 use riops::server::conninfo::remove_variables;
 use riops::units::text::hash_text;
 use rustix::fs::OFlags;
 
+use super::build_process::{wait, watched};
 use crate::failure::{BuildFailed, CodedError, INTERRUPTED, refuse};
 use crate::ui::Ui;
 
@@ -48,7 +49,13 @@ impl Builder {
         fs::create_dir_all(&self.builds)
             .with_context(|| format!("cannot create the directory {}", self.builds.display()))?;
         // Another riops may build the same commit.
-        let _lock = lock(&folder)?;
+        let lock = lock_file(&folder)?;
+        let waiting =
+            || ui.notice(&format!("waiting for another riops process to build {}", short(commit)));
+        let locked = await_lock(ui.interrupt, || lock.try_lock(), &waiting);
+        if !locked.with_context(|| format!("cannot lock {}", folder.display()))? {
+            return Err(interrupted());
+        }
         if folder.join(COMPLETE).exists() {
             return Ok(prefix);
         }
@@ -93,18 +100,15 @@ impl Builder {
         interrupt: &Interrupt,
     ) -> Result<()> {
         let output = create(log)?;
-        let status = remove_variables(Command::new("sh").args(["-c", &self.command]))
+        let mut command = watched(&self.command);
+        remove_variables(&mut command)
             .current_dir(source)
             .env("PREFIX", prefix)
-            .stdin(Stdio::null())
             .stdout(output.try_clone()?)
-            .stderr(output)
-            .status()
-            .context("cannot execute sh")?;
+            .stderr(output);
+        let status = wait(&mut command, interrupt).context("cannot execute sh")?;
         match (status.success(), interrupt.requested()) {
-            (_, true) => {
-                Err(CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into())
-            }
+            (_, true) => Err(interrupted()),
             (true, false) => Ok(()),
             (false, false) => Err(BuildFailed {
                 commit: short(commit).to_owned(),
@@ -116,9 +120,9 @@ impl Builder {
     }
 }
 
-/// Locks the directory of a build, which riops creates and empties. A directory that existed before is one of riops if it has
+/// Opens the file that locks the directory of a build, which riops creates and empties. A directory that existed before is one of riops if it has
 /// the file that is locked, or nothing; a symbolic link is none.
-fn lock(folder: &Path) -> Result<File> {
+fn lock_file(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     match fs::create_dir(folder) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -138,9 +142,7 @@ fn lock(folder: &Path) -> Result<File> {
             created.with_context(|| format!("cannot create the directory {}", folder.display()))?
         }
     }
-    let file = create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    file.lock().with_context(|| format!("cannot lock {}", folder.display()))?;
-    Ok(file)
+    create(&path).with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Creates or empties a file in the directory of a build. A symbolic link is not followed.
@@ -148,6 +150,10 @@ fn create(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     options.write(true).create(true).truncate(true).custom_flags(no_link).open(path)
+}
+
+fn interrupted() -> anyhow::Error {
+    CodedError { code: INTERRUPTED, text: "interrupted".to_owned() }.into()
 }
 
 /// The first characters of the name of a commit.

@@ -18,7 +18,7 @@ use super::words::{
 use crate::args::ExperimentOptions;
 use crate::args::run::cores;
 use crate::args::sweep::{ConditionOptions, REPEATS};
-use crate::failure::refuse;
+use crate::failure::{UsageError, refuse};
 use crate::options::variable;
 use crate::scan::CommandLine;
 
@@ -152,6 +152,7 @@ impl Draft {
             (self.baseline, self.blocks_max, self.gate),
             (self.search, self.sessions_max),
         )?;
+        experiment.require_limits().map_err(|error| UsageError(error.to_string()))?;
         if is_search && !has_workers {
             // As for a single run; each level reduces it to its number of sessions.
             for cell in &mut experiment.cells {

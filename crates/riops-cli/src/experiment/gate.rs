@@ -1,7 +1,6 @@
 //! The file of a performance gate: workloads and two variants.
 
 use std::ffi::OsString;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -20,8 +19,6 @@ const PREFIX: &str = "{prefix}";
 /// Options that a gate file may leave out.
 const BLOCKS_MAX: u32 = 10;
 const REPEATS_MAX: u32 = 8;
-/// The numbers of blocks that an A/B test can have at most.
-const BLOCKS: RangeInclusive<u32> = 4..=100;
 
 /// What an undecided gate does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -112,10 +109,6 @@ impl GateFile {
             for (name, value) in all.into_iter().flatten().filter(|_| !trust.trust) {
                 require_trusted_option(&command, name, value)?;
             }
-        }
-        if let Some(blocks) = self.blocks_max.filter(|blocks| !BLOCKS.contains(blocks)) {
-            let (first, last) = (BLOCKS.start(), BLOCKS.end());
-            return refuse(format!("blocks-max must be between {first} and {last}, not {blocks}"));
         }
         self.rules().map(|_| ())
     }

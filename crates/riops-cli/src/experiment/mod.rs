@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod build;
+mod build_process;
 pub(crate) mod conductor;
 pub(crate) mod draft;
 pub(crate) mod file;

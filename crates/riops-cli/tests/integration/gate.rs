@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::crash::kill;
 use crate::fixture::{CommandOutput, Database, database, folder};
 
 const FILE: &str = r#"
@@ -202,4 +203,25 @@ fn git_bisect_run_finds_the_commit() {
     CommandOutput::of(&mut bisect).expect(0).stdout_contains("is the first bad commit");
     let found = git(&place.repository(), &["show", "--no-patch", "--format=%s", "bisect/bad"]);
     assert_eq!(found, "change 3");
+}
+
+#[test]
+fn a_build_ends_with_riops_whether_it_is_interrupted_or_killed() {
+    for (signal, code) in [("-TERM", Some(130)), ("-KILL", None)] {
+        let place = Place::new(&format!("ends{}", code.unwrap_or(0)), 2, 9, None);
+        let fifo = place.folder.join("held");
+        CommandOutput::from(Command::new("mkfifo").arg(&fifo).output().unwrap()).expect(0);
+        // A descendant of the build holds the pipe open until it is killed.
+        let build = format!("build = \"(exec 9>{}; sleep 3600) & wait\"", fifo.display());
+        let file = FILE.lines().map(|line| if line.starts_with("build") { &build } else { line });
+        let file = file.collect::<Vec<_>>().join("\n");
+        std::fs::write(place.folder.join("gate.toml"), file).unwrap();
+        let mut riops = place.command("gate ../gate.toml --base HEAD~1 --trust").spawn().unwrap();
+        // Returns when the build has opened the other end.
+        let mut held = std::fs::File::open(&fifo).unwrap();
+        kill(riops.id(), signal);
+        assert_eq!(riops.wait().unwrap().code(), code);
+        // Returns when no process holds the other end.
+        std::io::copy(&mut held, &mut std::io::sink()).unwrap();
+    }
 }

@@ -92,18 +92,13 @@ pub(crate) const LIST: &[Place] = &[
         "passes a signal that riops got on to the command that it started",
     ),
     (
-        "crates/riops/src/server/embedded/cluster.rs",
-        &[("fs::remove_dir(", 1), ("fs::rename(", 2), ("remove_dir_all", 3)],
-        "the directory in which this process initializes or removes, or one with the marker of a killed riops; the data directory moved into it has the inode and the system identifier of the mark",
-    ),
-    (
         "crates/riops/src/server/embedded/download.rs",
         &[("fs::rename(", 1), ("remove_dir_all", 1)],
         "the partial download in the cache of riops, under its lock",
     ),
     (
         "crates/riops/src/server/embedded/files.rs",
-        &[("fs::rename(", 1), ("remove_file", 2)],
+        &[("fs::remove_dir(", 1), ("fs::rename(", 1), ("remove_dir_all", 2), ("remove_file", 2)],
         "state and marker files in a home directory that has the mark of riops",
     ),
     (
@@ -115,6 +110,11 @@ pub(crate) const LIST: &[Place] = &[
         "crates/riops/src/server/embedded/state.rs",
         &[("drop role", 2)],
         "the helper role in a data directory that riops initialized",
+    ),
+    (
+        "crates/riops/src/server/embedded/work.rs",
+        &[("remove_dir_all", 2)],
+        "the directory in which this process initializes or removes, or one with the marker of a killed riops; the data directory moved into it has the inode and the system identifier of the mark",
     ),
     (
         "crates/riops/src/store/experiment_lock.rs",

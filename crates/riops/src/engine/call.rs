@@ -321,10 +321,7 @@ impl CallSession<'_> {
                 self.note_error(sqlstate, RETRIED_IN_SERVER, true, now);
             }
         }
-        let at = self
-            .window
-            .measure_start()
-            .after(Nanos::from(Duration::try_from_secs_f64(report.ended_s).unwrap_or_default()));
+        let at = self.window.measure_start().after(Nanos::from(Span::of_seconds(report.ended_s).0));
         let sent_s = self.window.measure_start().as_seconds() + report.ended_s;
         let step_s = self.server_clock.step_at_arrival(sent_s, now);
         self.report.clock_step_s = larger_step_s(self.report.clock_step_s, step_s);

@@ -17,7 +17,7 @@ use crate::host::Interrupt;
 use crate::metrics::IntervalPart;
 use crate::plan::{Driver, Plan};
 use crate::server::{ConnectionError, Nodes};
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 use crate::workload::Statement;
 use crate::workload::access::Access;
 use crate::workload::transaction::Statements;
@@ -90,8 +90,7 @@ impl Shared {
         mut attempt: impl FnMut() -> Result<T, ConnectionError>,
     ) -> Result<T, ConnectionError> {
         let timeout_s = self.plan.connect_within_s.unwrap_or(0.0);
-        let deadline =
-            self.clock.started() + Duration::try_from_secs_f64(timeout_s).unwrap_or_default();
+        let deadline = self.clock.started() + Span::of_seconds(timeout_s).0;
         loop {
             match attempt() {
                 Err(error) if !error.is_final() && Instant::now() < deadline => {

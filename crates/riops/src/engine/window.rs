@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::plan::{Drain, Schedule, Stop};
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 
 /// Maximum time for transactions in flight to finish after the end of the measurement.
 const DRAIN: Duration = Duration::from_mins(1);
@@ -48,9 +48,10 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(stop: Stop, max_duration_s: Option<f64>, measure_start: Nanos) -> Self {
-        let end = stop.seconds().or(max_duration_s).map_or(Nanos::MAX, |seconds| {
-            measure_start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into())
-        });
+        let end = stop
+            .seconds()
+            .or(max_duration_s)
+            .map_or(Nanos::MAX, |seconds| measure_start.after(Span::of_seconds(seconds).0.into()));
         Self {
             stop,
             drain: Drain::Uncounted,
@@ -71,7 +72,7 @@ impl Window {
     pub(super) fn with_schedule(self, schedule: &Schedule) -> Self {
         match (self.stop, schedule) {
             (Stop::Transactions(count), Schedule::Constant { per_s }) => {
-                let length = Duration::try_from_secs_f64(count as f64 / per_s).unwrap_or_default();
+                let length = Span::of_seconds(count as f64 / per_s).0;
                 Self { earliest_end: self.measure_start.after(length.into()), ..self }
             }
             _ => self,

@@ -1,13 +1,12 @@
 //! Brings the server into a defined state before a run: vacuumed, checkpointed, idle, cooled down.
 
-use std::time::Duration;
-
 use super::definition::Between;
 use super::idle::{await_idle, pause};
 use crate::dataset::{DatasetError, Registry, State};
 use crate::host::Interrupt;
 use crate::plan::{DatasetPlan, Plan};
 use crate::server::{Connection, ConnectionError, Feature, Server};
+use crate::units::Span;
 use crate::units::sql::identifier;
 use crate::workload;
 
@@ -83,13 +82,13 @@ pub fn prepare_run(
             notify(&format!("{} has no CHECKPOINT: not executed", dialect.flavor()));
         }
         if let Some(seconds) = rules.idle_device_s {
-            let within = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            let within = Span::of_seconds(seconds).0;
             let is_local = server.conninfo.is_local();
             await_idle(&mut connection, is_local, within, is_first, interrupt, notify)?;
         }
     }
     if !is_first {
-        pause(Duration::try_from_secs_f64(rules.cool_down_s).unwrap_or_default(), interrupt)?;
+        pause(Span::of_seconds(rules.cool_down_s).0, interrupt)?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ pub(crate) mod example;
 mod gate;
 mod history;
 mod idle;
+pub mod limits;
 mod reset;
 mod saturation;
 pub mod search;

@@ -292,9 +292,13 @@ impl Experiment {
     /// Returns the definition of a stored experiment, with its notes.
     ///
     /// # Errors
-    /// [`StoreError::Json`] if it cannot be decoded.
+    /// [`StoreError::Json`] if it cannot be decoded, or a number is outside its limits.
     pub fn of_stored(stored: &StoredExperiment) -> Result<Self, StoreError> {
         let experiment: Self = decoded(&stored.id, &stored.definition)?;
+        experiment.require_limits().map_err(|error| StoreError::Json {
+            id: stored.id.to_string(),
+            source: serde::de::Error::custom(error),
+        })?;
         // Its files, databases and runs are those of the id by which it was found.
         Ok(Self { id: stored.id.clone(), notes: stored.notes.clone(), ..experiment })
     }
@@ -374,6 +378,24 @@ mod tests {
 
     use super::super::example;
     use super::*;
+
+    #[test]
+    fn a_stored_experiment_with_too_many_runs_is_not_read() {
+        let stored = |experiment: &Experiment| StoredExperiment {
+            id: experiment.id.clone(),
+            name: experiment.name.clone(),
+            kind: experiment.goal.name().to_owned(),
+            created_at: experiment.created_at,
+            definition: serde_json::to_string(experiment).unwrap(),
+            state: crate::store::ExperimentState::default(),
+            notes: Vec::new(),
+        };
+        let experiment = example::sweep(2);
+        assert!(Experiment::of_stored(&stored(&experiment)).is_ok());
+        let many = Experiment { repeats: 4_000_000_000, ..experiment };
+        let error = Experiment::of_stored(&stored(&many)).unwrap_err().to_string();
+        assert!(error.contains("repeat must be between 1 and 1000, not 4000000000"), "{error}");
+    }
 
     #[test]
     fn the_text_of_a_level_is_parsed_to_the_same_level() {

@@ -33,6 +33,18 @@ pub enum FleetError {
         /// Reason.
         reason: String,
     },
+    /// A time in the store is too far in the future.
+    #[error(
+        "the store says that the {what} of the fleet is in {in_s} s, more than {limit_s} s: its clock was set, or its tables were changed"
+    )]
+    TooFar {
+        /// What happens then.
+        what: &'static str,
+        /// The time until then, in seconds.
+        in_s: f64,
+        /// The longest one.
+        limit_s: u64,
+    },
     /// The user has interrupted.
     #[error("interrupted")]
     Interrupted,

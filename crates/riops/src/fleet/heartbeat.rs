@@ -27,6 +27,8 @@ pub(super) const MISSED_MAX: u32 = 3;
 const LOST_AFTER_MIN: Duration = Duration::from_secs(10);
 /// The intervals of this number of heartbeats are sent with each of them: one may be late.
 const HEARTBEATS_SENT: f64 = 3.0;
+/// Number of intervals that no run reaches: the shortest ones for thirteen years.
+const INTERVALS_MAX: u64 = 1 << 32;
 /// Heartbeats between two comparisons of the clocks.
 const CLOCK_EVERY: u32 = 10;
 
@@ -142,15 +144,20 @@ impl Shared {
         Ok((!numbered.is_empty()).then(|| serde_json::to_string(&numbered)).transpose()?)
     }
 
+    /// Tells the others that the user has interrupted.
+    pub(super) fn tell_interrupt(&self) -> Result<(), FleetError> {
+        self.meeting().ask(INTERRUPT, &[]).map(drop)
+    }
+
     /// Sends a heartbeat, and reads those of the others if they are shown.
     fn tell(&self, is_told: &mut bool) -> Result<(), FleetError> {
         let json = self.own_points()?;
         let interrupt = &self.pulse.interrupt;
-        let mut meeting = self.meeting();
         if interrupt.requested() && !*is_told {
-            meeting.ask(INTERRUPT, &[])?;
+            self.tell_interrupt()?;
             *is_told = true;
         }
+        let mut meeting = self.meeting();
         let reply = meeting.tell(HEARTBEAT, &[json.as_deref()])?.unwrap_or_default();
         let [is_interrupted, threshold, end_s] = reply.as_slice() else { return Ok(()) };
         if is_interrupted.as_deref() == Some("t") && !interrupt.requested() {
@@ -160,7 +167,7 @@ impl Shared {
         if let (Some(threshold), Some(end_s)) = (threshold, end_s)
             && let (Ok(threshold), Ok(end_s)) = (threshold.parse(), end_s.parse())
         {
-            let end = meeting.clock.instant_of(end_s);
+            let end = meeting.clock.instant_of("end", end_s)?;
             self.breach.get_or_init(|| Breach { threshold, end });
         }
         drop(meeting);
@@ -186,10 +193,7 @@ impl Shared {
                 needed.insert(agent);
             }
             let sent: Vec<(u64, Point)> = serde_json::from_str(json.as_deref().unwrap_or("[]"))?;
-            let shown = points.shown;
-            for (interval, point) in sent.into_iter().filter(|(of, _)| *of >= shown) {
-                points.of_all.entry(interval).or_default().insert(agent, point);
-            }
+            points.receive(agent, sent);
         }
         let breached = points.merge(&needed, self.sent as u64, &self.pulse.plan)?;
         drop(points);
@@ -239,6 +243,14 @@ fn beat(shared: &Shared, stopped: &Receiver<()>) {
 }
 
 impl Points {
+    /// Adds the intervals that an agent has sent, except those that were shown, and numbers that no run has.
+    fn receive(&mut self, agent: u32, sent: Vec<(u64, Point)>) {
+        let expected = self.shown..INTERVALS_MAX;
+        for (interval, point) in sent.into_iter().filter(|(of, _)| expected.contains(of)) {
+            self.of_all.entry(interval).or_default().insert(agent, point);
+        }
+    }
+
     /// Merges the intervals that all `needed` agents have sent. One that they have not sent in time is left out. Returns the
     /// threshold that they have breached together.
     fn merge(
@@ -308,6 +320,16 @@ mod tests {
     use crate::metrics::{Counter, Timeline};
     use crate::plan::Share;
     use crate::units::Nanos;
+
+    #[test]
+    fn an_interval_with_a_number_that_no_run_has_is_ignored() {
+        let mut points = Points::default();
+        points.receive(0, vec![(u64::MAX, Point::default()), (1, Point::default())]);
+        points.receive(0, vec![(INTERVALS_MAX, Point::default())]);
+        assert_eq!(points.of_all.keys().collect::<Vec<_>>(), [&1]);
+        assert_eq!(points.merge(&BTreeSet::from([0]), 3, &Plan::default()).unwrap(), None);
+        assert_eq!(points.shown, 2);
+    }
 
     #[test]
     fn an_agent_that_has_ended_or_is_late_does_not_hold_the_others_up() {

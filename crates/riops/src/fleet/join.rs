@@ -120,6 +120,7 @@ impl Fleet {
             heartbeat: Heartbeat::start(meeting, pulse)?,
             every,
             interrupt: interrupt.clone(),
+            signal_before_end: None,
             is_conductor: false,
             has_settled: false,
             is_over: false,

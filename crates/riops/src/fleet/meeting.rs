@@ -7,6 +7,7 @@ use super::error::FleetError;
 use crate::host::Interrupt;
 use crate::server::{ConnInfo, Connection, ConnectionError};
 use crate::store::live::create_tables;
+use crate::units::Span;
 
 const SESSION: &str = include_str!("../../sql/fleet/session.sql");
 const CREATE: &str = include_str!("../../sql/fleet/create.sql");
@@ -21,6 +22,10 @@ const STORE_TIMEOUT: Duration = Duration::from_mins(1);
 const STORE_PAUSE: Duration = Duration::from_millis(250);
 /// After a statement that took longer, the heartbeats of the others may be late as well.
 const STALL: Duration = Duration::from_secs(1);
+/// An attempt after that.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A start, or the end after a breach, is at most this far in the future: the largest fleet needs a fraction of it.
+const AHEAD_MAX: Duration = Duration::from_mins(10);
 /// Exchanges with the clock of the store at the beginning, and later.
 const EXCHANGES: usize = 20;
 const EXCHANGES_LATER: usize = 4;
@@ -36,6 +41,8 @@ pub(super) struct Meeting {
     connection: Option<Connection>,
     /// Start of the current connection.
     since: Instant,
+    /// When the store was first asked without a response since the last one.
+    silent_since: Option<Instant>,
     pub(super) clock: StoreClock,
     /// Id of the fleet, and what only this agent knows.
     pub(super) fleet: String,
@@ -83,6 +90,7 @@ impl Meeting {
             conninfo,
             connection: None,
             since: now,
+            silent_since: None,
             clock: StoreClock::new(now),
             fleet: String::new(),
             token: String::new(),
@@ -94,33 +102,37 @@ impl Meeting {
 
     /// Returns the connection; opens it if it was lost.
     pub(super) fn connected(&mut self) -> Result<&mut Connection, ConnectionError> {
+        let timeout = response_timeout(self.silent_since.map(|since| since.elapsed()));
         let connection = if let Some(connection) = self.connection.take() {
             connection
         } else {
             // An interrupt ends the run, and the others must learn of it.
-            let mut connection = Connection::open(&self.conninfo, &Interrupt::new())?;
+            let mut conninfo = self.conninfo.clone();
+            conninfo.connect_timeout = conninfo.connect_timeout.min(timeout);
+            let mut connection = Connection::open(&conninfo, &Interrupt::new())?;
+            connection.set_deadline(Some(Instant::now() + timeout));
             connection.execute(SESSION)?;
             self.since = Instant::now();
             connection
         };
         let connection = self.connection.insert(connection);
-        connection.set_deadline(Some(Instant::now() + RESPONSE_TIMEOUT));
+        connection.set_deadline(Some(Instant::now() + timeout));
         Ok(connection)
     }
 
-    /// Runs a statement. If the connection is lost, runs it again on a new one, until the store has not responded for a minute:
-    /// all statements have the same effect if they are repeated.
+    /// Runs a statement. If the connection is lost, runs it again on a new one, until the store has not responded for a minute,
+    /// to this statement and to those before: all statements have the same effect if they are repeated.
     pub(super) fn query(
         &mut self,
         sql: &str,
         parameters: &[Option<&str>],
     ) -> Result<Vec<Row>, FleetError> {
-        let deadline = Instant::now() + STORE_TIMEOUT;
         loop {
             let asked = Instant::now();
             let result = self.connected().and_then(|each| each.query_with(sql, parameters));
             match result {
                 Ok(rows) => {
+                    self.silent_since = None;
                     // The others were without the store, too.
                     if asked.elapsed() > STALL {
                         self.since = Instant::now();
@@ -132,7 +144,8 @@ impl Meeting {
                 }
                 Err(error) => {
                     self.connection = None;
-                    if Instant::now() >= deadline {
+                    let since = *self.silent_since.get_or_insert(asked);
+                    if since.elapsed() >= STORE_TIMEOUT {
                         return Err(error.into());
                     }
                     std::thread::sleep(STORE_PAUSE);
@@ -199,12 +212,19 @@ impl Meeting {
             let sent = Instant::now();
             let reply = self.connected()?.query_value(CLOCK)?;
             let received = Instant::now();
-            if let Some(store_s) = reply.and_then(|text| text.parse().ok()) {
+            let store_s = reply.and_then(|text| text.parse().ok());
+            if let Some(store_s) = store_s.filter(|store_s: &f64| store_s.is_finite()) {
                 self.clock.add(sent, store_s, received);
             }
         }
         Ok(())
     }
+}
+
+/// Returns how long to wait for a response of a store that has not responded for this time: all attempts together end in time.
+fn response_timeout(silent: Option<Duration>) -> Duration {
+    let left = STORE_TIMEOUT.saturating_sub(silent.unwrap_or_default());
+    left.clamp(ATTEMPT_TIMEOUT, RESPONSE_TIMEOUT)
 }
 
 // The clock of the store, as a client knows it.
@@ -277,9 +297,21 @@ impl StoreClock {
     }
 
     /// Returns the instant of a time of the store; the origin if it is before that.
-    pub(super) fn instant_of(&self, store_s: f64) -> Instant {
-        let since = Duration::try_from_secs_f64(store_s - self.offset_s()).unwrap_or_default();
-        self.origin + since
+    ///
+    /// # Errors
+    /// [`FleetError::TooFar`] if it is later than any that riops sets.
+    pub(super) fn instant_of(
+        &self,
+        what: &'static str,
+        store_s: f64,
+    ) -> Result<Instant, FleetError> {
+        let since_s = store_s - self.offset_s();
+        let in_s = since_s - self.origin.elapsed().as_secs_f64();
+        // Also for a value that is no number.
+        if !(in_s <= AHEAD_MAX.as_secs_f64()) {
+            return Err(FleetError::TooFar { what, in_s, limit_s: AHEAD_MAX.as_secs() });
+        }
+        Ok(self.origin + Span::of_seconds(since_s).0)
     }
 }
 
@@ -319,7 +351,7 @@ mod tests {
             // At least as exact as the shortest round trip.
             let bound = shortest as f64 / 2e6 + DRIFT_MAX * now.as_secs_f64() + 3e-6;
             prop_assert!(clock.uncertainty_s() <= bound);
-            let at = clock.instant_of(clock.time_at(origin + now));
+            let at = clock.instant_of("start", clock.time_at(origin + now)).unwrap();
             let error = at.max(origin + now) - at.min(origin + now);
             prop_assert!(error < Duration::from_micros(1));
         }
@@ -333,6 +365,27 @@ mod tests {
         clock.add(sent, own_s, Instant::now());
         let (ahead_s, uncertainty_s) = clock.ahead_s();
         assert!(ahead_s.abs() <= uncertainty_s, "{ahead_s} {uncertainty_s}");
+    }
+
+    #[test]
+    fn a_time_of_the_store_that_riops_never_sets_is_refused() {
+        let mut clock = StoreClock::new(Instant::now());
+        let sent = Instant::now();
+        clock.add(sent, 1_000.0, sent);
+        let at = |store_s| clock.instant_of("start", store_s);
+        assert!(at(1_300.0).is_ok() && at(-1e300).is_ok() && at(f64::NEG_INFINITY).is_ok());
+        for store_s in [1_000.0 + 3_600.0, 1e10, 1e19, f64::MAX, f64::INFINITY, f64::NAN] {
+            let text = at(store_s).unwrap_err().to_string();
+            assert!(text.contains("the start of the fleet") && text.contains("600 s"), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_attempts_to_reach_a_store_that_is_gone_have_one_deadline() {
+        let timeout = |silent_s: Option<u64>| response_timeout(silent_s.map(Duration::from_secs));
+        assert_eq!([timeout(None), timeout(Some(10))], [RESPONSE_TIMEOUT; 2]);
+        assert_eq!(timeout(Some(45)), Duration::from_secs(15));
+        assert_eq!([timeout(Some(59)), timeout(Some(3_600))], [ATTEMPT_TIMEOUT; 2]);
     }
 
     #[test]

@@ -100,6 +100,8 @@ pub struct Fleet {
     heartbeat: Heartbeat,
     every: Duration,
     interrupt: Interrupt,
+    /// The signal, if any, that had interrupted the run when the waits after the measurement began; `None` before that.
+    signal_before_end: Option<Option<i32>>,
     is_conductor: bool,
     /// Whether the changes of this agent are in the ledger. Without one, there is nothing to verify.
     has_settled: bool,
@@ -155,12 +157,15 @@ impl Fleet {
                 let _ = meeting.read_clock_again();
                 self.ahead_s.push(meeting.clock.ahead_s().0);
                 let breach = Arc::clone(&self.heartbeat.shared.breach);
-                return Ok(Agreement { start: meeting.clock.instant_of(start_s), breach });
+                return Ok(Agreement {
+                    start: meeting.clock.instant_of("start", start_s)?,
+                    breach,
+                });
             }
             if self.stage == 1 {
                 self.require_all(&state)?;
             }
-            if state.connected + state.lost_connecting >= state.joined {
+            if state.connected.saturating_add(state.lost_connecting) >= state.joined {
                 let mut meeting = self.heartbeat.shared.meeting();
                 meeting.ask(START, &[Some(&number), Some(&head_start_s)])?;
                 continue;
@@ -198,6 +203,23 @@ impl Fleet {
         Err(FleetError::Interrupted)
     }
 
+    /// Waits until the next question of an agent that has measured. A signal ends the wait, but not the one that ended the run, or
+    /// an interrupt of another agent: the others end then as well.
+    fn pause_at_the_end(&mut self) -> Result<(), FleetError> {
+        let signal = self.interrupt.signal();
+        if signal != *self.signal_before_end.get_or_insert(signal) {
+            // Without the store, the others find out by themselves.
+            let _ = self.heartbeat.shared.tell_interrupt();
+            return Err(FleetError::Interrupted);
+        }
+        if self.interrupt.requested() {
+            std::thread::sleep(self.poll_every());
+        } else {
+            self.interrupt.pause(self.poll_every());
+        }
+        Ok(())
+    }
+
     /// Exchanges an interval. Returns those of all agents that became known: only the first agent learns them.
     pub fn exchange(&self, point: &Point) -> Vec<Point> {
         self.heartbeat.shared.exchange(point)
@@ -211,14 +233,14 @@ impl Fleet {
     /// Waits until the changes of all agents are in the ledger. Returns whether this agent verifies the data.
     ///
     /// # Errors
-    /// [`FleetError`] if the store cannot be accessed.
+    /// [`FleetError`] if the store cannot be accessed, or the user interrupts the wait.
     pub fn settled(&mut self) -> Result<bool, FleetError> {
         self.has_settled = true;
         let points = self.heartbeat.shared.own_points()?;
         self.heartbeat.shared.meeting().tell(SETTLED, &[points.as_deref()])?;
         loop {
             let state = self.state()?;
-            if state.ended + state.lost_running >= state.joined {
+            if state.ended.saturating_add(state.lost_running) >= state.joined {
                 if self.may_conduct(&state) {
                     return self.conducts();
                 }
@@ -226,7 +248,7 @@ impl Fleet {
                     return Ok(false);
                 }
             }
-            std::thread::sleep(self.poll_every());
+            self.pause_at_the_end()?;
         }
     }
 
@@ -247,7 +269,8 @@ impl Fleet {
     /// Passes the record of this agent on, and waits for the end of the fleet.
     ///
     /// # Errors
-    /// [`FleetError`] if the store cannot be accessed, the records do not fit, or the fleet has ended without this agent.
+    /// [`FleetError`] if the store cannot be accessed, the records do not fit, the user interrupts the wait, or the fleet has ended
+    /// without this agent.
     pub fn finish(&mut self, mut record: Record) -> Result<Finished, FleetError> {
         to_time_of_store(&mut record, &self.ahead_s);
         number_sessions(&mut record, self.share);
@@ -273,8 +296,8 @@ impl Fleet {
             if state.joined == 0 {
                 return Err(ended_without());
             }
-            let lost = state.lost_running + state.lost_settled;
-            let has_ended = state.done + lost >= state.joined;
+            let lost = state.lost_running.saturating_add(state.lost_settled);
+            let has_ended = state.done.saturating_add(lost) >= state.joined;
             if has_ended && self.may_conduct(&state) && self.conducts()? {
                 let merged = self.merged();
                 if let Err(error) = &merged {
@@ -282,7 +305,7 @@ impl Fleet {
                 }
                 return Ok(Finished::Conducts(Box::new(merged?)));
             }
-            std::thread::sleep(self.poll_every());
+            self.pause_at_the_end()?;
         }
     }
 

@@ -6,12 +6,14 @@ pub mod cgroup;
 pub mod files;
 pub(crate) mod http;
 mod interrupt;
+mod lock;
 pub mod machine;
 pub mod output_file;
 pub(crate) mod process;
 pub mod user_folders;
 
 pub use interrupt::Interrupt;
+pub use lock::await_lock;
 pub use output_file::OutputFile;
 
 /// Returns a random seed for a run without `--seed`. Below 2^53, so every JSON parser reads it exactly.

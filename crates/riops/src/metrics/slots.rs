@@ -1,10 +1,8 @@
 //! Successful transactions over time, in slots that are shorter than the intervals of a short stage, so that a stage of
 //! any length can be judged. Their number is bounded: when all are used, each two become one of twice the length.
 
-use std::time::Duration;
-
 use crate::record::Point;
-use crate::units::Nanos;
+use crate::units::{Nanos, Span};
 
 /// Maximum number of slots; even, so that they can be merged in pairs.
 const SLOTS_MAX: usize = 240;
@@ -119,7 +117,7 @@ impl Slots {
 
     /// Returns the slots of a measurement of this length, also those without a success.
     pub fn finish(mut self, seconds: f64) -> Vec<Slot> {
-        let end = self.start.after(Duration::try_from_secs_f64(seconds).unwrap_or_default().into());
+        let end = self.start.after(Span::of_seconds(seconds).0.into());
         // A transaction at the very end begins no other slot.
         self.advance(Nanos(end.0.saturating_sub(1)));
         let length = self.length.as_seconds();

@@ -19,6 +19,7 @@ use crate::record::{
     ClientRecord, DatasetRecord, LiveRun, Record, SCHEMA, ServerLimits, TargetRecord,
 };
 use crate::server::{Connection, ConnectionError, Feature, Nodes, Server};
+use crate::units::Span;
 
 /// Pause between two attempts to connect to a server that is recovering.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -260,6 +261,6 @@ pub(super) fn connect_with_retries(
     server: &Server,
     plan: &Plan,
 ) -> Result<Connection, ConnectionError> {
-    let timeout = Duration::try_from_secs_f64(plan.errors.reconnect_timeout_s).unwrap_or_default();
+    let timeout = Span::of_seconds(plan.errors.reconnect_timeout_s).0;
     server.connect_within(timeout, PAUSE, &Interrupt::new())
 }

@@ -22,7 +22,7 @@ use crate::run::parts::{MeasuredObservation, Part};
 use crate::server::Feature;
 use crate::units::format::short_id;
 use crate::units::secret::redacted;
-use crate::units::whole;
+use crate::units::{Span, whole};
 
 /// How often an interruption is noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -68,7 +68,7 @@ impl Observe {
         let mut shown = Intervals { received, has_count, last: None, series: Vec::new() };
         let ended = match active.plan.stop {
             Stop::DurationS(seconds) => {
-                let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+                let time = Span::of_seconds(seconds).0;
                 shown.pause(time, active.interrupt, active.observer);
                 Ok(None)
             }

@@ -8,6 +8,7 @@ use super::connection::{Connection, ConnectionError};
 use super::conninfo::ConnInfo;
 use super::pooler::Pooler;
 use crate::host::Interrupt;
+use crate::units::Span;
 
 /// Maximum length of `application_name`, in bytes (NAMEDATALEN − 1). The server truncates longer names.
 const NAME_BYTES_MAX: usize = 63;
@@ -50,7 +51,7 @@ impl Server {
         let Some(within_s) = within_s else {
             return Ok(());
         };
-        let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
+        let within = Span::of_seconds(within_s).0;
         self.connect_within(within, RETRY_PAUSE, interrupt).map(drop)
     }
 

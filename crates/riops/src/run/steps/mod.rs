@@ -3,8 +3,6 @@
 mod location;
 mod statement;
 
-use std::time::Duration;
-
 use super::active::ActiveRun;
 use super::conductor::{FinishedStage, Runner};
 use super::error::{Context as _, RunError};
@@ -128,7 +126,7 @@ impl Steps {
 
     /// Pauses before a stage. The statistics of the probes begin after the pause.
     fn cool_down(&self, active: &mut ActiveRun<'_>) -> Result<(), RunError> {
-        let time = Duration::try_from_secs_f64(self.run.cooldown_s).unwrap_or_default();
+        let time = Span::of_seconds(self.run.cooldown_s).0;
         if !time.is_zero() {
             active.observer.notice(&format!("cool-down of {}", Span(time)));
         }

@@ -1,9 +1,9 @@
 //! Initializes and starts the server, also after a crash, until it accepts connections.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rand::TryRng;
@@ -12,12 +12,13 @@ use super::account::Account;
 use super::binaries::Binaries;
 use super::cache::set_mode;
 use super::error::{EmbeddedError, Result};
-use super::files::{file, ignore_not_found, remove_marker, write_private};
+use super::files::{create_dir, file, remove_marker, rename, write_private};
 use super::home::Home;
 use super::keeper::{self, KeeperSpec};
 use super::options::Options;
 use super::postmaster::PidFile;
 use super::state::{State, USER, loopback, rename_superuser};
+use super::work::WorkDirectory;
 use super::{mark, places, postmaster};
 use crate::host::files::last_bytes;
 use crate::host::{Interrupt, machine};
@@ -52,12 +53,8 @@ pub(super) fn start(
     // The marker was for the previous server.
     remove_marker(&home.path("persistent"))?;
     let previous = home.read_state();
-    let (user, password) = match &previous {
-        Some(state) if data.join("PG_VERSION").is_file() => {
-            (state.user.clone(), state.password.clone())
-        }
-        _ => (USER.to_owned(), initialize(home, binaries, account, notify)?),
-    };
+    let (user, password) =
+        superuser(home, previous.as_ref(), (binaries, account), interrupt, notify)?;
     postmaster::remove_stale_pid_file(&data);
     warn_if_tmpfs(&data, notify);
     let socket_dir = places::socket_folder(home, account)?;
@@ -110,12 +107,32 @@ fn bind(home: &Home, state: &State, interrupt: &Interrupt) -> Result<()> {
     mark::write(home, &home.data())
 }
 
+/// Returns the superuser and its password. Initializes the data directory first if there is none.
+pub(super) fn superuser(
+    home: &Home,
+    previous: Option<&State>,
+    programs: (&Binaries, &Account),
+    interrupt: &Interrupt,
+    notify: &dyn Fn(&str),
+) -> Result<(String, String)> {
+    match previous {
+        Some(state) if home.data().join("PG_VERSION").is_file() => {
+            if WorkDirectory::is_left(home) {
+                // What a killed process has left only takes space.
+                let _ = WorkDirectory::create(home, interrupt);
+            }
+            Ok((state.user.clone(), state.password.clone()))
+        }
+        _ => Ok((USER.to_owned(), initialize(home, programs, interrupt, notify)?)),
+    }
+}
+
 /// Initializes the data directory and returns the superuser's password. The directory gets its final
 /// name only when it is complete.
 fn initialize(
     home: &Home,
-    binaries: &Binaries,
-    account: &Account,
+    (binaries, account): (&Binaries, &Account),
+    interrupt: &Interrupt,
     notify: &dyn Fn(&str),
 ) -> Result<String> {
     let data = home.data();
@@ -123,9 +140,9 @@ fn initialize(
         return Err(EmbeddedError::Foreign(data));
     }
     notify(&format!("initializing the data directory {}", data.display()));
-    let work = WorkDirectory::create(home)?;
-    let (fresh, password_file) = (work.0.join("data"), work.0.join("password"));
-    fs::create_dir(&fresh).map_err(file("create directory", &fresh))?;
+    let work = WorkDirectory::create(home, interrupt)?;
+    let (fresh, password_file) = (work.path("data"), work.path("password"));
+    create_dir(&fresh)?;
     set_mode(&fresh, 0o700)?;
     account.take_ownership(&fresh)?;
     let password = random_password()?;
@@ -139,7 +156,8 @@ fn initialize(
         .arg(&fresh)
         .arg("--pwfile")
         .arg(&password_file)
-        .stdin(Stdio::null())
+        // It reads nothing. As long as it runs, no other process changes the directory, also if riops is killed.
+        .stdin(work.lock()?)
         .output()
         .map_err(|error| cannot_run(&program, account, error))?;
     if !output.status.success() {
@@ -159,50 +177,8 @@ fn initialize(
         ..State::default()
     };
     write_state(home, &state)?;
-    fs::rename(&fresh, &data).map_err(file("rename to", &data))?;
+    rename(&fresh, &data).map_err(file("rename to", &data))?;
     Ok(password)
-}
-
-/// The directory in which a data directory is initialized or removed. It is removed on every exit path.
-pub(super) struct WorkDirectory(PathBuf);
-
-impl WorkDirectory {
-    /// Moves a directory into it.
-    pub(super) fn take(&self, folder: &Path) -> Result<()> {
-        fs::rename(folder, self.0.join("removed")).map_err(file("remove", folder))
-    }
-
-    /// Removes it with its contents.
-    pub(super) fn remove(self) -> Result<()> {
-        fs::remove_dir_all(&self.0).map_err(file("remove", &self.0))
-    }
-
-    /// Creates it. One that a killed process left is removed: it is empty, or contains the marker.
-    pub(super) fn create(home: &Home) -> Result<Self> {
-        let (folder, marker) =
-            (home.path("initdb.riops"), home.path("initdb.riops/created-by-riops"));
-        if marker.is_file() {
-            fs::remove_dir_all(&folder).map_err(file("remove", &folder))?;
-        }
-        match ignore_not_found(fs::remove_dir(&folder)) {
-            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
-                return Err(EmbeddedError::Foreign(folder));
-            }
-            removed => removed.map_err(file("remove", &folder))?,
-        }
-        fs::create_dir(&folder).map_err(file("create directory", &folder))?;
-        // The server's user must reach the files in it.
-        set_mode(&folder, 0o755)?;
-        let created = Self(folder);
-        write_private(&marker, b"")?;
-        Ok(created)
-    }
-}
-
-impl Drop for WorkDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn cannot_run(program: &Path, account: &Account, error: std::io::Error) -> EmbeddedError {

@@ -4,7 +4,6 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use super::error::{EmbeddedError, Result};
 use crate::host::Interrupt;
@@ -17,33 +16,20 @@ pub(super) fn file<'a>(
     move |source| EmbeddedError::File { action, path: path.to_owned(), source }
 }
 
-/// How often a lock is tried, and an interrupt is noticed.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Waits for a lock: a blocking wait would not end on a signal. Calls `on_wait` before the first wait.
+/// Waits for a lock. Calls `on_wait` before the first wait.
 ///
 /// # Errors
-/// [`EmbeddedError::Interrupted`], or the error of `try_lock`: a file system without lock support is an error.
+/// [`EmbeddedError::Interrupted`], or the error of `try_lock`.
 pub(super) fn await_lock(
     interrupt: &Interrupt,
     path: &Path,
     try_lock: impl Fn() -> std::result::Result<(), TryLockError>,
     on_wait: &dyn Fn(),
 ) -> Result<()> {
-    let mut is_waiting = false;
-    while let Err(error) = try_lock() {
-        if let TryLockError::Error(source) = error {
-            return Err(file("lock", path)(source));
-        }
-        if interrupt.requested() {
-            return Err(EmbeddedError::Interrupted);
-        }
-        if !std::mem::replace(&mut is_waiting, true) {
-            on_wait();
-        }
-        std::thread::sleep(POLL_INTERVAL);
+    match crate::host::await_lock(interrupt, try_lock, on_wait).map_err(file("lock", path))? {
+        true => Ok(()),
+        false => Err(EmbeddedError::Interrupted),
     }
-    Ok(())
 }
 
 /// Ignores the error of removing a file that does not exist.
@@ -54,20 +40,79 @@ pub(super) fn ignore_not_found(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Called before each change of a file: a test stops here, as if riops were killed.
+#[cfg(not(test))]
+#[expect(clippy::unnecessary_wraps, reason = "the one of the tests fails")]
+fn step() -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+use killed::step;
+
 pub(super) fn remove_marker(path: &Path) -> Result<()> {
-    ignore_not_found(fs::remove_file(path)).map_err(file("remove", path))
+    step().and_then(|()| ignore_not_found(fs::remove_file(path))).map_err(file("remove", path))
+}
+
+pub(super) fn create_dir(path: &Path) -> Result<()> {
+    step().and_then(|()| fs::create_dir(path)).map_err(file("create directory", path))
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    step().and_then(|()| fs::rename(from, to))
+}
+
+pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
+    step().and_then(|()| fs::remove_dir(path))
+}
+
+/// Removes a file, or a directory with its contents.
+pub(super) fn remove_dir_all_or_file(path: &Path) -> Result<()> {
+    let is_folder = path.is_dir() && !path.is_symlink();
+    let remove = || if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    step().and_then(|()| remove()).map_err(file("remove", path))
+}
+
+/// Creates a file that only its owner can read.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    step().and_then(|()| File::options().write(true).create_new(true).mode(0o600).open(path))
 }
 
 /// Writes a file that only its owner can read, completely or not at all.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     let fresh = path.with_added_extension("new");
-    ignore_not_found(fs::remove_file(&fresh)).map_err(file("remove", &fresh))?;
-    File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&fresh)
+    remove_marker(&fresh)?;
+    create_private(&fresh)
         .and_then(|mut target| target.write_all(bytes))
-        .and_then(|()| fs::rename(&fresh, path))
+        .and_then(|()| rename(&fresh, path))
         .map_err(file("write", path))
+}
+
+/// Stops a test at any change of a file, as if riops were killed.
+#[cfg(test)]
+pub(super) mod killed {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+
+    /// Calls `act`, which changes nothing any more after this number of changes. Returns whether it would have.
+    pub(in super::super) fn after(changes: u32, act: impl FnOnce()) -> bool {
+        LEFT.set(Some(changes));
+        act();
+        LEFT.replace(None).is_none_or(|left| left == 0)
+    }
+
+    pub(super) fn step() -> io::Result<()> {
+        match LEFT.get() {
+            None => Ok(()),
+            Some(0) => Err(io::Error::other("killed")),
+            Some(left) => {
+                LEFT.set(Some(left - 1));
+                Ok(())
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //! Files in the home directory of a server: `data/` and `socket/` (the server's), `state.json`
 //! (address and password of the running server), `users.lock`, `start.lock`, `persistent` (created
 //! by `riops server start`: keep running without users), `leaving` (a user exited normally, so
-//! there is time for a clean shutdown), `server.log`.
+//! there is time for a clean shutdown), `server.log`, `initdb.riops/` and `initdb.lock` (see `work`).
 //!
 //! # Life of the server
 //!
@@ -38,6 +38,8 @@ mod account;
 mod binaries;
 mod cache;
 mod cluster;
+#[cfg(test)]
+mod crash_tests;
 #[cfg(feature = "embedded")]
 mod download;
 mod error;
@@ -49,6 +51,7 @@ mod options;
 mod places;
 mod postmaster;
 mod state;
+mod work;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -65,6 +68,7 @@ use crate::host::Interrupt;
 use binaries::Binaries;
 use error::Result;
 use files::{await_lock, file, remove_marker, write_private};
+use work::WorkDirectory;
 
 /// The embedded server in use by this process. Dropping it releases the server, and stops it
 /// cleanly if no other process uses it.
@@ -269,7 +273,8 @@ pub fn data_to_reset(options: &Options) -> Result<Option<PathBuf>> {
     if let Some(home) = &home {
         mark::require_removable(home)?;
     }
-    Ok(home.map(|home| home.data()).filter(|data| data.exists()))
+    let has_data = |home: &Home| home.data().exists() || WorkDirectory::is_left(home);
+    Ok(home.filter(has_data).map(|home| home.data()))
 }
 
 /// Stops the server and removes its data.
@@ -277,22 +282,26 @@ pub fn data_to_reset(options: &Options) -> Result<Option<PathBuf>> {
 /// # Errors
 /// [`EmbeddedError`] as in [`stop`] and [`data_to_reset`]; the data are then kept. [`EmbeddedError::File`] if the data
 /// cannot be removed.
-pub fn reset(options: &Options, force: bool) -> Result<()> {
+pub fn reset(options: &Options, force: bool, interrupt: &Interrupt) -> Result<()> {
     let Some(home) = places::existing_home(options)? else {
         return Ok(());
     };
     mark::require_removable(&home)?;
     let (_, _lock) = stop_home(&home, force)?;
-    let data = home.data();
     // Stopping takes time: the directory may have been replaced.
     mark::require_removable(&home)?;
-    postmaster::kill_leftovers(&data)?;
-    if !data.exists() {
-        return Ok(());
-    }
+    postmaster::kill_leftovers(&home.data())?;
+    remove_data(&home, interrupt)
+}
+
+/// Removes the data directory, and what a killed process has left of an earlier one.
+fn remove_data(home: &Home, interrupt: &Interrupt) -> Result<()> {
+    let data = home.data();
     // Moved first: without some of its files, it would not be recognized after an interruption.
-    let work = cluster::WorkDirectory::create(&home)?;
-    work.take(&data)?;
+    let work = WorkDirectory::create(home, interrupt)?;
+    if data.exists() {
+        work.take(&data)?;
+    }
     work.remove()
 }
 
