@@ -297,9 +297,8 @@ impl SetOptions<'_> {
             let long = settable(arg).unwrap_or_default();
             let values = self.file.get(long).into_iter().flatten();
             let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
-            let word = |value: &String| match is_switch {
-                true => format!("--{long}"),
-                false => format!("--{long}={value}"),
+            let word = |value: &String| {
+                if is_switch { format!("--{long}") } else { format!("--{long}={value}") }
             };
             values.map(word).map(OsString::from).collect::<Vec<_>>()
         };

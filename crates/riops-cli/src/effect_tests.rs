@@ -23,7 +23,6 @@ fn sample(workload: &str, arg: &Arg) -> Vec<String> {
             "progress" | "debug" | "verbose-errors" | "allow-no-success" | "report-per-command"
             | "failures-detailed" => &["--output=pgbench"],
             "progress-timestamp" => &["--output=pgbench", "--progress"],
-            "loop" => &[],
             _ => &[],
         };
         return [vec![format!("--{long}")], with(needs)].concat();
@@ -78,12 +77,11 @@ fn sample(workload: &str, arg: &Arg) -> Vec<String> {
     if let Some(value) = known.iter().rev().find(|value| Some(*value) != default.as_ref()) {
         return vec![format!("--{long}={value}")];
     }
-    let name = arg.get_value_names().into_iter().flatten().map(|name| name.as_str()).next();
+    let name = arg.get_value_names().into_iter().flatten().map(clap::builder::Str::as_str).next();
     let value = match name.unwrap_or_default() {
         "N" | "ROWS" | "COUNT" | "KEYS" | "BATCH" | "HZ" | "PORT" | "SECONDS" => "3",
         "TIME" => "7s",
         "SIZE" => "80kB",
-        "PERCENT" | "SHARE" => "7",
         "ON|OFF" => "off",
         "TEXT" | "NAME" | "PREFIX" => "x",
         _ => "7",

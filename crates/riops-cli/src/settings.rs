@@ -114,36 +114,47 @@ fn matched(
     let add = |arg| fallbacks.added_to(arg);
     let command = with_options_along(root.clone(), &line.subcommands(), &add);
     let command = if line.asks_for_short_help() { shortened(command) } else { command };
-    let matched = command
+    let parsed = command
         .clone()
         .try_get_matches_from(line.arguments())
         .map_err(|error| with_own_suggestion(error, line))
         .and_then(|matches| require_no_misplaced_option(&matches).map(|()| matches));
-    let prints_help = matched.as_ref().is_err_and(|error| !error.use_stderr());
+    let prints_help = parsed.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
         OptionNames::all()
             .check_variables(variables.iter().map(OsString::as_os_str))
             .map_err(Unparsed::Refused)?;
     }
-    let matches = matched.map_err(Unparsed::Clap)?;
-    let path = line.subcommands();
-    let innermost =
-        path.iter().try_fold(&matches, |matches, name| matches.subcommand_matches(name));
-    if let Some(innermost) = innermost {
-        let set = SetOptions {
-            path: &path,
-            command: line.command(),
-            matches: innermost,
-            file: values,
-            server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
-            is_cell,
-        };
-        set.require_effect(origin).map_err(Unparsed::Refused)?;
-        require_complete_file(command, line, &set.words_of_file()).map_err(Unparsed::Clap)?;
-    }
+    let matches = parsed.map_err(Unparsed::Clap)?;
+    require_effect(command, (line, &matches), values, origin, is_cell)?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Unparsed::Clap)?;
     Ok(Arguments { given: given(&matches), cell_words: cell_words(line), ..arguments })
+}
+
+/// Fails if an option that is set cannot have an effect.
+fn require_effect(
+    command: Command,
+    (line, matches): (&CommandLine, &ArgMatches),
+    values: &Values,
+    origin: Origin,
+    is_cell: bool,
+) -> Result<(), Unparsed> {
+    let path = line.subcommands();
+    let innermost = path.iter().try_fold(matches, |outer, name| outer.subcommand_matches(name));
+    let Some(innermost) = innermost else {
+        return Ok(());
+    };
+    let set = SetOptions {
+        path: &path,
+        command: line.command(),
+        matches: innermost,
+        file: values,
+        server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
+        is_cell,
+    };
+    set.require_effect(origin).map_err(Unparsed::Refused)?;
+    require_complete_file(command, line, &set.words_of_file()).map_err(Unparsed::Clap)
 }
 
 /// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of

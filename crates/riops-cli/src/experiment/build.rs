@@ -139,7 +139,7 @@ fn lock_file(folder: &Path) -> Result<File> {
             }
         }
         created => {
-            created.with_context(|| format!("cannot create the directory {}", folder.display()))?
+            created.with_context(|| format!("cannot create the directory {}", folder.display()))?;
         }
     }
     create(&path).with_context(|| format!("cannot create {}", path.display()))

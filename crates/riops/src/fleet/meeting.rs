@@ -307,8 +307,7 @@ impl StoreClock {
     ) -> Result<Instant, FleetError> {
         let since_s = store_s - self.offset_s();
         let in_s = since_s - self.origin.elapsed().as_secs_f64();
-        // Also for a value that is no number.
-        if !(in_s <= AHEAD_MAX.as_secs_f64()) {
+        if in_s.is_nan() || in_s > AHEAD_MAX.as_secs_f64() {
             return Err(FleetError::TooFar { what, in_s, limit_s: AHEAD_MAX.as_secs() });
         }
         Ok(self.origin + Span::of_seconds(since_s).0)

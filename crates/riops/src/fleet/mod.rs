@@ -83,6 +83,10 @@ pub enum Finished {
     },
 }
 
+/// The signal that interrupted a run, if there was one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Signal(Option<i32>);
+
 /// An agent of a fleet.
 #[derive(Debug)]
 pub struct Fleet {
@@ -100,8 +104,8 @@ pub struct Fleet {
     heartbeat: Heartbeat,
     every: Duration,
     interrupt: Interrupt,
-    /// The signal, if any, that had interrupted the run when the waits after the measurement began; `None` before that.
-    signal_before_end: Option<Option<i32>>,
+    /// What had interrupted the run when the waits after the measurement began; `None` before that.
+    signal_before_end: Option<Signal>,
     is_conductor: bool,
     /// Whether the changes of this agent are in the ledger. Without one, there is nothing to verify.
     has_settled: bool,
@@ -206,7 +210,7 @@ impl Fleet {
     /// Waits until the next question of an agent that has measured. A signal ends the wait, but not the one that ended the run, or
     /// an interrupt of another agent: the others end then as well.
     fn pause_at_the_end(&mut self) -> Result<(), FleetError> {
-        let signal = self.interrupt.signal();
+        let signal = Signal(self.interrupt.signal());
         if signal != *self.signal_before_end.get_or_insert(signal) {
             // Without the store, the others find out by themselves.
             let _ = self.heartbeat.shared.tell_interrupt();

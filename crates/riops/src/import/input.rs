@@ -171,12 +171,15 @@ impl Input {
     }
 }
 
+/// The inputs of an import with their format; `None`: reports of any tool.
+type Group = (Option<Format>, Vec<Input>);
+
 /// Returns the inputs of each import: one each, but the log files of all threads of a pgbench together. Without a format,
 /// the text has reports of any tool.
 pub(super) fn groups(
     inputs: Vec<Input>,
     format: Option<Format>,
-) -> Result<Vec<(Option<Format>, Vec<Input>)>, ImportError> {
+) -> Result<Vec<Group>, ImportError> {
     let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     let mut groups: Vec<(Option<Format>, String, Vec<Input>)> = Vec::new();
     for mut input in inputs {

@@ -137,7 +137,7 @@ fn secrets_of(words: &[String]) -> Vec<Vec<Range<usize>>> {
         let is_value = option.starts_with('-') && !option.contains('=') && is_secret_name(option)
             || is_sshpass && option == "-p";
         if is_value && !word.starts_with('-') {
-            return vec![0..word.len()];
+            return std::iter::once(0..word.len()).collect();
         }
         let is_script =
             option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
@@ -162,7 +162,7 @@ fn password_of_user(option: &str, word: &str) -> Option<Range<usize>> {
     let value = if LOGIN_OPTIONS.contains(&option) { Some(word) } else { with_option }?;
     let (user, password) = value.split_once(':').filter(|(_, rest)| !rest.starts_with("//"))?;
     let start = word.len() - value.len() + user.len() + 1;
-    (!password.is_empty()).then(|| start..word.len())
+    (!password.is_empty()).then_some(start..word.len())
 }
 
 /// Returns the passwords of the addresses in a text, also of mistyped ones: `u:PW@host`, `u/PW@host`, `scheme:/u:PW@host`.

@@ -26,10 +26,8 @@ pub(super) fn await_lock(
     try_lock: impl Fn() -> std::result::Result<(), TryLockError>,
     on_wait: &dyn Fn(),
 ) -> Result<()> {
-    match crate::host::await_lock(interrupt, try_lock, on_wait).map_err(file("lock", path))? {
-        true => Ok(()),
-        false => Err(EmbeddedError::Interrupted),
-    }
+    let locked = crate::host::await_lock(interrupt, try_lock, on_wait);
+    if locked.map_err(file("lock", path))? { Ok(()) } else { Err(EmbeddedError::Interrupted) }
 }
 
 /// Ignores the error of removing a file that does not exist.
