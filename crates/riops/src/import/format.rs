@@ -52,7 +52,7 @@ impl Format {
         found.filter(|line| is_ybio(line)).map(|_| Self::Ybio)
     }
 
-    /// Returns the format whose results are in a line by itself.
+    /// Returns the format whose results are in a single line.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         if line.starts_with('{') && line.contains("\"schema\"") {
             return Some(Self::Json);

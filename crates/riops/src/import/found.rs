@@ -91,6 +91,31 @@ fn plain(text: &str) -> String {
     text.replace(is_unprintable, " ")
 }
 
+/// A report while it is read.
+pub(super) trait Report: Default {
+    /// The format, whose name is that of the tool.
+    const FORMAT: Format;
+
+    /// Returns the report that begins with this line, if the line does not belong to this one. Without a header, it has
+    /// that of this one.
+    fn next(&self, line: &str) -> Option<Self>;
+
+    /// Reads a line. Lines of other programs are ignored.
+    fn line(&mut self, line: &str) -> Result<(), String>;
+
+    /// Whether a line of the tool was read.
+    fn has_begun(&self) -> bool;
+
+    /// Whether there is a result: the report must be complete.
+    fn has_results(&self) -> bool;
+
+    /// Whether a run began, which may have ended before its report.
+    fn has_started(&self) -> bool;
+
+    /// Returns the run, or what is missing.
+    fn finish(self) -> Result<Found, String>;
+}
+
 /// Returns the record of a run.
 fn record(
     (format, mut found): (Format, Found),
@@ -150,14 +175,7 @@ fn record(
         status: if failure.is_some() { Status::Failed } else { Status::Done },
         failure: failure.clone(),
         target: found.target,
-        client: ClientRecord {
-            riops_version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: MachineFacts::default(),
-            workers: found.workers,
-            driver: None,
-            shares_machine_with_server: false,
-            server_may_be_here: false,
-        },
+        client: client(found.workers),
         agents: Vec::new(),
         stages: vec![stage],
         accesses: Vec::new(),
@@ -166,6 +184,18 @@ fn record(
         notes: Vec::new(),
         thresholds: Vec::new(),
         verdict: verdict(&tool, failure.as_deref()),
+    }
+}
+
+/// The client, of which the tool reports nothing else.
+fn client(workers: u32) -> ClientRecord {
+    ClientRecord {
+        riops_version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: MachineFacts::default(),
+        workers,
+        driver: None,
+        shares_machine_with_server: false,
+        server_may_be_here: false,
     }
 }
 

@@ -4,36 +4,11 @@ use std::collections::BTreeMap;
 
 use super::error::ImportError;
 use super::format::Format;
-use super::found::Found;
+use super::found::{Found, Report};
 use super::input::Input;
 use super::lines::Lines;
 use super::pgbench::PgbenchReport;
 use super::sysbench::SysbenchReport;
-
-/// A report while it is read.
-pub(super) trait Report: Default {
-    /// The format, whose name is that of the tool.
-    const FORMAT: Format;
-
-    /// Returns the report that begins with this line, if the line does not belong to this one. Without a header, it has
-    /// that of this one.
-    fn next(&self, line: &str) -> Option<Self>;
-
-    /// Reads a line. Lines of other programs are ignored.
-    fn line(&mut self, line: &str) -> Result<(), String>;
-
-    /// Whether a line of the tool was read.
-    fn has_begun(&self) -> bool;
-
-    /// Whether there is a result: the report must be complete.
-    fn has_results(&self) -> bool;
-
-    /// Whether a run began, which may have ended before its report.
-    fn has_started(&self) -> bool;
-
-    /// Returns the run, or what is missing.
-    fn finish(self) -> Result<Found, String>;
-}
 
 /// Returns the runs of all tools in a text, in their order. Fails if there is none, or if a report is incomplete. A run that
 /// ended before its report has no results: a notice names it. If a format is given, only the runs of this tool are returned.

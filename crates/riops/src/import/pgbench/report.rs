@@ -3,7 +3,7 @@
 use super::super::format::Format;
 use super::super::found::Found;
 use super::super::number::{counted, required as number};
-use super::super::reports::Report;
+use super::super::found::Report;
 use super::super::series::Series;
 use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};
