@@ -5,28 +5,30 @@
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use riops::plan::{OltpRun, OltpTest, WorkPlan};
+use riops::server::ConnInfo;
 
 use crate::args::sweep::SINGLE_RUN_ONLY;
-use crate::options::{OptionNames, settable, variable};
-use crate::settings::{Origin, Values};
+use crate::options::{OptionNames, Origin, Values, settable, variable};
+use crate::scan::CommandLine;
 
 /// A command with the options that are set, and where they come from.
-pub(crate) struct SetOptions<'a> {
+struct SetOptions<'a> {
     /// Names of the commands without `riops`, outermost first.
-    pub(crate) path: &'a [&'a str],
+    path: &'a [&'a str],
     /// The innermost command, built.
-    pub(crate) command: &'a Command,
+    command: &'a Command,
     /// Its matches.
-    pub(crate) matches: &'a ArgMatches,
+    matches: &'a ArgMatches,
     /// The values of the file of `--config`.
-    pub(crate) file: &'a Values,
+    file: &'a Values,
     /// The `PG*` variable that selects a server.
-    pub(crate) server_variable: Option<&'static str>,
+    server_variable: Option<&'static str>,
     /// Whether the command is a run of an experiment.
-    pub(crate) is_cell: bool,
+    is_cell: bool,
 }
 
 /// Where an option comes from.
@@ -177,12 +179,64 @@ const RULES: &[Rule] = &[
     },
 ];
 
+/// An option that cannot have an effect.
+pub(crate) enum WithoutEffect {
+    /// Because of others, with the text of the error.
+    Refused(String),
+    /// Because the file does not set the option that it needs.
+    Incomplete(clap::Error),
+}
+
+/// Fails if an option that is set cannot have an effect.
+///
+/// # Errors
+/// [`WithoutEffect`] for the first one.
+pub(crate) fn require_effect(
+    command: Command,
+    (line, matches): (&CommandLine, &ArgMatches),
+    values: &Values,
+    origin: Origin,
+    is_cell: bool,
+) -> Result<(), WithoutEffect> {
+    let path = line.subcommands();
+    let innermost = path.iter().try_fold(matches, |outer, name| outer.subcommand_matches(name));
+    let Some(innermost) = innermost else {
+        return Ok(());
+    };
+    let set = SetOptions {
+        path: &path,
+        command: line.command(),
+        matches: innermost,
+        file: values,
+        server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
+        is_cell,
+    };
+    set.require_effect(origin).map_err(WithoutEffect::Refused)?;
+    require_complete_file(command, line, &set.words_of_file()).map_err(WithoutEffect::Incomplete)
+}
+
+/// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of
+/// the file are. Those that exclude others are replaced by what takes precedence.
+fn require_complete_file(
+    command: Command,
+    line: &CommandLine,
+    words: &[OsString],
+) -> Result<(), clap::Error> {
+    if words.is_empty() {
+        return Ok(());
+    }
+    let typed = line.arguments();
+    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    let (before, after) = typed.split_at_checked(end).unwrap_or((typed, &[]));
+    match command.try_get_matches_from([before, words, after].concat()) {
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Err(error),
+        _ => Ok(()),
+    }
+}
+
 impl SetOptions<'_> {
     /// Fails for the first option that has no effect.
-    ///
-    /// # Errors
-    /// The text of the error.
-    pub(crate) fn require_effect(&self, origin: Origin) -> Result<(), String> {
+    fn require_effect(&self, origin: Origin) -> Result<(), String> {
         let without_effect = RULES.iter().find_map(|rule| {
             let is_about = |source| match rule.sources {
                 Sources::All => true,
@@ -288,7 +342,7 @@ impl SetOptions<'_> {
     }
 
     /// The words of the values that come from the file, as if they had been typed.
-    pub(crate) fn words_of_file(&self) -> Vec<OsString> {
+    fn words_of_file(&self) -> Vec<OsString> {
         let from_file = |arg: &&Arg| {
             let long = arg.get_long().unwrap_or_default();
             !arg.is_global_set() && self.source(long) == Some(Source::File)

@@ -11,21 +11,25 @@ use super::*;
 use crate::args::{GraphOptions, ResultOptions, TargetOptions};
 use crate::settings::parse_words;
 
+/// Options without which a switch is refused.
+fn needs_of_switch(long: &str) -> &'static [&'static str] {
+    match long {
+        "skip-late" => &["--rate=5", "--latency-limit=1ms"],
+        "abort-on-threshold" => &["--threshold=p99<1s"],
+        "rebalance" => &["--spread=round-robin"],
+        "progress" | "debug" | "verbose-errors" | "allow-no-success" | "report-per-command"
+        | "failures-detailed" => &["--output=pgbench"],
+        "progress-timestamp" => &["--output=pgbench", "--progress"],
+        _ => &[],
+    }
+}
+
 /// A value of an option that is not its default, and further options without which it is refused.
 fn sample(workload: &str, arg: &Arg) -> Vec<String> {
     let long = arg.get_long().unwrap_or_default();
     let with = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     if matches!(arg.get_action(), ArgAction::SetTrue) {
-        let needs: &[&str] = match long {
-            "skip-late" => &["--rate=5", "--latency-limit=1ms"],
-            "abort-on-threshold" => &["--threshold=p99<1s"],
-            "rebalance" => &["--spread=round-robin"],
-            "progress" | "debug" | "verbose-errors" | "allow-no-success" | "report-per-command"
-            | "failures-detailed" => &["--output=pgbench"],
-            "progress-timestamp" => &["--output=pgbench", "--progress"],
-            _ => &[],
-        };
-        return [vec![format!("--{long}")], with(needs)].concat();
+        return [vec![format!("--{long}")], with(needs_of_switch(long))].concat();
     }
     let value: &[&str] = match long {
         "batch-insert-count" => &["3", "--test=multi-value-insert"],

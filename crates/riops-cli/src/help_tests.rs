@@ -8,7 +8,8 @@ use clap::{Arg, Command, FromArgMatches};
 use riops::plan::{DatasetPlan, Parameters, Plan};
 
 use crate::args::{self, Arguments};
-use crate::settings::{Origin, with_environment};
+use crate::options::Origin;
+use crate::settings::with_environment;
 
 /// Where the snapshots are, beside this file.
 const FOLDER: &str = "snapshots/help";

@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hints::Given;
+use options::Origin;
 use scan::CommandLine;
-use settings::Origin;
 use ui::Ui;
 
 fn main() -> ExitCode {

@@ -6,6 +6,19 @@ use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, Command};
 
+/// Where a command line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From the user.
+    Typed,
+    /// From the command line of another tool, which describes the measurement completely. The environment only
+    /// selects where it takes place and where it is stored.
+    Translated,
+}
+
+/// The values of options, as they would be typed.
+pub(crate) type Values = BTreeMap<String, Vec<String>>;
+
 /// Prefix of the environment variables that set options.
 const PREFIX: &str = "RIOPS_";
 

@@ -3,7 +3,6 @@
 //! The environment and the file become defaults in clap, so that the same code checks all values.
 
 use std::borrow::Cow::Borrowed;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,28 +16,19 @@ use riops::experiment::names_program_or_file;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use riops::plan::Order;
 use riops::plan::pgio::{self, PgioConf, Purpose};
-use riops::server::ConnInfo;
 use riops::units::secret::redacted;
 use riops::units::text::lines;
 
 use crate::args::{Arguments, ExperimentOptions, TYPED_ONLY};
-use crate::effect::SetOptions;
+use crate::effect::{WithoutEffect, require_effect};
 use crate::failure::{ErrorForm, FAILED, USAGE};
 use crate::given::given;
-use crate::options::{OptionNames, settable, variable, with_options_along, with_suggestion};
+use crate::options::{
+    OptionNames, Origin, Values, settable, variable, with_options_along, with_suggestion,
+};
 use crate::scan::CommandLine;
 use crate::short_help::shortened;
 use crate::sysbench_env;
-
-/// Where a command line comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// From the user.
-    Typed,
-    /// From the command line of another tool, which describes the measurement completely. The environment only
-    /// selects where it takes place and where it is stored.
-    Translated,
-}
 
 /// Parses the command line with the environment and the file of `--config`.
 ///
@@ -127,53 +117,14 @@ fn matched(
             .map_err(Unparsed::Refused)?;
     }
     let matches = parsed.map_err(Unparsed::Clap)?;
-    require_effect(command, (line, &matches), values, origin, is_cell)?;
+    require_effect(command, (line, &matches), values, origin, is_cell).map_err(
+        |error| match error {
+            WithoutEffect::Refused(text) => Unparsed::Refused(text),
+            WithoutEffect::Incomplete(error) => Unparsed::Clap(error),
+        },
+    )?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Unparsed::Clap)?;
     Ok(Arguments { given: given(&matches), cell_words: cell_words(line), ..arguments })
-}
-
-/// Fails if an option that is set cannot have an effect.
-fn require_effect(
-    command: Command,
-    (line, matches): (&CommandLine, &ArgMatches),
-    values: &Values,
-    origin: Origin,
-    is_cell: bool,
-) -> Result<(), Unparsed> {
-    let path = line.subcommands();
-    let innermost = path.iter().try_fold(matches, |outer, name| outer.subcommand_matches(name));
-    let Some(innermost) = innermost else {
-        return Ok(());
-    };
-    let set = SetOptions {
-        path: &path,
-        command: line.command(),
-        matches: innermost,
-        file: values,
-        server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
-        is_cell,
-    };
-    set.require_effect(origin).map_err(Unparsed::Refused)?;
-    require_complete_file(command, line, &set.words_of_file()).map_err(Unparsed::Clap)
-}
-
-/// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of
-/// the file are. Those that exclude others are replaced by what takes precedence.
-fn require_complete_file(
-    command: Command,
-    line: &CommandLine,
-    words: &[OsString],
-) -> Result<(), clap::Error> {
-    if words.is_empty() {
-        return Ok(());
-    }
-    let typed = line.arguments();
-    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
-    let (before, after) = typed.split_at_checked(end).unwrap_or((typed, &[]));
-    match command.try_get_matches_from([before, words, after].concat()) {
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
@@ -311,9 +262,6 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
     };
     Err(crate::args::built().clone().error(ErrorKind::ArgumentConflict, text))
 }
-
-/// The values of options, as they would be typed.
-pub(crate) type Values = BTreeMap<String, Vec<String>>;
 
 /// Whether an option with this value names a program, a file or an SQL expression, which a file must not permit itself.
 pub(crate) fn needs_permission(option: &str, value: &str) -> bool {

@@ -65,9 +65,7 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
     let builder = builder(&options.both, &file)?;
     let variants = match &builder {
         None if options.base.is_some() || options.both.build.builds.is_some() => {
-            return refuse(
-                "--base and --builds have no effect: neither --build nor the file builds commits",
-            );
+            return refuse("--base and --builds have no effect without a command that builds");
         }
         None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
         Some(builder) => {

@@ -2,8 +2,8 @@
 
 use super::super::format::Format;
 use super::super::found::Found;
-use super::super::number::{counted, required as number};
 use super::super::found::Report;
+use super::super::number::{counted, required as number};
 use super::super::series::Series;
 use super::TOOL;
 use crate::plan::{ImportedRun, Protocol, Stop};

@@ -8,8 +8,8 @@ mod totals;
 
 use super::format::Format;
 use super::found::Found;
-use super::number::{counted, number as number_of, required as number};
 use super::found::Report;
+use super::number::{counted, number as number_of, required as number};
 use super::series::Series;
 use crate::plan::{ImportedRun, Schedule};
 use crate::record::{
