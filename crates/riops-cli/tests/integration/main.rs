@@ -35,6 +35,8 @@ mod help;
 mod hijack;
 mod hints;
 mod hostile;
+mod libpq;
+mod libpq_forms;
 mod library;
 mod live;
 mod load;
