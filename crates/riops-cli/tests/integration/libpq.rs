@@ -102,7 +102,7 @@ fn read_message(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Refuses encryption, records the startup message, asks for the password, records its hash and ends with an error.
+/// Refuses encryption, records the startup message, requests the password, records its hash and ends with an error.
 fn answer(shared: &Shared, name: &str, stream: &mut (impl Read + Write)) -> io::Result<()> {
     let body = loop {
         let body = read_message(stream)?;

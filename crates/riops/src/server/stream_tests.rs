@@ -191,9 +191,9 @@ fn the_server_of_a_unix_socket_must_be_run_by_the_required_user() {
     };
     let user = ConnInfo::default_user(|_| None);
     assert!(connect(&user).is_ok());
-    let error = connect("somebody else").unwrap_err();
+    let error = connect("another user").unwrap_err();
     assert!(error.is_final(), "{error}");
     let text = error.to_string();
-    assert!(text.starts_with("requirepeer=somebody else, but /"), "{text}");
+    assert!(text.starts_with("requirepeer=another user, but /"), "{text}");
     assert!(text.ends_with(&format!("is run by the user \"{user}\"")), "{text}");
 }

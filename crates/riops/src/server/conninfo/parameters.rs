@@ -4,8 +4,8 @@
 //! Of the other variables, `PGSYSCONFDIR`, `PGREQUIRESSL`, `PGDATESTYLE`, `PGTZ` and `PGGEQO` are read in `sources.rs`.
 //! `PGLOCALEDIR` and `PGOAUTHDEBUG` concern only messages of libpq.
 
+use super::ConnInfoError;
 use super::values::{Take, bad};
-use super::{ConnInfoError, text::Settings};
 
 /// What riops does with a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,15 +130,4 @@ pub(super) fn take_others(take: Take<'_>) -> Result<(), ConnInfoError> {
         }
     }
     Ok(())
-}
-
-/// Stores a setting of a connection string; the last value counts. As in libpq, `requiressl` is an old name for two values of
-/// `sslmode`.
-pub(super) fn store(settings: &mut Settings, name: &str, value: String) {
-    if name == "requiressl" {
-        let mode = if value.starts_with('1') { "require" } else { "prefer" };
-        settings.insert("sslmode".to_owned(), mode.to_owned());
-    } else {
-        settings.insert(name.to_owned(), value);
-    }
 }

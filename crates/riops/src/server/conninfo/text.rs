@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::error::ConnInfoError;
-use super::parameters::{is_secret, store};
+use super::parameters::is_secret;
 use crate::units::conninfo::quoted;
 
 /// Shown instead of a password.
@@ -295,5 +295,16 @@ fn parse_value(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Opt
             Some('\\') => value.extend(characters.next()),
             Some(next) => value.push(next),
         }
+    }
+}
+
+/// Stores a setting of a connection string; the last value counts. As in libpq, `requiressl` is an old name for two values of
+/// `sslmode`.
+fn store(settings: &mut Settings, name: &str, value: String) {
+    if name == "requiressl" {
+        let mode = if value.starts_with('1') { "require" } else { "prefer" };
+        settings.insert("sslmode".to_owned(), mode.to_owned());
+    } else {
+        settings.insert(name.to_owned(), value);
     }
 }

@@ -264,21 +264,15 @@ pub(super) fn tls_settings(
         None if revocations_folder.is_some() => None,
         None => default_file("root.crl"),
     };
-    let unverified = format!("the server's certificate is not verified (sslmode={})", mode.name());
+    let roots = match root {
+        Some(_) if system => Some(RootCertificates::System),
+        Some(path) => root_file(path.into(), mode, warnings),
+        None => default_file("root.crt").map(RootCertificates::File),
+    };
     Ok(TlsSettings {
         mode,
         direct,
-        roots: match root.map(PathBuf::from) {
-            Some(_) if system => Some(RootCertificates::System),
-            Some(path)
-                if mode < SslMode::VerifyCa
-                    && !exists(&path, warnings, "root certificate", &unverified) =>
-            {
-                None
-            }
-            Some(path) => Some(RootCertificates::File(path)),
-            None => default_file("root.crt").map(RootCertificates::File),
-        },
+        roots,
         certificate: certificate.zip(key),
         revocations,
         revocations_folder,
@@ -286,6 +280,13 @@ pub(super) fn tls_settings(
         versions,
         key_log: take("sslkeylogfile").map(PathBuf::from),
     })
+}
+
+/// Returns a named root certificate; `None` if it is missing and nothing has to be verified.
+fn root_file(path: PathBuf, mode: SslMode, warnings: &mut Vec<String>) -> Option<RootCertificates> {
+    let effect = format!("the server's certificate is not verified (sslmode={})", mode.name());
+    let is_used = mode >= SslMode::VerifyCa || exists(&path, warnings, "root certificate", &effect);
+    is_used.then_some(RootCertificates::File(path))
 }
 
 /// Whether a file exists, or might: only one that is missing for sure is not used, with a warning that ends with `effect`.
