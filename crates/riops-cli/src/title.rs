@@ -16,7 +16,11 @@ type MayContainSecret = fn(&str) -> bool;
 /// The options that may contain a secret.
 const OPTIONS: [(&str, MayContainSecret); 4] = [
     // A string that cannot be parsed without service files and environment variables may contain a password.
-    ("database", |text| ConnInfo::parse(text, |_| None).map_or(true, |info| info.has_password())),
+    ("database", |text| {
+        let has_password = |info: ConnInfo| info.has_password();
+        ConnInfo::parse(text, |_| None).map_or(true, has_password)
+            || ConnInfo::without_password(text).is_none_or(|shown| shown != text.trim())
+    }),
     ("store", store_may_contain_password),
     ("token", |_| true),
     ("metrics-token", |_| true),

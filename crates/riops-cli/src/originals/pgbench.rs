@@ -3,10 +3,10 @@
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use riops::plan::Drain;
 use riops::plan::script::Builtin;
-use riops::units::conninfo;
+use riops::server::ConnInfo;
+use riops::server::conninfo::Precedence;
 
 use super::pgbench_errors::{as_pgbench, check_scripts, refuse};
 use super::pgbench_options::{BENCHMARKING, CommandLine, INITIALIZATION, SCRIPTS};
@@ -184,25 +184,24 @@ impl CommandLine {
         self.dbname.as_ref().or(self.database.as_ref())
     }
 
-    /// The connection string; `None` for the server that riops uses by default.
+    /// The connection string; `None` for the server that riops uses by default. As in pgbench, everything in the string counts
+    /// more than the options, and without a name the database is that of `PGDATABASE`, `PGUSER` or the user of the operating
+    /// system, whatever role and service say.
     fn connection(&self, outside: &Outside<'_>) -> Option<String> {
         let hidden = (outside.variable)(PGBENCH_CONNECTION);
-        let named = self.named().filter(|named| *named != HIDDEN).or(hidden.as_ref());
         let given = [("host", &self.host), ("port", &self.port), ("user", &self.username)];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let Some(uri) = named.filter(|named| named.contains("://")) else {
-            let pairs = given.chain(named.map(|name| ("dbname", name)));
-            let pairs: Vec<_> = pairs.map(|(name, value)| conninfo::pair(name, value)).collect();
-            return (!pairs.is_empty()).then(|| pairs.join(" "));
+        let given: Vec<_> =
+            given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
+        let default = || {
+            let is_selected = !given.is_empty() || ConnInfo::is_in_environment(outside.variable);
+            let variable =
+                || (outside.variable)("PGDATABASE").or_else(|| (outside.variable)("PGUSER"));
+            is_selected
+                .then(|| variable().unwrap_or_else(|| ConnInfo::default_user(outside.variable)))
         };
-        let encoded = |value: &String| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
-        let pairs: Vec<_> =
-            given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-        if pairs.is_empty() {
-            return Some(uri.clone());
-        }
-        let separator = if uri.contains('?') { '&' } else { '?' };
-        Some(format!("{uri}{separator}{}", pairs.join("&")))
+        let named = self.named().filter(|named| *named != HIDDEN).cloned().or(hidden);
+        let named = named.filter(|named| !named.is_empty()).or_else(default)?;
+        Some(ConnInfo::with_settings(&named, &given, Precedence::String))
     }
 
     fn initialization(&self, outside: &Outside<'_>) -> Words {

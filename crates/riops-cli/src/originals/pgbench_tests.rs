@@ -49,7 +49,7 @@ fn a_run_has_the_defaults_of_pgbench() {
         "--duration=60s --drain=counted-once",
         "--interval=5s --progress",
         "--report-per-command",
-        "--database=dbname=bench",
+        "--database=bench",
     ] {
         assert!(line.contains(word), "{word}: {line}");
     }
@@ -67,18 +67,47 @@ fn scripts_keep_their_order() {
 }
 
 #[test]
-fn connections_are_those_of_libpq() {
-    let database = |line: &str| {
-        let line = translated(line).unwrap();
-        line.split(" --").find_map(|word| word.strip_prefix("database=")).map(str::to_owned)
+fn everything_in_the_connection_string_counts_more_than_the_options() {
+    let with = |line: &str, variables: &[(&str, &str)]| {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let outside = Outside { variable: &variable, read: &|_| Err(String::new()) };
+        let Meaning::Commands(commands) = translate(&arguments, &outside).unwrap().meaning else {
+            panic!("{line}");
+        };
+        commands[0].iter().find_map(|word| word.strip_prefix("--database=")).map(str::to_owned)
     };
-    assert_eq!(database("-n").as_deref(), None);
-    assert_eq!(database("-h db -p 5 -U me x").as_deref(), Some("host=db port=5 user=me dbname=x"));
-    assert_eq!(database("-p 5 host=db").as_deref(), Some("port=5 host=db"));
-    let uri = database("-U me postgres://db/x").unwrap();
-    assert_eq!(uri, "postgres://db/x?user=me");
-    let uri = database("-U a&b postgres://db/x?port=1").unwrap();
-    assert_eq!(uri, "postgres://db/x?port=1&user=a%26b");
+    let both = |line: &str, expected: &str| {
+        assert_eq!(with(line, &[]).as_deref(), Some(expected), "{line}");
+        assert_eq!(with(&format!("-i {line}"), &[]).as_deref(), Some(expected), "-i {line}");
+    };
+    both("-h db -p 5 -U me x", "dbname=x host=db port=5 user=me");
+    both("-p 5 host=db", "host=db port=5");
+    both("-h a -p 5 host=db,dc port=6", "host=db,dc port=6");
+    let server = "-h /a -p 6115 -U postgres";
+    both(
+        &format!("{server} postgresql://me@/bench?host=/b&port=6118"),
+        "dbname=bench host=/b port=6118 user=me",
+    );
+    both(&format!("{server} postgres:///bench"), "dbname=bench host=/a port=6115 user=postgres");
+    both("-h a postgresql://b/x", "dbname=x host=b");
+    both("-p 1 postgresql://b:2,c/x", "dbname=x host=b,c port=2,");
+    both("-U a postgresql://b@/x", "dbname=x user=b");
+    both("-U a postgresql:///x?host=", "dbname=x host='' user=a");
+    both("postgresql://b/x?application_name=a%20b", "postgresql://b/x?application_name=a%20b");
+    // Without a name, pgbench itself chooses the database.
+    assert_eq!(with("-n", &[]), None);
+    assert_eq!(with("-n", &[("PGPASSWORD", "x")]), None);
+    let of = |line: &str, variables: &[(&str, &str)]| with(line, variables).unwrap();
+    let user = ConnInfo::default_user(|_| None);
+    assert_eq!(of("-U me", &[]), format!("dbname={user} user=me"));
+    assert_eq!(of("-U me", &[("PGUSER", "you")]), "dbname=you user=me");
+    assert_eq!(of("-n", &[("PGSERVICE", "a"), ("PGDATABASE", "d")]), "d");
+    let variables = [("PGDATABASE", "postgresql://b/x")];
+    assert_eq!(of("-h a -p 1", &variables), "dbname=x host=b port=1");
 }
 
 #[test]

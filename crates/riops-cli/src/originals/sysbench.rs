@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use riops::plan::{COMMON_SCRIPT, Drain, OltpTest, SERIES_POINTS_MAX, stock_script};
-use riops::units::conninfo;
+use riops::server::ConnInfo;
+use riops::server::conninfo::Precedence;
 
 use super::sysbench_options::{ALIASES, GENERAL, Kind, Known, OF_1_1, OF_TESTS, OLTP, Use};
 use super::translation::{Meaning, Outside, Refused, Secret, Translated, Translation, Words};
@@ -343,17 +344,15 @@ impl Options {
         let mut words = Words::of(command);
         let any = self.given.keys().any(|name| name.starts_with("pgsql_"));
         if any {
-            let settings = [
-                ("dbname", self.value("pgsql_db")),
+            let given = [
                 ("host", self.value("pgsql_host")),
                 ("port", self.value("pgsql_port")),
                 ("user", self.value("pgsql_user")),
                 ("password", self.value("pgsql_password")),
                 ("sslmode", self.text("pgsql_sslmode").unwrap_or_default()),
             ];
-            let given = settings.into_iter().filter(|(_, value)| !value.is_empty());
-            let pairs: Vec<_> = given.map(|(name, value)| conninfo::pair(name, value)).collect();
-            words.set("database", pairs.join(" "));
+            let database = self.value("pgsql_db");
+            words.set("database", ConnInfo::with_settings(database, &given, Precedence::Beside));
         }
         words
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use riops::units::conninfo;
+use riops::server::ConnInfo;
+use riops::server::conninfo::Precedence;
 
 use super::translation::{Meaning, Outside, Secret, Translated, Words};
 
@@ -141,11 +142,8 @@ impl CommandLine {
             return Some(url);
         };
         let file = file.display().to_string();
-        Some(match url.split_once("://") {
-            Some((_, rest)) if rest.contains('?') => format!("{url}&sslrootcert={file}"),
-            Some(_) => format!("{url}?sslrootcert={file}"),
-            None => format!("{url} sslrootcert={}", conninfo::quoted(&file)),
-        })
+        let certificate = [("sslrootcert", file.as_str())];
+        Some(ConnInfo::with_settings(&url, &certificate, Precedence::Beside))
     }
 
     fn words(&self, operation: &str, database: Option<&str>) -> Words {
@@ -243,7 +241,7 @@ mod tests {
         let certificate = of("-o insert -c /ca.crt", Some("host=v"), None);
         assert_eq!(certificate, "database=host=v sslrootcert=/ca.crt");
         let certificate = of("-o insert -c /ca.crt", Some("postgresql://v/d?a=b"), None);
-        assert_eq!(certificate, "database=postgresql://v/d?a=b&sslrootcert=/ca.crt");
+        assert_eq!(certificate, "database=a=b dbname=d host=v sslrootcert=/ca.crt");
     }
 
     #[test]

@@ -33,7 +33,10 @@ fn reports_usage_errors_with_exit_code_2() {
         ("run rows --database port=1,2,3", "the number of ports differs"),
         ("run rows --database postgresql://h:no/x", "expected a number from 1 to 65535"),
         ("run rows --database postgresql://h?sslmode=verify-full", "requires a root certificate"),
-        ("run rows --database postgresql://h?sslrootcert=/none", "root certificate \"/none\""),
+        (
+            "run rows --database postgresql://h?sslmode=verify-ca&sslrootcert=/none",
+            "root certificate \"/none\"",
+        ),
         ("run rows --database service=none", "not found in any service file"),
         ("run rows --rate 0", "not a rate above 0"),
         ("run rows --poisson", "--rate"),

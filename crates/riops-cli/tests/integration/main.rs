@@ -36,6 +36,8 @@ mod help;
 mod hijack;
 mod hints;
 mod hostile;
+mod libpq;
+mod libpq_forms;
 mod library;
 mod limits;
 mod live;

@@ -27,3 +27,13 @@ pub fn random_seed() -> std::io::Result<u64> {
         .map(|number| number >> 11)
         .map_err(|error| std::io::Error::other(error.to_string()))
 }
+
+/// Returns the name of a user of this machine from `/etc/passwd`.
+pub(crate) fn user_name(uid: u32) -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}

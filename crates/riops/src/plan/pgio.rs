@@ -209,9 +209,21 @@ impl PgioConf {
                 None if word.starts_with('-') => return Err(refused()),
                 None => (places.next().ok_or_else(refused)?, word),
             };
-            settings.push(conninfo::pair(setting, &value));
+            settings.push((setting, value));
         }
-        Ok((!settings.is_empty()).then(|| settings.join(" ")))
+        // As in psql, a connection string counts more than the options, in whatever order they are.
+        settings.sort_by_key(|(setting, _)| *setting == "dbname");
+        match &settings[..] {
+            [] => Ok(None),
+            [("dbname", url)] if url.contains("://") => Ok(Some(url.clone())),
+            [.., ("dbname", url)] if url.contains("://") => {
+                Err(PlanError("CONNECT_STRING: write host, port and user into the URL".to_owned()))
+            }
+            settings => {
+                let pair = |(setting, value): &(&str, String)| conninfo::pair(setting, value);
+                Ok(Some(settings.iter().map(pair).collect::<Vec<_>>().join(" ")))
+            }
+        }
     }
 }
 
@@ -338,6 +350,7 @@ mod tests {
             ("SCALE=1000", "SCALE=1000"),
             ("SCALE=5X", "SCALE=5X"),
             ("CONNECT_STRING=\"-x 5\"", "CONNECT_STRING"),
+            ("CONNECT_STRING=\"-h a postgresql://b/c\"", "into the URL"),
         ] {
             let error = PgioConf::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -351,7 +364,9 @@ mod tests {
             ("host=h dbname=d", "host=h dbname=d"),
             ("-h h -p 5433 -U me bench", "host=h port=5433 user=me dbname=bench"),
             ("--host=h -Ume bench", "host=h user=me dbname=bench"),
-            ("bench me", "dbname=bench user=me"),
+            ("bench me", "user=me dbname=bench"),
+            ("-d 'host=a port=1' -h b -U me", "host=b user=me host=a port=1"),
+            ("-d postgresql://a@b/c", "postgresql://a@b/c"),
             ("postgresql:///b?host=/s&port=1", "postgresql:///b?host=/s&port=1"),
         ] {
             let read = options(&format!("CONNECT_STRING=\"{text}\""), Purpose::Other);

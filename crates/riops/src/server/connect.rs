@@ -95,6 +95,8 @@ fn open_on(
                 Err(error) if another_encryption_may_help(*encryption, &error) => {
                     last = Some(error);
                 }
+                // As in libpq, the server has answered: its other addresses are not tried.
+                Err(error @ ConnectionError::Startup { .. }) => return Err(error),
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
                     last = Some(error);

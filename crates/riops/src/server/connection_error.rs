@@ -47,6 +47,16 @@ pub enum ConnectionError {
         /// The cause.
         reason: String,
     },
+    /// Another user than `requirepeer` runs the server.
+    #[error("requirepeer={required}, but {address} is run by the user \"{found}\"")]
+    WrongPeer {
+        /// Path of the socket.
+        address: String,
+        /// The required user.
+        required: String,
+        /// The user that runs the server.
+        found: String,
+    },
     /// The server does not satisfy `target_session_attrs`.
     #[error("{address} does not satisfy target_session_attrs={required}")]
     SessionAttrs {
@@ -111,6 +121,7 @@ impl ConnectionError {
                 !error.sqlstate.is_transient()
             }
             Self::Startup { .. }
+            | Self::WrongPeer { .. }
             | Self::Interrupted
             | Self::NoNode(_)
             | Self::TooFewNodes { .. } => true,

@@ -82,6 +82,7 @@ impl Authority {
             revocations_folder: folder,
             sni: true,
             versions: versions(None, None).unwrap(),
+            key_log: None,
         };
         Verifier::new(&settings, &Arc::new(ring::default_provider()))
             .map_err(|error| error.to_string())

@@ -47,6 +47,13 @@ pub(super) fn open_stream(
     let unreachable = |source| ConnectionError::Connect { address: server.to_string(), source };
     let failed = |reason: String| ConnectionError::Tls { address: server.to_string(), reason };
     let mut stream = Stream::connect(info, server, place).map_err(unreachable)?;
+    if let (Some(required), Place::Unix) = (&info.required_peer, place) {
+        let found = stream.peer_user().map_err(unreachable)?;
+        if found != *required {
+            let (address, required) = (server.to_string(), required.clone());
+            return Err(ConnectionError::WrongPeer { address, required, found });
+        }
+    }
     stream.set_timeouts(INTERRUPT_POLL_INTERVAL).map_err(unreachable)?;
     let Some(tls) = info.tls.as_ref().filter(|_| encryption != Encryption::Never) else {
         return Ok(stream);

@@ -24,6 +24,8 @@ use rustls::ClientConnection;
 
 use super::conninfo::{ConnInfo, Host, Keepalive, Server};
 use super::tls::server_end_point;
+#[cfg(target_os = "linux")]
+use crate::host::user_name;
 
 /// Resolved address of a server, sufficient for a second connection to it.
 #[derive(Debug, Clone)]
@@ -201,6 +203,20 @@ impl Stream {
         if let Some(tls) = &mut self.tls {
             tls.encrypted.socket_is_empty = false;
         }
+    }
+
+    /// Returns the user that runs the server at the other end of a Unix socket.
+    #[cfg(target_os = "linux")]
+    pub(super) fn peer_user(&self) -> io::Result<String> {
+        let uid = sockopt::socket_peercred(self)?.uid.as_raw();
+        let unknown =
+            || io::Error::other(format!("user {uid} of the server is not in /etc/passwd"));
+        user_name(uid).ok_or_else(unknown)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn peer_user(&self) -> io::Result<String> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "requirepeer requires Linux"))
     }
 
     /// Switches between blocking and non-blocking mode.

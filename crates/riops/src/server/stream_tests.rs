@@ -30,6 +30,7 @@ impl Pair {
             revocations_folder: None,
             sni: true,
             versions: versions(Some(version.to_owned()), Some(version.to_owned())).unwrap(),
+            key_log: None,
         };
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -176,4 +177,23 @@ fn bytes_that_were_reported_meanwhile_are_read_after_those_that_were_received_be
         assert!(pair.client.may_have_more(count, buffer.len()), "{replies:?}");
         assert_eq!(pair.client.read(&mut buffer).unwrap(), 100);
     }
+}
+
+#[test]
+fn the_server_of_a_unix_socket_must_be_run_by_the_required_user() {
+    use riops_testkit::{FakeServer, PORT, Reply};
+    let server = FakeServer::start(|_, _| Reply::Done).unwrap();
+    let connect = |user: &str| {
+        let folder = server.folder().display();
+        let text = format!("host={folder},{folder} port={PORT} requirepeer='{user}'");
+        let info = ConnInfo::parse(&text, |_| None).unwrap();
+        super::super::Connection::open(&info, &crate::host::Interrupt::new())
+    };
+    let user = ConnInfo::default_user(|_| None);
+    assert!(connect(&user).is_ok());
+    let error = connect("another user").unwrap_err();
+    assert!(error.is_final(), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("requirepeer=another user, but /"), "{text}");
+    assert!(text.ends_with(&format!("is run by the user \"{user}\"")), "{text}");
 }

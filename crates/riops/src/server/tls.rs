@@ -5,8 +5,10 @@
 //! alternative name is matched by its common name, and a self-signed certificate that is itself a
 //! root certificate is trusted.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use rustls::pki_types::{
 };
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, KeyLog, RootCertStore,
     SignatureScheme, SupportedProtocolVersion, version,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -94,6 +96,8 @@ pub struct TlsSettings {
     pub sni: bool,
     /// Allowed protocol versions.
     pub versions: Vec<&'static SupportedProtocolVersion>,
+    /// `sslkeylogfile`: file to which the keys of each session are appended, for tools that decrypt its packets.
+    pub key_log: Option<PathBuf>,
 }
 
 /// Why TLS cannot be used as configured.
@@ -124,13 +128,19 @@ pub(super) fn versions(
     min: Option<String>,
     max: Option<String>,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
-    let number = |text: Option<String>, default: u8| match text.as_deref() {
+    // As in libpq, the case of letters does not matter.
+    let names = ["tlsv1", "tlsv1.1", "tlsv1.2", "tlsv1.3"];
+    let number = |text: Option<String>, default: usize| match text {
         None => Ok(default),
-        Some("TLSv1.2") => Ok(2),
-        Some("TLSv1.3") => Ok(3),
-        Some(_) => Err(text.unwrap_or_default()),
+        Some(text) => {
+            let is_text = |name: &&str| name.eq_ignore_ascii_case(&text);
+            names.iter().position(is_text).ok_or(text)
+        }
     };
     let (min, max) = (number(min, 2)?, number(max, 3)?);
+    if max < 2 {
+        return Err("TLSv1.2 (above ssl_max_protocol_version)".to_owned());
+    }
     let all = [(2, &version::TLS12), (3, &version::TLS13)];
     let chosen = all.into_iter().filter(|(number, _)| (min..=max).contains(number));
     let chosen: Vec<_> = chosen.map(|(_, version)| version).collect();
@@ -169,6 +179,9 @@ impl Tls {
                 .map_err(|error| file_error(CLIENT_CERTIFICATE, path, &error))?,
         };
         config.enable_sni = settings.sni;
+        if let Some(path) = &settings.key_log {
+            config.key_log = Arc::new(KeyLogFile::open(path)?);
+        }
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         // PostgreSQL issues no session tickets, and the cost of a reconnect must be measured in full.
         config.resumption = Resumption::disabled();
@@ -184,6 +197,29 @@ impl Tls {
             .map_err(|_| TlsError::Setup(format!("invalid host name \"{host}\"")))?;
         ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| TlsError::Setup(error.to_string()))
+    }
+}
+
+/// A file of keys, one line each, in the format of the TLS libraries of browsers.
+#[derive(Debug)]
+struct KeyLogFile(File);
+
+impl KeyLogFile {
+    /// Opens the file. A new one is readable only by its owner.
+    fn open(path: &Path) -> Result<Self, TlsError> {
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(0o600).open(path);
+        file.map(Self).map_err(|error| file_error("key log file", path, &error))
+    }
+}
+
+impl KeyLog for KeyLogFile {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let digits =
+            |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let line = format!("{label} {} {}\n", digits(client_random), digits(secret));
+        // One write a line, because sessions share the file. As in libpq, a full disk does not end them.
+        let _ = (&self.0).write_all(line.as_bytes());
     }
 }
 
@@ -550,7 +586,10 @@ mod tests {
         assert_eq!(count(None, None), Ok(2));
         assert_eq!(count(Some("TLSv1.3"), None), Ok(1));
         assert_eq!(count(None, Some("TLSv1.2")), Ok(1));
-        assert_eq!(count(Some("TLSv1"), None), Err("TLSv1".to_owned()));
+        // An earlier minimum changes nothing.
+        assert_eq!((count(Some("TLSv1"), None), count(Some("tlsv1.1"), None)), (Ok(2), Ok(2)));
+        assert_eq!(count(Some("TLSv2"), None), Err("TLSv2".to_owned()));
+        assert!(count(None, Some("TLSv1.1")).is_err());
         assert!(count(Some("TLSv1.3"), Some("TLSv1.2")).is_err());
     }
 }

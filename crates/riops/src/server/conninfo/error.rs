@@ -21,10 +21,12 @@ pub enum ConnInfoError {
     #[error("unsupported connection parameter: {0}")]
     UnknownSetting(String),
     /// A parameter has an invalid value.
-    #[error("invalid value \"{value}\" for connection parameter {name}: {reason}")]
+    #[error("invalid value \"{value}\" for connection parameter {name}{}: {reason}", in_variable(*.variable))]
     BadValue {
         /// Name of the parameter.
         name: &'static str,
+        /// The environment variable that contains the value.
+        variable: Option<&'static str>,
         /// The value, or `…` if it may contain a password.
         value: String,
         /// Why the value is invalid.
@@ -36,22 +38,26 @@ pub enum ConnInfoError {
     )]
     UnknownService(String),
     /// A service definition has an invalid line.
-    #[error("syntax error in service file \"{}\", service \"{service}\": expected key=value", .path.display())]
+    #[error("syntax error in service file \"{}\", service \"{service}\": expected a parameter as key=value", .path.display())]
     BadServiceFile {
         /// Path of the service file.
         path: PathBuf,
         /// Name of the service.
         service: String,
     },
-    /// A service file is not read as a whole.
+    /// A service file cannot be read, or not as a whole.
     #[error("cannot read service file \"{}\": {reason}", .path.display())]
-    LargeServiceFile {
+    ServiceFile {
         /// Path of the service file.
         path: PathBuf,
-        /// Its limit.
+        /// The cause.
         reason: String,
     },
     /// Certificates or keys cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+fn in_variable(variable: Option<&'static str>) -> String {
+    variable.map_or_else(String::new, |name| format!(" ({name})"))
 }

@@ -1,10 +1,12 @@
 //! Connection settings in all forms that libpq accepts.
 //!
 //! The precedence is libpq's: connection string, service file, `PG*` variables, defaults, and the
-//! password file last. Unsupported settings are errors and never ignored. No error shows a password.
-//! The settings are those of "Parameter Key Words" in the chapter "libpq" of PostgreSQL's manual.
+//! password file last. Unsupported settings are errors and never ignored, wherever they come from: `parameters.rs` lists all
+//! of them. No error shows a password.
 
 mod error;
+mod parameters;
+mod password_file;
 mod server;
 mod sources;
 mod text;
@@ -25,11 +27,24 @@ pub(crate) use text::is_mistyped_url;
 pub use values::{Keepalive, SessionAttrs};
 
 use super::tls::{self, SslMode};
-use sources::{add_passwords, fill_in, home, session_settings, system_user};
+use crate::units::conninfo::quoted;
+use parameters::{PARAMETERS, take_others};
+use password_file::add_passwords;
+use sources::{fill_in, home, session_settings, system_user};
+use text::Settings;
 use values::{
-    CONNECT_TIMEOUT, ChannelBinding, choice, connect_timeout, keepalive, reject_unsupported,
-    required_methods, servers, tls_settings,
+    CONNECT_TIMEOUT, ChannelBinding, choice, client_encoding, connect_timeout, keepalive,
+    protocol_versions, required_methods, servers, tls_settings,
 };
+
+/// Which value of a setting counts if it is both in a connection string and beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// That of the string, as in psql and pgbench (`PQconnectdbParams`).
+    String,
+    /// That beside it, as in sysbench (`PQsetdbLogin`).
+    Beside,
+}
 
 /// All settings of a connection.
 #[derive(Clone)]
@@ -62,6 +77,8 @@ pub struct ConnInfo {
     pub load_balance: bool,
     /// Keepalive settings of TCP connections.
     pub keepalive: Keepalive,
+    /// `requirepeer`: the user that must run the server, for Unix sockets.
+    pub(super) required_peer: Option<String>,
     /// Warnings for the user that do not prevent connecting.
     pub warnings: Vec<String>,
 }
@@ -91,14 +108,31 @@ impl ConnInfo {
     ) -> Result<Self, ConnInfoError> {
         let environment: &dyn Fn(&str) -> Option<String> = &environment;
         let mut settings = text::parse(text)?;
-        fill_in(&mut settings, environment)?;
+        let from_variables = fill_in(&mut settings, environment)?;
+        Self::from_settings(settings, environment).map_err(|error| match error {
+            ConnInfoError::BadValue { name, value, reason, .. } => {
+                let known = PARAMETERS.iter().find(|each| each.name == name);
+                let variable = known.filter(|_| from_variables.contains(&name));
+                let variable = variable.and_then(|each| each.variable);
+                ConnInfoError::BadValue { name, variable, value, reason }
+            }
+            other => other,
+        })
+    }
+
+    fn from_settings(
+        mut settings: Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConnInfoError> {
         let mut take = |name: &str| settings.remove(name).filter(|value| !value.is_empty());
+        let mut tls_warnings = Vec::new();
         let user = take("user").unwrap_or_else(|| system_user(environment));
         let database = take("dbname").unwrap_or_else(|| user.clone());
         if database.contains("://") {
             return Err(ConnInfoError::MistypedUrl);
         }
-        let mut servers = servers(take("host"), take("hostaddr"), take("port"))?;
+        let tls = tls_settings(&mut take, home(environment).as_deref(), &mut tls_warnings)?;
+        let mut servers = servers(take("host"), take("hostaddr"), take("port"), tls.mode)?;
         let password = take("password");
         let password_file = take("passfile")
             .map(PathBuf::from)
@@ -106,11 +140,12 @@ impl ConnInfo {
         let password_file = password_file.filter(|_| password.is_none());
         let warning =
             password_file.and_then(|path| add_passwords(&path, &mut servers, &database, &user));
-        let tls = tls_settings(&mut take, home(environment).as_deref())?;
         let (allowed, cleartext_listed) = required_methods(take("require_auth"))?;
         let application = take("fallback_application_name");
         let wants_tls = tls.mode != SslMode::Disable
             && servers.iter().any(|server| matches!(server.host, Host::Tcp(_)));
+        client_encoding(&mut take)?;
+        protocol_versions(&mut take)?;
         let info = Self {
             servers,
             password,
@@ -141,19 +176,53 @@ impl ConnInfo {
                 &[("disable", false), ("random", true)],
             )?,
             keepalive: keepalive(&mut take)?,
-            warnings: warning.into_iter().collect(),
+            required_peer: take("requirepeer"),
+            warnings: warning
+                .into_iter()
+                .chain(tls_warnings.into_iter().filter(|_| wants_tls))
+                .collect(),
             user,
             database,
         };
-        reject_unsupported(&mut take)?;
+        take_others(&mut take)?;
         match settings.into_keys().next() {
-            // The unknown name may be the rest of a password that contains a space.
-            Some(_) if info.has_password() => Err(ConnInfoError::UnknownSetting(
-                "(hidden because it may be part of the password)".to_owned(),
-            )),
-            Some(unknown) => Err(ConnInfoError::UnknownSetting(text::shown_name(&unknown))),
             None => Ok(info),
+            Some(unknown) => Err(info.unknown_setting(&unknown)),
         }
+    }
+
+    fn unknown_setting(&self, name: &str) -> ConnInfoError {
+        // The unknown name may be the rest of a password that contains a space.
+        ConnInfoError::UnknownSetting(if self.has_password() {
+            "(hidden because it may be part of the password)".to_owned()
+        } else {
+            text::shown_name(name)
+        })
+    }
+
+    /// Returns a connection string with these settings beside it, as tools have options for host, port and user. An empty value is
+    /// none. A text that cannot be parsed is returned unchanged: it is an error wherever it is used.
+    pub fn with_settings(text: &str, beside: &[(&str, &str)], precedence: Precedence) -> String {
+        let Ok(mut settings) = text::parse(text) else {
+            return text.to_owned();
+        };
+        let given: Vec<_> = beside.iter().filter(|(_, value)| !value.is_empty()).collect();
+        if given.is_empty() {
+            return text.to_owned();
+        }
+        for (name, value) in given {
+            if precedence == Precedence::Beside || !settings.contains_key(*name) {
+                settings.insert((*name).to_owned(), (*value).to_owned());
+            }
+        }
+        let pairs: Vec<_> =
+            settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        pairs.join(" ")
+    }
+
+    /// Returns the role that libpq uses if nothing else names one: the name of the user that runs this process.
+    pub fn default_user(environment: impl Fn(&str) -> Option<String>) -> String {
+        system_user(&environment)
     }
 
     /// Returns whether the `PG*` variables specify a server, a database or a role. The others, such as
@@ -222,6 +291,7 @@ impl ConnInfo {
             session_attrs: SessionAttrs::Any,
             load_balance: false,
             keepalive: Keepalive::default(),
+            required_peer: None,
             warnings: Vec::new(),
         }
     }

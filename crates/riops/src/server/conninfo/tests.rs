@@ -8,7 +8,7 @@ use super::*;
 fn with(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> + use<> {
     let variables: BTreeMap<String, String> = variables
         .iter()
-        .chain(&[("USER", "tester")])
+        .chain(&[("HOME", "/nonexistent")])
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     move |name| variables.get(name).cloned()
@@ -34,7 +34,10 @@ fn facts(text: &str) -> String {
             Host::Tcp(name) => format!("{name}:{}", server.port),
         })
         .collect();
-    format!("{} {} {}", servers.join(","), info.database, info.user)
+    // The user of the operating system that runs the test.
+    let user = ConnInfo::default_user(|_| None);
+    let named = |name: &str| if name == user { "tester".to_owned() } else { name.to_owned() };
+    format!("{} {} {}", servers.join(","), named(&info.database), named(&info.user))
 }
 
 /// The examples of the section "Connection Strings" in the chapter "libpq" of PostgreSQL's manual.
@@ -70,6 +73,18 @@ fn parses_the_examples_of_the_manual() {
         ("dbname='a=b' user=u", "socket:5432 a=b u"),
         ("postgresql://h/user%3Dme", "h:5432 user=me tester"),
         ("My DB", "socket:5432 My DB tester"),
+        (" x ", "socket:5432  x  tester"),
+        (" postgresql://h/x ", "h:5432 x tester"),
+        // The login ends at the first @ before a slash, wherever it is.
+        ("postgresql://h?user=a@b:1/x", "b:1 x h?user=a"),
+        ("postgresql://[::1]/x?user=a@b", "::1:5432 x a@b"),
+        ("postgresql://a,b/x", "a:5432,b:5432 x tester"),
+        ("postgresql://a%2Cb:7/x", "a:7,b:7 x tester"),
+        ("postgresql://h/x?dbname=y&", "h:5432 y tester"),
+        // A backslash at the end, and a value that is not followed by a space.
+        (r"host='h'user=me\", "h:5432 me me"),
+        ("user= dbname=h", "socket:5432 dbname=h dbname=h"),
+        ("host=h port=+05432 user=a user=b", "h:5432 b b"),
         ("", "socket:5432 tester tester"),
     ];
     for (text, expected) in cases {
@@ -79,8 +94,12 @@ fn parses_the_examples_of_the_manual() {
         parse("postgresql://user@localhost:5433/mydb?options=-c%20synchronous_commit%3Doff")
             .unwrap();
     assert_eq!(options.options.as_deref(), Some("-c synchronous_commit=off"));
-    let secret = parse("postgresql://user:secret@localhost").unwrap();
-    assert_eq!(secret.password.as_deref(), Some("secret"));
+    for (text, password) in [
+        ("postgresql://user:secret@localhost", "secret"),
+        ("postgresql://user:secret?x=1@localhost/db", "secret?x=1"),
+    ] {
+        assert_eq!(parse(text).unwrap().password.as_deref(), Some(password));
+    }
 }
 
 #[test]
@@ -91,6 +110,8 @@ fn parses_all_parts_of_a_url() {
     .unwrap();
     assert_eq!(info.password.as_deref(), Some("s@cret"));
     assert_eq!(info.application_name.as_deref(), Some("me"));
+    let named = parse("host=h application_name=a fallback_application_name=b").unwrap();
+    assert_eq!(named.application_name.as_deref(), Some("a"));
     assert_eq!(info.connect_timeout, Duration::from_secs(3));
     assert_eq!(parse("connect_timeout=86400").unwrap().connect_timeout, Duration::from_hours(24));
     for name in ["auto", "UTF8", "Unicode", "utf-8", "UTF_8"] {
@@ -109,6 +130,10 @@ fn combines_hosts_addresses_and_ports() {
     let addresses: Vec<_> = info.servers.iter().map(|server| server.address).collect();
     assert_eq!(addresses, [Some("10.0.0.1".parse().unwrap()), None, Some("::1".parse().unwrap())]);
     assert!(info.servers.iter().all(|server| server.port == 5));
+    // An address makes the host a name.
+    let info =
+        parse("host=/tmp,a hostaddr=127.0.0.1, sslmode=verify-full sslrootcert=system").unwrap();
+    assert_eq!(info.servers[0].host, Host::Tcp("/tmp".to_owned()));
     let info = parse("hostaddr=127.0.0.1").unwrap();
     assert!(info.is_local());
     assert_eq!(info.servers[0].host, Host::Tcp("127.0.0.1".to_owned()));
@@ -156,9 +181,126 @@ fn takes_missing_settings_from_the_environment() {
     let settings = info.credentials(&info.servers[0], false, None).settings;
     let settings: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(settings, ["application_name=riops", "datestyle=SQL, DMY", "timezone=Asia/Tokyo"]);
-    // The connection string takes precedence.
-    let info = ConnInfo::parse("host=h port=8", &environment).unwrap();
-    assert_eq!(info.address(), "h:8");
+    // The connection string takes precedence, also with an empty value.
+    let address = |text: &str| ConnInfo::parse(text, &environment).unwrap().address();
+    assert_eq!(address("host=h port=8"), "h:8");
+    assert_eq!(address("postgresql://h/?port="), "h:5432");
+    assert_eq!(address("postgresql://a,b/"), "a:5432, b:5432");
+}
+
+#[test]
+fn an_invalid_variable_is_an_error_that_names_it() {
+    for (variable, value) in [
+        ("PGMINPROTOCOLVERSION", "3.2"),
+        ("PGMAXPROTOCOLVERSION", "2"),
+        ("PGCLIENTENCODING", "LATIN1"),
+        ("PGGSSENCMODE", "require"),
+        ("PGSSLCOMPRESSION", "1"),
+        ("PGSSLMODE", "strict"),
+        ("PGREQUIREAUTH", "kerberos"),
+        ("PGPORT", "70000"),
+    ] {
+        let error = ConnInfo::parse("host=h", with(&[(variable, value)])).unwrap_err().to_string();
+        assert!(error.contains(&format!("({variable})")), "{error}");
+    }
+    let error = ConnInfo::parse("host=h port=0", with(&[("PGPORT", "1")])).unwrap_err().to_string();
+    assert!(!error.contains("PGPORT"), "{error}");
+}
+
+#[test]
+fn every_parameter_of_libpq_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    for text in [
+        "max_protocol_version=latest",
+        "max_protocol_version=3.2",
+        "min_protocol_version=3.0",
+        "requirepeer=postgres",
+        "gssdelegation=0",
+        "gssdelegation=1",
+        "krbsrvname=postgres",
+        "gsslib=gssapi",
+        "gssencmode=disable",
+        "sslcompression=0",
+        "replication=false",
+        "oauth_issuer=https://issuer oauth_client_id=a oauth_client_secret=b oauth_scope=c",
+        "requiressl=0",
+        "ssl_min_protocol_version=TLSv1",
+    ] {
+        assert!(parse(&format!("dbname=bench {text}")).is_ok(), "{text}");
+    }
+    let text = format!("host=h sslkeylogfile={}", keys.display());
+    assert!(parse(&text).is_ok() && keys.is_file());
+    for name in ["PGKRBSRVNAME", "PGGSSLIB", "PGGSSDELEGATION"] {
+        assert!(ConnInfo::parse("", with(&[(name, "x")])).is_ok(), "{name}");
+    }
+    let mode = |text: &str, variables: &[(&str, &str)]| {
+        ConnInfo::parse(text, with(variables)).unwrap().ssl_mode
+    };
+    assert_eq!(mode("requiressl=1", &[]), SslMode::Require);
+    assert_eq!(mode("sslmode=disable requiressl=0", &[]), SslMode::Prefer);
+    assert_eq!(mode("", &[("PGREQUIRESSL", "1")]), SslMode::Require);
+    assert_eq!(mode("", &[("PGREQUIRESSL", "1"), ("PGSSLMODE", "allow")]), SslMode::Allow);
+    let peer = |text: &str| ConnInfo::parse(text, with(&[("PGREQUIREPEER", "me")])).unwrap();
+    assert_eq!(peer("host=/tmp").required_peer.as_deref(), Some("me"));
+    assert_eq!(peer("host=/tmp requirepeer=you").required_peer.as_deref(), Some("you"));
+    // Each one has another name, and none is read that the table does not contain.
+    let names: std::collections::BTreeSet<_> = PARAMETERS.iter().map(|each| each.name).collect();
+    assert_eq!(names.len(), PARAMETERS.len());
+}
+
+#[test]
+fn every_parameter_is_documented() {
+    let page = include_str!("../../../../../docs/connecting.md");
+    for parameter in &PARAMETERS {
+        for name in [Some(parameter.name), parameter.variable].into_iter().flatten() {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_named_file_that_is_missing_is_ignored_with_a_warning() {
+    let warnings = |text: &str| parse(text).unwrap().warnings;
+    for mode in ["allow", "prefer", "require"] {
+        let found = warnings(&format!("host=h sslmode={mode} sslrootcert=/nonexistent.crt"));
+        let expected = format!(
+            "the root certificate \"/nonexistent.crt\" does not exist: the server's certificate is not verified (sslmode={mode})"
+        );
+        assert_eq!(found, [expected]);
+    }
+    let found = warnings("host=h sslmode=require sslcert=/dev/null/x sslkey=/nonexistent");
+    assert!(
+        found[0].starts_with("the client certificate \"/dev/null/x\" does not exist"),
+        "{found:?}"
+    );
+    // Without TLS, no file is used.
+    assert!(warnings("host=/tmp sslrootcert=/nonexistent.crt").is_empty());
+    assert!(warnings("host=h sslmode=disable sslrootcert=/nonexistent.crt").is_empty());
+}
+
+#[test]
+fn with_settings_beside_it_a_string_keeps_its_own_or_not() {
+    let beside = [("host", "a"), ("port", "1"), ("user", "")];
+    for (text, string, separate) in [
+        ("bench", "dbname=bench host=a port=1", "dbname=bench host=a port=1"),
+        ("", "host=a port=1", "host=a port=1"),
+        ("host='' user='x y'", "host='' port=1 user='x y'", "host=a port=1 user='x y'"),
+        (
+            "postgres://me:p%20w@b/d",
+            "dbname=d host=b password='p w' port=1 user=me",
+            "dbname=d host=a password='p w' port=1 user=me",
+        ),
+        ("postgresql:///d?port=2", "dbname=d host=a port=2", "dbname=d host=a port=1"),
+        ("u:s3cret@h", "u:s3cret@h", "u:s3cret@h"),
+    ] {
+        assert_eq!(ConnInfo::with_settings(text, &beside, Precedence::String), string);
+        assert_eq!(ConnInfo::with_settings(text, &beside, Precedence::Beside), separate);
+    }
+    assert_eq!(
+        ConnInfo::with_settings("postgres://h/d", &[], Precedence::String),
+        "postgres://h/d"
+    );
 }
 
 #[test]
@@ -232,20 +374,27 @@ fn rejects_invalid_settings_without_showing_a_password() {
         "postgresql://h?sslmode=verify-full&sslrootcert=/nonexistent",
         "postgresql://h?sslmode=require&sslrootcert=system",
         "postgresql://h?sslnegotiation=direct",
-        "postgresql://h?ssl_min_protocol_version=TLSv1",
+        "postgresql://h?ssl_max_protocol_version=TLSv1.1",
         "host=h sslpassword=s3cret",
-        "host=h sslmode=require sslcert=/nonexistent sslkey=/nonexistent",
-        "host=h sslmode=require sslcert=/nonexistent",
+        "host=h sslmode=require sslcert=/dev/null",
         "host=h target_session_attrs=best",
         "host=h load_balance_hosts=yes",
         "host=h channel_binding=maybe",
         "host=h connect_timeout=soon",
         "host=h keepalives_idle=x",
         "host=h gssencmode=require",
+        "host=h min_protocol_version=3.2",
+        "host=h max_protocol_version=2.0",
+        "host=h replication=database",
+        "host=h sslcompression=1",
+        "host=h scram_client_key=s3cret",
+        "host=h sslmode=require sslkeylogfile=/nonexistent/keys",
+        "host=h sslmode=verify-full sslrootcert=/nonexistent",
+        "hostaddr=127.0.0.1 sslmode=verify-full",
+        "hostaddr=127.0.0.1,127.0.0.2 host=h, sslmode=verify-full",
         "host=h port=0",
         "host=h port=x",
         "host=h colour=blue",
-        "host=h krbsrvname=postgres",
         "mysql://localhost",
         "password='s3cret",
         "host=h password=abc s3cret==",
@@ -257,6 +406,12 @@ fn rejects_invalid_settings_without_showing_a_password() {
         "postgresql://u:100%@h",
         "postgresql://a%00b@h",
         "postgresql://h?novalue",
+        "postgresql://h?&user=a",
+        "postgresql://h?options=-c a=b",
+        "postgresql://h?options=-ca=b",
+        "postgresql://[::1/x",
+        "postgresql://[]/x",
+        "postgresql://[::1]x/y",
         "postgres:/u:s3cret@h/x",
         "postgresql:u:s3cret@h",
         "postgresql//u:s3cret@h/x",
@@ -274,7 +429,6 @@ fn rejects_invalid_settings_without_showing_a_password() {
         "host=h;password=s3cret",
         "host=h,password=s3cret",
         "host=u:s3cret@h port=1",
-        "postgresql://u:s3cret?x=1@h/db",
         "postgresql://h/x?a=1&pass-s3cret=2",
     ] {
         match parse(text) {
@@ -282,8 +436,15 @@ fn rejects_invalid_settings_without_showing_a_password() {
             Ok(info) => panic!("{text} gave {info:?}"),
         }
     }
-    let named = parse("host=h application_name=a fallback_application_name=b").unwrap();
-    assert_eq!(named.application_name.as_deref(), Some("a"));
+}
+
+#[test]
+fn no_text_shows_a_password() {
+    for shown in ["scram_client_key", "oauth_client_secret", "sslpassword", "password"] {
+        let text = format!("host=h {shown}=s3cret");
+        let shown = format!("host=h {shown}=***");
+        assert_eq!(ConnInfo::without_password(&text), Some(shown));
+    }
     let info = parse("host=h password=s3cret").unwrap();
     assert!(!format!("{info:?} {info} {:?}", info.servers).contains("s3cret"));
 }
@@ -297,7 +458,8 @@ fn the_default_revocation_list_is_used_if_it_exists_and_no_other_is_set() {
             let found = settings.iter().find(|(setting, _)| *setting == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let tls = super::values::tls_settings(&mut take, Some(home.path())).unwrap();
+        let tls =
+            super::values::tls_settings(&mut take, Some(home.path()), &mut Vec::new()).unwrap();
         (tls.revocations, tls.revocations_folder)
     };
     assert_eq!(files(&[]), (None, None));
@@ -324,7 +486,10 @@ fn a_password_is_hidden_in_every_form_of_a_connection_string() {
         ("postgresql://me@h/db", "postgresql://me@h/db"),
         ("postgresql://h/postgresql://me:secret@k/db", "postgresql://h/postgresql://me:***%40k/db"),
         ("postgresql://h/password%3Dsecret", "postgresql://h/password=***"),
-        ("postgresql://h:x/postgresql://h:1/a=b%20c", "postgresql://h:x/postgresql://h:1/***"),
+        ("postgresql://h:x/postgresql://h:1/a=b%20c", "postgresql://h:x/***"),
+        ("postgresql://u:secret?x=1@h/db?user=me", "postgresql://u:***@h/db?user=me"),
+        ("postgresql://u:sec@ret@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://h?password=secret@k/db", "postgresql://***@k/db"),
         ("postgresql://h/user%3Dme", "postgresql://h/user%3Dme"),
         ("host=h password='se cret' user=me", "host=h password=*** user=me"),
         ("dbname=postgresql://me:secret@h/db port=1", "dbname=postgresql://me:***@h/db port=1"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::error::ConnInfoError;
+use super::parameters::is_secret;
 use crate::units::conninfo::quoted;
 use crate::units::secret::HIDDEN;
 
@@ -16,11 +17,10 @@ pub(super) type Settings = BTreeMap<String, String>;
 
 /// Parses a connection string. As in psql, a text in neither form is a database name.
 pub(super) fn parse(text: &str) -> Result<Settings, ConnInfoError> {
-    let text = text.trim();
-    if let Some(rest) = without_scheme(text) {
+    if let Some(rest) = without_scheme(text.trim()) {
         return parse_url(rest);
     }
-    let is_pairs = |(name, _): (&str, &str)| is_setting_name(name.trim_end());
+    let is_pairs = |(name, _): (&str, &str)| is_setting_name(name.trim());
     if text.contains('=') && !text.split_once('=').is_some_and(is_pairs) && is_mistyped_url(text) {
         return Err(ConnInfoError::MistypedUrl);
     }
@@ -78,7 +78,7 @@ pub(super) fn to_type_again(text: &str) -> Result<String, ConnInfoError> {
 /// Returns what is shown instead of a value; `None` if it contains no password.
 fn hidden_value(name: &str, value: &str) -> Option<String> {
     match name {
-        "password" | "sslpassword" if !value.is_empty() => Some(HIDDEN.to_owned()),
+        _ if is_secret(name) => Some(HIDDEN.to_owned()).filter(|_| !value.is_empty()),
         // The name of the database may be meant as a connection string.
         "dbname" if without_scheme(value).is_some() || value.contains('=') => {
             let shown = without_password(value).unwrap_or_else(|_| HIDDEN.to_owned());
@@ -89,19 +89,22 @@ fn hidden_value(name: &str, value: &str) -> Option<String> {
 }
 
 fn url_without_password(rest: &str) -> String {
-    let (place, query) = rest.split_once('?').unzip();
-    let place = place.unwrap_or(rest);
-    let (authority, database) = place.split_once('/').unzip();
-    let authority = authority.unwrap_or(place);
-    let (login, hosts) = authority.rsplit_once('@').unzip();
-    let mut shown = match (login.and_then(|login| login.split_once(':')), hosts) {
-        (Some((user, password)), Some(hosts)) if !password.is_empty() => {
-            format!("{user}:{HIDDEN}@{hosts}")
-        }
-        _ => authority.to_owned(),
+    // The password may contain a question mark, and an @ that should be encoded.
+    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+    let (login, place) = rest.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let mut shown = match login.strip_suffix('@').and_then(|login| login.split_once(':')) {
+        // Probably meant as parameters.
+        _ if login.contains('?') && !login.contains(':') => format!("{HIDDEN}@"),
+        Some((user, password)) if !password.is_empty() => format!("{user}:{HIDDEN}@"),
+        _ => login.to_owned(),
     };
-    if let Some(database) = database {
-        shown = format!("{shown}/{}", shown_in_url("dbname", database));
+    let (place, query) =
+        place.split_once('?').map_or((place, None), |(place, query)| (place, Some(query)));
+    match place.split_once('/') {
+        None => shown.push_str(place),
+        Some((hosts, database)) => {
+            shown = format!("{shown}{hosts}/{}", shown_in_url("dbname", database));
+        }
     }
     let pair = |pair: &str| match pair.split_once('=') {
         Some((name, value)) => {
@@ -150,7 +153,12 @@ fn without_scheme(text: &str) -> Option<&str> {
     text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://"))
 }
 
+/// Returns a part of a URL without percent signs. As in libpq 17, spaces at its ends are ignored.
 fn decoded(text: &str) -> Result<String, ConnInfoError> {
+    let text = text.trim_matches(' ');
+    if text.contains(' ') {
+        return Err(ConnInfoError::Syntax("a space (in a URL, it is written as %20)".to_owned()));
+    }
     let is_encoded = |piece: &str| {
         piece.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
     };
@@ -163,56 +171,109 @@ fn decoded(text: &str) -> Result<String, ConnInfoError> {
     Ok(decoded.into_owned())
 }
 
-/// Parses the part of a URL after `postgresql://`:
-/// `[user[:password]@][host[:port][,…]][/database][?name=value[&…]]`.
-fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
-    let mut settings = Settings::new();
-    let mut put = |name: &str, value: &str| -> Result<(), ConnInfoError> {
-        if !value.is_empty() {
-            settings.insert(name.to_owned(), decoded(value)?);
-        }
-        Ok(())
+/// The parts of a URL after `postgresql://`, still encoded.
+struct UrlParts<'a> {
+    user: &'a str,
+    password: &'a str,
+    hosts: String,
+    ports: String,
+    database: &'a str,
+    query: &'a str,
+}
+
+/// Splits `[user[:password]@][host[:port][,…]][/database][?name=value[&…]]` from left to right, as libpq does: the first `@`
+/// before any slash ends the login, and each host ends at the first `:`, `,`, `/` or `?`.
+fn split_url(rest: &str) -> Result<UrlParts<'_>, ConnInfoError> {
+    let wrong = |part: &str| Err(ConnInfoError::Syntax(part.to_owned()));
+    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+    let (login, mut rest) = match authority.find('@') {
+        Some(at) => (rest.get(..at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default()),
+        None => ("", rest),
     };
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (login, places) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let (mut hosts, mut ports) = (String::new(), String::new());
+    loop {
+        let host;
+        (host, rest) = match rest.strip_prefix('[').map(|inner| inner.split_once(']')) {
+            None => until(rest, &[':', ',', '/', '?']),
+            Some(None) => return wrong("a bracket without its end"),
+            Some(Some((address, tail))) => {
+                if address.is_empty() || !tail.is_empty() && !tail.starts_with([':', ',', '/', '?'])
+                {
+                    return wrong("an address in brackets");
+                }
+                (address, tail)
+            }
+        };
+        hosts.push_str(host);
+        if let Some(tail) = rest.strip_prefix(':') {
+            let port;
+            (port, rest) = until(tail, &[',', '/', '?']);
+            ports.push_str(port);
+        }
+        let Some(tail) = rest.strip_prefix(',') else {
+            break;
+        };
+        rest = tail;
+        hosts.push(',');
+        ports.push(',');
+    }
+    let (database, query) = match rest.strip_prefix('/') {
+        Some(tail) => tail.split_once('?').unwrap_or((tail, "")),
+        None => ("", rest.strip_prefix('?').unwrap_or_default()),
+    };
+    Ok(UrlParts { user, password, hosts, ports, database, query })
+}
+
+/// Splits a text before the first of these characters.
+fn until<'a>(text: &'a str, ends: &[char]) -> (&'a str, &'a str) {
+    text.split_at(text.find(ends).unwrap_or(text.len()))
+}
+
+/// Parses the part of a URL after `postgresql://`.
+fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
+    let parts = split_url(rest)?;
     // The end of a password that contains a slash or a question mark.
-    let is_cut =
-        login.is_empty() && places.contains(':') && (database.contains('@') || query.contains('@'));
-    if is_cut && places.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
+    let is_cut = parts.user.is_empty()
+        && parts.password.is_empty()
+        && (parts.database.contains('@') || parts.query.contains('@'))
+        && parts.ports.split(',').any(|port| !port.is_empty() && port.parse::<u16>().is_err());
+    if is_cut {
         let text = "the password (characters such as / and ? must be percent-encoded)";
         return Err(ConnInfoError::Syntax(text.to_owned()));
     }
-    let places: Vec<_> = places.split(',').map(host_and_port).collect();
-    let list = |pick: fn(&(&str, &str)) -> String| {
-        let values: Vec<_> = places.iter().map(pick).collect();
-        if values.iter().all(String::is_empty) { String::new() } else { values.join(",") }
-    };
-    put("user", user)?;
-    put("password", password)?;
-    put("host", &list(|place| place.0.to_owned()))?;
-    put("port", &list(|place| place.1.to_owned()))?;
-    put("dbname", database)?;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or_else(|| {
-            ConnInfoError::Syntax("the parameters after the question mark".to_owned())
+    let mut settings = Settings::new();
+    for (name, value) in [
+        ("user", parts.user),
+        ("password", parts.password),
+        ("host", &parts.hosts),
+        ("port", &parts.ports),
+        ("dbname", parts.database),
+    ] {
+        if !value.is_empty() {
+            settings.insert(name.to_owned(), decoded(value)?);
+        }
+    }
+    let pairs = parts.query.strip_suffix('&').unwrap_or(parts.query);
+    for pair in pairs.split('&').filter(|_| !parts.query.is_empty()) {
+        let (name, value) = pair.split_once('=').filter(|(_, value)| !value.contains('=')).ok_or_else(|| {
+            let text = "the parameters after the question mark (= and & in a value are written as %3D and %26)";
+            ConnInfoError::Syntax(text.to_owned())
         })?;
-        match (decoded(name)?.as_str(), value) {
+        match (decoded(name)?, decoded(value)?) {
             // The JDBC form, which libpq accepts as well.
-            ("ssl", "true") => put("sslmode", "require")?,
-            (name, value) => put(name, value)?,
+            (name, value) if name == "ssl" && value == "true" => {
+                store(&mut settings, "sslmode", "require".to_owned())
+            }
+            (name, value) => store(&mut settings, &name, value),
         }
     }
     Ok(settings)
 }
 
-/// Splits host and port. IPv6 addresses are in brackets.
-fn host_and_port(place: &str) -> (&str, &str) {
-    match place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        Some((address, tail)) => (address, tail.strip_prefix(':').unwrap_or(tail)),
-        None => place.rsplit_once(':').unwrap_or((place, "")),
-    }
+/// White space of C, which separates pairs in libpq.
+fn is_space(character: &char) -> bool {
+    matches!(character, ' ' | '\t'..='\r')
 }
 
 /// Parses `name = value` pairs. A value may be quoted with `'`; `\` escapes the next character.
@@ -220,23 +281,23 @@ fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
     let mut settings = Settings::new();
     let mut characters = text.chars().peekable();
     loop {
-        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        while characters.next_if(is_space).is_some() {}
         let mut name = String::new();
-        while let Some(next) = characters.next_if(|&next| next != '=' && !next.is_whitespace()) {
+        while let Some(next) = characters.next_if(|next| *next != '=' && !is_space(next)) {
             name.push(next);
         }
-        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        while characters.next_if(is_space).is_some() {}
         match characters.next() {
             None if name.is_empty() => return Ok(settings),
             Some('=') if !name.is_empty() => {}
             // Only the name is shown: the rest may contain a password.
             _ => return Err(ConnInfoError::Syntax(format!("\"{}\"", shown_name(&name)))),
         }
-        while characters.next_if(|next| next.is_whitespace()).is_some() {}
+        while characters.next_if(is_space).is_some() {}
         let value = parse_value(&mut characters).ok_or_else(|| {
             ConnInfoError::Syntax(format!("the value of \"{}\"", shown_name(&name)))
         })?;
-        settings.insert(name, value);
+        store(&mut settings, &name, value);
     }
 }
 
@@ -247,9 +308,21 @@ fn parse_value(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Opt
         match characters.next() {
             Some('\'') if quoted => return Some(value),
             None => return (!quoted).then_some(value),
-            Some(next) if next.is_whitespace() && !quoted => return Some(value),
-            Some('\\') => value.push(characters.next()?),
+            Some(next) if is_space(&next) && !quoted => return Some(value),
+            // As in libpq, it may be the last character.
+            Some('\\') => value.extend(characters.next()),
             Some(next) => value.push(next),
         }
+    }
+}
+
+/// Stores a setting of a connection string; the last value counts. As in libpq, `requiressl` is an old name for two values of
+/// `sslmode`.
+fn store(settings: &mut Settings, name: &str, value: String) {
+    if name == "requiressl" {
+        let mode = if value.starts_with('1') { "require" } else { "prefer" };
+        settings.insert("sslmode".to_owned(), mode.to_owned());
+    } else {
+        settings.insert(name.to_owned(), value);
     }
 }

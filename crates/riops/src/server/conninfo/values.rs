@@ -1,5 +1,6 @@
 //! Valid values of each setting and their meaning.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,12 +81,17 @@ pub struct Keepalive {
     pub user_timeout: Option<Duration>,
 }
 
-fn bad<T>(
+pub(super) fn bad<T>(
     name: &'static str,
     value: impl Into<String>,
     reason: impl Into<String>,
 ) -> Result<T, ConnInfoError> {
-    Err(ConnInfoError::BadValue { name, value: value.into(), reason: reason.into() })
+    Err(ConnInfoError::BadValue {
+        name,
+        variable: None,
+        value: value.into(),
+        reason: reason.into(),
+    })
 }
 
 /// Takes a setting with this name, if it is given.
@@ -113,14 +119,15 @@ pub(super) fn choice<T: Copy>(
 }
 
 /// Combines the lists of hosts, addresses and ports. There must be one port per host, or one for
-/// all.
+/// all. With `verify-full`, an address without a host is an error, because a certificate is for a name.
 pub(super) fn servers(
     hosts: Option<String>,
     addresses: Option<String>,
     ports: Option<String>,
+    mode: SslMode,
 ) -> Result<Vec<Server>, ConnInfoError> {
     let list = |text: Option<String>| -> Vec<String> {
-        text.iter().flat_map(|text| text.split(',')).map(|part| part.trim().to_owned()).collect()
+        text.iter().flat_map(|text| text.split(',')).map(str::to_owned).collect()
     };
     let (names, numbers, port_texts) = (list(hosts), list(addresses), list(ports));
     // Paths and abstract names of sockets start with these.
@@ -148,8 +155,17 @@ pub(super) fn servers(
             };
             let address: Option<IpAddr> = at(&numbers).map(parsed).transpose()?;
             let host = match (at(&names), address) {
+                (None, Some(_)) if mode == SslMode::VerifyFull => {
+                    return bad(
+                        "sslmode",
+                        mode.name(),
+                        "hostaddr without host: there is no name to verify",
+                    );
+                }
                 (None, Some(address)) => Host::Tcp(address.to_string()),
-                (name, _) => host(name),
+                // With an address, the host is only a name.
+                (Some(name), Some(_)) => Host::Tcp(name),
+                (name, None) => host(name),
             };
             let of_all = || port_texts.first().filter(|_| port_texts.len() == 1).cloned();
             let port = port(at(&port_texts).or_else(of_all))?;
@@ -171,10 +187,10 @@ pub(super) fn host(value: Option<String>) -> Host {
 }
 
 fn port(value: Option<String>) -> Result<u16, ConnInfoError> {
-    let Some(value) = value.filter(|value| !value.is_empty()) else {
+    let Some(value) = value else {
         return Ok(DEFAULT_PORT);
     };
-    match value.parse::<u16>() {
+    match value.trim().parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
         // In a URL with an unescaped password this may be a part of the password.
         _ if value.chars().any(|character| !character.is_ascii_digit()) => bad(
@@ -197,9 +213,11 @@ pub(super) fn connect_timeout(value: Option<String>) -> Result<Duration, ConnInf
     }
 }
 
+/// Returns the TLS settings. Adds a warning for each named file that is missing and, as in libpq, does without it.
 pub(super) fn tls_settings(
     take: Take<'_>,
     home: Option<&Path>,
+    warnings: &mut Vec<String>,
 ) -> Result<TlsSettings, ConnInfoError> {
     // As in libpq, unset files default to those in ~/.postgresql, if they exist.
     let default_file = |name: &str| {
@@ -227,6 +245,9 @@ pub(super) fn tls_settings(
         return bad("sslpassword", "…", "encrypted keys are not supported; decrypt the key");
     }
     let certificate = file(take("sslcert"), "postgresql.crt").filter(|_| client_certificate);
+    let certificate = certificate.filter(|path| {
+        exists(path, warnings, "client certificate", "riops connects without it (sslcert)")
+    });
     let key = file(take("sslkey"), "postgresql.key");
     if let (Some(path), None) = (&certificate, &key) {
         let reason = "the private key is missing; set sslkey";
@@ -243,20 +264,67 @@ pub(super) fn tls_settings(
         None if revocations_folder.is_some() => None,
         None => default_file("root.crl"),
     };
+    let roots = match root {
+        Some(_) if system => Some(RootCertificates::System),
+        Some(path) => root_file(path.into(), mode, warnings),
+        None => default_file("root.crt").map(RootCertificates::File),
+    };
     Ok(TlsSettings {
         mode,
         direct,
-        roots: match root {
-            Some(_) if system => Some(RootCertificates::System),
-            Some(path) => Some(RootCertificates::File(path.into())),
-            None => default_file("root.crt").map(RootCertificates::File),
-        },
+        roots,
         certificate: certificate.zip(key),
         revocations,
         revocations_folder,
         sni: choice(take, "sslsni", true, &FLAG)?,
         versions,
+        key_log: take("sslkeylogfile").map(PathBuf::from),
     })
+}
+
+/// Returns a named root certificate; `None` if it is missing and nothing has to be verified.
+fn root_file(path: PathBuf, mode: SslMode, warnings: &mut Vec<String>) -> Option<RootCertificates> {
+    let effect = format!("the server's certificate is not verified (sslmode={})", mode.name());
+    let is_used = mode >= SslMode::VerifyCa || exists(&path, warnings, "root certificate", &effect);
+    is_used.then_some(RootCertificates::File(path))
+}
+
+/// Whether a file exists, or might: only one that is missing for sure is not used, with a warning that ends with `effect`.
+fn exists(path: &Path, warnings: &mut Vec<String>, what: &str, effect: &str) -> bool {
+    let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    let is_missing = path.metadata().is_err_and(|error| missing.contains(&error.kind()));
+    if is_missing {
+        warnings.push(format!("the {what} \"{}\" does not exist: {effect}", path.display()));
+    }
+    !is_missing
+}
+
+/// Checks the versions of the protocol. riops speaks 3.0, as libpq does by default.
+pub(super) fn protocol_versions(take: Take<'_>) -> Result<(), ConnInfoError> {
+    const REASON: &str = "riops speaks version 3.0 of the protocol";
+    if let Some(value) = take("min_protocol_version").filter(|value| value != "3.0") {
+        return bad("min_protocol_version", value, REASON);
+    }
+    match take("max_protocol_version") {
+        Some(value) if !["3.0", "3.2", "latest"].contains(&value.as_str()) => {
+            bad("max_protocol_version", value, "expected 3.0, 3.2 or latest")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the encoding of the client, which is always UTF8.
+pub(super) fn client_encoding(take: Take<'_>) -> Result<(), ConnInfoError> {
+    let Some(value) = take("client_encoding") else {
+        return Ok(());
+    };
+    // PostgreSQL ignores case and punctuation in the name of an encoding.
+    let letters = value.chars().filter(char::is_ascii_alphanumeric);
+    let name = letters.collect::<String>().to_ascii_lowercase();
+    if matches!(name.as_str(), "auto" | "utf8" | "unicode") {
+        return Ok(());
+    }
+    bad("client_encoding", value, "not supported by riops, which uses UTF8")
 }
 
 /// Parses `require_auth`. Returns the allowed methods and whether the cleartext password is listed.
@@ -309,29 +377,4 @@ pub(super) fn keepalive(take: Take<'_>) -> Result<Keepalive, ConnInfoError> {
             .map(|number| Duration::from_millis(number.into())),
         enabled: choice(take, "keepalives", true, &FLAG)?,
     })
-}
-
-/// Rejects settings that libpq supports and riops does not, unless their value has no effect.
-pub(super) fn reject_unsupported(take: Take<'_>) -> Result<(), ConnInfoError> {
-    const NEUTRAL: [(&str, &[&str]); 3] = [
-        ("gssencmode", &["disable", "prefer"]),
-        ("sslcompression", &["0"]),
-        ("requiressl", &["0"]),
-    ];
-    for (name, neutral) in NEUTRAL {
-        if let Some(value) = take(name)
-            && !neutral.contains(&value.as_str())
-        {
-            return bad(name, value, "not supported by riops");
-        }
-    }
-    if let Some(value) = take("client_encoding") {
-        // PostgreSQL ignores case and punctuation in the name of an encoding.
-        let letters = value.chars().filter(char::is_ascii_alphanumeric);
-        let name = letters.collect::<String>().to_ascii_lowercase();
-        if !matches!(name.as_str(), "auto" | "utf8" | "unicode") {
-            return bad("client_encoding", value, "not supported by riops, which uses UTF8");
-        }
-    }
-    Ok(())
 }
