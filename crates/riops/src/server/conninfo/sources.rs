@@ -16,13 +16,12 @@ use crate::host::user_name;
 const SESSION_SETTINGS: [(&str, &str); 3] =
     [("datestyle", "PGDATESTYLE"), ("timezone", "PGTZ"), ("geqo", "PGGEQO")];
 
-/// Variables of libpq that select settings in other places.
-const PLACES: [&str; 3] = ["PGSERVICE", "PGSERVICEFILE", "PGSYSCONFDIR"];
-
 /// Removes what connects riops to servers and stores from the environment of a program that has no part in it: the
 /// variables of libpq and all options of riops, which may contain passwords and tokens.
 pub fn remove_variables(command: &mut Command) -> &mut Command {
-    let of_libpq = VARIABLES.iter().chain(&SESSION_SETTINGS).map(|(_, name)| *name).chain(PLACES);
+    let of_parameters = PARAMETERS.iter().filter_map(|parameter| parameter.variable);
+    let of_sessions = SESSION_SETTINGS.iter().map(|(_, name)| *name);
+    let of_libpq = of_parameters.chain(of_sessions).chain(["PGSYSCONFDIR"]);
     let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"RIOPS_");
     let own = std::env::vars_os().map(|(name, _)| name).filter(is_own);
     for name in of_libpq.map(OsString::from).chain(own) {
