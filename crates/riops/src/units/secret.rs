@@ -153,6 +153,9 @@ fn secrets_of(words: &[String]) -> Vec<Vec<Range<usize>>> {
     before.zip(words).map(secrets).collect()
 }
 
+/// What precedes `://` in an address and is no user with the password `//…`.
+const SCHEMES: [&str; 6] = ["http", "https", "postgres", "postgresql", "ftp", "socks5"];
+
 /// The password in `USER:PASSWORD` after an option, or within the option.
 fn password_of_user(option: &str, word: &str) -> Option<Range<usize>> {
     let with_option = LOGIN_OPTIONS.iter().find_map(|name| {
@@ -160,7 +163,8 @@ fn password_of_user(option: &str, word: &str) -> Option<Range<usize>> {
         Some(word.strip_prefix(name)?.strip_prefix(separator)?).filter(|value| !value.is_empty())
     });
     let value = if LOGIN_OPTIONS.contains(&option) { Some(word) } else { with_option }?;
-    let (user, password) = value.split_once(':').filter(|(_, rest)| !rest.starts_with("//"))?;
+    let is_url = |user: &str, rest: &str| rest.starts_with("//") && SCHEMES.contains(&user);
+    let (user, password) = value.split_once(':').filter(|(user, rest)| !is_url(user, rest))?;
     let start = word.len() - value.len() + user.len() + 1;
     (!password.is_empty()).then_some(start..word.len())
 }
