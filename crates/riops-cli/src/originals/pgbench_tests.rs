@@ -86,7 +86,7 @@ fn everything_in_the_connection_string_counts_more_than_the_options() {
     };
     both("-h db -p 5 -U me x", "dbname=x host=db port=5 user=me");
     both("-p 5 host=db", "host=db port=5");
-    both("-h a -p 5 host=db,dc port=6", "host=db,dc port=6");
+    both("-h a -p 5 host=db,dc", "host=db,dc port=5");
     let server = "-h /a -p 6115 -U postgres";
     both(
         &format!("{server} postgresql://me@/bench?host=/b&port=6118"),

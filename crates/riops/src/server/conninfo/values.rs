@@ -282,7 +282,7 @@ pub(super) fn tls_settings(
     })
 }
 
-/// Returns a named root certificate; `None` if it is missing and nothing has to be verified.
+/// Returns a named root certificate; `None` if it is missing and nothing must be verified.
 fn root_file(path: PathBuf, mode: SslMode, warnings: &mut Vec<String>) -> Option<RootCertificates> {
     let effect = format!("the server's certificate is not verified (sslmode={})", mode.name());
     let is_used = mode >= SslMode::VerifyCa || exists(&path, warnings, "root certificate", &effect);
