@@ -34,7 +34,7 @@ impl Form {
     }
 }
 
-/// A generator of numbers (SplitMix64).
+/// A generator of numbers (`SplitMix64`).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -329,7 +329,7 @@ impl Maker<'_> {
 
     fn passwords(&mut self, form: &mut Form) {
         let mut text = "# host:port:database:user:password\n\n".to_owned();
-        for _ in 0..1 + self.random.below(6) {
+        for _ in 0..=self.random.below(6) {
             let host = self.host();
             let port = self.places.ports[self.random.below(2)].to_string();
             let fields = [&host, &port, *self.random.of(&DATABASES), *self.random.of(&USERS)];
@@ -358,7 +358,7 @@ impl Maker<'_> {
             0 => {}
             1 => {
                 form.database =
-                    Some(self.random.of(&["bench", "My DB", " x ", "ü", ""]).to_string())
+                    Some(self.random.of(&["bench", "My DB", " x ", "ü", ""]).to_string());
             }
             2..=5 => form.database = Some(self.url()),
             _ => form.database = Some(self.pairs()),

@@ -215,11 +215,16 @@ impl KeyLogFile {
 
 impl KeyLog for KeyLogFile {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let digits =
-            |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let line = format!("{label} {} {}\n", digits(client_random), digits(secret));
+        let mut line = label.as_bytes().to_vec();
+        for bytes in [client_random, secret] {
+            line.push(b' ');
+            for byte in bytes {
+                let _ = write!(line, "{byte:02x}");
+            }
+        }
+        line.push(b'\n');
         // One write a line, because sessions share the file. As in libpq, a full disk does not end them.
-        let _ = (&self.0).write_all(line.as_bytes());
+        let _ = (&self.0).write_all(&line);
     }
 }
 

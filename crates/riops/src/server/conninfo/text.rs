@@ -263,7 +263,7 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
         match (decoded(name)?, decoded(value)?) {
             // The JDBC form, which libpq accepts as well.
             (name, value) if name == "ssl" && value == "true" => {
-                store(&mut settings, "sslmode", "require".to_owned())
+                store(&mut settings, "sslmode", "require".to_owned());
             }
             (name, value) => store(&mut settings, &name, value),
         }
@@ -272,7 +272,7 @@ fn parse_url(rest: &str) -> Result<Settings, ConnInfoError> {
 }
 
 /// White space of C, which separates pairs in libpq.
-fn is_space(character: &char) -> bool {
+fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
@@ -281,19 +281,19 @@ fn parse_pairs(text: &str) -> Result<Settings, ConnInfoError> {
     let mut settings = Settings::new();
     let mut characters = text.chars().peekable();
     loop {
-        while characters.next_if(is_space).is_some() {}
+        while characters.next_if(|next| is_space(*next)).is_some() {}
         let mut name = String::new();
-        while let Some(next) = characters.next_if(|next| *next != '=' && !is_space(next)) {
+        while let Some(next) = characters.next_if(|next| *next != '=' && !is_space(*next)) {
             name.push(next);
         }
-        while characters.next_if(is_space).is_some() {}
+        while characters.next_if(|next| is_space(*next)).is_some() {}
         match characters.next() {
             None if name.is_empty() => return Ok(settings),
             Some('=') if !name.is_empty() => {}
             // Only the name is shown: the rest may contain a password.
             _ => return Err(ConnInfoError::Syntax(format!("\"{}\"", shown_name(&name)))),
         }
-        while characters.next_if(is_space).is_some() {}
+        while characters.next_if(|next| is_space(*next)).is_some() {}
         let value = parse_value(&mut characters).ok_or_else(|| {
             ConnInfoError::Syntax(format!("the value of \"{}\"", shown_name(&name)))
         })?;
@@ -308,7 +308,7 @@ fn parse_value(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Opt
         match characters.next() {
             Some('\'') if quoted => return Some(value),
             None => return (!quoted).then_some(value),
-            Some(next) if is_space(&next) && !quoted => return Some(value),
+            Some(next) if is_space(next) && !quoted => return Some(value),
             // As in libpq, it may be the last character.
             Some('\\') => value.extend(characters.next()),
             Some(next) => value.push(next),
