@@ -1,7 +1,7 @@
 //! Options that are set and cannot have an effect beside the others: an error, and never ignored.
 //!
 //! The environment and the file of `--config` serve several commands. An option of theirs that another command has is
-//! not an error, unless it belongs to another workload than the one that is measured.
+//! not an error, unless the file sets one of another workload than the one that is measured.
 
 use std::ffi::OsString;
 
@@ -274,7 +274,7 @@ impl SetOptions<'_> {
         }
     }
 
-    /// Fails for an option of another workload in the environment or the file.
+    /// Fails for an option of another workload in the file. The environment serves all commands.
     fn require_options_of_workload(&self) -> Result<(), String> {
         let [_, workload] = self.path else {
             return Ok(());
@@ -284,16 +284,10 @@ impl SetOptions<'_> {
         }
         let own = OptionNames::of_workload(Some(workload));
         let others = OptionNames::of_workload(None);
-        let is_foreign = |long: &str| others.contains(long) && !own.contains(long);
-        let from_file = self.file.keys().map(|long| (Source::File, long.clone()));
-        let is_set = |long: &String| std::env::var_os(variable(long)).is_some();
-        let from_environment = others.iter().filter(|long| is_set(long));
-        let mut all =
-            from_environment.map(|long| (Source::Environment, long.clone())).chain(from_file);
-        match all.find(|(_, long)| is_foreign(long)) {
-            Some((source, long)) => Err(format!(
+        match self.file.keys().find(|long| others.contains(long) && !own.contains(long)) {
+            Some(long) => Err(format!(
                 "{} has no effect: the workload {workload} has no option --{long}",
-                name(source, &long)
+                name(Source::File, long)
             )),
             None => Ok(()),
         }

@@ -98,11 +98,6 @@ impl OptionNames {
         found
     }
 
-    /// The long names.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &String> {
-        self.names.iter()
-    }
-
     /// Returns whether an option has this long name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.names.contains(name)

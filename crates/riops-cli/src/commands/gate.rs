@@ -64,8 +64,8 @@ fn judged(options: &Gate, ui: Ui) -> Result<(GateView, bool)> {
     let file = GateFile::read(&options.file, options.both.trust)?;
     let builder = builder(&options.both, &file)?;
     let variants = match &builder {
-        None if options.base.is_some() || options.both.build.builds.is_some() => {
-            return refuse("--base and --builds have no effect without a command that builds");
+        None if options.base.is_some() => {
+            return refuse("--base has no effect without a command that builds");
         }
         None => ["base", "head"].map(|name| Variant { name: name.to_owned(), prefix: None }),
         Some(builder) => {

@@ -171,7 +171,8 @@ fn creates_and_drops_its_own_database_and_no_other() {
     server(SMALL).expect(0);
     let inside = url.trim().replace("/postgres?", "/riops_cbc?");
     server(&format!("{SMALL} --keep")).expect(0);
-    server(&format!("{SMALL} -d {inside}"))
+    let mut in_own = on(&home, &format!("{SMALL} -d {inside}"));
+    CommandOutput::of(in_own.env_remove("RIOPS_SERVER_DATA").env_remove("RIOPS_SERVER_SET"))
         .expect(2)
         .stderr_contains("connect to another database");
     server("server stop").expect(0);

@@ -115,6 +115,7 @@ for ((i = 0; i < ${#words[@]}; i++)); do
     *) args+=("$word") ;;
   esac
 done
+[[ " ${words[*]} " =~ ' -d '|' --database ' ]] && unset RIOPS_SERVER_DIR
 case "${words[0]:-}" in
   doctor) unset RIOPS_DURATION
     [[ " ${words[*]} " =~ ' --disk ' ]] && args+=(-t 1s)
