@@ -269,10 +269,10 @@ pub(crate) struct LiveOptions {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_listen: Option<ListenAddress>,
     /// With --metrics-listen: token that clients must send, required if other machines can connect
-    #[arg(long, value_name = "TOKEN", requires = "metrics_listen")]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) metrics_token: Option<String>,
     /// Read the token of --metrics-token from a file, which takes precedence
-    #[arg(long, value_name = "FILE", requires = "metrics_listen")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) metrics_token_file: Option<PathBuf>,
     /// Send the figures of each interval to this address with Prometheus's remote write
     #[arg(long, value_name = "URL")]

@@ -207,6 +207,7 @@ fn a_rerun_on_the_default_server_names_another_server_of_the_stored_run() {
     let database = prepared("rerun_other");
     let short = "run rows --rows 2000 --batch 3 --warmup 0 --duration 100ms --interval 100ms";
     let mut first = on(&home, short);
+    let first = first.env_remove("RIOPS_SERVER_DATA").env_remove("RIOPS_SERVER_SET");
     CommandOutput::of(first.env("RIOPS_DATABASE", &database.url)).expect(0);
     let again = CommandOutput::of(&mut on(&home, "runs rerun --prepare")).expect(0);
     let notice = "warning: the stored run used database rerun_other on ";

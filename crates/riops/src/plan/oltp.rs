@@ -206,7 +206,6 @@ impl OltpRun {
             "delete-inserts" => has_updates,
             "index-updates" => has_updates || test == Test::UpdateIndex,
             "non-index-updates" => has_updates || test == Test::UpdateNonIndex,
-            "skip-trx" => has_ranges || has_updates || test == Test::MultiInsert,
             "num-rows-in-insert" => test == Test::MultiInsert,
             "batch-insert-count" => matches!(test, Test::MultiValueInsert | Test::BulkInsert),
             "random-points" => test == Test::RandomPoints,
