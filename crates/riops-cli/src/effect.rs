@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use riops::plan::{OltpRun, OltpTest, WorkPlan};
+use riops::report;
 use riops::server::ConnInfo;
 
 use crate::args::sweep::SINGLE_RUN_ONLY;
@@ -92,8 +93,15 @@ const RULES: &[Rule] = &[
         sources: Sources::NotEnvironment,
         reason: |set| {
             let form = set.value("output")?;
-            (!["text", "pgio", "ysql-bench"].contains(&form.as_str()))
-                .then(|| format!("--output {form} has no printed histogram"))
+            let known = report::FORMS.iter().find(|known| known.name == form)?;
+            (!known.has_histogram).then(|| format!("--output {form} has no histogram"))
+        },
+    },
+    Rule {
+        options: &["metrics-token", "metrics-token-file"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            set.source("metrics-listen").is_none().then(|| "it requires --metrics-listen".into())
         },
     },
     Rule {
@@ -239,6 +247,8 @@ impl SetOptions<'_> {
     fn require_effect(&self, origin: Origin) -> Result<(), String> {
         let without_effect = RULES.iter().find_map(|rule| {
             let is_about = |source| match rule.sources {
+                // The words of another tool were chosen by the translation.
+                _ if origin == Origin::Translated && source == Source::Typed => false,
                 Sources::All => true,
                 Sources::NotEnvironment => source != Source::Environment,
                 Sources::Typed => source == Source::Typed,

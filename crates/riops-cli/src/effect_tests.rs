@@ -222,6 +222,7 @@ fn options_without_effect_beside_others_are_refused() {
     let none = Values::new();
     for (line, expected) in [
         ("riops run rows --print-histogram --output json", "--print-histogram has no effect"),
+        ("riops run ping --metrics-token-file f", "--metrics-token-file has no effect"),
         ("riops run script --failures-detailed", "--failures-detailed has no effect"),
         ("riops observe --for 1s --database-wide", "--database-wide has no effect"),
         (
@@ -279,5 +280,22 @@ fn a_file_may_set_options_of_other_commands_but_not_of_other_workloads() {
         ("riops runs list", "batch"),
     ] {
         assert_eq!(of(line, long), None, "{line} {long}");
+    }
+}
+
+#[test]
+fn options_that_have_an_effect_are_accepted() {
+    for line in [
+        "riops run oltp --print-histogram --output sysbench",
+        "riops run rows --print-histogram --output pgio",
+        "riops run ping --metrics-listen 127.0.0.1:0 --metrics-token 0123456789abcdef",
+        "riops run script --failures-detailed --log x",
+        "riops run oltp multi-value-insert --batch-insert-count 5",
+        "riops run oltp update-index --skip-trx",
+        "riops server start --server-set a=b",
+        "riops doctor --disk --store x",
+    ] {
+        let words: Vec<_> = line.split(' ').collect();
+        assert_eq!(refusal(&words, None, &Values::new()), None, "{line}");
     }
 }

@@ -121,7 +121,7 @@ case "${words[0]:-}" in
     [[ " ${words[*]} " =~ ' --disk ' ]] && args+=(-t 1s)
     [[ " ${words[*]} " =~ ' --disk ' && ! " ${words[*]} " =~ size ]] && args+=(--disk-size 64MB) ;;
   sweep) [[ " ${words[*]} " =~ ' --find-saturation ' ]] && args+=(-t 50ms)
-    [[ " ${words[*]} " =~ ' --repeat '|' --dry-run ' ]] || args+=(--repeat 2)
+    [[ " ${words[*]} " =~ ' --repeat '|' --dry-run '|' --find-saturation '|' find-my-limit ' ]] || args+=(--repeat 2)
     args=("${args[@]/--settle/--cool-down}") ;;
   ab) [[ " ${words[*]} " =~ ' --resume ' ]] && exec "$REAL_RIOPS" "${args[@]}"
     args+=(--blocks-max 5 --set warmup=0)

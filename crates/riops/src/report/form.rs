@@ -116,6 +116,8 @@ pub struct Form {
     pub print: Print,
     /// Whether it shows if the run is valid. Otherwise the caller must print that beside it.
     pub has_verdict: bool,
+    /// Whether it shows the latency histogram that was requested.
+    pub has_histogram: bool,
     /// Whether the run of a record that has failed counts as measured, but not valid: its exit code is 3 then, not 1.
     pub is_measured: fn(&Record) -> bool,
     /// Errors to print to standard error, if they are not just the reasons of an invalid run.
@@ -132,6 +134,7 @@ impl Form {
             fits,
             print,
             has_verdict: true,
+            has_histogram: true,
             is_measured: |_| false,
             errors: |_| None,
             stream: None,

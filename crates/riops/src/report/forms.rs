@@ -9,7 +9,10 @@ use crate::units::text::json_text;
 /// All forms; the first is the default.
 pub static FORMS: [Form; 8] = [
     Form::new("text", |_| true, |record, extras| Ok(run::printed(record, extras))),
-    Form::new("json", |_| true, |record, _| Ok(json_text(record)?)),
+    Form {
+        has_histogram: false,
+        ..Form::new("json", |_| true, |record, _| Ok(json_text(record)?))
+    },
     pgio::FORM,
     sysbench::V1_0,
     sysbench::V1_1,

@@ -10,6 +10,7 @@ use crate::units::text::one_line;
 /// Only the collector's lines.
 pub(in crate::report) const FORM: Form = Form {
     has_verdict: false,
+    has_histogram: false,
     ..Form::new("cbc", |plan| plan.work.get::<CbcRun>().is_some(), |record, _| Ok(cbc_text(record)))
 };
 

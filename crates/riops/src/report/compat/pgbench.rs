@@ -22,6 +22,7 @@ const TITLE_BYTES: usize = 127;
 /// Only pgbench's report.
 pub(in crate::report) const FORM: Form = Form {
     has_verdict: false,
+    has_histogram: false,
     is_measured: |record| {
         let run = record.plan.work.get::<ScriptRun>();
         run.is_some_and(|run| run.report.allows_no_success) && !record.stages.is_empty()
