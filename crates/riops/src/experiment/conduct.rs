@@ -108,8 +108,8 @@ pub fn conduct<B: Bench>(
 pub fn next(study: &Study) -> Option<Task> {
     match &study.experiment.goal {
         Goal::Sweep { .. } => {
-            let mut planned = of_sweep(&study.experiment).into_iter();
-            planned.find(|task| !study.is_settled(task))
+            let planned = of_sweep(&study.experiment);
+            study.unsettled(planned).next()
         }
         Goal::Ab(settings) => ab::next(study, settings),
         Goal::Saturation(settings) => saturation::next(study, settings),
@@ -136,10 +136,7 @@ pub struct Remaining {
 pub fn remaining(study: &Study, elapsed: (usize, Duration)) -> Remaining {
     let experiment = &study.experiment;
     let (runs, is_maximum) = match &experiment.goal {
-        Goal::Sweep { .. } => {
-            let planned = of_sweep(experiment);
-            (planned.iter().filter(|task| !study.is_settled(task)).count(), false)
-        }
+        Goal::Sweep { .. } => (study.unsettled(of_sweep(experiment)).count(), false),
         Goal::Ab(settings) => {
             let all = settings.blocks_max as usize * 2 * TURNS as usize;
             (all.saturating_sub(study.finished.len()), true)

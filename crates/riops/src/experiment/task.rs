@@ -1,10 +1,11 @@
 //! The runs of an experiment: which are planned, and how they ended.
 //! Also their order, and how a stored experiment is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
+use indexmap::IndexMap;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -90,6 +91,29 @@ pub struct Task {
     pub turn: u32,
 }
 
+/// A task as the key of a map. The level is its text: a rate is no key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct TaskKey {
+    cell: usize,
+    level: Option<String>,
+    block: u32,
+    turn: u32,
+}
+
+impl TaskKey {
+    /// What the runs of a cell in all blocks have in common.
+    fn of_any_block(self) -> Self {
+        Self { block: 0, turn: 0, ..self }
+    }
+}
+
+impl Task {
+    fn key(&self) -> TaskKey {
+        let Self { cell, block, turn, .. } = *self;
+        TaskKey { cell, level: self.level.map(|level| level.to_string()), block, turn }
+    }
+}
+
 /// A run that could not be completed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
@@ -150,38 +174,38 @@ impl Study {
     /// Joins an experiment, its stored runs in the order of their starts, and its stored failures. Interrupted runs
     /// are ignored: they are repeated.
     pub fn load(experiment: Experiment, records: Vec<Record>, failures: Vec<Failure>) -> Self {
-        let mut finished: Vec<Finished> = Vec::new();
+        let cells = experiment.cells_by_name();
+        let mut finished: IndexMap<TaskKey, Finished> = IndexMap::new();
         for record in records {
-            let Some(task) = experiment.task_of(&record) else { continue };
+            let Some(task) = experiment.task_in(&cells, &record.tags) else { continue };
             if record.status == Status::Interrupted {
                 continue;
             }
             let run = Finished::of(task, Ok(Box::new(record)));
-            match finished.iter().position(|known| known.task == task) {
-                None => finished.push(run),
-                // The failed run was repeated.
-                Some(at) if finished.get(at).is_some_and(|known| known.result.is_err()) => {
-                    finished.remove(at);
-                    finished.push(run);
-                }
-                // Two processes can only have measured the same task if the store was copied or merged.
-                Some(_) => {}
+            // The failed run was repeated.
+            if finished.get(&task.key()).is_some_and(|known| known.result.is_err()) {
+                finished.shift_remove(&task.key());
             }
+            // Two processes can only have measured the same task if the store was copied or merged.
+            finished.entry(task.key()).or_insert(run);
         }
-        for failure in failures {
+        for Failure { task, error } in failures {
             // The record of a run that failed is one of the runs above.
-            if finished.iter().all(|known| known.task != failure.task) {
-                finished.push(Finished::of(failure.task, Err(failure.error)));
-            }
+            finished.entry(task.key()).or_insert_with(|| Finished::of(task, Err(error)));
         }
-        Self { experiment, finished }
+        drop(cells);
+        Self { experiment, finished: finished.into_values().collect() }
     }
 
-    /// Returns whether a task needs no run: it has ended, or its cell failed in another block.
-    pub fn is_settled(&self, task: &Task) -> bool {
-        self.finished.iter().any(|finished| {
-            let is_cell = finished.task.cell == task.cell && finished.task.level == task.level;
-            finished.task == *task || is_cell && finished.result.is_err()
+    /// Returns those of the planned tasks that need a run: that have not ended, and whose cell did not fail in another block.
+    pub(super) fn unsettled(&self, planned: Vec<Task>) -> impl Iterator<Item = Task> {
+        let ended: HashSet<TaskKey> =
+            self.finished.iter().map(|finished| finished.task.key()).collect();
+        let failed = self.finished.iter().filter(|finished| finished.result.is_err());
+        let failed: HashSet<_> =
+            failed.map(|finished| finished.task.key().of_any_block()).collect();
+        planned.into_iter().filter(move |task| {
+            !ended.contains(&task.key()) && !failed.contains(&task.key().of_any_block())
         })
     }
 
@@ -268,13 +292,27 @@ impl Experiment {
 
     /// Returns the task of a run with these tags; `None` if the run does not belong to this experiment.
     pub fn task_of_tags(&self, tags: &BTreeMap<String, String>) -> Option<Task> {
+        self.task_in(&self.cells_by_name(), tags)
+    }
+
+    /// The indices of the cells.
+    fn cells_by_name(&self) -> HashMap<String, usize> {
+        let names = self.cells.iter().map(|cell| self.cell_name(cell));
+        // Of several cells with one name, the first.
+        names.enumerate().map(|(at, name)| (name, at)).rev().collect()
+    }
+
+    fn task_in(
+        &self,
+        cells: &HashMap<String, usize>,
+        tags: &BTreeMap<String, String>,
+    ) -> Option<Task> {
         let tag = |key: &str| tags.get(key).map(String::as_str);
         if tag(tag::EXPERIMENT) != Some(&self.id) {
             return None;
         }
-        let name = tag(tag::CELL)?;
         Some(Task {
-            cell: self.cells.iter().position(|cell| self.cell_name(cell) == name)?,
+            cell: *cells.get(tag(tag::CELL)?)?,
             level: tag(tag::LEVEL).and_then(|level| level.parse().ok()),
             block: tag(tag::BLOCK)?.parse().ok()?,
             turn: tag(tag::TURN).map_or(Some(1), |turn| turn.parse().ok())?,

@@ -1,5 +1,7 @@
 //! What a database must offer so that a [`Store`](super::shared::Store) can keep runs in it.
 
+use uuid::Uuid;
+
 use super::error::StoreError;
 use super::experiment_lock::{ExperimentLock, LockKey};
 use super::value::{Fields, Row};
@@ -100,6 +102,7 @@ pub(super) fn transact<T>(
     result.ok_or_else(|| StoreError::Value { location: backend.location(), column: 0, value: None })
 }
 
+const ID: &str = include_str!("../../sql/store/id.sql");
 const IDS_BY_PART: &str = include_str!("../../sql/store/ids_by_part.sql");
 const RECORD_PART: &str = include_str!("../../sql/store/record_part.sql");
 
@@ -122,7 +125,9 @@ pub(super) fn id_by_part(
     if part.is_empty() || !part.chars().all(is_id) {
         return Ok(Err(0));
     }
-    let sql = IDS_BY_PART.replace("{table}", table);
+    // A whole id is found by the index: for each run of a large store, a search by a part of its id would read all ids.
+    let is_whole = Uuid::try_parse(part).is_ok_and(|id| id.to_string().len() == part.len());
+    let sql = if is_whole { ID } else { IDS_BY_PART }.replace("{table}", table);
     let found = session.query(&sql, &[part.to_ascii_lowercase().into()])?;
     let count = found.len();
     Ok(first(found).filter(|_| count == 1).ok_or(count))

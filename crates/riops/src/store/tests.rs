@@ -293,3 +293,19 @@ fn an_interrupt_ends_the_wait_for_a_locked_store() {
     assert!(store.list(&RunFilter::default()).unwrap().is_empty());
     store.save(&example_record()).unwrap();
 }
+
+#[test]
+fn a_record_with_a_whole_id_is_found_by_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.sqlite");
+    let record = example_record();
+    let store = open_file(&path).unwrap();
+    store.save(&record).unwrap();
+    assert_eq!(store.find(&record.id.to_string().to_uppercase()).unwrap(), record);
+    let sql = include_str!("../../sql/store/id.sql").replace("{table}", "runs");
+    let steps: String = Connection::open(&path)
+        .unwrap()
+        .query_row(&format!("explain query plan {sql}"), ["x"], |row| row.get(3))
+        .unwrap();
+    assert!(steps.starts_with("SEARCH runs USING"), "{steps}");
+}

@@ -10,7 +10,7 @@ mod model;
 mod notes;
 mod why;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
@@ -123,6 +123,7 @@ fn one_workload(a: Group<'_>, b: Group<'_>) -> Result<String, ComparisonError> {
 
 /// Fails if a run is in both groups: it would be compared with itself.
 fn no_common_run(a: Group<'_>, b: Group<'_>) -> Result<(), ComparisonError> {
-    let common = a.records.iter().find(|run| b.records.iter().any(|other| other.id == run.id));
+    let of_b: HashSet<_> = b.records.iter().map(|run| run.id).collect();
+    let common = a.records.iter().find(|run| of_b.contains(&run.id));
     common.map_or(Ok(()), |run| Err(ComparisonError::Common(run.id.to_string())))
 }

@@ -38,9 +38,14 @@ use notes::notes;
 /// Returns the result of an experiment, as far as its runs ended.
 pub fn evaluate(study: &Study) -> StudyView {
     let experiment = &study.experiment;
-    let of_cell = |at: usize| study.finished.iter().filter(move |each| each.task.cell == at);
+    let mut of_cells: Vec<Vec<&Finished>> = vec![Vec::new(); experiment.cells.len()];
+    for each in &study.finished {
+        if let Some(of_cell) = of_cells.get_mut(each.task.cell) {
+            of_cell.push(each);
+        }
+    }
     let groups: Vec<Group<'_>> =
-        (0..experiment.cells.len()).map(|at| Group::of(of_cell(at))).collect();
+        of_cells.iter().map(|of_cell| Group::of(of_cell.iter().copied())).collect();
     let records: Vec<&Record> =
         groups.iter().flat_map(|group| &group.runs).map(|run: &Run<'_>| run.record).collect();
     let slots = Slot::of_all(&records);
@@ -50,10 +55,11 @@ pub fn evaluate(study: &Study) -> StudyView {
         Goal::Ab(_) => StudyKind::Ab,
         Goal::Saturation(_) => StudyKind::Saturation,
     };
-    let cells = experiment.cells.iter().zip(&groups).enumerate().map(|(at, (cell, group))| {
-        let levels = levels(&of_cell(at), &slots);
-        cell_view(experiment.cell_name(cell), cell, group.view(&slots), levels)
-    });
+    let cells =
+        experiment.cells.iter().zip(&groups).zip(&of_cells).map(|((cell, group), of_cell)| {
+            let levels = levels(&of_cell.iter().copied(), &slots);
+            cell_view(experiment.cell_name(cell), cell, group.view(&slots), levels)
+        });
     let mut view = StudyView {
         id: experiment.id.to_string(),
         name: experiment.name.clone(),

@@ -1,0 +1,1 @@
+select id from {table} where id = $1
