@@ -102,17 +102,22 @@ def call(*command, **arguments):
 
 
 class Server:
-    """The embedded server, from start to stop."""
+    """An embedded server with new data, from start to stop. The user's own one may hold tables of anybody."""
 
     def __enter__(self):
-        call(RIOPS, "server", "start")
-        self.socket = call(RIOPS, "server", "url").strip()
-        self.tcp = call(RIOPS, "server", "url", "--tcp").strip()
+        self.folder = tempfile.mkdtemp(prefix="riops-bench-", dir="/var/tmp")
+        # If root runs riops, another user runs the server.
+        os.chmod(self.folder, 0o755)
+        self.data = ["--server-data", os.path.join(self.folder, "server")]
+        call(RIOPS, "server", "start", *self.data)
+        self.socket = call(RIOPS, "server", "url", *self.data).strip()
+        self.tcp = call(RIOPS, "server", "url", "--tcp", *self.data).strip()
         call(RIOPS, "prepare", "rows", "--recreate", "-d", self.socket)
         return self
 
     def __exit__(self, *_):
-        call(RIOPS, "server", "stop")
+        call(RIOPS, "server", "stop", *self.data)
+        shutil.rmtree(self.folder)
 
 
 def riops(url, batch, sessions, workers, seconds, driver="auto"):
