@@ -8,7 +8,7 @@ use riops::experiment::comparison::{self, Comparison, Group};
 use riops::record::Record;
 use riops::report;
 use riops::stats::{Outcome, Settings};
-use riops::store::{RunFilter, Store};
+use riops::store::{RunFilter, RunKey, Store, StoreError};
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 
@@ -44,17 +44,22 @@ pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
 }
 
 fn comparison_of(options: &Compare, store: &Store) -> Result<Comparison> {
-    let select = |text: &str| -> Result<Vec<Record>> {
-        let mut records = store.select(text)?;
+    let select = |text: &str| -> Result<Vec<RunKey>> {
+        let mut keys = store.select_keys(text)?;
         if let Some(workload) = &options.workload {
-            records.retain(|record| record.workload == *workload);
-            if records.is_empty() {
+            keys.retain(|run| run.workload == *workload);
+            if keys.is_empty() {
                 return refuse(format!("\"{text}\" has no run of the workload \"{workload}\""));
             }
         }
-        Ok(records)
+        Ok(keys)
     };
     let (a, b) = (select(&options.a)?, select(&options.b)?);
+    comparison::require_comparable(&a, &b)?;
+    let records = |keys: Vec<RunKey>| -> Result<Vec<Record>, StoreError> {
+        keys.iter().map(|run| store.find(&run.id)).collect()
+    };
+    let (a, b) = (records(a)?, records(b)?);
     let settings = Settings { effect: options.effect.0, ..Settings::default() };
     let group = |name, records| Group { name, records };
     let (a, b) = (group(&options.a, a.as_slice()), group(&options.b, b.as_slice()));

@@ -11,9 +11,14 @@ use riops::server::embedded::{Embedded, Options, State};
 use riops::server::{ConnInfo, Connection};
 use serde_json::Value;
 
-/// Returns the path of the riops binary.
+/// Returns the path of the riops binary: `RIOPS_TEST_BINARY` if set, with which a new test is seen failing on an older
+/// program.
 pub(crate) fn binary() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_riops"))
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        std::env::var_os("RIOPS_TEST_BINARY")
+            .map_or_else(|| env!("CARGO_BIN_EXE_riops").into(), PathBuf::from)
+    })
 }
 
 /// Creates an empty folder for a test, accessible to the server's unprivileged user.

@@ -27,7 +27,7 @@ pub(crate) use list::stages_by_run;
 pub use list::{RunLine, run_lines};
 pub use location::{StoreLocation, default_path};
 pub use shared::{EditNotes, Store, all_runs, open, open_existing};
-pub use summary::{RunSummary, StageSummary};
+pub use summary::{RunKey, RunSummary, StageSummary};
 
 #[cfg(test)]
 mod tests;

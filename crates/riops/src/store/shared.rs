@@ -10,7 +10,7 @@ use super::location::StoreLocation;
 use super::migrate::{migrate, require_current};
 use super::postgresql::Postgresql;
 use super::sqlite::Sqlite;
-use super::summary::{RunSummary, StageSummary};
+use super::summary::{RunKey, RunSummary, StageSummary};
 use super::value::{Reader, Row, time_text};
 use crate::figure::Value;
 use crate::host::Interrupt;
@@ -26,8 +26,9 @@ const LIST: &str = include_str!("../../sql/store/list.sql");
 const LIST_TAG: &str = include_str!("../../sql/store/list_tag.sql");
 const STAGES: &str = include_str!("../../sql/store/stages.sql");
 const LAST: &str = include_str!("../../sql/store/last.sql");
-const IDS_BY_LABEL: &str = include_str!("../../sql/store/ids_by_label.sql");
-const IDS_BY_TAG: &str = include_str!("../../sql/store/ids_by_tag.sql");
+const KEY: &str = include_str!("../../sql/store/key.sql");
+const KEYS_BY_LABEL: &str = include_str!("../../sql/store/keys_by_label.sql");
+const KEYS_BY_TAG: &str = include_str!("../../sql/store/keys_by_tag.sql");
 const UPDATE_RECORD: &str = include_str!("../../sql/store/record_update.sql");
 const UPDATE_NOTE: &str = include_str!("../../sql/store/note_update.sql");
 const UPDATE_LABEL: &str = include_str!("../../sql/store/label_update.sql");
@@ -147,23 +148,29 @@ impl Store {
         }
     }
 
-    /// Returns the ids that a label, a tag or a part of an id selects.
-    fn ids_in(&self, session: &mut dyn Session, text: &str) -> Result<Vec<String>, StoreError> {
+    /// Returns the keys of the runs that a label, a tag or a part of an id selects.
+    fn keys_in(&self, session: &mut dyn Session, text: &str) -> Result<Vec<RunKey>, StoreError> {
         let (key, value) = text.split_once('=').unzip();
         let tag = [Value::from(key.unwrap_or(text)), Value::from(value)];
+        let keys = |session: &mut dyn Session, sql, parameters: &[Value]| {
+            let rows = session.query(sql, parameters)?;
+            let location = self.location();
+            let read = |row| {
+                let mut row = Reader::new(&location, row);
+                Ok(RunKey { id: row.read()?, workload: row.read()? })
+            };
+            rows.into_iter().map(read).collect::<Result<Vec<_>, StoreError>>()
+        };
         if text != "last" {
-            for (sql, parameters) in [(IDS_BY_LABEL, &[text.into()][..]), (IDS_BY_TAG, &tag)] {
-                let found = session.query(sql, parameters)?;
+            for (sql, parameters) in [(KEYS_BY_LABEL, &[text.into()][..]), (KEYS_BY_TAG, &tag)] {
+                let found = keys(session, sql, parameters)?;
                 if !found.is_empty() {
-                    return Ok(found
-                        .into_iter()
-                        .filter_map(|row| row.into_iter().next()?)
-                        .collect());
+                    return Ok(found);
                 }
             }
         }
         match self.id_in(session, text) {
-            Ok(id) => Ok(vec![id]),
+            Ok(id) => keys(session, KEY, &[id.into()]),
             Err(StoreError::NotFound(_)) => Err(StoreError::NoMatch(text.to_owned())),
             Err(error) => Err(error),
         }
@@ -298,9 +305,17 @@ impl Store {
     /// As [`Self::find`].
     pub fn select(&self, text: &str) -> Result<Vec<Record>, StoreError> {
         self.read(|session| {
-            let ids = self.ids_in(session, text)?;
-            ids.iter().map(|id| find_in(session, id)).collect()
+            let keys = self.keys_in(session, text)?;
+            keys.iter().map(|key| find_in(session, &key.id)).collect()
         })
+    }
+
+    /// Returns the keys of the runs that [`Self::select`] returns. Reads no records.
+    ///
+    /// # Errors
+    /// As [`Self::id`].
+    pub fn select_keys(&self, text: &str) -> Result<Vec<RunKey>, StoreError> {
+        self.read(|session| self.keys_in(session, text))
     }
 
     /// Returns the runs that match the filter. Reads no records.

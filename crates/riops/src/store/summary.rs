@@ -6,7 +6,32 @@ use serde::Serialize;
 
 use super::value::columns;
 use crate::plan::WorkPlan;
-use crate::record::Validity;
+use crate::record::{Record, Validity};
+
+/// The id of a run, and the name of its workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunKey {
+    /// The full id.
+    pub id: String,
+    /// Name of the workload: `oltp`.
+    pub workload: String,
+}
+
+impl RunKey {
+    /// Returns the key of a record.
+    pub fn of(record: &Record) -> Self {
+        Self { id: record.id.to_string(), workload: record.workload.clone() }
+    }
+
+    /// Returns whether riops measured the run, and did not import it.
+    pub fn is_measured(&self) -> bool {
+        is_measured(&self.workload)
+    }
+}
+
+fn is_measured(workload: &str) -> bool {
+    WorkPlan::default_of(workload).is_none_or(|work| !work.traits().is_imported)
+}
 
 columns! {
     /// One run, without its record. The figures are those of the stage with most rows per second that repeats
@@ -90,9 +115,7 @@ impl RunSummary {
     /// Returns whether riops can rely on the result. Use this instead of `valid`, which is false for imported
     /// runs.
     pub fn validity(&self) -> Validity {
-        let is_measured =
-            WorkPlan::default_of(&self.workload).is_none_or(|work| !work.traits().is_imported);
-        match (is_measured, self.valid) {
+        match (is_measured(&self.workload), self.valid) {
             (false, _) => Validity::NotVerified,
             (true, true) => Validity::Valid,
             (true, false) => Validity::Invalid,

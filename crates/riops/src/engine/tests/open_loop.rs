@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::metrics::Fate;
-use crate::plan::{Drain, LatencyLimit};
+use crate::plan::Drain;
 use crate::plan::{Schedule, Threshold};
 
 fn open(per_s: f64, stop: Stop, sessions: u32, workers: u32) -> Plan {
@@ -92,23 +92,6 @@ fn reports_the_starts_of_the_warmup_that_still_wait_when_the_measurement_starts(
     // Of the 100,000 starts of the warm-up, those waited that were not sent until then.
     assert!(starts.backlog_before > 0 && starts.backlog_before <= 100_000, "{starts:?}");
     assert!(starts.backlog_before + acknowledged >= 100_000, "{starts:?} {acknowledged}");
-}
-
-#[test]
-fn counts_or_skips_late_transactions() {
-    let limit = |skip| Some(LatencyLimit { limit_s: 0.001, skip });
-    let counting = Plan { latency_limit: limit(false), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
-    let result = run(&counting, false, |_, request| normal_reply(request)).unwrap();
-    let late = counted(&result, Counter::Late);
-    assert!(late > 0 && late <= transactions(&result));
-    assert_eq!(counted(&result, Counter::Skipped), 0);
-    let skipping = Plan { latency_limit: limit(true), ..open(1e6, Stop::DurationS(0.2), 1, 1) };
-    let result = run(&skipping, false, |_, request| normal_reply(request)).unwrap();
-    let starts = result.workers.starts.unwrap();
-    assert_eq!(starts.intended, 200_000);
-    assert!(counted(&result, Counter::Skipped) > 100_000, "{}", counted(&result, Counter::Skipped));
-    // No start waits much longer than the limit before it is sent or skipped.
-    assert!(starts.oldest_wait < Nanos(100_000_000), "{:?}", starts.oldest_wait);
 }
 
 #[test]

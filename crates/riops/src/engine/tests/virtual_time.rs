@@ -15,7 +15,7 @@ use super::super::worker::{
 };
 use super::*;
 use crate::metrics::{IntervalPart, Recorder};
-use crate::plan::{Drain, Quantity, Schedule};
+use crate::plan::{Drain, LatencyLimit, Quantity, Schedule};
 use crate::probe::cpu;
 use crate::workload::keys::{Purpose, stream};
 use crate::workload::transaction::Statements;
@@ -36,6 +36,7 @@ pub(super) struct Setting {
     pub(super) drain: Drain,
     pub(super) sessions: usize,
     pub(super) schedule: Schedule,
+    pub(super) latency_limit: Option<LatencyLimit>,
     pub(super) protocol: Protocol,
     pub(super) measure_start: Nanos,
     pub(super) interval: Nanos,
@@ -54,6 +55,7 @@ impl Default for Setting {
             drain: Drain::Uncounted,
             sessions: 1,
             schedule: Schedule::Closed,
+            latency_limit: None,
             protocol: Protocol::Prepared,
             measure_start: Nanos(0),
             interval: Nanos(1 << 60),
@@ -100,7 +102,7 @@ pub(super) fn worker<C: Clock>(
     let window = Arc::new(window);
     let ring = (driver() == Driver::IoUring && !setting.is_poller_broken)
         .then(|| Box::new(riops_ring::Ring::new(sessions.len().try_into().unwrap()).unwrap()));
-    let plan = Plan::default();
+    let plan = Plan { latency_limit: setting.latency_limit, ..Plan::default() };
     let rules = Rules::of(&plan, false, Vec::new());
     let arrivals =
         Arrivals::new(&setting.schedule, Nanos(0), setting.measure_start, Gaps::Own(random()));
@@ -271,6 +273,28 @@ fn every_transaction_that_was_due_is_answered_in_flight_or_not_started() {
     assert!(p50.is_bound && (400.0..600.0).contains(&p50.value), "{p50:?}");
     let service = service.figure(Quantity::Percentile(50.0)).unwrap().unwrap();
     assert!(!service.is_bound && service.value < 50.0, "{service:?}");
+}
+
+#[test]
+fn counts_or_skips_late_transactions() {
+    let limited = |skip| {
+        let latency_limit = Some(LatencyLimit { limit_s: 0.000_1, skip });
+        let (stop, schedule) = (Stop::DurationS(0.001), Schedule::Constant { per_s: 1e7 });
+        let setting = Setting { stop, schedule, latency_limit, ..Setting::default() };
+        let report = run_setting(&setting).report;
+        let count = |counter| report.recorder.counters().get(counter);
+        let (late, skipped) = (count(Counter::Late), count(Counter::Skipped));
+        (late, skipped, counted(&report), report.starts.unwrap())
+    };
+    // The first starts are answered within the limit, all others wait for longer.
+    let (late, skipped, answered, starts) = limited(false);
+    assert!(late > 0 && late < answered, "{late} of {answered}");
+    assert!(skipped == 0 && starts.oldest_wait > Nanos(100_000), "{skipped} {starts:?}");
+    let (_, skipped, answered, starts) = limited(true);
+    assert_eq!(starts.intended, 10_000);
+    assert!(skipped > 8_000 && skipped + answered <= 10_000, "{skipped} and {answered}");
+    // No start waits for longer than the limit and one transaction before it is sent or skipped.
+    assert!(starts.oldest_wait < Nanos(150_000), "{starts:?}");
 }
 
 #[test]

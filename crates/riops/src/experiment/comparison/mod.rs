@@ -14,6 +14,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::record::{Record, Status, Validity};
 use crate::stats::Settings;
+use crate::store::RunKey;
+use crate::units::format::number_of;
 pub use changes::{Change, Topic, changes, differences};
 pub use figures::{
     BLOCK_TAG, FigureComparison, FigureValues, Group, StageComparison, group_figures,
@@ -23,6 +25,9 @@ pub use model::{Comparison, Side};
 pub use notes::{build_notes, marked, missing_note};
 pub(in crate::experiment) use why::time_change;
 pub use why::{PartChange, TimeChange};
+
+/// Maximum number of runs in both groups. All their records are in memory: of small runs, about 300 MB.
+pub const RUNS_MAX: usize = 10_000;
 
 /// Compares two groups of runs of one workload.
 ///
@@ -34,8 +39,13 @@ pub fn compare(
     b: Group<'_>,
     settings: &Settings,
 ) -> Result<Comparison, ComparisonError> {
-    let workload = one_workload(a, b)?;
-    no_common_run(a, b)?;
+    let keys = |group: Group<'_>| group.records.iter().map(RunKey::of).collect::<Vec<_>>();
+    let workload = require_comparable(&keys(a), &keys(b))?;
+    let counts: BTreeSet<bool> =
+        a.records.iter().chain(b.records).map(counts_transactions).collect();
+    if counts.len() > 1 {
+        return Err(ComparisonError::Counts);
+    }
     let (runs_a, left_out_a) = usable(a)?;
     let (runs_b, left_out_b) = usable(b)?;
     let blocks = Blocks::of(&runs_a, &runs_b);
@@ -82,8 +92,8 @@ fn usable(group: Group<'_>) -> Result<(Vec<&Record>, Vec<String>), ComparisonErr
         (true, _) => return Err(ComparisonError::NothingValid(group.name.to_owned())),
         (false, _) => good,
     };
-    let is_kept = |run: &&Record| kept.iter().any(|each| each.id == run.id);
-    let left_out = group.records.iter().filter(|run| !is_kept(run));
+    let ids: HashSet<_> = kept.iter().map(|run| run.id).collect();
+    let left_out = group.records.iter().filter(|run| !ids.contains(&run.id));
     let ids = left_out.map(|run| run.id.to_string()).collect();
     Ok((kept, ids))
 }
@@ -94,6 +104,12 @@ pub enum ComparisonError {
     /// No run of the group can be used.
     #[error("no run of \"{0}\" is valid and ended as planned: there is nothing to compare")]
     NothingValid(String),
+    /// The records of all runs are in memory at once.
+    #[error(
+        "{} are too many for one comparison, at most {RUNS_MAX}: select fewer, for example by another tag",
+        number_of(*.0 as u64, "run")
+    )]
+    TooMany(usize),
     /// A run is in both groups.
     #[error("run {0} is in both groups: choose groups without common runs")]
     Common(String),
@@ -105,25 +121,24 @@ pub enum ComparisonError {
     Counts,
 }
 
-/// Returns the workload of all runs. Imported runs can be compared with those of a workload if both count
-/// transactions, or both rows.
-fn one_workload(a: Group<'_>, b: Group<'_>) -> Result<String, ComparisonError> {
-    let runs = || a.records.iter().chain(b.records);
-    let names: BTreeSet<&str> = runs().map(|run| run.workload.as_str()).collect();
-    let measured = runs().filter(|run| run.imported.is_none());
-    let workloads: BTreeSet<&str> = measured.map(|run| run.workload.as_str()).collect();
-    let counts: BTreeSet<bool> = runs().map(counts_transactions).collect();
-    match (names.is_empty(), workloads.len(), counts.len()) {
-        (true, ..) => Err(ComparisonError::NothingValid(a.name.to_owned())),
-        (_, 0 | 1, 1) => Ok(names.into_iter().collect::<Vec<_>>().join(", ")),
-        (_, 0 | 1, _) => Err(ComparisonError::Counts),
-        _ => Err(ComparisonError::Workloads(names.into_iter().collect::<Vec<_>>().join(", "))),
+/// Checks what the ids and workloads of the runs show, before their records are read. Returns the workload of all runs.
+///
+/// # Errors
+/// [`ComparisonError`] if the runs are of several workloads (imported ones fit any), if a run is in both groups (it
+/// would be compared with itself), or if there are too many.
+pub fn require_comparable(a: &[RunKey], b: &[RunKey]) -> Result<String, ComparisonError> {
+    let runs = || a.iter().chain(b);
+    let workloads: BTreeSet<&str> = runs().map(|run| run.workload.as_str()).collect();
+    let measured: BTreeSet<&str> =
+        runs().filter(|run| run.is_measured()).map(|run| run.workload.as_str()).collect();
+    let workload = workloads.into_iter().collect::<Vec<_>>().join(", ");
+    if measured.len() > 1 {
+        return Err(ComparisonError::Workloads(workload));
     }
-}
-
-/// Fails if a run is in both groups: it would be compared with itself.
-fn no_common_run(a: Group<'_>, b: Group<'_>) -> Result<(), ComparisonError> {
-    let of_b: HashSet<_> = b.records.iter().map(|run| run.id).collect();
-    let common = a.records.iter().find(|run| of_b.contains(&run.id));
-    common.map_or(Ok(()), |run| Err(ComparisonError::Common(run.id.to_string())))
+    let of_b: HashSet<&str> = b.iter().map(|run| run.id.as_str()).collect();
+    if let Some(common) = a.iter().find(|run| of_b.contains(run.id.as_str())) {
+        return Err(ComparisonError::Common(common.id.clone()));
+    }
+    let count = a.len() + b.len();
+    if count > RUNS_MAX { Err(ComparisonError::TooMany(count)) } else { Ok(workload) }
 }

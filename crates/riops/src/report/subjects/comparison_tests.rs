@@ -1,7 +1,8 @@
+use std::ops::Range;
 use std::slice::from_ref;
 
 use super::*;
-use crate::experiment::comparison::BLOCK_TAG;
+use crate::experiment::comparison::{BLOCK_TAG, ComparisonError, RUNS_MAX, require_comparable};
 use crate::figure::Figure;
 use crate::plan::ImportedRun;
 use crate::record::Histogram;
@@ -9,6 +10,7 @@ use crate::record::{CommandRecord, ImportRecord, LatencySummary, StartSource};
 use crate::report::{example_oltp, example_record};
 use crate::report::{findings_markdown, findings_text};
 use crate::stats::Outcome;
+use crate::store::RunKey;
 use crate::units::Nanos;
 
 /// A run with this rate in thousands of rows per second and latencies around `us`.
@@ -232,6 +234,22 @@ fn groups_measured_one_after_the_other_have_a_note() {
     assert!(one_after_the_other.notes.iter().any(|each| each.starts_with(note)));
     let (a, b) = interleaved(1.0);
     assert!(!compared(&a, &b).notes.iter().any(|each| each.starts_with(note)));
+}
+
+#[test]
+fn keys_of_runs_show_what_cannot_be_compared() {
+    let key = |number: usize| RunKey { id: number.to_string(), workload: "rows".to_owned() };
+    let keys = |numbers: Range<usize>| numbers.map(key).collect::<Vec<_>>();
+    assert_eq!(require_comparable(&keys(0..1), &keys(1..RUNS_MAX)).unwrap(), "rows");
+    let error = require_comparable(&keys(0..1), &keys(1..RUNS_MAX + 1)).unwrap_err();
+    assert!(error.to_string().starts_with("10,001 runs are too many"), "{error}");
+    let error = require_comparable(&keys(0..RUNS_MAX), &keys(7..8)).unwrap_err();
+    assert!(matches!(error, ComparisonError::Common(id) if id == "7"));
+    let oltp = [RunKey { workload: "oltp".to_owned(), ..key(1) }];
+    let error = require_comparable(&keys(0..1), &oltp).unwrap_err();
+    assert!(matches!(error, ComparisonError::Workloads(names) if names == "oltp, rows"));
+    let imported = [RunKey { workload: "imported".to_owned(), ..key(1) }];
+    assert_eq!(require_comparable(&keys(0..1), &imported).unwrap(), "imported, rows");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-select tags.run_id
+select runs.id, runs.workload
   from tags
   join runs on runs.id = tags.run_id
  where tags.key = $1 and (cast($2 as text) is null or tags.value = cast($2 as text))

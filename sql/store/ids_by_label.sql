@@ -1,1 +1,0 @@
-select id from runs where label = $1 order by started_at, id

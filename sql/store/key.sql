@@ -1,0 +1,1 @@
+select id, workload from runs where id = $1
