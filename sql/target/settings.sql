@@ -28,4 +28,10 @@ select name,
                             'unix_socket_directories', 'port', 'external_pid_file', 'primary_conninfo',
                             'application_name', 'client_encoding')
            and name !~ '(_command|conninfo|passphrase|password|passwd|secret|token|credential|key)') as settings
+ union all
+-- pg_settings does not list these two, on which privileges, row security and defaults depend. Their defaults: no role,
+-- and the superuser of initdb.
+select name, current_setting(name), null
+  from unnest(array['role', 'session_authorization']) as name
+ where current_setting(name) not in ('none', pg_get_userbyid(10))
  order by name

@@ -120,8 +120,10 @@ impl ErrorForm {
     /// result was printed already, nothing is printed: the output is one JSON value.
     pub(crate) fn print_json(self, text: &str, code: u8) -> ExitCode {
         if self == Self::Json && !crate::ui::has_printed() {
-            let (message, hint) =
-                text.split_once(HINT).map_or((text, None), |(text, hint)| (text, Some(hint)));
+            let text = redacted(text);
+            let (message, hint) = text
+                .split_once(HINT)
+                .map_or((text.as_str(), None), |(text, hint)| (text, Some(hint)));
             let error = json!({ "message": message, "kind": kind_of(code), "exit_code": code });
             let mut error = error.as_object().cloned().unwrap_or_default();
             error.extend(hint.map(|hint| ("hint".to_owned(), hint.into())));
@@ -154,8 +156,7 @@ fn message(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    // A word that an error repeats may be a mistyped address.
-    redacted(&text)
+    text
 }
 
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {

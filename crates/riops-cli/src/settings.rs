@@ -326,7 +326,10 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Values, Vec<String>), Str
             .map_err(|error| format!("configuration file {path} is not valid TOML: {error}"))?;
         let values = table.into_iter().map(|(name, value)| {
             let values = as_typed(&value).ok_or_else(|| {
-                format!("configuration file sets \"{name}\" to {value}; expected a string, a number, true, false or a list")
+                format!(
+                    "configuration file sets \"{name}\" to a value of the type {}; expected a string, a number, true, false or a list",
+                    value.type_str()
+                )
             })?;
             Ok((name.replace('_', "-"), values))
         });

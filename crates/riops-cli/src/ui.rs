@@ -20,6 +20,7 @@ use riops::report::{self, Document, Lines, LiveView};
 use riops::run::OnMessage;
 use riops::units::Span;
 use riops::units::format::{count, duration_us, number_of, percent, rate};
+use riops::units::secret::redacted;
 use riops::units::text::{json, lines, one_line};
 use terminal_size::{Height, Width, terminal_size_of};
 
@@ -137,9 +138,9 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Prints an error.
+/// Prints an error without secrets: a word or a line of a file that it repeats may be an address with a password.
 pub(crate) fn error(text: &str) {
-    message(&format!("riops: {text}"));
+    message(&format!("riops: {}", redacted(text)));
 }
 
 /// Indents the lines after the first that are not indented. Values of a server or a file may contain line breaks: no line

@@ -148,7 +148,8 @@ impl Bench for Servers {
 
     fn starting(&mut self, study: &Study, task: &Task, remaining: &Remaining) {
         let number = study.finished.len() + 1;
-        let total = study.finished.len() + remaining.runs;
+        // The repetition of a disturbed run is not among the remaining ones.
+        let total = study.finished.len() + remaining.runs.max(1);
         let total =
             if remaining.is_maximum { format!("at most {total}") } else { total.to_string() };
         let left =

@@ -241,11 +241,35 @@ fn a_mistyped_address_is_refused_without_being_shown() {
             "run ping --metrics-push",
             "fleet manifest --agents 2 -- run ping -d",
             "runs import",
+            "ysql-bench -o insert",
         ] {
             let mut command = command(line);
             command.arg(&address).current_dir(&folder).env("HOME", &folder);
             command.env("XDG_DATA_HOME", folder.join("data")).env("PGCONNECT_TIMEOUT", "1");
             let output = checked(&mut command);
+            assert_ne!(output.code, Some(0), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_line_of_a_file_that_cannot_be_read_is_refused_without_its_secret() {
+    let folder = folder("file-secret");
+    let file = folder.join("file.toml");
+    for text in [
+        format!("database = postgresql://u:{SECRET}@h/db\n"),
+        format!("database = \"postgresql://u:{SECRET}@h/db\n"),
+        format!("database: postgresql://u:{SECRET}@h/db\n"),
+        format!("metrics-token = 5{SECRET}\n"),
+        format!("database = {{ url = \"postgresql://u:{SECRET}@h/db\" }}\n"),
+        format!("[database]\npassword = \"{SECRET}\"\n"),
+        format!("[metrics]\ntoken = \"{SECRET}\"\n"),
+        format!("prometheus = {{ a = \"http://u:{SECRET}@h\" }}\n"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for line in ["run ping --config", "sweep --file", "gate"] {
+            let mut command = command(line);
+            let output = checked(command.arg(&file).env("RIOPS_STORE", folder.join("runs.sqlite")));
             assert_ne!(output.code, Some(0), "{line}");
         }
     }

@@ -82,7 +82,19 @@ fn progress_lines_without_a_banner_belong_to_the_next_report() {
             "starting vacuum...end.\nprogress: 5.0 s, {tps}.0 tps, lat 1 ms stddev 1\nprogress: 10.0 s, {tps}.0 tps, lat 1 ms stddev 1\n"
         )
     };
+    // The banner too follows them, if standard output was written at the end.
+    let banner = "pgbench (18.1, server 15.2)\n";
+    let records = runs(&format!("{}{banner}{HEADER}{}", progress(100), results(1, 1000, 100)));
+    assert_eq!((rates(&records), series(&records[0])), (vec![(1, 1000, 100)], vec![500; 2]));
+    assert_eq!(records[0].target.server_version, "15.2");
     let interrupted = "progress: 5.0 s, 7.0 tps, lat 1 ms stddev 1\n";
+    let text = format!("{interrupted}{banner}{}{HEADER}{}", progress(300), results(4, 3000, 300));
+    let imports = texts(&[("given", &text)]);
+    assert_eq!(series(&imports.records[0]), [1500; 2]);
+    assert_eq!(imports.records[0].target.server_version, "15.2");
+    let expected = "given, line 1: a run of pgbench without a report was not imported";
+    assert_eq!(imports.notices, [expected]);
+    assert!(!serde_json::to_string(&imports.records).unwrap().contains("\"late\""));
     let first = format!("{}{HEADER}{}", progress(100), results(1, 1000, 100));
     let second = format!("{}{HEADER}{}", progress(300), results(4, 3000, 300));
     let records = runs(&format!("{first}{second}"));

@@ -301,7 +301,8 @@ impl SamplerThread {
         }
         sampled.lock_waits = profile.lock_waits();
         sampled.looks = profile.samples;
-        sampled.cpu_s = self.own_cpu_s() - self.own_before_s;
+        // A lost connection has another process afterwards, whose CPU time began at 0.
+        sampled.cpu_s = (self.own_cpu_s() - self.own_before_s).max(cpu::thread_seconds());
         (sampled, self.server)
     }
 

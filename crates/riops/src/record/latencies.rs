@@ -135,6 +135,7 @@ impl Latencies {
         let percentile = |percent| Some(all.percentile(percent)?.value);
         let mut summary = LatencySummary::new(self.observed.count(), whole, percentile);
         if let Some(summary) = &mut summary {
+            summary.successful = (*summary != observed).then(|| Box::new(observed));
             let is_bound = |percent| all.percentile(percent).is_some_and(|at| at.is_bound);
             summary.lower_bound_from =
                 LatencySummary::PERCENTS.into_iter().find(|of| is_bound(*of));
@@ -228,6 +229,7 @@ mod tests {
         assert!(is_bound && (450.0..500.0).contains(&p999), "{p999}");
         let summary = stalled.summary().unwrap().unwrap();
         assert_eq!((summary.lower_bound_from, summary.count), (Some(99.9), 118_900));
+        assert_eq!(Some(summary.of_successful()), stalled.observed.summary().as_ref());
         assert!(summary.p999 / 1e3 > 450.0 && summary.max / 1e3 >= 540.0, "{summary:?}");
         assert_eq!(stalled.observed.summary().unwrap().min, summary.min);
         stalled.unfinished(Nanos(1));

@@ -38,6 +38,9 @@ pub struct LatencySummary {
     /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
     /// those of a few stalls. Absent if only their number matters.
     pub shown_to: Option<f64>,
+    /// The same of the successful transactions alone, as pgbench and sysbench report them. Absent if these are the same
+    /// figures: no transaction that did not succeed matters.
+    pub successful: Option<Box<LatencySummary>>,
 }
 
 /// The 95% interval of a percentile within a run.
@@ -76,7 +79,13 @@ impl LatencySummary {
             max: percentile(100.0)?,
             lower_bound_from: None,
             shown_to: None,
+            successful: None,
         })
+    }
+
+    /// Returns the figures of the successful transactions alone.
+    pub fn of_successful(&self) -> &Self {
+        self.successful.as_deref().unwrap_or(self)
     }
 
     /// Notes which percentiles have ten effective values beyond them, if the latencies are not independent over time.

@@ -12,7 +12,9 @@ use crate::units::format::truncated;
 /// because sysbench includes the time in its queue.
 pub(super) fn latency(stage: &StageRecord) -> Option<(&LatencySummary, f64)> {
     match (&stage.session_loop.response_us, &stage.session_loop.service_us) {
-        (Some(response), _) => Some((response, response.mean * response.count as f64 / 1e6)),
+        (Some(response), _) => {
+            Some((response, response.of_successful().mean * response.count as f64 / 1e6))
+        }
         (None, Some(service)) => Some((service, stage.database_s.unwrap_or(0.0))),
         (None, None) => None,
     }

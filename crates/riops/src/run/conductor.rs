@@ -9,8 +9,18 @@ use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
 use crate::workload::access::Access;
 
-/// Through a pool in transaction mode, riops cannot distinguish the sessions of others from its own.
-const OTHERS_OF_POOL: &str = "the counters of the server include the work of other clients, whose sessions share the connections of the pooler";
+/// What the counters of the server include behind a pooler whose transactions share the connections: of the cost, and of
+/// the blocks.
+const OF_SHARED: (&str, &str) = (
+    "the counters of the server include the work of other clients, whose sessions share the connections of the pooler",
+    "other clients of the pooler",
+);
+/// The same if each session has its own connection. It remains open after the session, and an idle server process reports
+/// its counts up to 10 s later (PostgreSQL documentation, "The Cumulative Statistics System").
+const OF_DEDICATED: (&str, &str) = (
+    "the connections of the pooler remain open, and report the last second of their work late: a part of this run is missing, and a part of the work before it is included",
+    "earlier sessions of the pooler",
+);
 
 /// The interface of the three kinds of runs: on a dataset, with dedicated tables, and of single
 /// statements.
@@ -118,9 +128,16 @@ fn measure(active: &mut ActiveRun<'_>, runner: &mut dyn Runner) -> Result<Record
     checks.extend(runner.end(active, &parts, &mut ending));
     let record = active.record(runner.dataset());
     let mut record = judge(record, &runner.accesses(), parts, checks, ending)?;
-    if active.environment.is_transaction_pooled() {
-        let costs = record.stages.iter_mut().filter_map(|stage| stage.cost.as_mut());
-        costs.for_each(|cost| cost.includes = Some(OTHERS_OF_POOL.to_owned()));
+    if let Some(pooler) = active.environment.pooler {
+        let (of_cost, of_blocks) = if pooler.by_transaction { OF_SHARED } else { OF_DEDICATED };
+        for stage in &mut record.stages {
+            if let Some(cost) = &mut stage.cost {
+                cost.includes = Some(of_cost.to_owned());
+            }
+            if let Some(io) = stage.io.as_mut().filter(|io| io.liops.is_some()) {
+                io.blocks_include.push(of_blocks.to_owned());
+            }
+        }
     }
     Ok(record)
 }

@@ -124,7 +124,7 @@ fn lacks_plan_cache_mode(control: &mut Connection) -> Result<bool, ConnectionErr
 /// Fails if the plan cannot be run through the pooler.
 fn accept_pooler(pooler: Pooler, plan: &Plan, observer: &mut dyn Observer) -> Result<(), RunError> {
     observer.notice(&format!("connected through {pooler}"));
-    if !pooler.by_transaction {
+    if !pooler.by_transaction || plan.work.traits().is_observed {
         return Ok(());
     }
     if plan.work.traits().has_server_loop {

@@ -288,7 +288,10 @@ fn value_end(text: &str, begin: usize, form: Form) -> usize {
                 let ends = match form {
                     Form::Script => c.is_whitespace() || ";&|),".contains(c),
                     Form::Word | Form::Message => {
-                        "&;,}".contains(c) || c.is_whitespace() && is_setting(rest)
+                        // The next line of a message has another subject.
+                        "&;,}".contains(c)
+                            || c.is_whitespace() && is_setting(rest)
+                            || form == Form::Message && c == '\n'
                     }
                 };
                 if ends {
@@ -432,6 +435,10 @@ mod tests {
             ("cannot use \"postgres:/u:s3cret@h\"", "cannot use \"postgres:/u:***@h\""),
             ("unexpected argument 'password=s3cret'", "unexpected argument 'password=***'"),
             ("no run u/s3cret@h", "no run u/***@h"),
+            (
+                "1 | metrics-token = 5s3cret\n  |  ^^\nwrong",
+                "1 | metrics-token = ***\n  |  ^^\nwrong",
+            ),
         ] {
             assert_eq!(redacted(text), shown);
         }

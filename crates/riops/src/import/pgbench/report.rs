@@ -90,12 +90,23 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Where the banner of a run stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Banner {
+    #[default]
+    Missing,
+    First,
+    /// All of standard error, with the progress lines, was written before standard output.
+    AfterProgress,
+}
+
 /// A report of pgbench while it is read.
 #[derive(Debug, Default)]
 pub(in crate::import) struct PgbenchReport {
     found: Found,
     /// Whether a banner or progress lines show that pgbench started.
     has_started: bool,
+    banner: Banner,
     has_type: bool,
     /// Whether the settings are those of the report before.
     is_continued: bool,
@@ -145,14 +156,19 @@ impl Report for PgbenchReport {
     fn next(&self, line: &str) -> Option<Self> {
         let line = self.read(line);
         let is_new = match line {
-            Line::Banner(_) => self.has_started || self.has_type,
+            Line::Banner(_) => self.banner != Banner::Missing || self.has_results(),
             Line::Pair("transaction type", _) => self.has_values() || self.has_own_type(),
-            Line::Progress(text) => self.is_restart(text),
+            Line::Progress(text) => self.is_restart(text) || self.is_of_run_before(),
             _ => false,
         };
         if is_new {
-            let command_connects = self.command_connects;
-            return Some(Self { command_connects, ..Self::default() });
+            let mut next = Self { command_connects: self.command_connects, ..Self::default() };
+            if self.is_of_run_before() {
+                (next.has_started, next.banner) = (true, Banner::First);
+                next.found.run.version.clone_from(&self.found.run.version);
+                next.found.target.clone_from(&self.found.target);
+            }
+            return Some(next);
         }
         let is_further = match line {
             Line::Pair(name, _) => {
@@ -260,6 +276,11 @@ impl PgbenchReport {
         Line::of(line, !self.scripts.is_empty())
     }
 
+    /// Whether a further progress line shows that those before the banner were those of a run without a report.
+    fn is_of_run_before(&self) -> bool {
+        self.banner == Banner::AfterProgress && !self.has_results()
+    }
+
     fn has_values(&self) -> bool {
         self.processed.is_some() || self.tps.is_some()
     }
@@ -338,6 +359,8 @@ impl PgbenchReport {
             return;
         }
         self.has_started = true;
+        self.banner =
+            if self.progress.first.is_some() { Banner::AfterProgress } else { Banner::First };
         let versions = rest.strip_suffix(')').unwrap_or(rest);
         let (own, server) = versions.split_once(", server ").unwrap_or((versions, ""));
         self.found.run.version = version(own);

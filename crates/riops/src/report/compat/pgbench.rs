@@ -126,7 +126,7 @@ fn ms(us: f64) -> f64 {
 }
 
 fn mean_us(latency: Option<&LatencySummary>) -> f64 {
-    latency.map_or(0.0, |latency| latency.mean)
+    latency.map_or(0.0, |latency| latency.of_successful().mean)
 }
 
 fn progress(point: &Point, plan: &Plan, run: &ScriptRun) -> String {
@@ -407,6 +407,7 @@ fn description(script: &ScriptSource) -> Cow<'_, str> {
 }
 
 fn latency(prefix: &str, latency: Option<&LatencySummary>) -> String {
-    let (mean, stdev) = (ms(mean_us(latency)), ms(latency.map_or(0.0, |each| each.stdev)));
+    let stdev_us = latency.map_or(0.0, |latency| latency.of_successful().stdev);
+    let (mean, stdev) = (ms(mean_us(latency)), ms(stdev_us));
     format!("{prefix}latency average = {mean:.3} ms\n{prefix}latency stddev = {stdev:.3} ms\n")
 }

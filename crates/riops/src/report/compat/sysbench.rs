@@ -127,6 +127,11 @@ impl Stream for Sysbench {
             return text + &since_checkpoint(*self, last, stage.seconds, plan);
         }
         let (found, sum_s) = latency(stage).unzip();
+        let found = found.map(LatencySummary::of_successful);
+        let each = &stage.session_loop;
+        let latencies_of_all = each.unfinished_histogram.as_ref().and_then(|_| each.latencies());
+        let of_successful =
+            latencies_of_all.and_then(|all| all.observed.percentile_us(plan.percentile));
         let counts = Point {
             queries: stage.session_loop.queries,
             errors: stage.session_loop.error_count(),
@@ -138,10 +143,10 @@ impl Stream for Sysbench {
         let events = &stage.session_loop.sessions_fairness;
         let execution =
             stage.session_loop.execution_s.map_or((0.0, 0.0), |each| (each.mean, each.stdev));
-        let each = events_per_transaction(plan) as f64;
+        let per_transaction = events_per_transaction(plan) as f64;
         text + &statistics(&counts, all, stage.seconds, *self)
-            + &latencies(found, stage.session_loop.percentile_us, sum_s, plan)
-            + &fairness((events.mean * each, events.stdev * each), execution)
+            + &latencies(found, of_successful.or(each.percentile_us), sum_s, plan)
+            + &fairness((events.mean * per_transaction, events.stdev * per_transaction), execution)
     }
 }
 
@@ -239,7 +244,7 @@ fn latencies(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Schedule;
+    use crate::plan::{Quantity, Schedule};
     use crate::record::Histogram;
     use crate::report::{Scale, example_oltp, run_text};
     use crate::units::Nanos;
@@ -353,5 +358,26 @@ mod tests {
         let text = run_text(&record, "no", usize::MAX);
         let totals = text.lines().find(|line| line.contains("95th percentile 862 ms")).unwrap();
         assert!(totals.contains("response time ") && totals.contains("max 862 ms"), "{text}");
+    }
+
+    #[test]
+    fn starts_that_waited_until_the_end_are_no_events() {
+        let mut record = example_oltp();
+        let each = &mut record.stages[0].session_loop;
+        let histogram = |ms: u64| {
+            let mut histogram = Histogram::new().unwrap();
+            histogram.record_many(Nanos(ms * 1_000_000), 100);
+            Some(histogram.stored().unwrap())
+        };
+        (each.response_histogram, each.unfinished_histogram) = (histogram(70), histogram(5_000));
+        let all = each.latencies().unwrap();
+        each.percentile_us = all.figure(Quantity::Percentile(95.0)).unwrap().map(|at| at.value);
+        each.response_us = all.summary().unwrap();
+        let text = printed(&record);
+        let (_, latency) = text.split_once("Latency (ms):").unwrap();
+        assert_eq!(latency.matches(" 70.06\n").count(), 3, "{text}");
+        assert!(latency.contains(" 69.99\n") && latency.contains(" 7005.80\n"), "{text}");
+        let own = run_text(&record, "no", usize::MAX);
+        assert!(own.contains("95th percentile ≥ 5.00 s"), "{own}");
     }
 }

@@ -58,7 +58,7 @@ fn not_counted(summary: &Summary<'_>) -> String {
         (database.is_some() && cost.wal_bytes.is_none(), "WAL"),
         (
             database.is_some_and(|database| database.statements.is_empty()),
-            "statements (pg_stat_statements is not installed in the database, or not visible)",
+            "statements (pg_stat_statements is not installed in the database or not visible, or the connection that reads it was lost)",
         ),
         (
             record.target.pooler.is_some() && summary.waits().is_none(),

@@ -8,8 +8,7 @@ use crate::report::effect::{IntervalColumn, change_text, outcome_text};
 use crate::report::render::markdown::findings_markdown;
 use crate::report::table::{Cell, Table, number, word};
 use crate::stats::RatioInterval;
-use crate::units::Span;
-use crate::units::format::{joined, number_of, percent, short_id};
+use crate::units::format::{duration_us, joined, number_of, percent, short_id};
 use crate::units::text::one_line;
 
 /// Maximum length of a comment on GitHub, in characters.
@@ -79,7 +78,7 @@ fn with_figures(view: &GateView, is_shown: impl Fn(&GateWorkload) -> bool) -> Fi
         percent(view.error)
     );
     found.conditions.line("method", error);
-    found.conditions.line("time", Span::of_seconds(view.seconds).to_string());
+    found.conditions.line("time", duration_us(view.seconds * 1e6));
     let experiments = view.workloads.iter().map(|each| short_id(&each.experiment));
     found.conditions.line("experiments", joined(experiments, ", "));
     found

@@ -129,6 +129,8 @@ fn make_exact(merged: Option<&mut LatencySummary>, parts: &[&LatencySummary]) {
         let sum: f64 = parts.iter().map(|each| each.mean * each.count as f64).sum();
         merged.mean = sum / (merged.count as f64).max(1.0);
     }
+    let successful: Vec<_> = parts.iter().map(|each| each.of_successful()).collect();
+    make_exact(merged.successful.as_deref_mut(), &successful);
 }
 
 /// Returns the summary of histograms that were stored, with the exact values of their summaries.

@@ -55,7 +55,8 @@ pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning>
 fn outage(stage: &StageRecord) -> Option<String> {
     let seconds = stage.long_pause_s()?;
     let share = percent(seconds / stage.seconds.max(f64::MIN_POSITIVE));
-    let is_after_errors = stage.longest_outage_s().is_some_and(|outage| outage >= seconds);
+    // The pause begins earlier than the outage: with the last success, and not with the error.
+    let is_after_errors = stage.longest_outage_s().is_some_and(|outage| outage >= 0.9 * seconds);
     let cause = if is_after_errors { "after errors" } else { "without an error" };
     Some(format!(
         "no transaction succeeded for {seconds:.2} s, {share} of the measurement, {cause}: the rate is lower by as much"

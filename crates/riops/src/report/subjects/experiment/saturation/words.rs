@@ -67,7 +67,7 @@ fn saturation_text(
     } else {
         closed_loop(view, cell, of.best).map_or_else(String::new, |best| {
             let (tps, sessions) = (best.text(), of.best);
-            format!(", at least 95% of the highest: {tps} TPS at {sessions} sessions")
+            format!(", at least 95% of the plateau around {sessions} sessions: {tps} TPS")
         })
     };
     format!("{}{nodes}{reached}{best}", number_of(of.saturation.into(), "session"))
