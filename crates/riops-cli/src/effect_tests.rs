@@ -223,6 +223,7 @@ fn options_without_effect_beside_others_are_refused() {
     for (line, expected) in [
         ("riops run rows --print-histogram --output json", "--print-histogram has no effect"),
         ("riops run ping --metrics-token-file f", "--metrics-token-file has no effect"),
+        ("riops run ping --metrics-token x", "--metrics-token has no effect"),
         ("riops run script --failures-detailed", "--failures-detailed has no effect"),
         ("riops observe --for 1s --database-wide", "--database-wide has no effect"),
         (

@@ -45,6 +45,12 @@ pub(crate) fn parse(line: &CommandLine, origin: Origin) -> Result<Arguments, Exi
     }
 }
 
+/// Whether a typed command line has no error.
+pub(crate) fn accepts(line: &CommandLine) -> bool {
+    read_values(line, Origin::Typed)
+        .is_ok_and(|(values, _)| matched(line, &values, Origin::Typed, false).is_ok())
+}
+
 /// Parses another command line in the same way: that of a cell of an experiment.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use riops::store::StoreLocation;
 
 use crate::options::variable;
 use crate::scan::CommandLine;
+use crate::settings;
 
 /// Whether a value may contain a secret.
 type MayContainSecret = fn(&str) -> bool;
@@ -27,11 +28,11 @@ const OPTIONS: [(&str, MayContainSecret); 4] = [
 ];
 
 /// If the command line contains a secret, executes riops again in the same process, with the option in the
-/// environment, which only the same user can read. Returns if the command line contains no secret, if clap rejects it,
-/// so that its message shows the original arguments, or if the execution failed.
+/// environment, which only the same user can read. Returns if the command line contains no secret, if it is rejected,
+/// because the message is about the original arguments, or if the execution failed.
 pub(crate) fn hide_password(line: &CommandLine) {
     let (hidden, rest) = without_secrets(line);
-    if !hidden.is_empty() && line.is_accepted() {
+    if !hidden.is_empty() && line.is_accepted() && settings::accepts(line) {
         execute_again(&rest, hidden.into_iter().map(|(name, value)| (variable(name), value)));
     }
 }

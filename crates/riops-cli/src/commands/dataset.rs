@@ -73,15 +73,16 @@ pub(super) fn cleanup(command: &Cleanup, ui: Ui) -> Result<ExitCode> {
     let (name, options) = command.named();
     let target = Target::open(options, ui)?;
     let server = target.server();
-    let dropped = dataset::cleanup(name, &server, ui.interrupt, &mut |text| ui.notice(text))
-        .map_err(RunError::from)?;
-    let remaining = if let Cleanup::Oltp(oltp) = command
-        && let Some(schema) = &oltp.schema
-    {
-        sysbench::foreign_tables(&server, schema, ui.interrupt).map_err(RunError::from)?
-    } else {
-        Vec::new()
+    let schema = match command {
+        Cleanup::Oltp(oltp) => oltp.schema.as_deref(),
+        _ => None,
     };
+    let mut on_wait = |text: &str| ui.notice(text);
+    let dropped = dataset::cleanup(name, schema, &server, ui.interrupt, &mut on_wait)
+        .map_err(RunError::from)?;
+    let remaining =
+        schema.map(|schema| sysbench::foreign_tables(&server, schema, ui.interrupt)).transpose();
+    let remaining = remaining.map_err(RunError::from)?.unwrap_or_default();
     target.close()?;
     for database in &dropped.foreign_databases {
         ui.notice(&format!(

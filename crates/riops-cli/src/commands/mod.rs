@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use riops::host::Interrupt;
+use riops::host::files::is_reading;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -46,8 +47,8 @@ pub(crate) fn run(arguments: Arguments, given: &'static Given) -> Result<ExitCod
     if let Command::Server(Server::Keep) = arguments.command {
         return server::keep();
     }
-    let only_reads = only_reads(&arguments.command).then_some(arguments.error_form);
-    install_signal_handlers(ui.interrupt.clone(), only_reads)?;
+    let only_reads = only_reads(&arguments.command);
+    install_signal_handlers(ui.interrupt.clone(), only_reads, arguments.error_form)?;
     ui.watch_downloads();
     for notice in &arguments.notices {
         ui.notice(notice);
@@ -94,9 +95,9 @@ fn misplaced(tool: &str, line: &Original) -> anyhow::Error {
 
 /// Handles Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly shutdown, a second one exits immediately.
 /// SIGHUP does not count: a terminal that is closed may send it twice, or before SIGTERM. A signal that riops was started
-/// with as ignored, as by nohup or by a shell in the background, stays ignored. A command that only reads also exits if it does
-/// not end soon: it may wait for its input, or compute for a long time.
-fn install_signal_handlers(interrupt: Interrupt, only_reads: Option<ErrorForm>) -> Result<()> {
+/// with as ignored, as by nohup or by a shell in the background, stays ignored. A command that only reads, and one that waits
+/// for a file, also exit if they do not end soon.
+fn install_signal_handlers(interrupt: Interrupt, only_reads: bool, form: ErrorForm) -> Result<()> {
     let ignored = ignored_signals();
     let handled = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| match ignored {
         Some(mask) => mask & (1 << (signal - 1)) == 0,
@@ -112,11 +113,14 @@ fn install_signal_handlers(interrupt: Interrupt, only_reads: Option<ErrorForm>) 
                 }
                 is_second = true;
             }
-            if let Some(form) = only_reads.filter(|_| !interrupt.requested()) {
+            let has_no_result = move || only_reads || is_reading();
+            if has_no_result() && !interrupt.requested() {
                 std::thread::spawn(move || {
                     std::thread::sleep(END_TIMEOUT);
-                    form.print("interrupted", INTERRUPTED);
-                    exit_immediately();
+                    if has_no_result() {
+                        form.print("interrupted", INTERRUPTED);
+                        exit_immediately();
+                    }
                 });
             }
             interrupt.request_by(signal);

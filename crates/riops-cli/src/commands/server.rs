@@ -19,7 +19,7 @@ pub(crate) fn run(action: Server, ui: Ui) -> Result<ExitCode> {
     match action {
         Server::Start(options) => start(&options, ui),
         Server::Stop { server, force } => {
-            let ran = embedded::stop(&embedded_options(&server), force)?;
+            let ran = embedded::stop(&embedded_options(&server), force, ui.interrupt)?;
             ui::print_done(if ran { "stopped\n" } else { "the server was not running\n" })
         }
         Server::Status(options) => status(&options),

@@ -11,6 +11,7 @@ use riops::experiment::{
 };
 use riops::plan::{Plan, Schedule};
 use riops::record::ExperimentId;
+use riops::server::ConnInfo;
 
 use super::words::{
     Databases, Parsed, TypedAxis, combinations, command_of, parse, require_no_password,
@@ -121,6 +122,7 @@ impl Draft {
             }
             cells.push(Cell { values, plan, server });
         }
+        self.require_effect_on(&cells)?;
         let seed = self.seed.or(cells.first().map(|cell| cell.plan.seed)).unwrap_or_default();
         let id = ExperimentId::random();
         let mut experiment = Experiment {
@@ -183,6 +185,23 @@ impl Draft {
             Some((name, _)) => refuse(format!("\"{name}\" has no effect on {goal}")),
             None => Ok(()),
         }
+    }
+
+    /// Fails for what has no effect on these cells.
+    fn require_effect_on(&self, cells: &[Cell]) -> Result<()> {
+        let variable = ConnInfo::server_variable(|name| std::env::var(name).ok());
+        let has_other_server = |cell: &Cell| variable.is_some() || cell.server.database.is_some();
+        if self.has_own_database && cells.iter().any(has_other_server) {
+            return refuse(
+                "\"own-database\" has no effect: only the embedded server has a separate database, and another server is selected",
+            );
+        }
+        if self.gate.is_some() && cells.iter().any(|cell| !cell.plan.thresholds.is_empty()) {
+            return refuse(
+                "\"threshold\" has no effect: a gate judges the difference between base and head, and not a single run",
+            );
+        }
+        Ok(())
     }
 
     /// Whether the number of workers was chosen, and does not follow from that of sessions.

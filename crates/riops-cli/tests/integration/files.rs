@@ -232,3 +232,30 @@ fn the_root_directory_and_a_file_are_no_home_directory() {
         assert!(!shown.stderr.contains("/.local/share"), "{home:?}: {}", shown.stderr);
     }
 }
+
+#[test]
+fn the_first_signal_ends_the_wait_for_a_file() {
+    let folder = folder("waiting_for_a_file");
+    let path = folder.join("fifo");
+    CommandOutput::of(Command::new("mkfifo").arg(&path)).expect(0);
+    // With a writer that writes nothing, it can be opened.
+    let _writer = File::options().read(true).write(true).open(&path).unwrap();
+    for line in
+        ["script check --offline", "run script -f", "run --plan", "sweep", "gate", "pgbench -n -f"]
+    {
+        let mut command = command(line);
+        command.arg(&path).current_dir(&folder).env("RIOPS_STORE", folder.join("runs.sqlite"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let descriptors = PathBuf::from(format!("/proc/{}/fd", child.id()));
+        let reads = |entry: std::io::Result<fs::DirEntry>| {
+            fs::read_link(entry.unwrap().path()).is_ok_and(|link| link == path)
+        };
+        while !fs::read_dir(&descriptors).unwrap().any(reads) {
+            std::thread::yield_now();
+        }
+        crate::crash::kill(child.id(), "-TERM");
+        let status = child.wait().unwrap();
+        // pgbench dies of the signal, before riops handles it.
+        assert!(status.code().is_none_or(|code| code == 130), "{line}: {status}");
+    }
+}

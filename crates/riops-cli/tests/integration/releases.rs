@@ -377,7 +377,8 @@ impl Interrupted {
     }
 
     fn cleanup(&self, gateway: &YugabyteDbGateway) -> Done {
-        let dropped = cleanup(self.workload, &self.server(gateway), &Interrupt::new(), &mut |_| {});
+        let dropped =
+            cleanup(self.workload, None, &self.server(gateway), &Interrupt::new(), &mut |_| {});
         dropped.map(drop).map_err(|error| error.to_string())
     }
 

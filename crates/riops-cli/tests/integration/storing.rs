@@ -176,6 +176,28 @@ fn a_store_that_is_lost_reports_it_and_has_the_run_completely_or_not_at_all() {
     }
 }
 
+#[test]
+fn an_interruption_ends_the_wait_for_a_locked_store() {
+    let database = database("storing_locked");
+    let interrupt = Interrupt::new();
+    let location = StoreLocation::Postgresql(Box::new(database.conninfo.clone()));
+    let store = store::open(&location, &interrupt).unwrap();
+    let mut other = database.connect();
+    other.execute("begin; lock table riops_store.runs in access exclusive mode").unwrap();
+    let saving = std::thread::spawn(move || (store.save(&record(1)), store));
+    let waits = "select 1 from pg_stat_activity where application_name = 'riops store' and wait_event_type = 'Lock'";
+    while database.value(waits).is_none() {
+        std::thread::yield_now();
+    }
+    interrupt.request();
+    let (saved, _store) = saving.join().unwrap();
+    let error = saved.unwrap_err().to_string();
+    assert!(error.ends_with(": interrupted"), "{error}");
+    // The lock is still held.
+    other.execute("rollback").unwrap();
+    assert_eq!(database.value("select count(*) from riops_store.runs").as_deref(), Some("0"));
+}
+
 /// Checks that a command kept its record as a file, and said where. Returns the record.
 fn kept(run: &CommandOutput, folder: &Path) -> Record {
     let files: Vec<_> =

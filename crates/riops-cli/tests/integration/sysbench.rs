@@ -442,6 +442,17 @@ fn cleanup_fails_on_tables_that_riops_did_not_create() {
     }
     assert_eq!(both.original(&format!("{line} cleanup")).code, Some(0));
     both.riops(&format!("{line} cleanup")).expect(0);
+    // Nor does it drop the dataset in another schema.
+    both.database.riops("prepare oltp --tables 2 --table-size 100").expect(0);
+    both.riops(&format!("{line} cleanup"))
+        .expect(1)
+        .stderr_contains("in schema \"riops\", not in \"public\"");
+    both.database.riops("cleanup oltp --schema elsewhere").expect(2);
+    both.database.riops("verify oltp").expect(0);
+    both.database
+        .riops("cleanup oltp --schema riops")
+        .expect(0)
+        .stdout_contains("dropped 2 tables");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::database::{drop_leftovers, lock, unmarked};
 use super::error::{DatasetError, Result};
 use super::lock::OnWait;
-use super::registry::Registry;
+use super::registry::{Entry, Registry};
 use crate::host::Interrupt;
 use crate::plan::DatasetPlan;
 use crate::server::{Connection, Server};
@@ -22,12 +22,14 @@ pub struct Dropped {
     pub unregistered_schema: Option<String>,
 }
 
-/// Drops the dataset with this name. Waits for other processes that use it, and names them to `on_wait`.
+/// Drops the dataset with this name, if it is in the given schema or none is given. Waits for other processes that use it,
+/// and names them to `on_wait`.
 ///
 /// # Errors
-/// [`DatasetError`] if the dataset is in use, or if a statement fails.
+/// [`DatasetError`] if the dataset is in another schema or in use, or if a statement fails.
 pub fn cleanup(
     name: &'static str,
+    schema: Option<&str>,
     server: &Server,
     interrupt: &Interrupt,
     on_wait: OnWait<'_>,
@@ -46,10 +48,19 @@ pub fn cleanup(
     };
     let mut registry = Registry::new(&mut control, name);
     registry.lock(true, on_wait)?;
-    let adopted = registry.entry()?.and_then(|entry| {
-        let schema = entry.parameters.get("schema").and_then(|name| name.as_str());
-        schema.filter(|_| entry.is_adopted()).map(str::to_owned)
-    });
+    let entry = registry.entry()?;
+    let registered = entry.as_ref().and_then(|entry| entry.parameters.get("schema")?.as_str());
+    if let Some((asked, registered)) = schema.zip(registered)
+        && asked != registered
+    {
+        return Err(DatasetError::OtherSchema {
+            workload: name,
+            asked: asked.to_owned(),
+            registered: registered.to_owned(),
+        });
+    }
+    let is_adopted = entry.as_ref().is_some_and(Entry::is_adopted);
+    let adopted = registered.filter(|_| is_adopted).map(str::to_owned);
     let tables = registry.drop_dataset()?;
     registry.drop_registry_if_empty()?;
     // A foreign database of that name is no error if the table in the schema was dropped.

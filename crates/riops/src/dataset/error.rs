@@ -36,6 +36,18 @@ pub enum DatasetError {
     /// Existing tables cannot be adopted.
     #[error("{0}")]
     Unadoptable(String),
+    /// The dataset to drop is not in the schema that the user names.
+    #[error(
+        "the registered dataset of {workload} is in schema \"{registered}\", not in \"{asked}\", and was not dropped: to drop it, use `riops cleanup {workload} --schema {registered}`"
+    )]
+    OtherSchema {
+        /// Name of the workload.
+        workload: &'static str,
+        /// The schema that the user names.
+        asked: String,
+        /// The schema of the dataset.
+        registered: String,
+    },
     /// A table or index with the required name exists that was not created by riops.
     #[error("relation \"{0}\" exists and was not created by riops: rename or drop it first")]
     Foreign(String),

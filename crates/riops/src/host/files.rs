@@ -5,18 +5,30 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::OFlags;
 
 /// Maximum size of a text that people write, such as a configuration file, a plan or a script: far above any of them.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
+/// Threads in [`read_limited`].
+static READERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the process reads a file, which may be a terminal or a FIFO without a writer: no signal ends such a wait.
+pub fn is_reading() -> bool {
+    READERS.load(Ordering::Acquire) > 0
+}
+
 /// Reads a file of at most `limit` bytes.
 ///
 /// # Errors
 /// [`ErrorKind::FileTooLarge`] with the limit, or the reason why the file cannot be read.
 pub fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
-    rest_limited(&mut File::open(path)?, limit)
+    READERS.fetch_add(1, Ordering::AcqRel);
+    let read = File::open(path).and_then(|mut file| rest_limited(&mut file, limit));
+    READERS.fetch_sub(1, Ordering::AcqRel);
+    read
 }
 
 /// Reads a UTF-8 file of at most `limit` bytes.

@@ -219,6 +219,7 @@ fn unreported(found: &Found) -> Vec<String> {
         ("protocol", found.protocol.is_none()),
         ("stop", found.stop.is_none()),
         ("percentile", found.percentile.is_none()),
+        ("errors", true),
     ];
     fields
         .into_iter()

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Maximum number of sources: each has a report of each tool.
 const SOURCES_MAX: usize = 1000;
@@ -54,6 +54,23 @@ const LEVELS: [&str; 11] = [
 ];
 /// Fields of logs whose lines are JSON objects: of Docker, journald and others.
 const MESSAGES: [&str; 5] = ["log", "message", "MESSAGE", "msg", "textPayload"];
+/// Fields of such objects that name what wrote the line, also within others: of journald, Docker, Fluentd and Kubernetes.
+const WRITERS: [&str; 14] = [
+    "_PID",
+    "SYSLOG_IDENTIFIER",
+    "_SYSTEMD_UNIT",
+    "CONTAINER_NAME",
+    "_HOSTNAME",
+    "container_name",
+    "container_id",
+    "container",
+    "pod_name",
+    "pod",
+    "hostname",
+    "host",
+    "logger",
+    "service",
+];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -78,14 +95,14 @@ pub(super) struct Line<'a> {
 impl Lines {
     /// Returns the line without its prefix.
     pub(super) fn line<'a>(&mut self, raw: &'a str) -> Line<'a> {
-        let plain = printed(raw);
+        let (writer, plain) = printed(raw);
         let (name, start, end) = {
             let (name, rest) = self.split(&plain);
             let start = plain.len() - rest.len();
             let text = without_tags_at_end(rest);
             (name, start, start + text.len())
         };
-        let source = self.source(name);
+        let source = self.source(writer + &name);
         let part = |text: &str| text.get(start..end).unwrap_or_default().to_owned();
         let text = match plain {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
@@ -146,13 +163,14 @@ fn unquoted(line: &str) -> &str {
     line
 }
 
-/// The text that a terminal shows, or the message of an object.
-fn printed(raw: &str) -> Cow<'_, str> {
+/// The text that a terminal shows, or the message of an object, after the name of its writer.
+fn printed(raw: &str) -> (String, Cow<'_, str>) {
     let raw = raw.trim_end();
-    if let Some(message) = message(raw) {
-        return Cow::Owned(without_escapes(last_written(message.trim_end())).into_owned());
+    if let Some((writer, message)) = message(raw) {
+        let text = without_escapes(last_written(message.trim_end())).into_owned();
+        return (writer, Cow::Owned(text));
     }
-    without_escapes(last_written(raw))
+    (String::new(), without_escapes(last_written(raw)))
 }
 
 /// What follows the last return to the start of the line.
@@ -160,14 +178,30 @@ fn last_written(line: &str) -> &str {
     line.rsplit('\r').next().unwrap_or(line)
 }
 
-fn message(line: &str) -> Option<String> {
+/// The name of the writer and the message of an object.
+fn message(line: &str) -> Option<(String, String)> {
     let line = line.trim();
     if !(line.starts_with('{') && line.ends_with('}')) {
         return None;
     }
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
     let found = MESSAGES.into_iter().find_map(|name| fields.remove(name))?;
-    found.as_str().map(str::to_owned)
+    let message = found.as_str()?.to_owned();
+    let mut writer = String::new();
+    add_writer(&fields, &mut writer);
+    Some((writer, message))
+}
+
+fn add_writer(fields: &Map<String, Value>, writer: &mut String) {
+    for (name, value) in fields {
+        match value {
+            Value::Object(inner) => add_writer(inner, writer),
+            Value::String(_) | Value::Number(_) if WRITERS.contains(&name.as_str()) => {
+                *writer += &format!("{value} ");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Removes the escape sequences of colors and links.
@@ -281,7 +315,8 @@ impl<'a> Prefix<'a> {
             return Some(Self { source: "", is_time: true, rest });
         }
         if let Some((name, rest)) = bracketed(text) {
-            let source = if is_name(name) { name } else { "" };
+            let is_number = !name.is_empty() && without_digits(name).is_empty();
+            let source = if is_name(name) || is_number { name } else { "" };
             return Some(Self { source, is_time: time(name).is_some(), rest });
         }
         if let Some((name, rest)) = piped(text) {
@@ -375,9 +410,9 @@ fn dated(text: &str) -> Option<&str> {
         day.parse::<u8>().ok()?;
         let rest = clock(rest.trim_start())?;
         // `date` prints the year after the time.
-        let year = rest.trim_start().split_at_checked(4).filter(|_| rest.starts_with(' '));
-        let year = year.filter(|(year, _)| year.parse::<u16>().is_ok());
-        return Some(year.map_or(rest, |(_, rest)| rest));
+        let after_year = rest.strip_prefix(' ').and_then(|rest| digits(rest, 4));
+        let after_year = after_year.filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        return Some(after_year.unwrap_or(rest));
     }
     let rest = digits(text, 4)?;
     let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/'))?;
@@ -488,6 +523,30 @@ mod tests {
         assert_eq!(text(docker), "scaling factor: 1");
         assert_eq!(text("{\"MESSAGE\": \"tps = 1.0\", \"_PID\": \"1\"}"), "tps = 1.0");
         assert_eq!(text("{\"a\": 1}"), "{\"a\": 1}");
+        // Each writer is a source of its own, whatever else differs.
+        let mut lines = Lines::default();
+        let mut source = |line: &str| lines.line(line).source;
+        let one = source(r#"{"MESSAGE": "tps = 1.0", "_PID": "1", "__CURSOR": "a"}"#);
+        assert_eq!(source(r#"{"MESSAGE": "x", "_PID": "1", "__CURSOR": "b"}"#), one);
+        assert_ne!(source(r#"{"MESSAGE": "x", "_PID": "2", "__CURSOR": "c"}"#), one);
+        let pod = source(r#"{"log": "x", "kubernetes": {"pod_name": "a"}, "stream": "stdout"}"#);
+        assert_eq!(
+            source(r#"{"log": "y", "kubernetes": {"pod_name": "a"}, "stream": "stderr"}"#),
+            pod
+        );
+        assert_ne!(
+            source(r#"{"log": "x", "kubernetes": {"pod_name": "b"}, "stream": "stdout"}"#),
+            pod
+        );
+        // concurrently numbers the commands.
+        assert_ne!(source("[0] scaling factor: 1"), source("[1] scaling factor: 1"));
+    }
+
+    #[test]
+    fn a_number_after_a_time_is_no_year() {
+        let row = "1013.597 |****                                    12";
+        assert_eq!(text(&format!("May 01 10:01:23     {row}")), row);
+        assert_eq!(text("May 01 10:01:23 1013 x"), "x");
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
         ImportError::line(name, line_of(&error), format!("invalid JSON: {error}"))
     })?;
     let schema = head.schema.ok_or_else(|| {
-        ImportError::line(name, line, "not a record of riops: the field \"schema\" is missing")
+        ImportError::line(name, line, "not a record of riops: the field \"schema\" is missing (if results of another tool follow, use --from)")
     })?;
     if schema > u64::from(SCHEMA) {
         return Err(ImportError::Newer { file: name.to_owned(), line, found: schema });

@@ -69,7 +69,10 @@ impl<R: Report> Reader<R> {
             self.start = number;
         }
         let has_begun = self.report.has_begun();
-        if let Err(reason) = self.report.line(line) {
+        // Before a report, it is the line of another program.
+        if let Err(reason) = self.report.line(line)
+            && has_begun
+        {
             self.wrong = Some((number, reason));
         }
         if self.start == 0 && !has_begun && self.report.has_begun() {

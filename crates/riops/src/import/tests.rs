@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use super::{Format, ImportError, Imports, Input, Settings, read};
-use crate::plan::{ImportedRun, Schedule};
+use crate::plan::{ImportedRun, Schedule, Stop};
 use crate::record::{Record, Status};
 
 pub(super) fn try_texts(texts: &[(&str, &str)]) -> Result<Imports, ImportError> {
@@ -105,6 +105,50 @@ fn progress_lines_without_a_banner_belong_to_the_next_report() {
     assert_eq!(series(&imports.records[1]), [1500; 2]);
     let expected = "given, line 14: a run of pgbench without a report was not imported";
     assert_eq!(imports.notices, [expected]);
+}
+
+#[test]
+fn lines_of_other_programs_that_look_like_those_of_a_report_are_ignored() {
+    let report = format!("{HEADER}{}", results(1, 1000, 100));
+    let log = "2024-05-01 10:00:00.123 UTC [77] LOG:  duration: 12.345 ms  statement: SELECT 1\n";
+    for (position, _) in report.match_indices('\n') {
+        let (before, after) = report.split_at(position + 1);
+        let records = runs(&format!("{before}{log}{after}"));
+        assert_eq!(rates(&records), [(1, 1000, 100)], "{before}");
+        assert_eq!(records[0].plan.stop, Stop::DurationS(10.0), "{before}");
+    }
+    let sysbench = include_str!("../../tests/import/sysbench.txt");
+    for line in ["duration: 60s", "tps = n/a", "query mode: default", "number of clients: many"] {
+        assert_eq!(runs(&format!("{line}\n{sysbench}")).len(), 1, "{line}");
+        assert_eq!(rates(&runs(&format!("{line}\n{report}"))), [(1, 1000, 100)], "{line}");
+    }
+}
+
+#[test]
+fn a_rate_that_was_cut_off_is_no_rate() {
+    let report = format!("{HEADER}{}", results(1, 1000, 100));
+    let cut = report.split_once("tps = 100").unwrap().0;
+    for (rate, is_read) in [("tps = 1", false), ("tps = 10", false), ("tps = 100.0", true)] {
+        let found = try_texts(&[("given", &format!("{cut}{rate}"))]);
+        assert_eq!(found.is_ok(), is_read, "{rate}");
+    }
+}
+
+#[test]
+fn errors_that_were_retried_are_not_counted_by_sqlstate() {
+    let report = format!("{HEADER}{}", results(1, 1000, 100));
+    let failures = "number of failed transactions: 406 (28.9%)\nnumber of serialization failures: 406 (28.9%)\n";
+    let text =
+        |tail: &str| report.replace("latency average", &format!("{failures}{tail}latency average"));
+    let [with, without] =
+        ["total number of retries: 4978\n", "total number of retries: 0\n"].map(|tail| {
+            let record = runs(&text(tail)).remove(0);
+            assert_eq!(run(&record).facts["number of serialization failures"], "406 (28.9%)");
+            assert_eq!(record.stages[0].session_loop.outcomes.unwrap().failed, 406);
+            record.stages[0].session_loop.clone()
+        });
+    assert_eq!((with.retries, with.errors.len()), (4978, 0));
+    assert_eq!((without.errors[0].sqlstate.as_str(), without.errors[0].count), ("40001", 406));
 }
 
 #[test]

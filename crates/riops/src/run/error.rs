@@ -80,6 +80,7 @@ impl RunError {
                 DatasetError::Differs { .. }
                 | DatasetError::Unsupported { .. }
                 | DatasetError::Unadoptable(_)
+                | DatasetError::OtherSchema { .. }
                 | DatasetError::Server(ServerError::TransactionPool(_)),
             ) => ErrorKind::Usage,
             Self::Engine(EngineError::AccessPath { .. }) => ErrorKind::NotValid,

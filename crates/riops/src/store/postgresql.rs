@@ -16,6 +16,8 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// A server that does not respond within this time is lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// The same after Ctrl-C has ended a run, whose record must still be stored. The caller keeps it elsewhere then.
+const RESPONSE_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(5);
 /// Time to wait for another riops that migrates the store.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Size of the parts in which rows are sent.
@@ -93,9 +95,12 @@ impl Backend for Postgresql {
     }
 
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<(), StoreError> {
-        // Ctrl-C ends a run, whose record must still be stored; a second Ctrl-C ends riops.
-        let interrupt =
-            if access == Access::Read { self.interrupt.clone() } else { Interrupt::new() };
+        let is_after_interrupt = access != Access::Read && self.interrupt.requested();
+        let (interrupt, timeout) = if is_after_interrupt {
+            (Interrupt::new(), RESPONSE_TIMEOUT_INTERRUPTED)
+        } else {
+            (self.interrupt.clone(), RESPONSE_TIMEOUT)
+        };
         let mut held = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         // An old connection may have been closed since it was used: the server was restarted, or a firewall
         // has forgotten it.
@@ -107,7 +112,7 @@ impl Backend for Postgresql {
         loop {
             connection.set_interrupt(&interrupt);
             let location = &self.location;
-            let mut session = PostgresqlSession { connection: &mut connection, location };
+            let mut session = PostgresqlSession { connection: &mut connection, location, timeout };
             let begin = if access == Access::Read { "begin read only" } else { "begin" };
             match session.script(begin).and_then(|()| work(&mut session)) {
                 Err(error) if error.is_connection_lost() && !is_new => {
@@ -131,6 +136,7 @@ impl Backend for Postgresql {
 struct PostgresqlSession<'a> {
     connection: &'a mut Connection,
     location: &'a str,
+    timeout: Duration,
 }
 
 impl PostgresqlSession<'_> {
@@ -138,7 +144,7 @@ impl PostgresqlSession<'_> {
         &mut self,
         work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
     ) -> Result<T, StoreError> {
-        self.run_within(RESPONSE_TIMEOUT, work)
+        self.run_within(self.timeout, work)
     }
 
     fn run_within<T>(

@@ -63,9 +63,11 @@ const CONDITIONS: [Condition; 13] = [
     },
     Condition {
         least: 0.01,
-        ..share("errors per transaction", |_, stage| {
+        ..share("errors per transaction", |record, stage| {
+            // Other tools do not count the errors that they retried.
+            let is_known = record.imported.is_none() || stage.session_loop.retries == 0;
             let errors = stage.session_loop.error_count() as f64;
-            (stage.transactions > 0).then(|| errors / stage.transactions as f64)
+            (is_known && stage.transactions > 0).then(|| errors / stage.transactions as f64)
         })
     },
     share("longest pause, as a share of the stage", |_, stage| {

@@ -10,11 +10,13 @@ use crate::plan::{ImportedRun, Protocol, Stop};
 use crate::record::{LateRecord, LatencyKind, OperationRecord, Point, ReportedLatency};
 
 /// Lines that are kept as they are, under their names.
-const FACTS: [&str; 10] = [
+const FACTS: [&str; 12] = [
     "scaling factor",
     "partition method",
     "partitions",
     "maximum number of tries",
+    "number of serialization failures",
+    "number of deadlock failures",
     "number of transactions retried",
     "number of transactions skipped",
     "number of transactions above the",
@@ -28,6 +30,9 @@ const SEEN_MAX: usize = RESULTS.len() + 2;
 
 /// The quotient of the rates without and with the time to connect, up to which each client connected once.
 const CONNECTING_MAX: f64 = 1.1;
+
+/// By this factor, a rate and a duration differ only if the number was cut off.
+const CUT_RATIO: f64 = 2.0;
 
 /// The part of [`FACTS`] that precedes the results, and the other lines there, in the order of the report.
 const SETTINGS: [&str; 9] = [
@@ -82,7 +87,9 @@ impl<'a> Line<'a> {
         } else if let Some(rest) = text.strip_prefix("tps = ") {
             Self::Tps(rest)
         } else if let Some((name, value)) = text.split_once(": ").or_else(|| text.split_once(" = "))
+            && (name != "duration" || value.ends_with(" s"))
         {
+            // The log of the server has durations in milliseconds.
             Self::Pair(name, value)
         } else {
             Self::Other
@@ -119,6 +126,8 @@ pub(in crate::import) struct PgbenchReport {
     per_client: Option<u64>,
     processed: Option<u64>,
     tps: Option<f64>,
+    /// The same if nothing follows the number in its line.
+    tps_alone: Option<f64>,
     latency: ReportedLatency,
     failed: Option<u64>,
     failures: Vec<(&'static str, u64)>,
@@ -239,6 +248,15 @@ impl Report for PgbenchReport {
             Some(Stop::DurationS(seconds)) => seconds,
             _ => 0.0,
         };
+        // Every version continues the line after the number.
+        if let Some(tps) = self.tps_alone.filter(|&tps| duration > 0.0 && tps > 0.0) {
+            let ratio = processed as f64 / tps / duration;
+            if !(1.0 / CUT_RATIO..CUT_RATIO).contains(&ratio) {
+                return Err(format!(
+                    "the line \"tps = {tps}\" contradicts the duration of {duration} s: it may be cut off"
+                ));
+            }
+        }
         let mut found = self.found;
         found.run = ImportedRun { tool: TOOL.to_owned(), ..found.run };
         found.started_at = self.progress.started_at();
@@ -255,7 +273,8 @@ impl Report for PgbenchReport {
         each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
         each.outcomes = self.failed.map(|failed| super::outcomes(processed, failed));
         each.retries = self.retries;
-        each.errors = super::errors(self.failures);
+        // Those that were retried are not known by SQLSTATE.
+        each.errors = super::errors(self.failures.into_iter().filter(|_| self.retries == 0));
         let skipped = self.skipped;
         for (number, script) in (1..).zip(&self.scripts) {
             let count = script.transactions;
@@ -346,6 +365,7 @@ impl PgbenchReport {
             self.found.fact("tps", &text);
         } else {
             self.tps = Some(tps);
+            self.tps_alone = self.tps.filter(|_| !text.contains('('));
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::account::Account;
 use super::postmaster::{self, POLL_INTERVAL, ShutdownMode};
+use crate::host::Interrupt;
 
 /// The specification of the server to run, passed as JSON on the keeper's standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ fn stop_when_unused(home: &Path, pid: i32) {
     let mode =
         if home.join("leaving").exists() { ShutdownMode::Fast } else { ShutdownMode::Immediate };
     // Nothing reads the output of the keeper, which runs until the server has exited.
-    let _ = postmaster::stop(&home.join("data"), pid, mode);
+    let _ = postmaster::stop(&home.join("data"), pid, mode, &Interrupt::new());
 }
 
 fn spawn(spec: &KeeperSpec) -> io::Result<Child> {

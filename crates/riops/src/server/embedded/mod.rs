@@ -77,6 +77,7 @@ pub struct Embedded {
     home: Home,
     state: State,
     users: Option<File>,
+    interrupt: Interrupt,
 }
 
 impl Embedded {
@@ -117,7 +118,7 @@ impl Embedded {
             None => cluster::start(&home, &binaries, &account, options, keeper, interrupt, notify)?,
         };
         remove_marker(&home.path("leaving"))?;
-        Ok(Self { home, state, users: Some(users) })
+        Ok(Self { home, state, users: Some(users), interrupt: interrupt.clone() })
     }
 
     /// Returns the state of the running server.
@@ -153,10 +154,11 @@ impl Embedded {
         let lock_path = self.home.path("users.lock");
         users.unlock().map_err(file("unlock", &lock_path))?;
         if users.try_lock().is_ok() {
-            postmaster::stop(&self.home.data(), self.state.pid, ShutdownMode::Fast)?;
-        } else if users.try_lock_shared().is_err() {
-            // The keeper got the lock first; it releases the lock after it has stopped the server.
-            users.lock_shared().map_err(file("lock", &lock_path))?;
+            let (data, pid) = (self.home.data(), self.state.pid);
+            postmaster::stop(&data, pid, ShutdownMode::Fast, &self.interrupt)?;
+        } else {
+            // If the keeper got the lock first, it releases the lock after it has stopped the server.
+            postmaster::await_shutdown(&self.interrupt, || users.try_lock_shared().is_ok());
         }
         Ok(())
     }
@@ -236,15 +238,15 @@ pub fn status(options: &Options) -> Result<Option<Status>> {
 /// # Errors
 /// [`EmbeddedError::InUse`] without `force`, if another riops process is using the server, or
 /// [`EmbeddedError::StillRunning`] if it did not stop.
-pub fn stop(options: &Options, force: bool) -> Result<bool> {
+pub fn stop(options: &Options, force: bool, interrupt: &Interrupt) -> Result<bool> {
     match places::existing_home(options)? {
-        Some(home) => stop_home(&home, force).map(|(ran, _lock)| ran),
+        Some(home) => stop_home(&home, force, interrupt).map(|(ran, _lock)| ran),
         None => Ok(false),
     }
 }
 
 /// Also returns the lock that prevents other processes from starting the server, if it was acquired.
-fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
+fn stop_home(home: &Home, force: bool, interrupt: &Interrupt) -> Result<(bool, Option<File>)> {
     let users = home.open_lock("users.lock")?;
     let alone = users.try_lock().is_ok();
     if !alone && !force {
@@ -259,7 +261,7 @@ fn stop_home(home: &Home, force: bool) -> Result<(bool, Option<File>)> {
         postmaster::is_running(&data, found.pid).then_some(found.pid)
     });
     if let Some(pid) = running {
-        postmaster::stop(&data, pid, ShutdownMode::Fast)?;
+        postmaster::stop(&data, pid, ShutdownMode::Fast, interrupt)?;
     }
     Ok((running.is_some(), alone.then_some(users)))
 }
@@ -287,7 +289,7 @@ pub fn reset(options: &Options, force: bool, interrupt: &Interrupt) -> Result<()
         return Ok(());
     };
     mark::require_removable(&home)?;
-    let (_, _lock) = stop_home(&home, force)?;
+    let (_, _lock) = stop_home(&home, force, interrupt)?;
     // Stopping takes time: the directory may have been replaced.
     mark::require_removable(&home)?;
     postmaster::kill_leftovers(&home.data())?;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{EmbeddedError, Result};
+use crate::host::Interrupt;
 use crate::host::files::{TEXT_BYTES_MAX, open_plain, rest_limited};
 use crate::host::process::{self, Stat};
 
@@ -28,6 +29,8 @@ pub enum ShutdownMode {
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Long enough for a checkpoint of 1 GB on a slow disk.
 const FAST_TIMEOUT: Duration = Duration::from_mins(1);
+/// The same after Ctrl-C. If it is not enough, the next start recovers the data.
+const FAST_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(5);
 /// The postmaster kills its child processes after 5 s.
 const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(7);
 
@@ -99,15 +102,12 @@ pub(super) fn pid_file(data: &Path) -> Option<PidFile> {
 ///
 /// # Errors
 /// As [`kill_leftovers`].
-pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode) -> Result<()> {
-    let steps = [
-        (Signal::INT, FAST_TIMEOUT, mode == ShutdownMode::Fast),
-        (Signal::QUIT, IMMEDIATE_TIMEOUT, true),
-    ];
-    for (signal, timeout, enabled) in steps {
-        if enabled && send(data, pid, signal) {
-            wait_until(timeout, || !is_running(data, pid));
-        }
+pub(super) fn stop(data: &Path, pid: i32, mode: ShutdownMode, interrupt: &Interrupt) -> Result<()> {
+    if mode == ShutdownMode::Fast && send(data, pid, Signal::INT) {
+        await_shutdown(interrupt, || !is_running(data, pid));
+    }
+    if send(data, pid, Signal::QUIT) {
+        wait_until(IMMEDIATE_TIMEOUT, || !is_running(data, pid));
     }
     kill_leftovers(data)
 }
@@ -161,6 +161,13 @@ pub(super) fn remove_stale_pid_file(data: &Path) {
     {
         let _ = fs::remove_file(data.join("postmaster.pid"));
     }
+}
+
+/// Waits until a fast shutdown is done, or takes too long.
+pub(super) fn await_shutdown(interrupt: &Interrupt, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    let is_late = || interrupt.requested() && start.elapsed() >= FAST_TIMEOUT_INTERRUPTED;
+    wait_until(FAST_TIMEOUT, || done() || is_late());
 }
 
 fn wait_until(timeout: Duration, done: impl Fn() -> bool) {
