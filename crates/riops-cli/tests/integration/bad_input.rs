@@ -280,7 +280,7 @@ fn what_has_no_effect_on_an_experiment_is_refused_before_it_starts() {
     );
     refused("sweep ping --axis sessions=1,2 --own-database", "\"own-database\" has no effect");
     let own = file("e.toml", "own-database = true\n[axes]\nsessions = [1, 2]");
-    refused(&format!("sweep --file {own}"), "\"own-database\" has no effect");
+    refused(&format!("sweep {own}"), "\"own-database\" has no effect");
     let gate = folder.join("gate.toml");
     let text = "[options]\nthreshold = \"tps>1e9\"\n[[workload]]\nrun = \"ping\"\n";
     std::fs::write(&gate, text).unwrap();

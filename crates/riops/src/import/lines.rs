@@ -5,6 +5,7 @@
 //! write into one text at the same time.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
@@ -197,7 +198,7 @@ fn add_writer(fields: &Map<String, Value>, writer: &mut String) {
         match value {
             Value::Object(inner) => add_writer(inner, writer),
             Value::String(_) | Value::Number(_) if WRITERS.contains(&name.as_str()) => {
-                *writer += &format!("{value} ");
+                let _ = write!(writer, "{value} ");
             }
             _ => {}
         }
