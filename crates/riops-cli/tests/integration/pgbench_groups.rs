@@ -497,3 +497,37 @@ fn a_symbolic_link_named_pgbench_is_pgbench() {
     assert!(ran.stdout.contains("actually processed: 7/7"), "{}", ran.stdout);
     assert!(ran.stderr.contains("pgbench: setting random seed to 9\n"), "{}", ran.stderr);
 }
+
+#[test]
+fn failed_and_skipped_transactions_are_in_no_latency_of_the_report() {
+    let Some(both) = Both::new("pgbench_latencies") else {
+        return;
+    };
+    let file = both.script(
+        "\\set r random(1, 10)\n\\if :r <= 3\nselect pg_sleep(0.1);\ndo $$ begin raise 'x' using errcode = '40001'; end $$;\n\\else\nselect 1;\n\\endif\n",
+    );
+    for options in ["", "-R 40", "-R 40 -L 50"] {
+        let line = format!("-n -c 2 -T 2 --random-seed=7 -l --log-prefix=log {options} -f {file}");
+        let run = both.riops(&line).expect(0);
+        let log: String = logs(&both.folder, "log").into_iter().map(|(_, text)| text).collect();
+        // Of a transaction that failed or was skipped, the third column is a word.
+        let columns = |line: &str| line.split(' ').map(|each| each.parse().ok()).collect();
+        let lines: Vec<Vec<Option<f64>>> = log.lines().map(columns).collect();
+        assert!(lines.iter().any(|line| line[2].is_none()), "{log}");
+        let answered: Vec<_> = lines.iter().filter(|line| line[2].is_some()).collect();
+        let mean_ms = |column: usize| {
+            let sum: f64 = answered.iter().map(|line| line[column].unwrap()).sum();
+            sum / answered.len() as f64 / 1e3
+        };
+        let reported = |start: &str| -> f64 {
+            let line = run.stdout.lines().find_map(|line| line.strip_prefix(start)).unwrap();
+            line.split(' ').next().unwrap().parse().unwrap()
+        };
+        let average = reported("latency average = ");
+        assert!((average - mean_ms(2)).abs() < 0.002, "{options}: {log}{}", run.stdout);
+        if !options.is_empty() {
+            let lag = reported("rate limit schedule lag: avg ");
+            assert!((lag - mean_ms(6)).abs() < 0.002, "{options}: {log}{}", run.stdout);
+        }
+    }
+}

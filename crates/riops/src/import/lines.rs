@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(text(docker), "scaling factor: 1");
         assert_eq!(text("{\"MESSAGE\": \"tps = 1.0\", \"_PID\": \"1\"}"), "tps = 1.0");
         assert_eq!(text("{\"a\": 1}"), "{\"a\": 1}");
-        // Each writer is a source of its own, whatever else differs.
+        // Each writer is another source, whatever else differs.
         let mut lines = Lines::default();
         let mut source = |line: &str| lines.line(line).source;
         let one = source(r#"{"MESSAGE": "tps = 1.0", "_PID": "1", "__CURSOR": "a"}"#);
