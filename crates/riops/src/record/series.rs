@@ -24,8 +24,8 @@ pub struct Point {
     /// Transactions that failed or whose outcome is unknown.
     #[serde(default)]
     pub failed: u64,
-    /// Transactions that exceeded the latency limit, if any; another tool does not report them for each interval.
-    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    /// Transactions that exceeded the latency limit.
+    #[serde(default)]
     pub late: u64,
     /// Intended starts that were skipped because the transaction would have been late.
     #[serde(default)]

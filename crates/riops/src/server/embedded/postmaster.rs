@@ -29,8 +29,6 @@ pub enum ShutdownMode {
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Long enough for a checkpoint of 1 GB on a slow disk.
 const FAST_TIMEOUT: Duration = Duration::from_mins(1);
-/// The same after Ctrl-C. If it is not enough, the next start recovers the data.
-const FAST_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(5);
 /// The postmaster kills its child processes after 5 s.
 const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(7);
 
@@ -163,11 +161,11 @@ pub(super) fn remove_stale_pid_file(data: &Path) {
     }
 }
 
-/// Waits until a fast shutdown is done, or takes too long.
+/// Waits until a fast shutdown is done, or a signal ends the wait: the next start recovers the data. An interruption before
+/// the shutdown has ended what preceded it.
 pub(super) fn await_shutdown(interrupt: &Interrupt, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    let is_late = || interrupt.requested() && start.elapsed() >= FAST_TIMEOUT_INTERRUPTED;
-    wait_until(FAST_TIMEOUT, || done() || is_late());
+    let was_requested = interrupt.requested();
+    wait_until(FAST_TIMEOUT, || done() || !was_requested && interrupt.requested());
 }
 
 fn wait_until(timeout: Duration, done: impl Fn() -> bool) {
