@@ -4,21 +4,36 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use riops::host::Interrupt;
 use riops::server::embedded::{Embedded, Options, State};
 use riops::server::{ConnInfo, Connection};
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Returns the path of the riops binary: `RIOPS_TEST_BINARY` if set, with which a new test is seen failing on an older
 /// program.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        default_signals();
         std::env::var_os("RIOPS_TEST_BINARY")
             .map_or_else(|| env!("CARGO_BIN_EXE_riops").into(), PathBuf::from)
     })
+}
+
+/// Lets the signals of the user have their default effect in child processes. A shell that runs the tests in the background
+/// has them ignored, and riops keeps ignored signals ignored. Handlers are not inherited.
+fn default_signals() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        if ignored & (1 << (signal - 1)) != 0 {
+            signal_hook::flag::register(signal, Arc::default()).unwrap();
+        }
+    }
 }
 
 /// Creates an empty folder for a test, accessible to the server's unprivileged user.
