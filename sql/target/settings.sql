@@ -32,6 +32,6 @@ select name,
 -- pg_settings does not list these two, on which privileges, row security and defaults depend. Their defaults: no role,
 -- and the superuser of initdb.
 select name, current_setting(name), null
-  from unnest(array['role', 'session_authorization']) as name
- where current_setting(name) not in ('none', pg_get_userbyid(10))
+  from (values ('role', 'none'), ('session_authorization', pg_get_userbyid(10)::text)) as own (name, standard)
+ where current_setting(name) <> standard
  order by name

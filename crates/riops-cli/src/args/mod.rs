@@ -416,7 +416,7 @@ impl Cleanup {
 /// The tables to drop
 #[derive(Debug, Args)]
 pub(crate) struct CleanupOltp {
-    /// Fail if this schema still has tables of sysbench, which riops did not create
+    /// Only a dataset in this schema; fail if other tables of sysbench remain there
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
     #[command(flatten)]

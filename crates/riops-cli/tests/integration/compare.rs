@@ -82,7 +82,6 @@ fn two_single_runs_are_shown_side_by_side_without_a_verdict() {
 fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
     let database = database("compared_settings");
     let mut connection = database.connect();
-    connection.execute("create role observer superuser").unwrap();
     connection.execute("create role configured login superuser").unwrap();
     connection.execute("alter role configured set statement_timeout = '7s'").unwrap();
     connection.execute("alter database compared_settings set enable_seqscan = off").unwrap();
@@ -93,7 +92,7 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
         (
             "other",
             &other,
-            "-c random_page_cost=1.1 -c work_mem=7MB -c search_path=nowhere -c role=observer",
+            "-c random_page_cost=1.1 -c work_mem=7MB -c search_path=nowhere -c role=postgres",
         ),
         ("default", &database.url, "-c random_page_cost=4"),
     ] {
@@ -108,7 +107,7 @@ fn settings_of_the_sessions_are_recorded_whatever_sets_them() {
     let found: Vec<_> = settings.map(|of| [&of["name"], &of["a"], &of["b"]].map(text)).collect();
     let expected = [
         ["random_page_cost", "4 (default)", "1.1"],
-        ["role", "default", "observer"],
+        ["role", "default", "postgres"],
         ["search_path", "\"$user\", public (default)", "nowhere"],
         ["session_authorization", "default", "configured"],
         ["statement_timeout", "default", "7s"],

@@ -510,7 +510,7 @@ fn failed_and_skipped_transactions_are_in_no_latency_of_the_report() {
         let line = format!("-n -c 2 -T 2 --random-seed=7 -l --log-prefix=log {options} -f {file}");
         let run = both.riops(&line).expect(0);
         let log: String = logs(&both.folder, "log").into_iter().map(|(_, text)| text).collect();
-        // Of a transaction that failed or was skipped, the third column is a word.
+        // The third column of a failed or skipped transaction is a word.
         let columns = |line: &str| line.split(' ').map(|each| each.parse().ok()).collect();
         let lines: Vec<Vec<Option<f64>>> = log.lines().map(columns).collect();
         assert!(lines.iter().any(|line| line[2].is_none()), "{log}");

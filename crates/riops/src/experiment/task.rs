@@ -101,7 +101,7 @@ pub(super) struct TaskKey {
 }
 
 impl TaskKey {
-    /// What the runs of a cell in all blocks have in common.
+    /// The common properties of the runs of a cell in all blocks.
     fn of_any_block(self) -> Self {
         Self { block: 0, turn: 0, ..self }
     }
@@ -197,7 +197,7 @@ impl Study {
         Self { experiment, finished: finished.into_values().collect() }
     }
 
-    /// Returns those of the planned tasks that need a run: that have not ended, and whose cell did not fail in another block.
+    /// Returns the planned tasks that need a run: they have not ended, and their cell did not fail in another block.
     pub(super) fn unsettled(&self, planned: Vec<Task>) -> impl Iterator<Item = Task> {
         let ended: HashSet<TaskKey> =
             self.finished.iter().map(|finished| finished.task.key()).collect();
@@ -298,7 +298,7 @@ impl Experiment {
     /// The indices of the cells.
     fn cells_by_name(&self) -> HashMap<String, usize> {
         let names = self.cells.iter().map(|cell| self.cell_name(cell));
-        // Of several cells with one name, the first.
+        // If several cells have one name, the first one counts.
         names.enumerate().map(|(at, name)| (name, at)).rev().collect()
     }
 

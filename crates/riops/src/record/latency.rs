@@ -38,8 +38,8 @@ pub struct LatencySummary {
     /// Percentiles beyond this one have fewer than ten effective values beyond them, because the slow transactions were
     /// those of a few stalls. Absent if only their number matters.
     pub shown_to: Option<f64>,
-    /// The same of the successful transactions alone, as pgbench and sysbench report them. Absent if these are the same
-    /// figures: no transaction that did not succeed matters.
+    /// The figures of the successful transactions alone, as pgbench and sysbench report them. Absent if the others change
+    /// no figure.
     pub successful: Option<Box<LatencySummary>>,
 }
 

@@ -9,14 +9,13 @@ use crate::run::parts::{Ending, Part};
 use crate::run::verdict::judge;
 use crate::workload::access::Access;
 
-/// What the counters of the server include behind a pooler whose transactions share the connections: of the cost, and of
-/// the blocks.
+/// The reasons why cost and blocks are only about right behind a pooler whose transactions share the connections.
 const OF_SHARED: (&str, &str) = (
     "the counters of the server include the work of other clients, whose sessions share the connections of the pooler",
     "other clients of the pooler",
 );
-/// The same if each session has its own connection. It remains open after the session, and an idle server process reports
-/// its counts up to 10 s later (PostgreSQL documentation, "The Cumulative Statistics System").
+/// The reasons behind a pooler with a connection per session. It remains open after the session, and an idle server process
+/// reports its counts up to 10 s later (PostgreSQL documentation, "The Cumulative Statistics System").
 const OF_DEDICATED: (&str, &str) = (
     "the connections of the pooler remain open, and report the last second of their work late: a part of this run is missing, and a part of the work before it is included",
     "earlier sessions of the pooler",

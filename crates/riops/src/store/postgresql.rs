@@ -16,7 +16,7 @@ use crate::server::{ConnInfo, Connection, ConnectionError};
 
 /// A server that does not respond within this time is lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-/// The same after Ctrl-C has ended a run, whose record must still be stored. The caller keeps it elsewhere then.
+/// Response timeout after Ctrl-C has ended a run. If its record cannot be stored in this time, the caller keeps it elsewhere.
 const RESPONSE_TIMEOUT_INTERRUPTED: Duration = Duration::from_secs(5);
 /// Time to wait for another riops that migrates the store.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(10);

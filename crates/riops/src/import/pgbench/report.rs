@@ -126,7 +126,7 @@ pub(in crate::import) struct PgbenchReport {
     per_client: Option<u64>,
     processed: Option<u64>,
     tps: Option<f64>,
-    /// The same if nothing follows the number in its line.
+    /// The rate if nothing follows the number in its line.
     tps_alone: Option<f64>,
     latency: ReportedLatency,
     failed: Option<u64>,
@@ -273,7 +273,7 @@ impl Report for PgbenchReport {
         each.reported_latency = (self.latency.mean_us.is_some()).then_some(self.latency);
         each.outcomes = self.failed.map(|failed| super::outcomes(processed, failed));
         each.retries = self.retries;
-        // Those that were retried are not known by SQLSTATE.
+        // pgbench does not report the SQLSTATE of retried errors.
         each.errors = super::errors(self.failures.into_iter().filter(|_| self.retries == 0));
         let skipped = self.skipped;
         for (number, script) in (1..).zip(&self.scripts) {
@@ -295,7 +295,7 @@ impl PgbenchReport {
         Line::of(line, !self.scripts.is_empty())
     }
 
-    /// Whether a further progress line shows that those before the banner were those of a run without a report.
+    /// Whether the next progress line shows that the lines before the banner belong to a run without a report.
     fn is_of_run_before(&self) -> bool {
         self.banner == Banner::AfterProgress && !self.has_results()
     }
