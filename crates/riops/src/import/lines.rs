@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::prefix::Prefix;
+
 /// Maximum number of sources: each has a report of each tool.
 const SOURCES_MAX: usize = 1000;
 /// Maximum number of learned prefixes.
@@ -48,11 +50,6 @@ const OF_SCRIPT: [&str; 4] = ["weight: ", "latency ", "number of ", "statement "
 /// Tags of pages around a report.
 const TAGS: [&str; 12] =
     ["br", "pre", "code", "p", "div", "span", "td", "tr", "li", "samp", "tt", "blockquote"];
-/// Words that logs put before a line, with or without a colon.
-const LEVELS: [&str; 11] = [
-    "info", "debug", "notice", "warn", "warning", "error", "log", "trace", "stdout", "stderr",
-    "out",
-];
 /// Fields of logs whose lines are JSON objects: of Docker, journald and others.
 const MESSAGES: [&str; 5] = ["log", "message", "MESSAGE", "msg", "textPayload"];
 /// Fields of such objects that name what wrote the line, also within others: of journald, Docker, Fluentd and Kubernetes.
@@ -72,10 +69,6 @@ const WRITERS: [&str; 14] = [
     "logger",
     "service",
 ];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-
 /// What is known of the prefixes of a text.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -179,9 +172,16 @@ fn last_written(line: &str) -> &str {
     line.rsplit('\r').next().unwrap_or(line)
 }
 
-/// The name of the writer and the message of an object.
+/// The name of the writer and the message of an object, or the message of a line of `name=value` (logfmt).
 fn message(line: &str) -> Option<(String, String)> {
     let line = line.trim();
+    if let Some((before, value)) =
+        line.split_once("msg=").filter(|(_, value)| value.starts_with('"'))
+    {
+        let is_logfmt = before.split_whitespace().all(|pair| pair.contains('='));
+        let text = serde_json::Deserializer::from_str(value).into_iter::<String>().next()?.ok();
+        return text.filter(|_| is_logfmt).map(|text| (String::new(), text));
+    }
     if !(line.starts_with('{') && line.ends_with('}')) {
         return None;
     }
@@ -270,7 +270,7 @@ pub(super) fn is_start(text: &str) -> bool {
 }
 
 /// `1s ] thds: 4 tps: …`, in version 0.5 `   1s] threads: 4, tps: …`, without the first bracket.
-fn is_interval(text: &str) -> bool {
+pub(super) fn is_interval(text: &str) -> bool {
     let time = text.split_once(']').map(|(time, _)| time.trim());
     time.and_then(|time| time.strip_suffix('s')).is_some_and(|time| time.parse::<f64>().is_ok())
 }
@@ -299,162 +299,6 @@ fn is_prefix(text: &str) -> bool {
     let ends = words.last().is_some_and(|word| word.ends_with(['|', ':', ']', ')', '-', '#', '=']));
     let is_apart = text.ends_with(|c: char| !c.is_alphanumeric());
     is_apart && words.len() <= WORDS_MAX && (ends || words.first().is_some_and(is_name))
-}
-
-/// A prefix at the start of a line.
-struct Prefix<'a> {
-    /// The name of what wrote the line; empty if it has none.
-    source: &'a str,
-    is_time: bool,
-    rest: &'a str,
-}
-
-impl<'a> Prefix<'a> {
-    fn of(text: &'a str, is_timed: bool) -> Option<Self> {
-        let unnamed = |rest| Self { source: "", is_time: false, rest };
-        if let Some(rest) = time(text) {
-            return Some(Self { source: "", is_time: true, rest });
-        }
-        if let Some((name, rest)) = bracketed(text) {
-            let is_number = !name.is_empty() && without_digits(name).is_empty();
-            let source = if is_name(name) || is_number { name } else { "" };
-            return Some(Self { source, is_time: time(name).is_some(), rest });
-        }
-        if let Some((name, rest)) = piped(text) {
-            return Some(Self { source: name, is_time: false, rest });
-        }
-        if let Some(rest) = level(text).or_else(|| counter(text)) {
-            return Some(unnamed(rest));
-        }
-        let after_time = || stream(text).or_else(|| text.strip_prefix("- "));
-        if let Some(rest) = is_timed.then(after_time).flatten() {
-            return Some(unnamed(rest));
-        }
-        let (source, rest) = process(text, is_timed)?;
-        Some(Self { source, is_time: false, rest })
-    }
-}
-
-/// Names of services and processes, unlike counters and levels.
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphabetic())
-        && text.contains(|c: char| !c.is_alphabetic())
-        && !text.contains(' ')
-        && time(text).is_none()
-}
-
-/// `[text] rest`, but not the prompt of a shell.
-fn bracketed(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = text.strip_prefix('[')?.split_once(']')?;
-    let is_prompt = rest.starts_with(['$', '#', '%']);
-    (!name.is_empty() && !is_prompt && !is_interval(text.get(1..)?)).then_some((name, rest))
-}
-
-/// `name-1  | rest`, as Docker Compose and foreman write it.
-fn piped(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = text.split_once('|')?;
-    let name = name.trim_end();
-    let is_word = |c: char| c.is_alphanumeric() || "-_./@:".contains(c);
-    let is_name = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(is_word);
-    (is_name && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some((name, rest))
-}
-
-fn level(text: &str) -> Option<&str> {
-    let end = text.find(|c: char| !c.is_alphabetic())?;
-    let (word, rest) = text.split_at_checked(end)?;
-    let rest = rest.trim_start_matches(':');
-    let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
-    (is_level && rest.starts_with(char::is_whitespace)).then_some(rest)
-}
-
-/// What containers and GitLab write after a time: `stdout F `, `01O `, `00O+`.
-fn stream(text: &str) -> Option<&str> {
-    let (word, rest) = text.split_at_checked(text.find([' ', '+'])?)?;
-    let is_gitlab = matches!(word.as_bytes(), [one, two, b'O' | b'E']
-        if one.is_ascii_hexdigit() && two.is_ascii_hexdigit());
-    (is_gitlab || matches!(word, "F" | "P")).then(|| rest.get(1..).unwrap_or_default())
-}
-
-/// The number of a line, as `cat -n` and `grep -n` write it.
-fn counter(text: &str) -> Option<&str> {
-    let rest = without_digits(text);
-    let is_counter = rest.len() < text.len() && (rest.starts_with('\t') || rest.starts_with(':'));
-    is_counter.then(|| rest.get(1..).unwrap_or_default())
-}
-
-/// `name[123]: rest`; after a time also `host name[123]: rest` and `host name: rest`, as syslog and journald write them.
-fn process(text: &str, is_timed: bool) -> Option<(&str, &str)> {
-    let end = text.strip_suffix(':').map(|head| (head, ""));
-    let (head, rest) = text.split_once(": ").or(end)?;
-    let (host, name) = head.rsplit_once(' ').unwrap_or(("", head));
-    let has_number = name.ends_with(']') && name.contains('[');
-    let is_word = |c: char| c.is_alphanumeric() || "-_./@[]".contains(c);
-    let is_named = name.starts_with(char::is_alphabetic) && name.chars().all(is_word);
-    let is_tool = ["pgbench", "sysbench"].contains(&name) || name.contains(['.', '-', '_', '/']);
-    let is_host = is_timed && !host.is_empty() && !host.contains(' ');
-    let is_process = has_number && (host.is_empty() || is_host) || is_tool && is_host;
-    (is_named && is_process).then_some((head, rest))
-}
-
-/// Returns the rest after a time: `2024-05-01T10:00:00.123Z`, `2024-05-01 10:00:00,123`, `May  1 10:00:00`, `10:00:00`, or
-/// seconds since 1970.
-fn time(text: &str) -> Option<&str> {
-    let rest = dated(text).or_else(|| clock(text)).or_else(|| epoch(text))?;
-    let is_end = rest.is_empty() || rest.starts_with([' ', '\t', ':', '|', ']', '-', ',']);
-    is_end.then(|| rest.trim_start_matches([' ', '\t', ':', '|', ',']))
-}
-
-fn dated(text: &str) -> Option<&str> {
-    let text = after_word(text, &WEEKDAYS).unwrap_or(text);
-    if let Some(rest) = after_word(text, &MONTHS) {
-        let (day, rest) = rest.split_once(' ')?;
-        day.parse::<u8>().ok()?;
-        let rest = clock(rest.trim_start())?;
-        // `date` prints the year after the time.
-        let after_year = rest.strip_prefix(' ').and_then(|rest| digits(rest, 4));
-        let after_year = after_year.filter(|rest| rest.is_empty() || rest.starts_with(' '));
-        return Some(after_year.unwrap_or(rest));
-    }
-    let rest = digits(text, 4)?;
-    let separator = rest.chars().next().filter(|c| matches!(c, '-' | '/'))?;
-    let rest = digits(rest.strip_prefix(separator)?, 2)?;
-    let rest = digits(rest.strip_prefix(separator)?, 2)?;
-    clock(rest.strip_prefix(['T', ' ', '_'])?.trim_start())
-}
-
-fn after_word<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
-    let (word, rest) = text.split_once(' ')?;
-    words.contains(&word).then(|| rest.trim_start())
-}
-
-/// `10:00:00.123` with or without a time zone.
-fn clock(text: &str) -> Option<&str> {
-    let rest = digits(text, 2)?.strip_prefix(':')?;
-    let rest = digits(rest, 2)?.strip_prefix(':')?;
-    let rest = digits(rest, 2)?;
-    let rest = rest.strip_prefix(['.', ',']).map_or(rest, without_digits);
-    let zone = rest.strip_prefix(" UTC").or_else(|| rest.strip_prefix('Z')).or_else(|| {
-        let offset = digits(rest.trim_start_matches(' ').strip_prefix(['+', '-'])?, 2)?;
-        let minutes = offset.strip_prefix(':').unwrap_or(offset);
-        Some(digits(minutes, 2).unwrap_or(offset))
-    });
-    Some(zone.unwrap_or(rest))
-}
-
-/// Ten digits and a fraction.
-fn epoch(text: &str) -> Option<&str> {
-    let rest = without_digits(digits(text, 10)?);
-    let rest = rest.strip_prefix('.').map_or(rest, without_digits);
-    (rest.starts_with([' ', '\t'])).then_some(rest)
-}
-
-fn digits(text: &str, count: usize) -> Option<&str> {
-    let (digits, rest) = text.split_at_checked(count)?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(rest)
-}
-
-fn without_digits(text: &str) -> &str {
-    text.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -492,6 +336,8 @@ mod tests {
             "[pod/pgbench-x2x/pgbench] ",
             "pgbench-x2x pgbench ",
             "node7: ",
+            "#12 3.456 ",
+            "I0501 10:00:00.123456       1 main.go:88] ",
             "    12\t",
             "[INFO] ",
             "INFO: ",
@@ -524,6 +370,9 @@ mod tests {
         assert_eq!(text(docker), "scaling factor: 1");
         assert_eq!(text("{\"MESSAGE\": \"tps = 1.0\", \"_PID\": \"1\"}"), "tps = 1.0");
         assert_eq!(text("{\"a\": 1}"), "{\"a\": 1}");
+        let logfmt = r#"time="2024-05-01T10:00:00Z" level=info msg="statement: \"x\"" pid=1"#;
+        assert_eq!(text(logfmt), "statement: \"x\"");
+        assert_eq!(text(r#"a sentence about msg="x""#), r#"a sentence about msg="x""#);
         // Each writer is another source, whatever else differs.
         let mut lines = Lines::default();
         let mut source = |line: &str| lines.line(line).source;

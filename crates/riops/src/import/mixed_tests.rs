@@ -193,6 +193,14 @@ fn progress_lines_have_failures_retries_and_latencies() {
     let record = runs(&format!("{skipped}{HEADER}{}", results(1, 1000, 100))).remove(0);
     let point = &record.stages[0].session_loop.series[0];
     assert_eq!((series(&record), point.skipped, point.mean_us), (vec![0], 12, None));
+    // The report counts late transactions, the progress lines do not.
+    let late = "number of transactions above the 5.0 ms latency limit: 7/1000 (0.700 %)\n";
+    let text = format!("{skipped}{HEADER}{}{late}", results(1, 1000, 100));
+    let stage = &runs(&text)[0].stages[0];
+    assert_eq!(stage.session_loop.late.unwrap().transactions, Some(7));
+    assert_eq!(stage.session_loop.series[0].late, None);
+    let point = serde_json::to_value(&stage.session_loop.series[0]).unwrap();
+    assert_eq!((point.get("late"), point["skipped"].as_u64()), (None, Some(12)));
 }
 
 #[test]

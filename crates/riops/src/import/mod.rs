@@ -12,6 +12,7 @@ mod lines;
 mod number;
 mod objects;
 mod pgbench;
+mod prefix;
 mod records;
 mod reports;
 mod series;

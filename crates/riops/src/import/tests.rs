@@ -127,6 +127,12 @@ fn lines_of_other_programs_that_look_like_those_of_a_report_are_ignored() {
 fn a_rate_that_was_cut_off_is_no_rate() {
     let report = format!("{HEADER}{}", results(1, 1000, 100));
     let cut = report.split_once("tps = 100").unwrap().0;
+    for impossible in ["nan", "inf", "-5.0"] {
+        let error =
+            try_texts(&[("given", &report.replace("tps = 100.0", &format!("tps = {impossible}")))]);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("contradicts 1000 transactions"), "{error}");
+    }
     for (rate, is_read) in [("tps = 1", false), ("tps = 10", false), ("tps = 100.0", true)] {
         let found = try_texts(&[("given", &format!("{cut}{rate}"))]);
         assert_eq!(found.is_ok(), is_read, "{rate}");
@@ -393,6 +399,11 @@ fn the_parts_between_checkpoints_are_one_run() {
     assert_eq!((rates(&unfinished), unfinished[0].status), (vec![(2, 500, 167)], Status::Failed));
     let twice = runs(&format!("{text}{text}"));
     assert_eq!(rates(&twice), [(2, 800, 200); 2]);
+    // The sum of the latencies of all parts is unknown if that of one was cut off.
+    let complete = format!("{header}{parts}{}{}", interval(4), sysbench(300, 4));
+    let cut = runs(complete.rsplit_once("Latency (ms):").unwrap().0);
+    assert_eq!(rates(&cut), [(2, 800, 200)]);
+    assert_eq!(cut[0].stages[0].session_loop.reported_latency, None);
 }
 
 #[test]

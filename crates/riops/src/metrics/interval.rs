@@ -82,7 +82,7 @@ impl IntervalPart {
             (Counter::Rows, point.rows),
             (Counter::Errors, point.errors),
             (Counter::Failed, point.failed),
-            (Counter::Late, point.late),
+            (Counter::Late, point.late.unwrap_or_default()),
             (Counter::Skipped, point.skipped),
             (Counter::Retries, point.retries),
         ]);
@@ -153,7 +153,7 @@ impl Point {
                 Counter::WriteQueries => &mut self.queries.write,
                 Counter::OtherQueries => &mut self.queries.other,
                 Counter::Failed | Counter::Unknown => &mut self.failed,
-                Counter::Late => &mut self.late,
+                Counter::Late => self.late.get_or_insert_default(),
                 Counter::Skipped => &mut self.skipped,
                 Counter::Errors => &mut self.errors,
                 Counter::Retries => &mut self.retries,

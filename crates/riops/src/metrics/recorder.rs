@@ -417,7 +417,7 @@ mod tests {
                 Counter::WriteQueries => point.queries.write,
                 Counter::OtherQueries => point.queries.other,
                 Counter::Failed | Counter::Unknown => point.failed,
-                Counter::Late => point.late,
+                Counter::Late => point.late.unwrap_or_default(),
                 Counter::Skipped => point.skipped,
                 Counter::Errors => point.errors,
                 Counter::Retries => point.retries,

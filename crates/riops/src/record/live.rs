@@ -159,7 +159,7 @@ impl LiveTotals {
         self.rows = self.rows.saturating_add(point.rows);
         self.errors = self.errors.saturating_add(point.errors);
         self.failed = self.failed.saturating_add(point.failed);
-        self.late = self.late.saturating_add(point.late);
+        self.late = self.late.saturating_add(point.late.unwrap_or_default());
         self.skipped = self.skipped.saturating_add(point.skipped);
         self.retries = self.retries.saturating_add(point.retries);
         self.reconnects = self.reconnects.saturating_add(point.reconnects);

@@ -24,9 +24,8 @@ pub struct Point {
     /// Transactions that failed or whose outcome is unknown.
     #[serde(default)]
     pub failed: u64,
-    /// Transactions that exceeded the latency limit.
-    #[serde(default)]
-    pub late: u64,
+    /// Transactions that exceeded the latency limit; absent if another tool did not report them.
+    pub late: Option<u64>,
     /// Intended starts that were skipped because the transaction would have been late.
     #[serde(default)]
     pub skipped: u64,

@@ -101,7 +101,7 @@ fn of_last(runs: &[LiveRun]) -> Vec<Family> {
     let last: Vec<(Labels, &Point)> = last.collect();
     let mut families = vec![family(INTERVAL, &last, |point| Some(point.seconds))];
     let rate = |(metric, count): (Metric, &Count)| {
-        family(metric, &last, |point| per_second((count.of)(point), point))
+        family(metric, &last, |point| per_second((count.of)(point)?, point))
     };
     families.extend(RATES.map(rate));
     families.push(family(BACKLOG, &last, |point| point.backlog.map(|count| count as f64)));

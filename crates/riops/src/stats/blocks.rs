@@ -126,32 +126,34 @@ impl Sample {
     /// Returns the estimate if the runs were those of B where `is_b` is true. `is_b` has an entry for each run,
     /// in the order of the blocks.
     pub(super) fn estimate(&self, is_b: &[bool]) -> Estimate {
-        let (mut difference, mut variance) = (0.0, 0.0);
+        self.estimate_of(self.sums(is_b))
+    }
+
+    /// Returns the sums of A and B in each block if the runs were those of B where `is_b` is true.
+    pub(super) fn sums<'a>(&'a self, is_b: &'a [bool]) -> impl Iterator<Item = Sums> + 'a {
         let mut rest = is_b;
-        for block in &self.blocks {
+        self.blocks.iter().map(move |block| {
             let (here, next) = rest.split_at(block.logs.len().min(rest.len()));
             rest = next;
-            let (mut a, mut b) = (Side::default(), Side::default());
-            for (log, is_b) in block.logs.iter().zip(here) {
-                if *is_b { b.add(*log) } else { a.add(*log) }
+            let mut sums = Sums::default();
+            for (run, (log, is_b)) in block.logs.iter().zip(here).enumerate() {
+                let side = if *is_b { &mut sums.b } else { &mut sums.a };
+                side.add(*log, run >= block.runs_a);
             }
+            sums
+        })
+    }
+
+    /// Returns the estimate of these sums, one for each block.
+    pub(super) fn estimate_of(&self, sums: impl Iterator<Item = Sums>) -> Estimate {
+        let (mut difference, mut variance) = (0.0, 0.0);
+        for Sums { a, b } in sums {
             difference += b.mean() - a.mean();
             variance += a.variance_of_mean() + b.variance_of_mean();
         }
         let count = self.blocks.len() as f64;
         let error = (self.unit == Unit::Run).then(|| variance.sqrt() / count);
         Estimate { difference: difference / count, error }
-    }
-
-    /// Returns the sample with the values of B divided by this ratio, given as its logarithm.
-    pub(super) fn shifted(&self, log_ratio: f64) -> Self {
-        let mut shifted = self.clone();
-        for block in &mut shifted.blocks {
-            for log in block.logs.iter_mut().skip(block.runs_a) {
-                *log -= log_ratio;
-            }
-        }
-        shifted
     }
 
     /// Returns the groups of values that are resampled; `None` without a unit.
@@ -185,19 +187,49 @@ impl Sample {
     }
 }
 
+/// Sums of the two sides of a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    a: Side,
+    b: Side,
+}
+
+impl Sums {
+    /// Returns the sums with the values of the real B divided by this ratio, given as its logarithm.
+    pub(super) fn shifted(self, log_ratio: f64) -> Self {
+        Self { a: self.a.shifted(log_ratio), b: self.b.shifted(log_ratio) }
+    }
+}
+
 /// Sums of one side of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Side {
     count: f64,
     sum: f64,
     squares: f64,
+    /// Count and sum of the values on this side that are really B's.
+    count_of_b: f64,
+    sum_of_b: f64,
 }
 
 impl Side {
-    fn add(&mut self, log: f64) {
+    fn add(&mut self, log: f64, is_of_b: bool) {
         self.count += 1.0;
         self.sum += log;
         self.squares += log * log;
+        if is_of_b {
+            self.count_of_b += 1.0;
+            self.sum_of_b += log;
+        }
+    }
+
+    fn shifted(self, by: f64) -> Self {
+        Self {
+            sum: self.sum - by * self.count_of_b,
+            squares: self.squares - 2.0 * by * self.sum_of_b + by * by * self.count_of_b,
+            sum_of_b: self.sum_of_b - by * self.count_of_b,
+            ..self
+        }
     }
 
     fn mean(self) -> f64 {

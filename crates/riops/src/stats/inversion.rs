@@ -1,7 +1,7 @@
 //! The permutation test turned into an interval: the ratios that it does not reject. The values of B are divided by a ratio,
 //! and if B differs from A by nothing else, the labels A and B are then exchangeable.
 
-use super::blocks::{Estimate, Sample, Unit};
+use super::blocks::{Estimate, Sample, Sums, Unit};
 use super::permutation::{ROUNDING, assignments};
 
 /// Halvings of the distance to a limit.
@@ -51,28 +51,37 @@ fn outermost(accepts: &dyn Fn(f64) -> bool, from: f64, to: f64) -> f64 {
 /// The test of runs of which those of B are shifted.
 struct Shifted<'a> {
     sample: &'a Sample,
-    assignments: Vec<Vec<bool>>,
     /// The difference of each assignment, and by how much a shift changes it; the observed one first.
     lines: Vec<(f64, f64)>,
+    /// The sums of each block of each assignment, for the standard errors; empty if the block is the unit.
+    sums: Vec<Sums>,
 }
 
 impl<'a> Shifted<'a> {
     fn new(sample: &'a Sample, resamples: u32, seed: u64) -> Self {
-        let assignments = assignments(&sample.shape(), resamples, seed);
-        let moved = sample.shifted(1.0);
-        let line = |is_b: &Vec<bool>| {
-            let difference = sample.estimate(is_b).difference;
-            (difference, moved.estimate(is_b).difference - difference)
-        };
-        Self { sample, lines: assignments.iter().map(line).collect(), assignments }
+        let (mut lines, mut sums) = (Vec::new(), Vec::new());
+        for is_b in assignments(&sample.shape(), resamples, seed) {
+            let blocks: Vec<Sums> = sample.sums(&is_b).collect();
+            let difference = |shift: f64| {
+                let shifted = blocks.iter().map(|block| block.shifted(shift));
+                sample.estimate_of(shifted).difference
+            };
+            lines.push((difference(0.0), difference(1.0) - difference(0.0)));
+            if sample.unit == Unit::Run {
+                sums.extend(blocks);
+            }
+        }
+        Self { sample, lines, sums }
     }
 
     /// Returns the p-value of a log ratio.
     fn p(&self, log_ratio: f64) -> f64 {
         if self.sample.unit == Unit::Run {
-            let shifted = self.sample.shifted(log_ratio);
-            let statistic = |is_b: &Vec<bool>| shifted.estimate(is_b).statistic();
-            return share_reaching(self.assignments.iter().map(statistic));
+            let statistic = |blocks: &[Sums]| {
+                let shifted = blocks.iter().map(|block| block.shifted(log_ratio));
+                self.sample.estimate_of(shifted).statistic()
+            };
+            return share_reaching(self.sums.chunks(self.sample.shape().len()).map(statistic));
         }
         let statistic = |(difference, slope): &(f64, f64)| {
             Estimate::of_blocks(difference + log_ratio * slope).statistic()

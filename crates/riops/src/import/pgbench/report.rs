@@ -239,6 +239,9 @@ impl Report for PgbenchReport {
             .processed
             .ok_or_else(|| missing("number of transactions actually processed: …"))?;
         let tps = match self.tps {
+            Some(tps) if processed > 0 && tps <= 0.0 => {
+                return Err(format!("the line \"tps = …\" contradicts {processed} transactions"));
+            }
             Some(tps) => tps,
             // From version 18 on, the report ends earlier if nothing was processed.
             None if processed == 0 => 0.0,

@@ -53,8 +53,14 @@ impl Totals {
             return Ok(last);
         }
         let mut all = Self { has_sql: true, seconds: last.seconds, ..Self::default() };
+        let mut is_whole = true;
         for part in checkpoints.into_iter().chain([last]) {
+            // The report of this part was cut off.
+            is_whole &= part.sum_s.is_some() && part.latency.max_us.is_some();
             all.add(part)?;
+        }
+        if !is_whole {
+            (all.sum_s, all.latency) = (None, ReportedLatency::default());
         }
         // The histogram of sysbench is that since the last checkpoint.
         if Some(all.counted) != all.transactions {

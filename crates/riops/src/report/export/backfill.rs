@@ -34,7 +34,7 @@ pub(super) fn text<'a>(records: &'a [Record]) -> String {
             if !exists || !count.is_known(series.row.record, series.row.stage) {
                 return Vec::new();
             }
-            series.totals(&series.labels, |point| (count.of)(point))
+            series.totals(&series.labels, |point| (count.of)(point).unwrap_or_default())
         });
     }
     family(&STATEMENTS, &Series::statements);

@@ -89,7 +89,7 @@ fn probes<'a>(records: &[Record]) -> Vec<Column<Interval<'a>>> {
 /// The column of a count.
 fn count<'a>(count: &'static Count) -> Column<Interval<'a>> {
     column(count.key, move |each: &Interval<'a>| {
-        each.known.contains(&count.key).then(|| (count.of)(each.point))
+        (count.of)(each.point).filter(|_| each.known.contains(&count.key))
     })
 }
 

@@ -34,7 +34,7 @@ fn a_series_has_a_row_per_interval() {
 fn a_series_of_the_maximum_length_is_exported() {
     let mut record = example_record();
     let series = &mut record.stages[0].session_loop.series;
-    let quiet = crate::record::Point { errors: 0, late: 0, ..series[0].clone() };
+    let quiet = crate::record::Point { errors: 0, late: Some(0), ..series[0].clone() };
     *series = vec![quiet; crate::plan::SERIES_POINTS_MAX];
     record.imported = Some(crate::record::ImportRecord {
         format: "pgbench-log".to_owned(),

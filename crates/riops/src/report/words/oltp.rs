@@ -112,7 +112,7 @@ impl Words for OltpRun {
         let line = sysbench_interval(point, plan);
         let asides = asides(&[
             (point.retries, "retries"),
-            (point.late, "late"),
+            (point.late.unwrap_or(0), "late"),
             (point.skipped, "skipped"),
             (point.backlog.unwrap_or(0), "waiting"),
         ]);

@@ -60,7 +60,8 @@ fn sum(points: &[&Point], same_nodes: bool) -> Point {
     let mut sum = Point::default();
     for point in points {
         sum.seconds = sum.seconds.max(point.seconds);
-        add!(sum, point, transactions, rows, errors, failed, late, skipped, retries, reconnects);
+        add!(sum, point, transactions, rows, errors, failed, skipped, retries, reconnects);
+        sum.late = sum.late.into_iter().chain(point.late).reduce(u64::add);
         sum.backlog = sum.backlog.into_iter().chain(point.backlog).reduce(u64::add);
         sum.busy = sum.busy.into_iter().chain(point.busy).reduce(u64::add);
         sum.queries = queries(sum.queries, point.queries);

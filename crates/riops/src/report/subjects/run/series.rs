@@ -181,7 +181,7 @@ fn errors(timeline: &Timeline<'_, Point>) -> Option<Chart> {
         ("errors/s", |point| point.errors),
         ("retries/s", |point| point.retries),
         ("failed/s", |point| point.failed),
-        ("late/s", |point| point.late),
+        ("late/s", |point| point.late.unwrap_or(0)),
         ("skipped/s", |point| point.skipped),
         ("reconnects/s", |point| point.reconnects),
     ];
