@@ -105,6 +105,32 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
+        options: &["settle"],
+        sources: Sources::NotEnvironment,
+        reason: |set| {
+            (set.value("repeat")? == "1").then(|| "--repeat 1 has no pause between runs".to_owned())
+        },
+    },
+    Rule {
+        options: &["html", "png", "output", "title"],
+        sources: Sources::Typed,
+        reason: |set| {
+            let runs = ["sweep", "ab", "gate", "bisect"].iter().any(|name| set.is(name));
+            set.source("dry-run").filter(|_| runs).map(|_| "--dry-run has no result".to_owned())
+        },
+    },
+    Rule {
+        options: &["no-verify"],
+        sources: Sources::Typed,
+        reason: |set| {
+            let workload = WorkPlan::default_of(set.path.get(1)?)?.traits();
+            workload
+                .dataset
+                .is_none()
+                .then(|| format!("the workload {} has no data that riops verifies", workload.name))
+        },
+    },
+    Rule {
         options: &["failures-detailed"],
         sources: Sources::NotEnvironment,
         reason: |set| {

@@ -196,6 +196,19 @@ impl Draft {
                 "\"own-database\" has no effect: only the embedded server has a separate database, and another server is selected",
             );
         }
+        let of_dataset = [("vacuum", self.between.vacuum), ("reset", self.reset == Reset::Prepare)];
+        let without_dataset = cells
+            .iter()
+            .map(|cell| cell.plan.work.traits())
+            .find(|traits| traits.dataset.is_none());
+        if let Some(traits) = without_dataset
+            && let Some((name, _)) = of_dataset.iter().find(|(_, is_set)| *is_set)
+        {
+            return refuse(format!(
+                "\"{name}\" has no effect: the workload {} has no dataset of riops",
+                traits.name
+            ));
+        }
         if self.gate.is_some() && cells.iter().any(|cell| !cell.plan.thresholds.is_empty()) {
             return refuse(
                 "\"threshold\" has no effect: a gate judges the difference between base and head, and not a single run",

@@ -279,6 +279,9 @@ fn what_has_no_effect_on_an_experiment_is_refused_before_it_starts() {
         "\"baseline\" has no effect on an A/B test",
     );
     refused("sweep ping --axis sessions=1,2 --own-database", "\"own-database\" has no effect");
+    refused("sweep ping --axis sessions=1,2 --vacuum", "\"vacuum\" has no effect");
+    let reset = file("f.toml", "reset = \"prepare\"\n[axes]\nsessions = [1, 2]");
+    refused(&format!("sweep {reset}"), "\"reset\" has no effect");
     let own = file("e.toml", "own-database = true\n[axes]\nsessions = [1, 2]");
     refused(&format!("sweep {own}"), "\"own-database\" has no effect");
     let gate = folder.join("gate.toml");

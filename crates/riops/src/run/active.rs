@@ -115,7 +115,8 @@ impl<'a> ActiveRun<'a> {
             || self.environment.is_transaction_pooled()
             || !self.control.dialect().has(Feature::Catalogs);
         if is_one || traits.has_server_loop {
-            return Ok(Nodes::require_one(plan.nodes)?);
+            Nodes::require_one(plan.nodes)?;
+            return self.require_nodes();
         }
         let wanted = (&plan.spread, plan.nodes);
         let control = &mut self.control;
@@ -127,7 +128,21 @@ impl<'a> ActiveRun<'a> {
             self.observer.notice(&format!("nodes: {} (spread {})", found.nodes, plan.spread));
         }
         self.nodes = found.nodes;
-        Ok(())
+        self.require_nodes()
+    }
+
+    /// Fails for options about nodes that this server does not have.
+    fn require_nodes(&self) -> Result<(), RunError> {
+        let (plan, is_cluster) = (&self.plan, self.nodes.are_discovered());
+        let has_own_port = plan.metrics_port != Plan::default().metrics_port;
+        let refuse = |text: &str| Err(RunError::Unsuitable(text.to_owned()));
+        if plan.rebalance && !is_cluster && self.nodes.list().len() < 2 {
+            refuse("--rebalance has no effect: the sessions use one node")
+        } else if has_own_port && !is_cluster {
+            refuse("--metrics-port has no effect: the server has no nodes of YugabyteDB")
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns flavor, version and database of the server in one line.

@@ -45,7 +45,12 @@ pub fn bisection(view: &BisectView) -> Findings {
     }
     let named = |each: &BisectCommit| format!("{} {}", short(&each.commit), each.subject);
     let several = "the first slow commit is one of these: not all could be judged".to_owned();
-    let none = "nothing yet: it ended early, and the same command continues it".to_owned();
+    let is_not_slower = |step: &BisectStep| step.verdict == Some(GateVerdict::NotSlower);
+    let none = if view.steps.first().is_some_and(is_not_slower) {
+        "nothing: the bad commit is not slower than the good one".to_owned()
+    } else {
+        "nothing yet: it ended early, and the same command continues it".to_owned()
+    };
     let (text, tone, named) = match view.found.as_slice() {
         [] => (none, Tone::Warn, None),
         [only] => (format!("the first slow commit: {}", named(only)), Tone::Bad, None),

@@ -230,7 +230,11 @@ impl Oltp {
         Some(match kind {
             Kind::SelectOne => return None,
             Kind::Join if hashed => return None,
+            Kind::Join => AccessPath::JoinByIndex([index, key(self.joined_with(number))]),
             _ if kind.is_range() && hashed => AccessPath::SeqScan { table },
+            // Tables of others may have no statistics yet, and a pool may not allow to exclude bitmap scans.
+            _ if kind.is_range() && self.used.adopted => AccessPath::ByIndex(index),
+            Kind::RandomPoints if self.used.adopted => AccessPath::ByIndex(secondary),
             Kind::PointSelect
             | Kind::SimpleRange
             | Kind::SumRange
@@ -246,7 +250,6 @@ impl Oltp {
             Kind::SequentialScan => AccessPath::SeqScan { table },
             Kind::IndexScan if has_hash_keys => AccessPath::SeqScan { table },
             Kind::RandomPoints | Kind::IndexScan => AccessPath::IndexScan(secondary),
-            Kind::Join => AccessPath::JoinByIndex([index, key(self.joined_with(number))]),
         })
     }
 }
