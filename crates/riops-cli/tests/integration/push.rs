@@ -177,6 +177,23 @@ fn metrics_of_the_server_are_read_from_prometheus() {
         .stderr_contains("a query for Prometheus needs its address");
 }
 
+#[test]
+fn a_prometheus_that_does_not_answer_is_asked_only_once_at_the_end() {
+    // Connections wait here: nobody accepts them.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let line = format!(
+        "run ping -c 1 --warmup 0 --transactions 1 --output json --prometheus http://{} --probe a=promql:up --probe b=promql:up",
+        listener.local_addr().unwrap()
+    );
+    let record = database("promql_silent").riops(&line).expect(0).json();
+    for series in record["stages"][0]["query_series"].as_array().unwrap() {
+        assert_eq!(series["failures"], 2, "{series}");
+        assert_eq!(series["error"], "Prometheus: no answer within 5 s", "{series}");
+    }
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(std::iter::from_fn(|| listener.accept().ok()).count(), 1);
+}
+
 /// The program, if it is installed.
 fn installed() -> Option<PathBuf> {
     let given = std::env::var_os("TEST_PROMETHEUS").map(PathBuf::from);

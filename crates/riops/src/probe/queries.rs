@@ -88,6 +88,7 @@ impl QueryProbe {
         let thread = QueryThread {
             target: self.target.clone(),
             connection: self.connection.take(),
+            silence: None,
             series: self.queries.iter().map(series).collect(),
             start: Instant::now(),
         };
@@ -135,6 +136,8 @@ struct QueryThread {
     target: Target,
     /// Opened again after an error of the connection.
     connection: Option<Connection>,
+    /// The error of a Prometheus that gave no answer in time to the last values. The others are not asked of it.
+    silence: Option<String>,
     series: Vec<QuerySeries>,
     start: Instant,
 }
@@ -148,6 +151,9 @@ impl QueryThread {
         loop {
             let pause = due.saturating_duration_since(Instant::now());
             let is_over = !matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout));
+            if !is_over {
+                self.silence = None;
+            }
             self.sample();
             if is_over {
                 return self.series;
@@ -187,7 +193,13 @@ impl QueryThread {
         if let (Some(query), Some((http, url))) =
             (sql.strip_prefix(PROMQL), &self.target.prometheus)
         {
-            return prometheus_value(http, url, query);
+            if let Some(error) = &self.silence {
+                return Err(error.clone());
+            }
+            let asked = Instant::now();
+            let value = prometheus_value(http, url, query);
+            self.silence = value.clone().err().filter(|_| asked.elapsed() >= QUERY_TIMEOUT);
+            return value;
         }
         let connection = match &mut self.connection {
             Some(connection) => connection,
