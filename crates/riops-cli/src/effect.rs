@@ -221,12 +221,12 @@ pub(crate) enum WithoutEffect {
     Incomplete(clap::Error),
 }
 
-/// Fails if an option that is set cannot have an effect.
+/// Fails if an option that is set cannot have an effect. `root` has parsed the command line.
 ///
 /// # Errors
 /// [`WithoutEffect`] for the first one.
 pub(crate) fn require_effect(
-    command: Command,
+    root: &mut Command,
     (line, matches): (&CommandLine, &ArgMatches),
     values: &Values,
     origin: Origin,
@@ -234,25 +234,27 @@ pub(crate) fn require_effect(
 ) -> Result<(), WithoutEffect> {
     let path = line.subcommands();
     let innermost = path.iter().try_fold(matches, |outer, name| outer.subcommand_matches(name));
-    let Some(innermost) = innermost else {
+    let command = path.iter().try_fold(&*root, |outer, name| outer.find_subcommand(name));
+    let (Some(innermost), Some(command)) = (innermost, command) else {
         return Ok(());
     };
     let set = SetOptions {
         path: &path,
-        command: line.command(),
+        command,
         matches: innermost,
         file: values,
         server_variable: ConnInfo::server_variable(|name| std::env::var(name).ok()),
         is_cell,
     };
     set.require_effect(origin).map_err(WithoutEffect::Refused)?;
-    require_complete_file(command, line, &set.words_of_file()).map_err(WithoutEffect::Incomplete)
+    let words = set.words_of_file();
+    require_complete_file(root, line, &words).map_err(WithoutEffect::Incomplete)
 }
 
 /// Fails if an option of the file has no effect without another one. clap ignores this for defaults, which the values of
 /// the file are. Those that exclude others are replaced by what takes precedence.
 fn require_complete_file(
-    command: Command,
+    command: &mut Command,
     line: &CommandLine,
     words: &[OsString],
 ) -> Result<(), clap::Error> {
@@ -262,7 +264,7 @@ fn require_complete_file(
     let typed = line.arguments();
     let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
     let (before, after) = typed.split_at_checked(end).unwrap_or((typed, &[]));
-    match command.try_get_matches_from([before, words, after].concat()) {
+    match command.try_get_matches_from_mut([before, words, after].concat()) {
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Err(error),
         _ => Ok(()),
     }

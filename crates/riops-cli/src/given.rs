@@ -12,9 +12,9 @@ use crate::hints::{Given, quoted};
 /// The options of the embedded server that only its start uses.
 pub(crate) const OF_START: [&str; 2] = ["server_port", "server_set"];
 
-/// Collects the options of the command that was matched.
-pub(crate) fn given(matches: &ArgMatches) -> Given {
-    let (mut command, mut matches) = (crate::args::built(), matches);
+/// Collects the options of the command that was matched by this command line.
+pub(crate) fn given(root: &Command, matches: &ArgMatches) -> Given {
+    let (mut command, mut matches) = (root, matches);
     while let Some((name, inner)) = matches.subcommand()
         && let Some(subcommand) = command.find_subcommand(name)
     {
@@ -96,7 +96,9 @@ mod tests {
 
     fn of(line: &[&str]) -> Given {
         let words = [&["riops"], line].concat();
-        given(&crate::args::command().clone().try_get_matches_from(words).unwrap())
+        let mut root = crate::args::command().clone();
+        let matches = root.try_get_matches_from_mut(words).unwrap();
+        given(&root, &matches)
     }
 
     #[test]

@@ -127,20 +127,19 @@ impl OptionNames {
 
     /// Fails for the alphabetically first of these variables that has the prefix but sets no option.
     pub(crate) fn check_variables<'a>(
-        &self,
         variables: impl Iterator<Item = &'a OsStr>,
     ) -> Result<(), String> {
         let unknown = variables
             .map(OsStr::to_string_lossy)
             .filter(|name| name.starts_with(PREFIX) && !OTHER_VARIABLES.contains(&&**name))
-            .filter(|name| !self.names.iter().any(|long| variable(long) == **name))
+            .filter(|name| !Self::all().names.iter().any(|long| variable(long) == **name))
             .min();
         let Some(unknown) = unknown else {
             return Ok(());
         };
         let message = format!("unrecognized environment variable \"{unknown}\"");
         let name = unknown.trim_start_matches(PREFIX).to_lowercase().replace('_', "-");
-        let nearest = self.nearest(&name).into_iter().map(variable).collect::<Vec<_>>();
+        let nearest = Self::all().nearest(&name).into_iter().map(variable).collect::<Vec<_>>();
         Err(with_suggestion(message, &nearest))
     }
 }
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
 
     fn check(name: &str) -> Result<(), String> {
-        OptionNames::all().check_variables([OsStr::new(name)].into_iter())
+        OptionNames::check_variables([OsStr::new(name)].into_iter())
     }
 
     #[test]

@@ -175,7 +175,8 @@ fn with_dashes(argument: &OsStr) -> Option<OsString> {
     let bytes = argument.as_bytes();
     let end = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
     let (name, value) = bytes.split_at(end);
-    let dashed = str::from_utf8(name.strip_prefix(b"--")?).ok()?.replace('_', "-");
+    let name = str::from_utf8(name.strip_prefix(b"--")?).ok().filter(|name| name.contains('_'))?;
+    let dashed = name.replace('_', "-");
     let is_known = OptionNames::all().is_known(&dashed);
     is_known.then(|| OsString::from_vec([b"--", dashed.as_bytes(), value].concat()))
 }

@@ -109,28 +109,26 @@ fn matched(
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
     let add = |arg| fallbacks.added_to(arg);
     let command = with_options_along(root.clone(), &line.subcommands(), &add);
-    let command = if line.asks_for_short_help() { shortened(command) } else { command };
+    let mut command = if line.asks_for_short_help() { shortened(command) } else { command };
     let parsed = command
-        .clone()
-        .try_get_matches_from(line.arguments())
+        .try_get_matches_from_mut(line.arguments())
         .map_err(|error| with_own_suggestion(error, line))
         .and_then(|matches| require_no_misplaced_option(&matches).map(|()| matches));
     let prints_help = parsed.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
-        OptionNames::all()
-            .check_variables(variables.iter().map(OsString::as_os_str))
+        OptionNames::check_variables(variables.iter().map(OsString::as_os_str))
             .map_err(Unparsed::Refused)?;
     }
     let matches = parsed.map_err(Unparsed::Clap)?;
-    require_effect(command, (line, &matches), values, origin, is_cell).map_err(
-        |error| match error {
+    require_effect(&mut command, (line, &matches), values, origin, is_cell).map_err(|error| {
+        match error {
             WithoutEffect::Refused(text) => Unparsed::Refused(text),
             WithoutEffect::Incomplete(error) => Unparsed::Clap(error),
-        },
-    )?;
+        }
+    })?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Unparsed::Clap)?;
-    Ok(Arguments { given: given(&matches), cell_words: cell_words(line), ..arguments })
+    Ok(Arguments { given: given(&command, &matches), cell_words: cell_words(line), ..arguments })
 }
 
 /// Returns the words of `riops run` for the cells of `riops sweep WORKLOAD`: those without the options of the
@@ -252,7 +250,7 @@ fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> 
         return Ok(());
     };
     let options =
-        crate::args::built().find_subcommand(name).into_iter().flat_map(Command::get_arguments);
+        crate::args::command().find_subcommand(name).into_iter().flat_map(Command::get_arguments);
     let typed = |arg: &&Arg| {
         let id = arg.get_id().as_str();
         !arg.is_global_set()
