@@ -84,15 +84,19 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     let verdict = |of: Option<&FigureView>| verdict_text(of?.against_baseline.as_ref()?);
     let has_verdict = main_of_all.iter().any(|of| verdict(*of).is_some());
     let intervals = intervals(main_of_all.iter().flatten().map(|of| of.against_baseline.as_ref()));
-    let (figures, has_equal_runs) = (shown_figures(view, stage), have_equal_runs(view));
+    // Once for all cells: a title looks at each of them.
+    let titled = |figure: Figure| (figure, number(figure_title(view, stage, figure)));
+    let figures: Vec<(Figure, Column)> =
+        shown_figures(view, stage).into_iter().map(titled).collect();
+    let has_equal_runs = have_equal_runs(view);
     let cells = view.cells.iter().zip(main_of_all).enumerate();
     Table::of(title, cells, |(at, (cell, of_main))| {
         let mut row = settings(view, cell);
         if !has_equal_runs {
             row.push((number("runs"), runs_text(&cell.group).into()));
         }
-        for &figure in &figures {
-            let column = number(figure_title(view, stage, figure));
+        for (figure, column) in &figures {
+            let (figure, column) = (*figure, column.clone());
             let found = cell.group.figure(stage, figure);
             if figure == main {
                 let bar = |value| Cell::from(main.text(value)).with_bar(value / most);
