@@ -23,6 +23,12 @@ pub(super) fn in_its_words(text: &str) -> Option<String> {
             "prepared statements need -M extended or -M simple behind this pooler".to_owned(),
         );
     }
+    if let Some((file, reason)) =
+        text.strip_prefix("cannot read ").and_then(|rest| rest.rsplit_once(": "))
+        && let Some((reason, _)) = reason.split_once(" (os error ")
+    {
+        return Some(format!("could not open file \"{file}\": {reason}"));
+    }
     let (_, rejected) = text.split_once("connection rejected by ")?;
     let (address, rest) = rejected.split_once(" for user ")?;
     let (_, rest) = rest.split_once(", database ")?;
@@ -126,6 +132,9 @@ mod tests {
         let missing = in_its_words("no dataset for the workload script in database x");
         assert!(missing.unwrap().contains("pgbench -i"));
         assert_eq!(in_its_words("cannot read a.sql"), None);
+        let missing = "cannot read a: b.sql: No such file or directory (os error 2)";
+        let expected = "could not open file \"a: b.sql\": No such file or directory";
+        assert_eq!(in_its_words(missing).as_deref(), Some(expected));
         let unprepared = in_its_words("--protocol prepared is not supported by this pooler, which");
         assert!(unprepared.unwrap().contains("-M extended or -M simple"));
     }

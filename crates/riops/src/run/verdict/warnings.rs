@@ -228,6 +228,29 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_that_contains_an_outage_is_one_after_errors() {
+        let pause = |outage_s: Option<f64>| {
+            let found = warnings_with(|stage| {
+                (stage.seconds, stage.transactions) = (10.0, 10_000);
+                stage.session_loop.longest_pause_s = Some(2.0);
+                let without_success_s = outage_s;
+                stage.session_loop.errors =
+                    vec![ErrorEntry { count: 1, without_success_s, ..ErrorEntry::default() }];
+            });
+            found.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
+        };
+        let text = |cause: &str| {
+            format!(
+                "no transaction succeeded for 2.00 s, 20% of the measurement, {cause}: the rate is lower by as much"
+            )
+        };
+        assert_eq!(pause(None), text("without an error"));
+        assert_eq!(pause(Some(0.5)), text("without an error"));
+        // The clock of an outage begins with its error, after the last success.
+        assert_eq!(pause(Some(1.99)), text("after errors"));
+    }
+
+    #[test]
     fn foreign_load_is_named_with_its_share() {
         let found = warnings_with(|stage| {
             let neighbors = stage.neighbors.as_mut().unwrap();
