@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use riops::experiment::GateVerdict;
 use riops::experiment::comparison::{self, Comparison, Group};
-use riops::record::Record;
 use riops::report;
 use riops::stats::{Outcome, Settings};
-use riops::store::{RunFilter, RunKey, Store, StoreError};
+use riops::store::{RunFilter, RunKey, Store};
 use riops::units::format::number_of;
 use riops::units::text::json_text;
 
@@ -56,10 +55,8 @@ fn comparison_of(options: &Compare, store: &Store) -> Result<Comparison> {
     };
     let (a, b) = (select(&options.a)?, select(&options.b)?);
     comparison::require_comparable(&a, &b)?;
-    let records = |keys: Vec<RunKey>| -> Result<Vec<Record>, StoreError> {
-        keys.iter().map(|run| store.find(&run.id)).collect()
-    };
-    let (a, b) = (records(a)?, records(b)?);
+    let mut a = store.records(&[a.as_slice(), &b].concat())?;
+    let b = a.split_off(a.len() - b.len());
     let settings = Settings { effect: options.effect.0, ..Settings::default() };
     let group = |name, records| Group { name, records };
     let (a, b) = (group(&options.a, a.as_slice()), group(&options.b, b.as_slice()));

@@ -179,7 +179,7 @@ fn metrics_of_the_server_are_read_from_prometheus() {
 
 #[test]
 fn a_prometheus_that_does_not_answer_is_asked_only_once_at_the_end() {
-    // Connections wait here: nobody accepts them.
+    // Connections wait here and are not accepted.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let line = format!(
         "run ping -c 1 --warmup 0 --transactions 1 --output json --prometheus http://{} --probe a=promql:up --probe b=promql:up",

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::prefix::Prefix;
+use super::prefix::{Prefix, is_interval};
 
 /// Maximum number of sources: each has a report of each tool.
 const SOURCES_MAX: usize = 1000;
@@ -267,12 +267,6 @@ pub(super) fn is_start(text: &str) -> bool {
         || OF_SCRIPT.iter().any(|start| of_script.starts_with(start))
         || STARTS.iter().any(|start| text.starts_with(start))
         || text.strip_prefix('[').is_some_and(is_interval)
-}
-
-/// `1s ] thds: 4 tps: …`, in version 0.5 `   1s] threads: 4, tps: …`, without the first bracket.
-pub(super) fn is_interval(text: &str) -> bool {
-    let time = text.split_once(']').map(|(time, _)| time.trim());
-    time.and_then(|time| time.strip_suffix('s')).is_some_and(|time| time.parse::<f64>().is_ok())
 }
 
 /// Returns where a line that only a report has begins in a text.

@@ -1,7 +1,5 @@
 //! Known prefixes of lines in logs: times, names of services and processes, levels, counters.
 
-use super::lines::is_interval;
-
 /// Words that logs put before a line, with or without a colon.
 const LEVELS: [&str; 11] = [
     "info", "debug", "notice", "warn", "warning", "error", "log", "trace", "stdout", "stderr",
@@ -94,7 +92,7 @@ fn counter(text: &str) -> Option<&str> {
     is_counter.then(|| rest.get(1..).unwrap_or_default())
 }
 
-/// The step of BuildKit and its time: `#12 3.456 `.
+/// The step of `BuildKit` and its time: `#12 3.456 `.
 fn step(text: &str) -> Option<&str> {
     let (number, rest) = text.strip_prefix('#')?.split_once(' ')?;
     let (seconds, rest) = rest.split_once(' ')?;
@@ -183,4 +181,10 @@ fn digits(text: &str, count: usize) -> Option<&str> {
 
 fn without_digits(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+/// `1s ] thds: 4 tps: …`, in version 0.5 `   1s] threads: 4, tps: …`, without the first bracket.
+pub(super) fn is_interval(text: &str) -> bool {
+    let time = text.split_once(']').map(|(time, _)| time.trim());
+    time.and_then(|time| time.strip_suffix('s')).is_some_and(|time| time.parse::<f64>().is_ok())
 }

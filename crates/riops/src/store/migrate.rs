@@ -15,7 +15,7 @@ const fn shared(sql: &'static str) -> Step {
     Step { sqlite: sql, postgresql: Some(sql), derives: false }
 }
 
-pub(super) const STEPS: [Step; 10] = [
+pub(super) const STEPS: [Step; 11] = [
     sqlite_only(include_str!("../../sql/store/0001_run.sql")),
     sqlite_only(include_str!("../../sql/store/0002_disk_limit.sql")),
     sqlite_only(include_str!("../../sql/store/0003_device_limit.sql")),
@@ -45,6 +45,11 @@ pub(super) const STEPS: [Step; 10] = [
         sqlite: include_str!("../../sql/store/0010_notes_and_facts.sql"),
         postgresql: Some(include_str!("../../sql/store/0010_notes_and_facts.postgresql.sql")),
         derives: true,
+    },
+    Step {
+        sqlite: include_str!("../../sql/store/0011_unknown_late.sql"),
+        postgresql: Some(include_str!("../../sql/store/0011_unknown_late.postgresql.sql")),
+        derives: false,
     },
 ];
 

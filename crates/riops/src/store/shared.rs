@@ -318,6 +318,14 @@ impl Store {
         self.read(|session| self.keys_in(session, text))
     }
 
+    /// Returns the records of these runs in one transaction, in their order.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn records(&self, keys: &[RunKey]) -> Result<Vec<Record>, StoreError> {
+        self.read(|session| keys.iter().map(|key| find_in(session, &key.id)).collect())
+    }
+
     /// Returns the runs that match the filter. Reads no records.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ fn of_stage(view: &StudyView, stage: usize, is_once: bool) -> Table {
     let verdict = |of: Option<&FigureView>| verdict_text(of?.against_baseline.as_ref()?);
     let has_verdict = main_of_all.iter().any(|of| verdict(*of).is_some());
     let intervals = intervals(main_of_all.iter().flatten().map(|of| of.against_baseline.as_ref()));
-    // Once for all cells: a title looks at each of them.
+    // Once for all cells: a title depends on all of them.
     let titled = |figure: Figure| (figure, number(figure_title(view, stage, figure)));
     let figures: Vec<(Figure, Column)> =
         shown_figures(view, stage).into_iter().map(titled).collect();
