@@ -17,6 +17,7 @@ mod compare;
 mod connect;
 mod costs;
 mod crash;
+mod crash_points;
 mod defaults;
 mod devices;
 mod docs;

@@ -1,0 +1,102 @@
+//! SIGKILL at each change that the main thread of riops makes to files, locks and processes: the next command works.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::fixture::{CommandOutput, folder, program};
+use crate::server::{on, processes};
+
+const CALLS: &str = "chmod,execve,fchmod,fchmodat,fdatasync,flock,fsync,ftruncate,kill,link,linkat,mkdir,mkdirat,\
+openat,pwrite64,rename,renameat,renameat2,rmdir,symlink,symlinkat,unlink,unlinkat,vfork,write";
+
+/// Returns the command below strace.
+fn traced(strace: &Path, options: &[String], command: &Command) -> Command {
+    let mut traced = Command::new(strace);
+    traced.args(options).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => traced.env(name, value),
+            None => traced.env_remove(name),
+        };
+    }
+    traced
+}
+
+/// Executes a command, and returns its calls that change something, each with its number among those of its name.
+fn changes(strace: &Path, command: &Command, log: &Path) -> Vec<(String, usize)> {
+    let options =
+        ["-o".to_owned(), log.display().to_string(), "-e".to_owned(), format!("trace={CALLS}")];
+    CommandOutput::of(&mut traced(strace, &options, command)).expect(0);
+    let mut numbers = std::collections::BTreeMap::new();
+    let log = std::fs::read_to_string(log).unwrap();
+    let calls = log.lines().filter_map(|line| line.split_once('(')).filter_map(|(call, rest)| {
+        let number: &mut usize = numbers.entry(call).or_default();
+        *number += 1;
+        let is_change = match call {
+            "openat" => rest.contains("O_CREAT") || rest.contains("O_TRUNC"),
+            // What is printed, and the start of riops itself.
+            "write" => !rest.starts_with("1,") && !rest.starts_with("2,"),
+            "execve" => *number > 1,
+            _ => !call.contains(' '),
+        };
+        is_change.then(|| (call.to_owned(), *number))
+    });
+    calls.collect()
+}
+
+/// Kills a command at each of its changes, after a preparation. Afterwards, commands must succeed.
+fn killed_at_each_change(home: &Path, before: &str, line: &str, after: &[&str]) {
+    let Some(strace) = program("strace") else { return };
+    let succeed = |line: &str| CommandOutput::of(&mut on(home, line)).expect(0);
+    // The first execution changes more.
+    for line in [before, line, before] {
+        succeed(line);
+    }
+    let changes = changes(&strace, &on(home, line), &home.with_extension("log"));
+    assert!(changes.len() > 3, "{changes:?}");
+    let mut killed = 0;
+    for (call, number) in &changes {
+        succeed(before);
+        let trace = format!("trace={call}");
+        let kill = format!("inject={call}:signal=KILL:when={number}");
+        let options = ["-o", "/dev/null", "-e", &trace, "-e", &kill].map(str::to_owned);
+        let output = traced(&strace, &options, &on(home, line)).output();
+        killed += usize::from(!output.unwrap().status.success());
+        for line in after {
+            succeed(line);
+        }
+    }
+    // The last calls of a name may be missing in another execution.
+    assert!(4 * killed > 3 * changes.len(), "{killed} of {}", changes.len());
+}
+
+#[test]
+fn a_server_that_was_killed_at_any_change_starts_again() {
+    let home = folder("killed-server");
+    killed_at_each_change(&home, "server stop", "server start", &["server start"]);
+    killed_at_each_change(&home, "server start", "server stop", &["server start"]);
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+    assert_eq!(processes(&home), [0; 0]);
+}
+
+#[test]
+fn a_dataset_whose_preparation_was_killed_at_any_change_is_prepared_again() {
+    let home = folder("killed-prepare");
+    CommandOutput::of(&mut on(&home, "server start")).expect(0);
+    let prepare = "prepare rows --rows 100 --recreate";
+    killed_at_each_change(
+        &home,
+        "cleanup rows",
+        prepare,
+        &["prepare rows --rows 100", "verify rows"],
+    );
+    CommandOutput::of(&mut on(&home, "server stop")).expect(0);
+}
+
+#[test]
+fn a_gallery_whose_writing_was_killed_at_any_change_is_written_again() {
+    let home = folder("killed-gallery");
+    CommandOutput::of(&mut on(&home, "run ping -c 1 --transactions 10 --warmup 0")).expect(0);
+    let gallery = format!("gallery -o {}", home.join("site").display());
+    killed_at_each_change(&home, "runs list", &gallery, &[&gallery]);
+}
