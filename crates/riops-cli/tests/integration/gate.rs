@@ -227,3 +227,49 @@ fn a_build_ends_with_riops_whether_it_is_interrupted_or_killed() {
         std::io::copy(&mut held, &mut std::io::sink()).unwrap();
     }
 }
+
+#[test]
+fn the_action_finds_a_base_for_each_event() {
+    let folder = folder("action-base");
+    let origin = folder.join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, &["init", "--quiet", "--initial-branch=main"]);
+    let commit = |name: &str| {
+        let identity = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
+        let words = ["commit", "--quiet", "--allow-empty", "-m", name];
+        git(&origin, &[identity.as_slice(), &words].concat());
+        git(&origin, &["rev-parse", "HEAD"])
+    };
+    let (first, second) = (commit("first"), commit("second"));
+    git(&origin, &["checkout", "--quiet", "-b", "topic"]);
+    let (before, pushed) = (commit("before"), commit("pushed"));
+    git(&origin, &["checkout", "--quiet", "main"]);
+    let tip = commit("of others");
+    let base = |base: &str, head: &str| {
+        // As actions/checkout leaves it: a detached head, and no origin/HEAD.
+        let clone = folder.join("clone");
+        let _ = std::fs::remove_dir_all(&clone);
+        std::fs::create_dir(&clone).unwrap();
+        git(&clone, &["init", "--quiet"]);
+        git(&clone, &["remote", "add", "origin", &origin.display().to_string()]);
+        git(&clone, &["fetch", "--quiet", "origin", head]);
+        git(&clone, &["checkout", "--quiet", "--detach", "FETCH_HEAD"]);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/action/base");
+        let output = Command::new(script)
+            .current_dir(&clone)
+            .envs([("BASE", base), ("HEAD", head), ("DEFAULT_BRANCH", "main")])
+            .output()
+            .unwrap();
+        CommandOutput::from(output).expect(0).stdout.trim().to_owned()
+    };
+    let none = "0000000000000000000000000000000000000000";
+    // A push with a commit before, a new branch, a forced push, and a pull request, whose base has moved on.
+    assert_eq!(base(&before, &pushed), before);
+    assert_eq!(base(none, &pushed), second);
+    assert_eq!(base("1234567890123456789012345678901234567890", &pushed), second);
+    assert_eq!(base(&second, &pushed), second);
+    // A schedule and a manual run on a branch and on the default branch.
+    assert_eq!(base("", &pushed), second);
+    assert_eq!(base("", &tip), second);
+    assert_eq!(base("", &second), first);
+}

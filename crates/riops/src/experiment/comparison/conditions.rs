@@ -23,9 +23,9 @@ const fn share(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>)
     Condition { name, of, least: 0.05, text: percent }
 }
 
-/// A number of events in a stage that differs by one.
+/// A number of events in a stage. A single one in any run may be the reason.
 const fn number(name: &'static str, of: fn(&Record, &StageRecord) -> Option<f64>) -> Condition {
-    Condition { name, of, least: 1.0, text: decimal }
+    Condition { name, of, least: f64::MIN_POSITIVE, text: decimal }
 }
 
 const CONDITIONS: [Condition; 13] = [
@@ -81,7 +81,8 @@ fn condition(record: &Record) -> Option<&ConditionRecord> {
 }
 
 fn decimal(value: f64) -> String {
-    let text = format!("{value:.2}");
+    let digits = if (0.0..0.01).contains(&value.abs()) && value != 0.0 { 4 } else { 2 };
+    let text = format!("{value:.digits$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -151,6 +152,10 @@ mod tests {
             ]
         );
         assert_eq!(conditions(&[&quiet], &[&with(0, 5, 20)]).len(), 0);
+        // A checkpoint in two of four runs is a difference.
+        let some = [&quiet, &with(1, 0, 0), &quiet, &with(1, 0, 0)];
+        let found = conditions(&some, &[&quiet; 4]);
+        assert_eq!(found, [["checkpoints", "0.5", "0"].map(str::to_owned)]);
         // Mean of the runs of a group.
         assert_eq!(conditions(&[&quiet], &[&quiet, &other])[1][2], "1");
     }
