@@ -194,3 +194,60 @@ fn a_history_lists_the_runs_of_a_label_and_names_a_change() {
     database.riops("run ping --settle 1s").expect(2).stderr_contains("--repeat");
     database.riops("runs history --label weekly").expect(2).stderr_contains("no valid run matches");
 }
+
+#[test]
+fn what_was_added_to_the_tables_of_a_script_is_named() {
+    let database = database("schema_changes");
+    let execute = |sql: &str| database.connect().execute(sql).unwrap();
+    execute(
+        "create table kind (id int primary key); insert into kind select generate_series(0, 9);
+         create table item (id int primary key, n int, kind int); insert into item select n, n, n % 10 from generate_series(1, 100) n;
+         create table idle (id int)",
+    );
+    let file = database.store.with_extension("sql");
+    std::fs::write(&file, "\\set id random(1, 100)\nupdate item set n = n + 1 where id = :id;\n")
+        .unwrap();
+    let run = |label: &str| {
+        let line = "run script --transactions 50 -c 1 --warmup 0 --seed 1";
+        let line = format!("{line} -f {} --label {label}", file.display());
+        database.riops(&line).expect(0);
+    };
+    run("before");
+    execute(
+        "create index item_n on item (n);
+         alter table item add column note text default 'x', alter n type bigint,
+               add constraint item_kind foreign key (kind) references kind, add check (id > 0),
+               set (fillfactor = 70, autovacuum_enabled = off);
+         create function touch() returns trigger language plpgsql as 'begin return new; end';
+         create trigger touched before update on item for each row execute function touch();
+         create index idle_id on idle (id)",
+    );
+    run("after");
+    let compared = database.riops("compare before after --output json").expect(0).json();
+    let changes = compared["changes"].as_array().unwrap().iter();
+    let schema = changes.filter(|change| change["topic"] == "schema").map(|change| {
+        let text = |key: &str| change[key].as_str().unwrap().to_owned();
+        format!("{}: {} -> {}", text("name"), text("a"), text("b"))
+    });
+    let mut schema: Vec<String> = schema.collect();
+    for line in &mut schema {
+        // The digest of the function.
+        if let Some((start, _)) = line.split_once("touch() (") {
+            *line = format!("{start}touch() (…)");
+        }
+    }
+    insta::assert_snapshot!(schema.join("\n"), @r"
+    public.item: column n: integer -> bigint
+    public.item: column note: none -> text
+    public.item: constraint item_id_check: none -> CHECK ((id > 0))
+    public.item: constraint item_kind: none -> FOREIGN KEY (kind) REFERENCES public.kind(id)
+    public.item: index item_n: none -> btree (n)
+    public.item: option autovacuum_enabled: none -> off
+    public.item: option fillfactor: none -> 70
+    public.item: trigger touched: none -> BEFORE UPDATE ON public.item FOR EACH ROW EXECUTE FUNCTION public.touch() (…)
+    ");
+    // The same table again has no difference.
+    run("again");
+    let same = database.riops("compare after again").expect(0);
+    assert!(!same.stdout.contains("schema"), "{}", same.stdout);
+}

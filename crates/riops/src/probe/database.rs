@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::async_io::{AsyncIo, workers};
 use super::reading::{column, integers, since};
+use super::relations::{self, Activity};
 use super::scans::{self, Scans};
 use super::statements::{Reading, Statements};
 use crate::record::{
-    Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, OldestSnapshot, RowVersions, Sizes,
-    StatementUse, TableBlocks, Wal,
+    Checkpoints, ClientIo, DatabaseCounters, DatabaseUse, OldestSnapshot, RelationRecord,
+    RowVersions, Sizes, StatementUse, TableBlocks, Wal,
 };
 use crate::server::{Connection, ConnectionError};
 use crate::units::sql::literal;
@@ -72,6 +73,7 @@ struct Sample {
     rows: Option<[u64; 7]>,
     snapshot: Option<Snapshot>,
     scans: Option<Scans>,
+    activity: Option<Activity>,
     statements: Option<Reading>,
 }
 
@@ -133,6 +135,8 @@ pub struct DatabaseProbe<'a> {
     /// Application name of the sessions that end with the stage, of which no process is known, unless it is that of the
     /// connection.
     pub observed: Option<String>,
+    /// The tables that were read or changed during the stage.
+    relations: Vec<RelationRecord>,
     /// The statements that were executed during the stage.
     executed: Vec<StatementUse>,
     opened: Sample,
@@ -180,6 +184,7 @@ impl<'a> DatabaseProbe<'a> {
             counts_scans: false,
             statements: None,
             observed: None,
+            relations: Vec::new(),
             executed: Vec::new(),
             opened: Sample::default(),
             started: Sample::default(),
@@ -246,11 +251,21 @@ impl<'a> DatabaseProbe<'a> {
         }
         self.opened = self.within(self.timeout, |probe| probe.sample(true));
         self.opened.scans = self.read_scans();
+        self.opened.activity = self.read_activity();
         self.opened.statements = self.read_statements();
     }
 
     fn read_statements(&mut self) -> Option<Reading> {
         self.within(self.timeout, |probe| probe.statements.as_ref()?.read(probe.connection))
+    }
+
+    fn read_activity(&mut self) -> Option<Activity> {
+        self.within(self.timeout, |probe| relations::activity(probe.connection))
+    }
+
+    fn touched(&mut self) -> Option<Vec<RelationRecord>> {
+        let (from, to) = (self.opened.activity.as_ref()?, self.closed.activity.as_ref()?);
+        relations::touched(self.connection, from, to)
     }
 
     fn read_scans(&mut self) -> Option<Scans> {
@@ -280,6 +295,8 @@ impl<'a> DatabaseProbe<'a> {
     pub fn close(&mut self) {
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
         self.closed.scans = self.read_scans();
+        self.closed.activity = self.read_activity();
+        self.relations = self.within(self.timeout, Self::touched).unwrap_or_default();
         self.closed.statements = self.read_statements();
         self.executed = self.within(self.timeout, Self::executed).unwrap_or_default();
         self.blocks_per_read = self.measure_reads();
@@ -334,6 +351,7 @@ impl<'a> DatabaseProbe<'a> {
             rows: of_tables(ROWS).and_then(|sql| self.numbers(&sql)),
             // In their own time.
             scans: None,
+            activity: None,
             statements: None,
         }
     }
@@ -438,6 +456,7 @@ impl<'a> DatabaseProbe<'a> {
                 (Some(from), Some(to)) => scans::between(from, to),
                 _ => Vec::new(),
             },
+            relations: self.relations.clone(),
             statements: self.executed.clone(),
         }
     }

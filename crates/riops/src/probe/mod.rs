@@ -21,6 +21,7 @@ pub mod processes;
 mod profile;
 pub mod queries;
 mod reading;
+mod relations;
 pub mod sampler;
 pub mod scans;
 mod statements;

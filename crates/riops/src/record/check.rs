@@ -143,6 +143,8 @@ pub enum WarningKind {
     PlanChange,
     /// A statement is probably not the one that was meant.
     Statement,
+    /// A crash of the server may lose commits.
+    Durability,
 }
 
 texts!(
@@ -161,13 +163,17 @@ texts!(
         Outage: "outage",
         PlanChange: "plan_change",
         Statement: "statement",
+        Durability: "durability",
     }
 );
 
 impl WarningKind {
     /// Whether a load that belongs neither to riops nor to the server disturbed the run.
     pub fn is_disturbance(self) -> bool {
-        !matches!(self, Self::Stalls | Self::Outage | Self::PlanChange | Self::Statement)
+        !matches!(
+            self,
+            Self::Stalls | Self::Outage | Self::PlanChange | Self::Statement | Self::Durability
+        )
     }
 }
 

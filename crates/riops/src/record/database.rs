@@ -1,5 +1,7 @@
 //! Database counters over a stage, the statements that the server executed, and the state of the caches before it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Preparation of the caches before a stage, as text.
@@ -158,6 +160,9 @@ pub struct DatabaseUse {
     /// compared with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<TableScans>,
+    /// The tables that all sessions of the server read or changed, with what defines them: at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<RelationRecord>,
     /// What the server executed: the statements of the run, then others, each the longest first; with `pg_stat_statements`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementUse>,
@@ -183,6 +188,19 @@ pub struct TableScans {
     pub sequential: u64,
     /// Number of index scans.
     pub index: u64,
+}
+
+/// A table, as it was after the stage.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelationRecord {
+    /// Name with the schema.
+    pub name: String,
+    /// Size of the table with its TOAST table, in bytes.
+    pub bytes: u64,
+    /// Size of its indexes, in bytes.
+    pub index_bytes: u64,
+    /// Columns, indexes, constraints, triggers and options, each with its definition.
+    pub parts: BTreeMap<String, String>,
 }
 
 /// Sessions that waited for locks, sampled from `pg_stat_activity`.

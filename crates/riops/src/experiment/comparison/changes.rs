@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::conditions::{conditions, of_stage};
 use crate::figure::Summary;
 use crate::plan::Plan;
-use crate::record::{Record, StageRecord};
+use crate::record::{Record, RelationRecord, StageRecord};
 use crate::units::format::percent;
 
 /// A wait event is shown from this difference of its mean share on: 5 points. Samples of short runs differ by a
@@ -31,6 +31,8 @@ pub enum Topic {
     Plan,
     /// Parameters of the dataset.
     Dataset,
+    /// What defines a table that was read or changed: columns, indexes, constraints, triggers, options.
+    Schema,
     /// Settings of the server.
     Setting,
     /// Versions of riops and the server.
@@ -53,6 +55,7 @@ impl Topic {
         match self {
             Self::Plan => "plan",
             Self::Dataset => "dataset",
+            Self::Schema => "schema",
             Self::Setting => "setting",
             Self::Version => "version",
             Self::Environment => "environment",
@@ -91,9 +94,15 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
     let is_known = |key: &&(Topic, String)| {
         !has_imported || of_a.contains_key(*key) && of_b.contains_key(*key)
     };
+    // A table that only one side used has another reason.
+    let is_of_both = |key: &&(Topic, String)| {
+        let has = |runs: &[&Record]| runs.iter().any(|run| has_table(run, &key.1));
+        key.0 != Topic::Schema || has(a) && has(b)
+    };
     let mut changes: Vec<Change> = keys
         .into_iter()
         .filter(is_known)
+        .filter(is_of_both)
         .filter_map(|key| {
             let (in_a, in_b) = (of_a.get(key).unwrap_or(&none), of_b.get(key).unwrap_or(&none));
             // A random seed says nothing about a group.
@@ -151,7 +160,8 @@ fn values(runs: &[&Record]) -> BTreeMap<(Topic, String), BTreeSet<String>> {
     keys.into_iter()
         .map(|key| {
             let of = |(each, run): (&Properties, &&Record)| {
-                let absent = run.imported.is_none().then(|| ABSENT.to_owned());
+                let is_known = key.0 != Topic::Schema || has_table(run, &key.1);
+                let absent = (run.imported.is_none() && is_known).then(|| ABSENT.to_owned());
                 each.get(&key).cloned().or(absent)
             };
             let values = all.iter().zip(runs).filter_map(of).collect();
@@ -211,6 +221,14 @@ fn properties(record: &Record) -> Properties {
     }
     let storage = target.storage.as_ref();
     add(Topic::Environment, "device", storage.and_then(|storage| storage.device.clone()));
+    for relation in relations(record) {
+        for (part, definition) in &relation.parts {
+            all.insert(
+                (Topic::Schema, format!("{}{OF_TABLE}{part}", relation.name)),
+                definition.clone(),
+            );
+        }
+    }
     access_paths(record, &mut all);
     bottlenecks(record, &mut all);
     judgments(record, &mut all);
@@ -222,6 +240,23 @@ fn properties(record: &Record) -> Properties {
         all.retain(|key, _| !UNKNOWN_OF_IMPORTED.contains(&key.1.as_str()) && !is_unreported(key));
     }
     all
+}
+
+/// Between the name of a table and one of its parts.
+const OF_TABLE: &str = ": ";
+
+/// The tables that the stages read or changed.
+fn relations(record: &Record) -> impl Iterator<Item = &RelationRecord> {
+    let databases = record.stages.iter().filter_map(|stage| stage.database.as_ref());
+    databases.flat_map(|database| &database.relations)
+}
+
+/// Whether a run used the table of a property of the schema.
+fn has_table(record: &Record, property: &str) -> bool {
+    let is_of = |relation: &RelationRecord| {
+        property.strip_prefix(&relation.name).is_some_and(|rest| rest.starts_with(OF_TABLE))
+    };
+    relations(record).any(is_of)
 }
 
 /// The plan and the parameters of the dataset, flattened. Label and tags only name the run.

@@ -213,6 +213,7 @@ fn is_cause(change: &Change, part: TimePart) -> bool {
         // Two servers have two addresses.
         Topic::Environment if change.name == "address" => part == Network,
         Topic::Plan | Topic::Dataset => change.name != "seed",
+        Topic::Schema => true,
         Topic::Setting | Topic::Version | Topic::Environment | Topic::AccessPath => true,
         Topic::Condition => CONDITIONS.iter().any(|(name, _)| change.name.contains(name)),
         Topic::Bottleneck | Topic::WaitEvent => false,
@@ -281,6 +282,8 @@ fn concerns(change: &Change, part: TimePart) -> bool {
     let part = if part == RunQueue { Cpu } else { part };
     match change.topic {
         Topic::AccessPath => matches!(part, Cpu | Read | Temporary | LwLock),
+        // Of reads and changes of rows. Foreign keys and triggers also lock rows of others.
+        Topic::Schema => !matches!(part, Client | Network | Timeout | Ipc),
         Topic::Version => part == Cpu,
         Topic::Condition => {
             let known = CONDITIONS.iter().find(|(name, _)| change.name.contains(name));

@@ -59,7 +59,10 @@ impl<'a> Judge<'a> {
         }
         // These do not follow from a stage.
         let other = |warning: &&Warning| {
-            matches!(warning.kind, WarningKind::Statement | WarningKind::PlanChange)
+            matches!(
+                warning.kind,
+                WarningKind::Statement | WarningKind::PlanChange | WarningKind::Durability
+            )
         };
         for warning in record.verdict.warnings.iter().filter(other) {
             add(&mut self.warnings, number, warning.clone());

@@ -19,6 +19,7 @@ use reasons::of_loop;
 pub(super) use reasons::{STRICT, strict_reasons, unlike_planned};
 pub(super) use thresholds::thresholds_of_record;
 use thresholds::{thresholds_of, thresholds_of_stage};
+use warnings::durability;
 pub(super) use warnings::warnings;
 
 /// Adds the measured parts to a record without results, and judges them.
@@ -43,6 +44,7 @@ pub(super) fn judge(
         }
     }
     let mut record = judge.record;
+    record.verdict.warnings.extend(durability(&record));
     if ending.interrupted && record.status == Status::Done {
         record.status = Status::Interrupted;
     }

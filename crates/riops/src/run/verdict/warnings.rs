@@ -3,9 +3,9 @@
 //! docs/reading-results.md explains each of them; a test compares the two.
 
 use crate::plan::Plan;
-use crate::record::{StageRecord, Warning, WarningKind};
+use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::results::client::loops_are_shared;
-use crate::units::format::{count, rate};
+use crate::units::format::{count, joined, rate};
 use crate::units::percent;
 
 /// Smallest share of other load that matters. It changes a result that depends on the same resource by about
@@ -49,6 +49,27 @@ pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning>
     ];
     let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
     found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
+}
+
+/// Settings without which a commit waits for nothing.
+const DURABLE: [&str; 2] = ["fsync", "synchronous_commit"];
+/// Transactions with less WAL than a commit record, in bytes, changed nothing.
+const COMMIT_BYTES: f64 = 30.0;
+
+/// Settings because of which a crash may lose commits, if there were any.
+pub(super) fn durability(record: &Record) -> Option<Warning> {
+    let writes = |stage: &StageRecord| {
+        let wal = stage.cost.as_ref().and_then(|cost| cost.wal_bytes);
+        wal.map_or(record.plan.work.traits().writes, |bytes| bytes >= COMMIT_BYTES)
+    };
+    let is_off =
+        |name: &&str| record.target.settings.get(*name).is_some_and(|value| value == "off");
+    let off = joined(DURABLE.into_iter().filter(is_off).map(|name| format!("{name} off")), ", ");
+    (!off.is_empty() && record.stages.iter().any(writes)).then(|| Warning {
+        kind: WarningKind::Durability,
+        stage: None,
+        text: format!("commits are not durable: {off}"),
+    })
 }
 
 /// The longest time without success, with or without an error.
@@ -194,9 +215,9 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{
-        Blocker, ClientCpu, DatabaseUse, DeviceUse, ErrorEntry, IoRecord, LatencySummary,
-        LockWaits, NeighborProcess, Neighbors, NetworkUse, OldestSnapshot, OtherSessions,
-        RowVersions, Sampled, WaitShare,
+        Blocker, ClientCpu, CostRecord, DatabaseUse, DeviceUse, ErrorEntry, IoRecord,
+        LatencySummary, LockWaits, NeighborProcess, Neighbors, NetworkUse, OldestSnapshot,
+        OtherSessions, RowVersions, Sampled, WaitShare,
     };
 
     fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
@@ -225,6 +246,27 @@ mod tests {
     #[test]
     fn a_quiet_stage_has_no_warnings() {
         assert_eq!(warnings_with(|_| {}), []);
+    }
+
+    #[test]
+    fn commits_without_durability_are_named() {
+        let warned = |settings: &[(&str, &str)], wal_bytes: Option<f64>| {
+            let mut record = crate::report::example_record();
+            record.target.settings = settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            for stage in &mut record.stages {
+                stage.cost = Some(CostRecord { wal_bytes, ..CostRecord::default() });
+            }
+            durability(&record).map(|warning| warning.text)
+        };
+        let both = [("fsync", "off"), ("synchronous_commit", "off")];
+        let text = "commits are not durable: fsync off, synchronous_commit off";
+        assert_eq!(warned(&both, Some(500.0)).as_deref(), Some(text));
+        // Hint bits of transactions that only read.
+        assert_eq!(warned(&both, Some(0.4)), None);
+        assert_eq!(warned(&[("fsync", "on"), ("synchronous_commit", "local")], Some(500.0)), None);
     }
 
     #[test]
