@@ -1,5 +1,5 @@
 //! The tables that a stage read or changed, and what defines them: an index, a trigger or an option of the storage changes the
-//! cost of every statement, whoever created the table.
+//! cost of every statement, also if riops did not create the table.
 
 use std::collections::BTreeMap;
 

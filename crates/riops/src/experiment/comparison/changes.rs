@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::conditions::{conditions, of_stage};
+use super::conditions::{Differing, conditions, of_stage};
 use crate::figure::Summary;
 use crate::plan::Plan;
 use crate::record::{Record, RelationRecord, StageRecord};
@@ -78,6 +78,9 @@ pub struct Change {
     pub a: String,
     /// Its value in B.
     pub b: String,
+    /// Whether a condition that is a number is more in B.
+    #[serde(skip)]
+    pub is_more: Option<bool>,
 }
 
 /// The properties of a record by topic and name.
@@ -120,10 +123,17 @@ pub fn changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
                 name: key.1.clone(),
                 a: text(in_a),
                 b: text(in_b),
+                is_more: None,
             })
         })
         .collect();
-    let condition = |[name, a, b]: [String; 3]| Change { topic: Topic::Condition, name, a, b };
+    let condition = |Differing { name, a, b, is_more }: Differing| Change {
+        topic: Topic::Condition,
+        name,
+        a,
+        b,
+        is_more: Some(is_more),
+    };
     changes.extend(conditions(a, b).into_iter().map(condition));
     changes.extend(wait_changes(a, b));
     changes.sort_by_key(|change| change.topic);
@@ -370,6 +380,7 @@ fn wait_changes(a: &[&Record], b: &[&Record]) -> Vec<Change> {
             name: of_stage(several, &stage, &event),
             a: percent(in_a),
             b: percent(in_b),
+            is_more: None,
         })
         .collect()
 }

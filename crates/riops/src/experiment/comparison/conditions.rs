@@ -86,8 +86,17 @@ fn decimal(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the conditions whose means over the runs of two groups differ: name, mean in A, mean in B.
-pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<[String; 3]> {
+/// A condition whose means over the runs of two groups differ.
+pub(super) struct Differing {
+    pub(super) name: String,
+    pub(super) a: String,
+    pub(super) b: String,
+    /// Whether it is more in B.
+    pub(super) is_more: bool,
+}
+
+/// Returns the conditions whose means over the runs of two groups differ.
+pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<Differing> {
     let Some(first) = a.first() else {
         return Vec::new();
     };
@@ -102,7 +111,7 @@ pub(super) fn conditions(a: &[&Record], b: &[&Record]) -> Vec<[String; 3]> {
             let (a, b) = ((each.text)(in_a), (each.text)(in_b));
             if (in_a - in_b).abs() >= each.least && a != b {
                 let name = of_stage(several, &stage.name, each.name);
-                changes.push([name, a, b]);
+                changes.push(Differing { name, a, b, is_more: in_b > in_a });
             }
         }
     }
@@ -142,7 +151,8 @@ mod tests {
         };
         let (quiet, other) = (with(0, 0, 0), with(2, 50, 200));
         let found = conditions(&[&quiet], &[&other]);
-        let lines: Vec<_> = found.iter().map(|of| of.join(" ")).collect();
+        let lines: Vec<_> =
+            found.iter().map(|of| format!("{} {} {}", of.name, of.a, of.b)).collect();
         assert_eq!(
             lines,
             [
@@ -155,8 +165,10 @@ mod tests {
         // A checkpoint in two of four runs is a difference.
         let some = [&quiet, &with(1, 0, 0), &quiet, &with(1, 0, 0)];
         let found = conditions(&some, &[&quiet; 4]);
-        assert_eq!(found, [["checkpoints", "0.5", "0"].map(str::to_owned)]);
+        let [only] = found.as_slice() else { panic!("{} conditions", found.len()) };
+        assert_eq!((&*only.name, &*only.a, &*only.b), ("checkpoints", "0.5", "0"));
+        assert!(!only.is_more);
         // Mean of the runs of a group.
-        assert_eq!(conditions(&[&quiet], &[&quiet, &other])[1][2], "1");
+        assert_eq!(conditions(&[&quiet], &[&quiet, &other])[1].b, "1");
     }
 }

@@ -17,6 +17,8 @@ const ALPHA: f64 = 0.05;
 const BESIDE_MAX: usize = 3;
 /// A cost that differs by less than this factor explains nothing.
 const COST_FACTOR: f64 = 1.1;
+/// A cost that takes less than this share of the change at most explains nothing.
+const COST_SHARE: f64 = 0.2;
 /// A statement whose time per transaction differs by less than this share of the change explains nothing.
 const STATEMENT_SHARE: f64 = 0.2;
 /// A part that changed by less than this share of the time of a transaction is no cause.
@@ -128,7 +130,10 @@ struct Evidence<'a> {
 impl Evidence<'_> {
     /// What may be the reason that a part changed by `change_us`: what was changed, then what follows from it.
     fn beside(&self, part: TimePart, change_us: f64) -> Vec<String> {
-        let causes = self.changes.iter().filter(|change| is_cause(change, part));
+        let causes = self
+            .changes
+            .iter()
+            .filter(|change| is_cause(change, part) && agrees(change, change_us));
         let (mut specific, others): (Vec<_>, Vec<_>) =
             causes.partition(|change| concerns(change, part));
         // A condition differs a little between any two groups.
@@ -141,12 +146,14 @@ impl Evidence<'_> {
         causes.take(BESIDE_MAX - 1).chain(follows).take(BESIDE_MAX).collect()
     }
 
-    /// The costs that belong to a part and changed in the same direction.
+    /// The costs that belong to a part, changed in the same direction, and may take as long.
     fn costs(&self, part: TimePart, change_us: f64) -> Vec<String> {
         let text = |&figure: &Figure| {
             let (a, b) = (figure.of_all(&self.a)?.value, figure.of_all(&self.b)?.value);
             let (less, more) = if change_us > 0.0 { (a, b) } else { (b, a) };
-            (more > 0.0 && more >= less * COST_FACTOR).then(|| {
+            let most_us = (more - less) * longest_us(figure);
+            let is_enough = most_us >= COST_SHARE * change_us.abs();
+            (more > 0.0 && more >= less * COST_FACTOR && is_enough).then(|| {
                 format!(
                     "{} per transaction: {} → {}",
                     figure.name(),
@@ -215,7 +222,7 @@ fn is_cause(change: &Change, part: TimePart) -> bool {
         Topic::Plan | Topic::Dataset => change.name != "seed",
         Topic::Schema => true,
         Topic::Setting | Topic::Version | Topic::Environment | Topic::AccessPath => true,
-        Topic::Condition => CONDITIONS.iter().any(|(name, _)| change.name.contains(name)),
+        Topic::Condition => known_condition(change).is_some(),
         Topic::Bottleneck | Topic::WaitEvent => false,
     }
 }
@@ -225,18 +232,49 @@ use TimePart::{
     Write,
 };
 
-/// Conditions that are reasons, by a part of their name, with the parts that they change.
-const CONDITIONS: [(&str, &[TimePart]); 9] = [
-    ("locks of other sessions", &[Lock]),
-    ("processor speed", &[Cpu, Client, Network]),
-    ("CPU used by other", &[Cpu, Client, Network]),
-    ("CPU withheld", &[Cpu, Client, Network]),
-    ("dead rows", &[Cpu, Read]),
-    ("order of the rows", &[Cpu, Read]),
-    ("neighboring rows", &[Cpu, Read]),
-    ("size, relative", &[Cpu, Read]),
-    ("checkpoints", &[Wal, Write, Read]),
+/// Conditions that are reasons, by a part of their name, with the parts that they change, and whether more of it takes longer.
+const CONDITIONS: [(&str, &[TimePart], bool); 9] = [
+    ("locks of other sessions", &[Lock], true),
+    ("processor speed", &[Cpu, Client, Network], true),
+    ("CPU used by other", &[Cpu, Client, Network], true),
+    ("CPU withheld", &[Cpu, Client, Network], true),
+    ("dead rows", &[Cpu, Read], true),
+    ("order of the rows", &[Cpu, Read], false),
+    ("neighboring rows", &[Cpu, Read], false),
+    ("size, relative", &[Cpu, Read], true),
+    ("checkpoints", &[Wal, Write, Read], true),
 ];
+
+/// The condition that a change is about, if it is a reason.
+fn known_condition(change: &Change) -> Option<&'static (&'static str, &'static [TimePart], bool)> {
+    CONDITIONS.iter().find(|(name, ..)| change.name.contains(name))
+}
+
+/// Whether a condition changed in the direction that explains this change of a part.
+fn agrees(change: &Change, change_us: f64) -> bool {
+    let known = change.is_more.zip(known_condition(change));
+    known.is_none_or(|(is_more, (.., is_longer))| (is_more == *is_longer) == (change_us > 0.0))
+}
+
+/// The longest time that one unit of a cost may plausibly take, in microseconds: a byte at 1 MB/s, a request to a disk in
+/// 100 ms, a block in memory in 10 µs.
+fn longest_us(figure: Figure) -> f64 {
+    const REQUEST_US: f64 = 100_000.0;
+    const BLOCK_BYTES: f64 = 8_192.0;
+    match figure {
+        Figure::BlocksHitPerTransaction => 10.0,
+        Figure::BlocksReadPerTransaction
+        | Figure::DeviceReadsPerTransaction
+        | Figure::BlocksWrittenPerTransaction
+        | Figure::DeviceWritesPerTransaction => REQUEST_US,
+        Figure::WalFullPageImagesPerTransaction => BLOCK_BYTES,
+        // Bytes; CPU time, which delays several sessions.
+        Figure::ServerCpuUsPerTransaction
+        | Figure::ServerRunQueueUsPerTransaction
+        | Figure::ClientCpuUsPerTransaction => 10.0,
+        _ => 1.0,
+    }
+}
 
 /// Starts of the names of settings and properties of the environment, with the parts that they change.
 const NAMES: [(&str, &[TimePart]); 33] = [
@@ -286,8 +324,7 @@ fn concerns(change: &Change, part: TimePart) -> bool {
         Topic::Schema => !matches!(part, Client | Network | Timeout | Ipc),
         Topic::Version => part == Cpu,
         Topic::Condition => {
-            let known = CONDITIONS.iter().find(|(name, _)| change.name.contains(name));
-            known.is_some_and(|(_, parts)| parts.contains(&part))
+            known_condition(change).is_some_and(|(_, parts, _)| parts.contains(&part))
         }
         _ => {
             let known = NAMES.iter().find(|(start, _)| change.name.starts_with(start));
@@ -362,7 +399,7 @@ mod tests {
 
     fn setting(name: &str, a: &str, b: &str) -> Change {
         let [name, a, b] = [name, a, b].map(str::to_owned);
-        Change { topic: Topic::Setting, name, a, b }
+        Change { topic: Topic::Setting, name, a, b, is_more: None }
     }
 
     #[test]
@@ -425,6 +462,38 @@ mod tests {
         // Without a cause, what follows from it is what is known.
         let found = time_change(&blocks(&a, &b), &[]).unwrap();
         assert_eq!(found.parts[0].beside.len(), 2);
+    }
+
+    #[test]
+    fn what_changed_the_other_way_or_costs_too_little_explains_nothing() {
+        let with = |mut record: Record, images: f64| {
+            record.stages[0].cost =
+                Some(CostRecord { wal_full_page_images: Some(images), ..CostRecord::default() });
+            record
+        };
+        let beside = |images_b: f64, changes: &[Change]| {
+            let a = [(); 3].map(|()| with(run(500.0, 100.0), 0.0));
+            let b = [(); 3].map(|()| with(run(500.0, 10_800.0), images_b));
+            let found = time_change(&blocks(&a, &b), changes).unwrap();
+            assert_eq!(found.parts[0].part, TimePart::Wal);
+            found.parts[0].beside.clone()
+        };
+        // At most 11 µs of 10.7 ms.
+        assert_eq!(beside(0.00135, &[]), [""; 0]);
+        assert_eq!(beside(2.0, &[]).len(), 1);
+        let condition = |name: &str, is_more| Change {
+            topic: Topic::Condition,
+            is_more: Some(is_more),
+            ..setting(name, "1", "2")
+        };
+        for (name, explains) in [
+            ("checkpoints", true),
+            ("CPU used by other processes", true),
+            ("order of the rows", false),
+        ] {
+            assert_eq!(!beside(0.0, &[condition(name, true)]).is_empty(), explains, "{name}");
+            assert_eq!(!beside(0.0, &[condition(name, false)]).is_empty(), !explains, "{name}");
+        }
     }
 
     #[test]
