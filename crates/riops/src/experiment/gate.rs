@@ -372,6 +372,7 @@ mod tests {
             values: [1.0, 1.0],
             against: Some(Against {
                 ratio: 1.0,
+                means: [1.0, 1.0],
                 interval: None,
                 p_adjusted: None,
                 outcome: Some(outcome),

@@ -88,6 +88,8 @@ pub(super) struct Group {
 struct Pooled {
     logs: Vec<f64>,
     runs_a: usize,
+    /// The mean that was subtracted.
+    level: f64,
 }
 
 /// The logarithms of all blocks that have runs of both sides.
@@ -154,6 +156,18 @@ impl Sample {
         let count = self.blocks.len() as f64;
         let error = (self.unit == Unit::Run).then(|| variance.sqrt() / count);
         Estimate { difference: difference / count, error }
+    }
+
+    /// Returns the geometric means of A and B. All blocks have the same weight, so that their quotient is the ratio.
+    pub(super) fn means(&self) -> [f64; 2] {
+        let count = self.blocks.len() as f64;
+        let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
+        let sides = self.blocks.iter().map(|block| {
+            let (a, b) = block.logs.split_at(block.runs_a);
+            [block.level + mean(a), block.level + mean(b)]
+        });
+        let sums = sides.fold([0.0; 2], |sums, side| [sums[0] + side[0], sums[1] + side[1]]);
+        sums.map(|sum| (sum / count).exp())
     }
 
     /// Returns the groups of values that are resampled; `None` without a unit.
@@ -254,7 +268,7 @@ fn pooled(block: &Block) -> Result<Pooled, Incomparable> {
     for log in &mut logs {
         *log -= mean;
     }
-    Ok(Pooled { logs, runs_a: block.a.len() })
+    Ok(Pooled { logs, runs_a: block.a.len(), level: mean })
 }
 
 /// The block is the unit, because an effect may differ between blocks. Few blocks with several runs are the

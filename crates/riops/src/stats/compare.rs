@@ -124,6 +124,9 @@ impl RatioInterval {
 pub struct Effect {
     /// B divided by A: ratio of the geometric means, averaged over the blocks.
     pub ratio: f64,
+    /// These means of A and B.
+    #[serde(skip)]
+    pub means: [f64; 2],
     /// Interval that covers the true ratio with probability `1 - alpha`, and from which the verdict is read. `None` if the
     /// design cannot show a difference.
     pub interval: Option<RatioInterval>,
@@ -236,6 +239,7 @@ fn of_figure(
             .filter(|_| is_open)
             .map(|logs| runs_expected(logs, relevant, design.runs_a.min(design.runs_b))),
         ratio: difference.exp(),
+        means: sample.means(),
         interval,
         p: significance.p,
         p_adjusted: significance.p_adjusted,
@@ -299,6 +303,18 @@ mod tests {
     }
 
     const RISE: [f64; 6] = [1.20, 1.22, 1.18, 1.21, 1.19, 1.20];
+
+    #[test]
+    fn the_ratio_is_the_quotient_of_the_means_of_both_sides() {
+        let blocks = vec![
+            Block { a: vec![400.0, 460.0], b: vec![510.0] },
+            Block { a: vec![900.0], b: vec![440.0, 480.0] },
+            Block { a: vec![420.0], b: vec![490.0] },
+        ];
+        let effect = one(Direction::HigherIsBetter, blocks).unwrap();
+        let [a, b] = effect.means;
+        assert!((b / a - effect.ratio).abs() < 1e-9, "{effect:?}");
+    }
 
     #[test]
     fn the_direction_decides_between_faster_and_slower() {

@@ -64,7 +64,8 @@ pub struct FigureComparison {
     pub figure: Figure,
     /// Whether it is the main figure of the comparison.
     pub main: bool,
-    /// The value of A: the geometric mean of its runs, or the percentile of their merged histograms.
+    /// The value of A: the geometric mean of its runs in the blocks, so that B / A is the ratio of the effect. Without an
+    /// effect, the percentile of the merged histograms.
     pub a: Option<f64>,
     /// The value of B.
     pub b: Option<f64>,
@@ -76,6 +77,15 @@ pub struct FigureComparison {
     pub b_at_least: bool,
     /// B relative to A; absent unless both groups have several runs with this figure.
     pub effect: Option<Effect>,
+}
+
+impl FigureComparison {
+    /// The figure with its effect, and the means that were compared.
+    fn with(self, effect: Option<Effect>) -> Self {
+        let means = effect.as_ref().map(|effect| effect.means.map(Some));
+        let [a, b] = means.unwrap_or([self.a, self.b]);
+        Self { a, b, effect, ..self }
+    }
 }
 
 /// The figures of a stage.
@@ -143,7 +153,7 @@ pub(super) fn stages(
                     let (direction, bounds) =
                         (figure.figure.direction(), (figure.a_at_least, figure.b_at_least));
                     let effect = effect.map(|effect| effect.with_bounds(direction, bounds));
-                    FigureComparison { main: position == 0, effect, ..figure }
+                    FigureComparison { main: position == 0, ..figure.with(effect) }
                 })
                 .collect(),
         })
@@ -237,7 +247,7 @@ impl Candidate {
     fn alone(self, settings: &Settings) -> FigureComparison {
         let direction = self.figure.figure.direction();
         let effect = judged(&[(direction, self.blocks)], settings).pop().flatten();
-        FigureComparison { effect, ..self.figure }
+        self.figure.with(effect)
     }
 }
 

@@ -73,12 +73,13 @@ fn row(
         .and_then(|best| view.cells.get(best))
         .is_some_and(|best| std::ptr::eq(&raw const best.group, other));
     let of_all = view.best_against.as_ref().filter(|_| is_best && figure == view.main);
+    // Those of which the change is the quotient: the geometric means in blocks.
+    let [a, b] = to.against_baseline.as_ref().map_or([a, b], |found| found.means);
     Some(ImprovementRow {
         figure,
         from: a,
         to: b,
-        // The same ratio as in the other tables: that of the geometric means in blocks.
-        text: change(figure, a, to.against_baseline.as_ref().map_or(b, |found| a * found.ratio)),
+        text: change(figure, a, b),
         against: of_all.or(to.against_baseline.as_ref()).cloned(),
     })
 }

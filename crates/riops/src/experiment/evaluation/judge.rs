@@ -137,6 +137,7 @@ pub(super) fn of_effect(effect: &Effect) -> Against {
     let design = &effect.design;
     Against {
         ratio: effect.ratio,
+        means: effect.means,
         interval: effect.interval,
         p_adjusted: Some(effect.p_adjusted),
         outcome: Some(effect.outcome),
@@ -155,6 +156,7 @@ fn without_verdict(blocks: &[Block]) -> Option<Against> {
     let (a, b) = (mean(|block| &block.a)?, mean(|block| &block.b)?);
     (a > 0.0).then(|| Against {
         ratio: b / a,
+        means: [a, b],
         interval: None,
         p_adjusted: None,
         outcome: None,

@@ -242,6 +242,9 @@ impl FigureView {
 pub struct Against {
     /// The figure divided by that of the baseline.
     pub ratio: f64,
+    /// The means of the baseline and of the figure of which this is the quotient.
+    #[serde(skip)]
+    pub means: [f64; 2],
     /// The interval of the ratio, from which the verdict is read.
     pub interval: Option<RatioInterval>,
     /// The p-value, adjusted for the number of figures.

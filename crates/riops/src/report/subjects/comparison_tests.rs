@@ -181,13 +181,19 @@ fn the_markdown_of_a_comparison() {
 }
 
 #[test]
-fn percentiles_of_a_group_are_those_of_its_merged_histograms() {
+fn percentiles_of_a_group_are_means_that_belong_to_the_ratio_or_those_of_its_merged_histograms() {
     let a = [run(1, 100.0, 100), run(3, 100.0, 300)];
-    let found = compared(&a, &[run(2, 100.0, 100), run(4, 100.0, 300)]);
-    let p50 = found.figures().find(|figure| figure.name == "p50").unwrap();
-    // One half of all values is below 200 µs and the other at 300 µs or more; the mean of the medians is 300 µs.
-    let value = p50.a.unwrap();
-    assert!((199.0..202.0).contains(&value), "{value}");
+    let p50 = |b: &[Record]| {
+        let found = compared(&a, b);
+        let p50 = found.figures().find(|figure| figure.name == "p50").unwrap();
+        (p50.a.unwrap(), p50.b.unwrap(), p50.effect.as_ref().map(|effect| effect.ratio))
+    };
+    let (value, other, ratio) = p50(&[run(2, 100.0, 100), run(4, 100.0, 500)]);
+    assert!((other / value - ratio.unwrap()).abs() < 1e-9, "{value} {other} {ratio:?}");
+    // A single run has no ratio. One half of all values is below 200 µs and the other at 300 µs or more; the mean of the
+    // medians is 300 µs.
+    let (value, _, ratio) = p50(&[run(2, 100.0, 100)]);
+    assert!((199.0..202.0).contains(&value) && ratio.is_none(), "{value} {ratio:?}");
 }
 
 #[test]

@@ -215,6 +215,7 @@ mod tests {
                 values: [1_000.0, 1_000.0 * ratio],
                 against: Some(Against {
                     ratio,
+                    means: [1_000.0, 1_000.0 * ratio],
                     interval: Some(RatioInterval {
                         low: ratio - 0.01,
                         high: ratio + 0.01,
