@@ -220,8 +220,11 @@ fn is_cause(change: &Change, part: TimePart) -> bool {
         // Two servers have two addresses.
         Topic::Environment if change.name == "address" => part == Network,
         Topic::Plan | Topic::Dataset => change.name != "seed",
-        Topic::Schema => true,
-        Topic::Setting | Topic::Version | Topic::Environment | Topic::AccessPath => true,
+        Topic::Schema
+        | Topic::Setting
+        | Topic::Version
+        | Topic::Environment
+        | Topic::AccessPath => true,
         Topic::Condition => known_condition(change).is_some(),
         Topic::Bottleneck | Topic::WaitEvent => false,
     }
@@ -262,14 +265,14 @@ fn longest_us(figure: Figure) -> f64 {
     const REQUEST_US: f64 = 100_000.0;
     const BLOCK_BYTES: f64 = 8_192.0;
     match figure {
-        Figure::BlocksHitPerTransaction => 10.0,
         Figure::BlocksReadPerTransaction
         | Figure::DeviceReadsPerTransaction
         | Figure::BlocksWrittenPerTransaction
         | Figure::DeviceWritesPerTransaction => REQUEST_US,
         Figure::WalFullPageImagesPerTransaction => BLOCK_BYTES,
-        // Bytes; CPU time, which delays several sessions.
-        Figure::ServerCpuUsPerTransaction
+        // A block; a microsecond of CPU time may delay several sessions.
+        Figure::BlocksHitPerTransaction
+        | Figure::ServerCpuUsPerTransaction
         | Figure::ServerRunQueueUsPerTransaction
         | Figure::ClientCpuUsPerTransaction => 10.0,
         _ => 1.0,
