@@ -176,3 +176,18 @@ fn sessions_use_only_the_first_nodes() {
     assert_eq!(hosts(&record).len(), 2);
     cluster.riops(&line("--nodes 2")).expect(2).stderr_contains("the server has 1 node");
 }
+
+#[test]
+fn options_about_nodes_are_refused_by_a_server_without_them() {
+    let database = crate::fixture::database("no_nodes");
+    for (option, expected) in [
+        ("--rebalance", "--rebalance has no effect: the sessions use one node"),
+        (
+            "--metrics-port 9100",
+            "--metrics-port has no effect: the server has no nodes of YugabyteDB",
+        ),
+    ] {
+        let line = format!("run ping --transactions 1 --warmup 0 --no-store {option}");
+        database.riops(&line).expect(2).stderr_contains(expected);
+    }
+}
