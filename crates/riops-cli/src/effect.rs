@@ -112,11 +112,11 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
-        options: &["html", "png", "output", "title"],
+        options: &["html", "png", "output"],
         sources: Sources::Typed,
         reason: |set| {
-            let runs = ["sweep", "ab", "gate", "bisect"].iter().any(|name| set.is(name));
-            set.source("dry-run").filter(|_| runs).map(|_| "--dry-run has no result".to_owned())
+            let is_planned = set.source("dry-run").is_some() && (set.is("sweep") || set.is("ab"));
+            is_planned.then(|| "--dry-run has no result".to_owned())
         },
     },
     Rule {

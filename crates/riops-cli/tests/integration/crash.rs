@@ -6,7 +6,7 @@ use std::process::Command;
 
 use riops::server::embedded::State;
 
-use crate::fixture::{CommandOutput, folder, open, until};
+use crate::fixture::{CommandOutput, executing, folder, open, until};
 use crate::server::{on, processes};
 
 /// Large enough that the load is still in progress at the time of the kill.
@@ -238,13 +238,8 @@ fn signals_end_a_run_and_store_its_record() {
         let riops = on(&home, LONG_RUN);
         // The tests themselves may have been started by nohup.
         let mut run = Command::new("env");
-        run.arg("--default-signal=HUP").arg(riops.get_program()).args(riops.get_args());
-        for (name, value) in riops.get_envs() {
-            match value {
-                Some(value) => run.env(name, value),
-                None => run.env_remove(name),
-            };
-        }
+        run.arg("--default-signal=HUP");
+        let mut run = executing(run, &riops);
         let child = until(&mut run, " s  ");
         kill(child.id(), signal);
         let output = child.wait_with_output().unwrap();
@@ -280,13 +275,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     for signal in ["INT", "TERM", "HUP"] {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' \"$0\"; exec \"$@\"", signal]);
-        command.arg(ping.get_program()).args(ping.get_args());
-        for (name, value) in ping.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let mut command = executing(command, &ping);
         let child = until(&mut command, "tx/s");
         kill(child.id(), &format!("-{signal}"));
         let output = child.wait_with_output().unwrap();

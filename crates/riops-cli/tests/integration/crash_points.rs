@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::fixture::{CommandOutput, folder, program};
+use crate::fixture::{CommandOutput, executing, folder, program};
 use crate::server::{on, processes};
 
 const CALLS: &str = "chmod,execve,fchmod,fchmodat,fdatasync,flock,fsync,ftruncate,kill,link,linkat,mkdir,mkdirat,\
@@ -12,17 +12,11 @@ openat,pwrite64,rename,renameat,renameat2,rmdir,symlink,symlinkat,unlink,unlinka
 /// Returns the command below strace.
 fn traced(strace: &Path, options: &[String], command: &Command) -> Command {
     let mut traced = Command::new(strace);
-    traced.args(options).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => traced.env(name, value),
-            None => traced.env_remove(name),
-        };
-    }
-    traced
+    traced.args(options);
+    executing(traced, command)
 }
 
-/// Executes a command, and returns its calls that change something, each with its number among those of its name.
+/// Executes a command, and returns its calls that change something. Calls of one name are numbered from 1.
 fn changes(strace: &Path, command: &Command, log: &Path) -> Vec<(String, usize)> {
     let options =
         ["-o".to_owned(), log.display().to_string(), "-e".to_owned(), format!("trace={CALLS}")];
@@ -34,7 +28,7 @@ fn changes(strace: &Path, command: &Command, log: &Path) -> Vec<(String, usize)>
         *number += 1;
         let is_change = match call {
             "openat" => rest.contains("O_CREAT") || rest.contains("O_TRUNC"),
-            // What is printed, and the start of riops itself.
+            // Output, and the start of riops itself.
             "write" => !rest.starts_with("1,") && !rest.starts_with("2,"),
             "execve" => *number > 1,
             _ => !call.contains(' '),

@@ -36,6 +36,18 @@ fn default_signals() {
     }
 }
 
+/// Returns a command that executes another one, with its environment.
+pub(crate) fn executing(mut outer: Command, inner: &Command) -> Command {
+    outer.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Creates an empty folder for a test, accessible to the server's unprivileged user.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let uid = current_uid();

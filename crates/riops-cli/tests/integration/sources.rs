@@ -37,8 +37,8 @@ fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
     let database = database("sources_cold");
     // 32 MB is a quarter of shared_buffers.
     database.riops("prepare rows --size 32M --layout block").expect(0);
-    // With a rate: a busy machine reads the counters of the processes later than those of the database, and the sources of
-    // a run of a few milliseconds are then unknown.
+    // A busy machine reads the counters of the processes later than those of the database: the sources of a run of a few
+    // milliseconds are then unknown, so the run has a rate.
     let paced = "--transactions 20 -c 1 --rate 10";
     let cold = record(&database, &format!("{paced} --cold"));
     let stage = &cold["stages"][0];

@@ -69,7 +69,8 @@ const WRITERS: [&str; 14] = [
     "logger",
     "service",
 ];
-/// What is known of the prefixes of a text.
+
+/// The known prefixes of a text.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     sources: Vec<String>,

@@ -77,7 +77,7 @@ fn level(text: &str) -> Option<&str> {
     (is_level && rest.starts_with(char::is_whitespace)).then_some(rest)
 }
 
-/// What containers and GitLab write after a time: `stdout F `, `01O `, `00O+`.
+/// The stream that containers and GitLab write after a time: `stdout F `, `01O `, `00O+`.
 fn stream(text: &str) -> Option<&str> {
     let (word, rest) = text.split_at_checked(text.find([' ', '+'])?)?;
     let is_gitlab = matches!(word.as_bytes(), [one, two, b'O' | b'E']

@@ -94,6 +94,7 @@ fn progress_lines_without_a_banner_belong_to_the_next_report() {
     assert_eq!(imports.records[0].target.server_version, "15.2");
     let expected = "given, line 1: a run of pgbench without a report was not imported";
     assert_eq!(imports.notices, [expected]);
+    assert!(!serde_json::to_string(&imports.records).unwrap().contains("\"late\""));
     let first = format!("{}{HEADER}{}", progress(100), results(1, 1000, 100));
     let second = format!("{}{HEADER}{}", progress(300), results(4, 3000, 300));
     let records = runs(&format!("{first}{second}"));
@@ -399,7 +400,7 @@ fn the_parts_between_checkpoints_are_one_run() {
     assert_eq!((rates(&unfinished), unfinished[0].status), (vec![(2, 500, 167)], Status::Failed));
     let twice = runs(&format!("{text}{text}"));
     assert_eq!(rates(&twice), [(2, 800, 200); 2]);
-    // The sum of the latencies of all parts is unknown if that of one was cut off.
+    // If the latencies of one part were cut off, the sum of all parts is unknown.
     let complete = format!("{header}{parts}{}{}", interval(4), sysbench(300, 4));
     let cut = runs(complete.rsplit_once("Latency (ms):").unwrap().0);
     assert_eq!(rates(&cut), [(2, 800, 200)]);

@@ -296,10 +296,11 @@ impl<'a> DatabaseProbe<'a> {
         self.closed = self.within(self.timeout, |probe| probe.sample(true));
         self.closed.scans = self.read_scans();
         self.closed.activity = self.read_activity();
-        self.relations = self.within(self.timeout, Self::touched).unwrap_or_default();
         self.closed.statements = self.read_statements();
         self.executed = self.within(self.timeout, Self::executed).unwrap_or_default();
         self.blocks_per_read = self.measure_reads();
+        // Last: the sizes of a table wait for a session that has locked it.
+        self.relations = self.within(self.timeout, Self::touched).unwrap_or_default();
     }
 
     fn executed(&mut self) -> Option<Vec<StatementUse>> {

@@ -136,7 +136,7 @@ struct QueryThread {
     target: Target,
     /// Opened again after an error of the connection.
     connection: Option<Connection>,
-    /// The error of a Prometheus that gave no answer in time to the last values. The others are not asked of it.
+    /// The error of a query that Prometheus did not answer in time. Its other queries in this interval are not sent.
     silence: Option<String>,
     series: Vec<QuerySeries>,
     start: Instant,

@@ -131,7 +131,7 @@ impl Sample {
         self.estimate_of(self.sums(is_b))
     }
 
-    /// Returns the sums of A and B in each block if the runs were those of B where `is_b` is true.
+    /// Returns the sums of A and B in each block if `is_b` marked the runs of B.
     pub(super) fn sums<'a>(&'a self, is_b: &'a [bool]) -> impl Iterator<Item = Sums> + 'a {
         let mut rest = is_b;
         self.blocks.iter().map(move |block| {

@@ -124,7 +124,7 @@ impl RatioInterval {
 pub struct Effect {
     /// B divided by A: ratio of the geometric means, averaged over the blocks.
     pub ratio: f64,
-    /// These means of A and B.
+    /// The geometric means of A and B, whose quotient is the ratio.
     #[serde(skip)]
     pub means: [f64; 2],
     /// Interval that covers the true ratio with probability `1 - alpha`, and from which the verdict is read. `None` if the

@@ -31,7 +31,7 @@ pub enum Topic {
     Plan,
     /// Parameters of the dataset.
     Dataset,
-    /// What defines a table that was read or changed: columns, indexes, constraints, triggers, options.
+    /// Columns, indexes, constraints, triggers and options of the tables that were read or changed.
     Schema,
     /// Settings of the server.
     Setting,

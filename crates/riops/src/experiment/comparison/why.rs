@@ -17,7 +17,7 @@ const ALPHA: f64 = 0.05;
 const BESIDE_MAX: usize = 3;
 /// A cost that differs by less than this factor explains nothing.
 const COST_FACTOR: f64 = 1.1;
-/// A cost that takes less than this share of the change at most explains nothing.
+/// A cost whose longest time is less than this share of the change explains nothing.
 const COST_SHARE: f64 = 0.2;
 /// A statement whose time per transaction differs by less than this share of the change explains nothing.
 const STATEMENT_SHARE: f64 = 0.2;
@@ -323,7 +323,7 @@ fn concerns(change: &Change, part: TimePart) -> bool {
     let part = if part == RunQueue { Cpu } else { part };
     match change.topic {
         Topic::AccessPath => matches!(part, Cpu | Read | Temporary | LwLock),
-        // Of reads and changes of rows. Foreign keys and triggers also lock rows of others.
+        // Reads and changes of rows; foreign keys and triggers also lock rows of other tables.
         Topic::Schema => !matches!(part, Client | Network | Timeout | Ipc),
         Topic::Version => part == Cpu,
         Topic::Condition => {

@@ -73,7 +73,7 @@ fn row(
         .and_then(|best| view.cells.get(best))
         .is_some_and(|best| std::ptr::eq(&raw const best.group, other));
     let of_all = view.best_against.as_ref().filter(|_| is_best && figure == view.main);
-    // Those of which the change is the quotient: the geometric means in blocks.
+    // The geometric means in blocks, whose quotient is the change.
     let [a, b] = to.against_baseline.as_ref().map_or([a, b], |found| found.means);
     Some(ImprovementRow {
         figure,
