@@ -34,13 +34,18 @@ fn counts_block_accesses_exactly_and_per_row() {
 
 #[test]
 fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
-    let database = database("sources_cold");
-    // 32 MB is a quarter of shared_buffers.
-    database.riops("prepare rows --size 32M --layout block").expect(0);
+    // A server of its own: other tests would evict blocks from shared buffers.
+    let home = folder("sources-cold");
+    let riops = |line: &str| CommandOutput::of(&mut on(&home, line)).expect(0);
+    // 8 MB is a quarter of shared_buffers.
+    riops("prepare rows --size 8M --layout block");
     // A busy machine reads the counters of the processes later than those of the database: the sources of a run of a few
     // milliseconds are then unknown, so the run has a rate.
-    let paced = "--transactions 20 -c 1 --rate 10";
-    let cold = record(&database, &format!("{paced} --cold"));
+    let run = |option: &str| -> Value {
+        let line = "run rows --batch 25 --warmup 0 --transactions 20 -c 1 --rate 10 --output json";
+        riops(&format!("{line} {option}")).json()
+    };
+    let cold = run("--cold");
     let stage = &cold["stages"][0];
     assert_eq!(
         (&stage["caches"]["wanted"], &stage["caches"]["reached"]),
@@ -48,20 +53,28 @@ fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
         "{}",
         stage["caches"]
     );
-    // 2,000 random reads of 4,096 blocks: about 440 hit a block that was read before.
+    // 500 random reads of 1,024 blocks: about 110 hit a block that was read before.
     let buffers = share(stage, "buffers_share");
     assert!((0.05..0.45).contains(&buffers), "{buffers}");
     let names = ["buffers_share", "page_cache_share", "device_share"];
     let sum: f64 = names.iter().map(|name| share(stage, name)).sum();
     assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-    let warm = record(&database, &format!("{paced} --warm"));
+    let warm = run("--warm");
     let stage = &warm["stages"][0];
     assert_eq!(stage["caches"]["reached"], true, "{}", stage["caches"]);
-    assert!(share(stage, "buffers_share") > 0.99);
+    let buffers = share(stage, "buffers_share");
+    assert!(buffers > 0.99, "{buffers}");
     // Blocks read to warm the caches are not counted for the sessions.
     let per_row = stage["io"]["blocks_per_row"].as_f64().unwrap();
     assert!((1.0..1.1).contains(&per_row), "{per_row}");
-    // The extensions that --cold and --warm create are dropped.
+}
+
+#[test]
+fn the_extensions_that_cold_and_warm_runs_create_are_dropped() {
+    let database = database("sources_extensions");
+    database.riops("prepare rows --rows 1000").expect(0);
+    record(&database, "--transactions 1 --cold");
+    record(&database, "--transactions 1 --warm");
     assert_eq!(database.value("select count(*) from pg_extension where extname in ('pg_prewarm', 'pg_buffercache')").as_deref(), Some("0"));
 }
 

@@ -353,6 +353,32 @@ mod tests {
     }
 
     #[test]
+    fn a_single_run_far_away_among_equal_ones_hides_no_difference() {
+        let slow = [0.17, 0.17, 0.17, 0.17, 0.17, 0.17, 0.17, 0.34];
+        let of_blocks = throughput(&slow);
+        let runs = Block { a: vec![24.0; 5], b: vec![4.0, 4.0, 4.0, 4.0, 8.0] };
+        let of_runs = one(Direction::HigherIsBetter, vec![runs]).unwrap();
+        for effect in [of_blocks, of_runs] {
+            let interval = effect.interval.unwrap();
+            assert_eq!(effect.outcome, Outcome::Slower, "{effect:?}");
+            assert!(interval.low > 0.05 && interval.high < 0.7, "{effect:?}");
+        }
+        // Neither is a difference of the size of the values left open, at any level.
+        let mut equal = [1.0; 8];
+        equal[3] = 1.04;
+        for alpha in [0.05, 0.001] {
+            let settings = Settings { effect: 0.5, alpha, ..Settings::default() };
+            let blocks: Vec<Block> = equal
+                .iter()
+                .map(|ratio| Block { a: vec![24.0; 2], b: vec![24.0, 24.0 * ratio * ratio] })
+                .collect();
+            let found =
+                compare(&[(Direction::HigherIsBetter, blocks)], &settings).remove(0).unwrap();
+            assert_eq!(found.outcome, Outcome::Equivalent, "{found:?}");
+        }
+    }
+
+    #[test]
     fn noise_is_inconclusive() {
         let noise = throughput(&[1.10, 0.93, 1.08, 0.96, 1.01, 0.92]);
         assert_eq!(noise.outcome, Outcome::Inconclusive);

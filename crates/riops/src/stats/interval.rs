@@ -10,7 +10,12 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::blocks::{Group, Sample, ZERO};
+use super::summary::two_sided_quantile;
 use crate::units::format::truncated;
+
+/// An interval is at most this many times as long as that of normally distributed values (Student's t distribution). If most
+/// values are equal and one is far away, many bootstrap errors are close to 0, and the bootstrap interval has no such limit.
+const SKEW_MAX: f64 = 3.0;
 
 /// Intervals of a log ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,14 +30,16 @@ pub(super) struct LogIntervals {
 
 impl LogIntervals {
     /// Returns the covering interval together with another one. A limit is within the smallest relevant ratio only if the
-    /// cautious one is, too: that a difference is smaller must not depend on values that are missing.
+    /// cautious one is, too: that a difference is smaller must not depend on values that are missing. A difference that is
+    /// shown and may be larger is no such claim.
     pub(super) fn joined(&self, other: (f64, f64), relevant: f64) -> (f64, f64) {
         let (covering, cautious) = (self.covering, self.cautious);
         let (low, high) = (covering.0.min(other.0), covering.1.max(other.1));
         let is_within = |of_low: f64, of_high: f64| (of_low > -relevant, of_high < relevant);
         let (within, surely) = (is_within(low, high), is_within(cautious.0, cautious.1));
-        let low = if within.0 && !surely.0 { cautious.0 } else { low };
-        let high = if within.1 && !surely.1 { cautious.1 } else { high };
+        let (is_more, is_less) = (low > 0.0 && !within.1, high < 0.0 && !within.0);
+        let low = if within.0 && !surely.0 && !is_more { cautious.0 } else { low };
+        let high = if within.1 && !surely.1 && !is_less { cautious.1 } else { high };
         (low, high)
     }
 }
@@ -49,6 +56,9 @@ pub(super) fn log_intervals(
     if error <= ZERO {
         return Some(LogIntervals { covering: (center, center), cautious: (center, center) });
     }
+    let degrees: usize = groups.iter().map(|group| group.values.len().saturating_sub(1)).sum();
+    let longest =
+        |alpha: f64| two_sided_quantile(alpha, degrees as f64).map(|quantile| SKEW_MAX * quantile);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut deviations: Vec<f64> = (0..resamples)
         .map(|_| {
@@ -63,11 +73,15 @@ pub(super) fn log_intervals(
         *deviation = deviation.abs();
     }
     deviations.sort_by(f64::total_cmp);
-    let factor = quantile(&deviations, 1.0 - alpha)?;
+    let factor = quantile(&deviations, 1.0 - alpha)?.min(longest(alpha)?);
     let wide = quantile(&deviations, 1.0 - alpha / 2.0)?;
+    let longest = longest(alpha / 2.0)?;
     Some(LogIntervals {
         covering: (center - factor * error, center + factor * error),
-        cautious: (center - most.max(wide) * error, center + (-least).max(wide) * error),
+        cautious: (
+            center - most.max(wide).min(longest) * error,
+            center + (-least).max(wide).min(longest) * error,
+        ),
     })
 }
 
