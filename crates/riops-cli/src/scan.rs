@@ -6,15 +6,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::options::{OptionNames, with_each_option};
 
-/// The command line with any value of an option. Help and version are flags.
-static DEFINITION: LazyLock<Command> = LazyLock::new(|| {
+/// Returns the command line that these words need, with any value of an option. Help and version are flags.
+fn definition(words: &[OsString]) -> Command {
     let flag = |id: &'static str| Arg::new(id).action(ArgAction::SetTrue).global(true);
     let with_any_value = |arg: Arg| {
         if arg.get_action().takes_values() {
@@ -23,18 +22,19 @@ static DEFINITION: LazyLock<Command> = LazyLock::new(|| {
             arg
         }
     };
-    with_each_option(crate::args::command().clone(), &with_any_value)
+    with_each_option(crate::args::command_for(words).clone(), &with_any_value)
         .disable_help_flag(true)
         .disable_help_subcommand(true)
         .disable_version_flag(true)
         .args([flag("help").long("help"), flag("short-help").short('h')])
         .arg(flag("version").short('V').long("version"))
-});
+}
 
 /// A command line, as far as clap accepts it.
 #[derive(Debug)]
 pub(crate) struct CommandLine {
     arguments: Vec<OsString>,
+    definition: Command,
     matches: ArgMatches,
 }
 
@@ -47,9 +47,10 @@ impl CommandLine {
                 *argument = dashed;
             }
         }
-        let lenient = DEFINITION.clone().ignore_errors(true).args_override_self(true);
+        let definition = definition(&arguments);
+        let lenient = definition.clone().ignore_errors(true).args_override_self(true);
         let matches = lenient.try_get_matches_from(&arguments).unwrap_or_default();
-        Self { arguments, matches }
+        Self { arguments, definition, matches }
     }
 
     /// Returns all arguments in order. Underscores in option names, as sysbench writes them, are replaced by
@@ -59,8 +60,8 @@ impl CommandLine {
     }
 
     /// The commands that were named, each with its matches: `riops`, `run`, `rows`.
-    fn levels(&self) -> Vec<(&'static Command, &ArgMatches)> {
-        let mut levels: Vec<(&'static Command, _)> = vec![(&*DEFINITION, &self.matches)];
+    fn levels(&self) -> Vec<(&Command, &ArgMatches)> {
+        let mut levels = vec![(&self.definition, &self.matches)];
         while let Some((command, matches)) = levels.last().copied()
             && let Some((name, inner)) = matches.subcommand()
             && let Some(command) = command.find_subcommand(name)
@@ -103,13 +104,13 @@ impl CommandLine {
 
     /// Returns whether `-h` was typed and not `--help`.
     pub(crate) fn asks_for_short_help(&self) -> bool {
-        let (_, matches) = self.levels().pop().unwrap_or((&*DEFINITION, &self.matches));
+        let (_, matches) = self.levels().pop().unwrap_or((&self.definition, &self.matches));
         matches.get_flag("short-help")
     }
 
     /// Returns whether clap accepts the command line, whatever the values are.
     pub(crate) fn is_accepted(&self) -> bool {
-        DEFINITION.clone().try_get_matches_from(&self.arguments).is_ok()
+        self.definition.clone().try_get_matches_from(&self.arguments).is_ok()
     }
 
     /// Returns an equivalent command line without the options with these long names: after each subcommand its
@@ -125,17 +126,17 @@ impl CommandLine {
             // The innermost matches contain the global options of all levels.
             let is_innermost = position + 1 == levels.len();
             let globals =
-                DEFINITION.get_arguments().filter(|arg| arg.is_global_set() && is_innermost);
-            let (positionals, options): (Vec<&'static Arg>, Vec<&'static Arg>) = own
+                self.definition.get_arguments().filter(|arg| arg.is_global_set() && is_innermost);
+            let (positionals, options): (Vec<&Arg>, Vec<&Arg>) = own
                 .chain(globals)
                 .filter(|arg| !arg.get_long().is_some_and(&is_removed))
                 .partition(|arg| arg.is_positional());
             let positionals = positionals.into_iter().flat_map(|arg| typed(arg, matches));
             let positionals: Vec<_> = positionals.map(|(_, value)| value.to_owned()).collect();
-            let of_option = |arg: &'static Arg| {
+            let options = options.into_iter().flat_map(|arg| {
                 typed(arg, matches).into_iter().map(move |(index, value)| (index, word(arg, value)))
-            };
-            let mut options: Vec<_> = options.into_iter().flat_map(of_option).collect();
+            });
+            let mut options: Vec<_> = options.collect();
             options.sort();
             let options = options.into_iter().map(|(_, word)| word);
             if positionals.iter().any(|word| *word != "-" && word.as_bytes().starts_with(b"-")) {

@@ -102,18 +102,25 @@ fn matched(
     origin: Origin,
     is_cell: bool,
 ) -> Result<Arguments, Unparsed> {
-    let root = crate::args::command();
     let is_typed = |group: &&[&str]| group.iter().any(|option| line.value(option).is_some());
     let replaced = REPLACED.into_iter().filter(is_typed).flatten().copied();
     let replaced: Vec<&str> = replaced.collect();
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
     let add = |arg| fallbacks.added_to(arg);
-    let command = with_options_along(root.clone(), &line.subcommands(), &add);
-    let mut command = if line.asks_for_short_help() { shortened(command) } else { command };
-    let parsed = command
-        .try_get_matches_from_mut(line.arguments())
+    let parse = |root: &Command| {
+        let command = with_options_along(root.clone(), &line.subcommands(), &add);
+        let mut command = if line.asks_for_short_help() { shortened(command) } else { command };
+        let parsed = command.try_get_matches_from_mut(line.arguments());
+        (command, parsed)
+    };
+    let (mut command, mut parsed) = parse(crate::args::command_for(line.arguments()));
+    if parsed.is_err() {
+        // Errors and the help name other subcommands.
+        (command, parsed) = parse(crate::args::command());
+    }
+    let parsed = parsed
         .map_err(|error| with_own_suggestion(error, line))
-        .and_then(|matches| require_no_misplaced_option(&matches).map(|()| matches));
+        .and_then(|matches| require_no_misplaced_option(&command, &matches).map(|()| matches));
     let prints_help = parsed.as_ref().is_err_and(|error| !error.use_stderr());
     if !prints_help {
         let variables = std::env::vars_os().map(|(name, _)| name).collect::<Vec<_>>();
@@ -242,15 +249,14 @@ fn commands_with(root: &Command, name: &str) -> Option<String> {
 
 /// Fails for an option between `run` and the workload. It belongs to --plan, and the workload would ignore it.
 /// clap's setting for this (`args_conflicts_with_subcommands`) would also reject global options.
-fn require_no_misplaced_option(matches: &ArgMatches) -> Result<(), clap::Error> {
+fn require_no_misplaced_option(command: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name @ ("run" | "sweep"), run)) = matches.subcommand() else {
         return Ok(());
     };
     let Some((workload, _)) = run.subcommand() else {
         return Ok(());
     };
-    let options =
-        crate::args::command().find_subcommand(name).into_iter().flat_map(Command::get_arguments);
+    let options = command.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
     let typed = |arg: &&Arg| {
         let id = arg.get_id().as_str();
         !arg.is_global_set()

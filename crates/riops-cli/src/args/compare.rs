@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use riops::experiment::history_figures;
-use riops::figure::Figure;
+use riops::figure::{CostKind, Figure};
 
 use super::runs::{FilterOptions, Output};
 use super::shared::StoreOptions;
@@ -24,7 +24,7 @@ pub(crate) struct Compare {
     /// Smallest relevant difference
     #[arg(long, value_name = "PERCENT", default_value_t = EFFECT, value_parser = parse_share)]
     pub(crate) effect: Share,
-    /// Exit with 99 if a figure of B is slower, or also if there is no verdict: slower,inconclusive
+    /// Exit with 99 if a figure of B is slower, if there is no verdict, or if a cost of a transaction is more
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(crate) fail_on: Vec<FailOnVerdict>,
     /// Output format
@@ -66,6 +66,24 @@ pub(crate) struct History {
 pub(crate) enum FailOnVerdict {
     Slower,
     Inconclusive,
+    #[value(name = "cost:wal")]
+    Wal,
+    #[value(name = "cost:blocks")]
+    Blocks,
+    #[value(name = "cost:cpu")]
+    Cpu,
+}
+
+impl FailOnVerdict {
+    /// The kind of costs that it is about.
+    pub(crate) fn cost(self) -> Option<CostKind> {
+        match self {
+            Self::Slower | Self::Inconclusive => None,
+            Self::Wal => Some(CostKind::Wal),
+            Self::Blocks => Some(CostKind::Blocks),
+            Self::Cpu => Some(CostKind::Cpu),
+        }
+    }
 }
 
 // When a history fails.

@@ -17,9 +17,10 @@ mod script;
 mod shared;
 pub(crate) mod sweep;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -89,6 +90,43 @@ fn build() -> String {
 pub(crate) fn command() -> &'static clap::Command {
     static COMMAND: LazyLock<clap::Command> = LazyLock::new(derived_command);
     &COMMAND
+}
+
+/// Returns the command line with only those subcommands that these words name; the others are empty. It accepts the same words,
+/// in much less time: clap clones all of a command for each command line that it parses.
+pub(crate) fn command_for(words: &[OsString]) -> &'static clap::Command {
+    type Names = BTreeSet<String>;
+    static NAMES: OnceLock<Names> = OnceLock::new();
+    static REDUCED: Mutex<BTreeMap<Names, &'static clap::Command>> = Mutex::new(BTreeMap::new());
+    let mut derived = None;
+    let names = NAMES.get_or_init(|| {
+        let mut names = Names::new();
+        collect_names(derived.insert(derived_command()), &mut names);
+        names
+    });
+    let named: Names = words.iter().filter_map(|word| names.get(word.to_str()?).cloned()).collect();
+    let mut reduced = REDUCED.lock().unwrap_or_else(PoisonError::into_inner);
+    reduced.entry(named.clone()).or_insert_with(|| {
+        let whole = derived.unwrap_or_else(derived_command);
+        Box::leak(Box::new(with_only(whole, &named)))
+    })
+}
+
+fn collect_names(command: &clap::Command, names: &mut BTreeSet<String>) {
+    for inner in command.get_subcommands() {
+        names.extend(inner.get_name_and_visible_aliases().into_iter().map(str::to_owned));
+        collect_names(inner, names);
+    }
+}
+
+fn with_only(command: clap::Command, named: &BTreeSet<String>) -> clap::Command {
+    command.mut_subcommands(|inner| {
+        if inner.get_name_and_visible_aliases().into_iter().any(|name| named.contains(name)) {
+            with_only(inner, named)
+        } else {
+            clap::Command::new(inner.get_name().to_owned())
+        }
+    })
 }
 
 /// Returns the command line with `--help` and the global options in every subcommand.

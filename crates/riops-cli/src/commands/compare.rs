@@ -30,10 +30,18 @@ pub(super) fn compare(options: &Compare, ui: Ui) -> Result<ExitCode> {
         ComparisonOutput::Json => crate::ui::print(&json_text(&comparison)?),
         ComparisonOutput::Markdown => crate::ui::print(&report::findings_markdown(&document())),
     }?;
-    let fails = options.fail_on.iter().any(|what| match what {
-        FailOnVerdict::Slower => comparison.is_slower(),
-        FailOnVerdict::Inconclusive => comparison.is_inconclusive(),
-    });
+    let costs: Vec<_> = options.fail_on.iter().filter_map(|what| what.cost()).collect();
+    let costlier = comparison.costlier(&costs);
+    for cost in &costlier {
+        let [a, b] = [cost.a, cost.b].map(|value| cost.figure.text(value.unwrap_or_default()));
+        ui.notice(&format!("a transaction costs more in B: {} {a} → {b}", cost.name));
+    }
+    let fails = !costlier.is_empty()
+        || options.fail_on.iter().any(|what| match what {
+            FailOnVerdict::Slower => comparison.is_slower(),
+            FailOnVerdict::Inconclusive => comparison.is_inconclusive(),
+            FailOnVerdict::Wal | FailOnVerdict::Blocks | FailOnVerdict::Cpu => false,
+        });
     if !fails && options.fail_on == [FailOnVerdict::Slower] && comparison.is_inconclusive() {
         ui.notice(
             "exit code 0 although there is no verdict; --fail-on slower,inconclusive exits with 99",

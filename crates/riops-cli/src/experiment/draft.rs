@@ -9,6 +9,7 @@ use riops::experiment::{
     AbSettings, Between, Cell, DatabaseChoice, Experiment, Goal, Order, Reset, SaturationSettings,
     Search,
 };
+use riops::figure::CostKind;
 use riops::plan::{Plan, Schedule};
 use riops::record::ExperimentId;
 use riops::server::ConnInfo;
@@ -48,12 +49,23 @@ pub(crate) struct Draft {
     pub(crate) sessions_max: Option<u32>,
     /// Maximum number of blocks of an A/B test.
     pub(crate) blocks_max: Option<u32>,
-    /// Its error probability, and the number of runs that may be repeated; `None`: that of `riops ab`.
-    pub(crate) gate: Option<(f64, u32)>,
+    /// What differs from `riops ab`, if it is a gate.
+    pub(crate) gate: Option<GateRules>,
     pub(crate) between: Between,
     pub(crate) reset: Reset,
     pub(crate) has_own_database: bool,
     pub(crate) time_limit_s: Option<f64>,
+}
+
+/// How the A/B test of a gate ends.
+#[derive(Debug, Clone)]
+pub(crate) struct GateRules {
+    /// Probability of a false verdict.
+    pub(crate) error: f64,
+    /// Maximum number of runs that are repeated because they were disturbed.
+    pub(crate) repeats_max: u32,
+    /// The costs of a transaction that are judged, too.
+    pub(crate) costs: Vec<CostKind>,
 }
 
 impl Draft {
@@ -151,7 +163,7 @@ impl Draft {
         let is_search = self.search == Some(Search::Sessions);
         experiment.goal = goal(
             &experiment,
-            (self.baseline, self.blocks_max, self.gate),
+            (self.baseline, self.blocks_max, self.gate.as_ref()),
             (self.search, self.sessions_max),
         )?;
         experiment.require_limits().map_err(|error| UsageError(error.to_string()))?;
@@ -238,7 +250,7 @@ impl Draft {
 
 fn goal(
     experiment: &Experiment,
-    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<(f64, u32)>),
+    (baseline, blocks_max, gate): (Option<String>, Option<u32>, Option<&GateRules>),
     (search, sessions_max): (Option<Search>, Option<u32>),
 ) -> Result<Goal> {
     if let Some(blocks_max) = blocks_max {
@@ -249,11 +261,14 @@ fn goal(
         let first = experiment.cells.first();
         let workload = first.map_or("", |cell| cell.plan.work.traits().name);
         let counts_transactions = riops::report::counts_transactions(workload);
-        let (alpha, repeats_max) = gate.unwrap_or((ALPHA, 0));
-        let one_sided = gate.is_some();
-        let settings =
-            AbSettings { blocks_max, alpha, counts_transactions, repeats_max, one_sided };
-        return Ok(Goal::Ab(settings));
+        return Ok(Goal::Ab(AbSettings {
+            blocks_max,
+            alpha: gate.map_or(ALPHA, |gate| gate.error),
+            counts_transactions,
+            repeats_max: gate.map_or(0, |gate| gate.repeats_max),
+            one_sided: gate.is_some(),
+            costs: gate.map_or_else(Vec::new, |gate| gate.costs.clone()),
+        }));
     }
     if let Some(search) = search {
         for cell in &experiment.cells {

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use riops::figure::CostKind;
 use riops::host::files::{TEXT_BYTES_MAX, text_limited};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::draft::{ALPHA, Draft, EFFECT};
+use super::draft::{ALPHA, Draft, EFFECT, GateRules};
 use super::file::{Time, require_trusted_option, run_words, variants};
 use super::words::{command_of, replaced, typed};
 use crate::args::{TrustOption, parse_share};
@@ -44,6 +45,9 @@ pub(crate) struct GateFile {
     pub(crate) time_limit: Option<Time>,
     #[serde(default)]
     pub(crate) inconclusive: Undecided,
+    /// The costs of a transaction that are judged, too.
+    #[serde(default)]
+    costs: Vec<CostKind>,
     /// Command that builds a commit.
     pub(crate) build: Option<String>,
     /// Options of the variants.
@@ -157,7 +161,11 @@ impl GateFile {
             draft.effect = Some(self.rules()?.effect);
             draft.blocks_max = Some(self.blocks_max.unwrap_or(BLOCKS_MAX));
             draft.between.cool_down_s = self.cool_down.map_or(0.0, |time| time.0);
-            draft.gate = Some((of_each, self.repeat_disturbed.unwrap_or(REPEATS_MAX)));
+            draft.gate = Some(GateRules {
+                error: of_each,
+                repeats_max: self.repeat_disturbed.unwrap_or(REPEATS_MAX),
+                costs: self.costs.clone(),
+            });
             Ok(draft)
         };
         self.workload.iter().map(draft).collect()

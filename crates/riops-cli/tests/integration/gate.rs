@@ -112,6 +112,46 @@ fn a_gate_says_in_each_form_that_the_head_is_slower() {
 }
 
 #[test]
+fn a_cost_makes_a_gate_and_a_comparison_fail_where_the_rate_does_not() {
+    let place = Place::new("costs", 2, 1, None);
+    // As fast, within 50%, but with many times the blocks.
+    let script = |rows: u32| {
+        format!("select pg_sleep(0.01), count(*) from gate_costs where id <= {rows};\n")
+    };
+    let mut connection = place.target.connect();
+    let create = "create table gate_costs as select g id, repeat('x', 500) t from generate_series(1, 2000) g; alter table gate_costs add primary key (id); vacuum analyze gate_costs";
+    for sql in create.split("; ") {
+        connection.execute(sql).unwrap();
+    }
+    for (name, rows) in [("base", 10), ("head", 600)] {
+        std::fs::write(place.folder.join(format!("{name}.sql")), script(rows)).unwrap();
+    }
+    let file = |costs: &str| {
+        let folder = place.folder.display();
+        format!(
+            "effect = '50%'\nblocks-max = 4\nrepeat-disturbed = 0\ninconclusive = 'pass'\n{costs}\n[options]\nsessions = 1\nwarmup = '0'\ntransactions = 20\n[base]\nfile = '{folder}/base.sql'\n[head]\nfile = '{folder}/head.sql'\n[[workload]]\nrun = 'script'\n"
+        )
+    };
+    let gate = place.folder.join("gate.toml");
+    std::fs::write(&gate, file("costs = ['blocks']")).unwrap();
+    let red = place.riops("gate ../gate.toml --trust").expect(1);
+    red.stdout_contains("SLOWER").stdout_contains("blocks");
+    std::fs::write(&gate, file("costs = ['sleep']")).unwrap();
+    place.riops("gate ../gate.toml --trust").expect(2).stderr_contains("unknown variant");
+    let line = "runs list --output json";
+    let runs = place.riops(line).json();
+    let of = |variant: &str| {
+        let has = |run: &&Value| run["tags"]["variant"] == variant;
+        runs.as_array().unwrap().iter().filter(has).count()
+    };
+    assert_eq!((of("base"), of("head")), (8, 8), "{runs}");
+    let compare = "compare variant=base variant=head --effect 50%";
+    place.riops(&format!("{compare} --fail-on slower,cost:wal")).expect(0);
+    let red = place.riops(&format!("{compare} --fail-on cost:blocks,cost:wal")).expect(99);
+    red.stderr_contains("a transaction costs more in B: ");
+}
+
+#[test]
 fn a_build_gets_no_passwords_and_empties_no_foreign_directory() {
     let place = Place::new("env", 2, 2, None);
     let line = "gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms --exit-code bisect";

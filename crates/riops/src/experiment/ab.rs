@@ -4,7 +4,7 @@ use super::definition::{AbSettings, Experiment, Goal};
 use super::task::{Finished, Study, TURNS, Task, of_ab_block};
 use crate::figure::Figure;
 use crate::record::{Record, StageRecord};
-use crate::stats::{Block, Decision, Direction, Look, SequentialSettings, look};
+use crate::stats::{Block, Decision, Direction, Look, Outcome, SequentialSettings, look};
 
 /// Attempts at a run that is disturbed each time. The last one counts.
 const ATTEMPTS_MAX: u32 = 3;
@@ -59,7 +59,7 @@ fn attempt(study: &Study, settings: &AbSettings, first: Task) -> Option<Task> {
 
 /// Returns the study with one attempt at each run: without those that were disturbed and repeated.
 pub fn counted(study: &Study) -> Study {
-    let Goal::Ab(settings) = study.experiment.goal else {
+    let Goal::Ab(settings) = &study.experiment.goal else {
         return study.clone();
     };
     let is_repeated = |run: &Finished| {
@@ -71,7 +71,7 @@ pub fn counted(study: &Study) -> Study {
         result: run.result.clone(),
     };
     let finished = study.finished.iter().filter(|run| !is_repeated(run)).map(counts).collect();
-    let goal = Goal::Ab(AbSettings { repeats_max: 0, ..settings });
+    let goal = Goal::Ab(AbSettings { repeats_max: 0, ..settings.clone() });
     Study { experiment: Experiment { goal, ..study.experiment.clone() }, finished }
 }
 
@@ -88,15 +88,29 @@ fn look_after(study: &Study, settings: &AbSettings, block: u32) -> Option<Look> 
         ..SequentialSettings::default()
     };
     let number = sequential.look_after(block)?;
-    (sequential.blocks_at(number) == block)
-        .then(|| look(&figures(study, settings, block), number, &sequential))
-}
-
-/// Returns the figures of the valid runs of the first blocks; the one that decides first.
-fn figures(study: &Study, settings: &AbSettings, blocks: u32) -> Vec<(Direction, Vec<Block>)> {
+    if sequential.blocks_at(number) != block {
+        return None;
+    }
     let study = &counted(study);
-    let figures = figures_of(study, settings);
-    figures.into_iter().map(|figure| (figure.direction(), values(study, blocks, figure))).collect()
+    let values = |figures: &[Figure]| -> Vec<(Direction, Vec<Block>)> {
+        let values = |figure: &Figure| (figure.direction(), values(study, block, *figure));
+        figures.iter().map(values).collect()
+    };
+    let (figures, costs) = figures_and_costs(study, settings);
+    let mut found = look(&values(&figures), number, &sequential);
+    let costs = look(&values(&costs), number, &sequential).effects;
+    let known = || costs.iter().filter_map(|each| each.as_ref().ok());
+    let is_last = number == sequential.looks_max();
+    if known().any(|cost| cost.outcome == Outcome::Slower) {
+        found.decision = Decision::Stop(Outcome::Slower);
+    } else if found.decision != Decision::Stop(Outcome::Slower)
+        && !is_last
+        && known().any(|cost| cost.outcome == Outcome::Inconclusive && !cost.not_worse)
+    {
+        found.decision = Decision::Continue { blocks: sequential.blocks_at(number + 1) };
+    }
+    found.effects.extend(costs);
+    Some(found)
 }
 
 fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
@@ -114,18 +128,25 @@ fn values(study: &Study, blocks: u32, figure: Figure) -> Vec<Block> {
 /// Returns the figures that are compared, in the order of the effects of a [`Look`]. With a rate the throughput is
 /// given, and a statement that runs once has only a duration.
 pub fn figures_of(study: &Study, settings: &AbSettings) -> Vec<Figure> {
+    let (figures, costs) = figures_and_costs(study, settings);
+    [figures, costs].concat()
+}
+
+fn figures_and_costs(study: &Study, settings: &AbSettings) -> (Vec<Figure>, Vec<Figure>) {
     let Some(stage) = study.finished.iter().find_map(Finished::usable).and_then(main_stage) else {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     };
     let throughput =
         if settings.counts_transactions { Figure::TransactionsPerS } else { Figure::RowsPerS };
-    if stage.is_timed() {
+    let figures = if stage.is_timed() {
         vec![Figure::Seconds]
     } else if stage.session_loop.response_us.is_some() {
         vec![Figure::P50Us, Figure::P99Us]
     } else {
         vec![throughput, Figure::P50Us, Figure::P99Us]
-    }
+    };
+    let costs = settings.costs.iter().flat_map(|kind| kind.figures()).copied();
+    (figures, costs.collect())
 }
 
 /// The first session loop; without one the first statement.
@@ -138,8 +159,8 @@ fn main_stage(record: &Record) -> Option<&StageRecord> {
 mod tests {
     use super::super::example;
     use super::*;
-    use crate::record::{Warning, WarningKind};
-    use crate::stats::Outcome;
+    use crate::figure::CostKind;
+    use crate::record::{CostRecord, Warning, WarningKind};
 
     const SETTINGS: AbSettings = AbSettings {
         blocks_max: 10,
@@ -147,6 +168,7 @@ mod tests {
         counts_transactions: false,
         repeats_max: 0,
         one_sided: false,
+        costs: Vec::new(),
     };
 
     /// Conducts a test in which the throughput of B is this multiple of that of A, with noise of 1 %.
@@ -187,7 +209,7 @@ mod tests {
     #[test]
     fn disturbed_runs_are_repeated_within_the_budget_and_then_count() {
         let settings = AbSettings { repeats_max: 4, ..SETTINGS };
-        let experiment = Experiment { goal: Goal::Ab(settings), ..example::sweep(2) };
+        let experiment = Experiment { goal: Goal::Ab(settings.clone()), ..example::sweep(2) };
         let mut study = Study::load(experiment, Vec::new(), Vec::new());
         // All runs of B are disturbed.
         while let Some(task) = next(&study, &settings) {
@@ -206,8 +228,49 @@ mod tests {
         assert_eq!(counted.finished.len() + 4, study.finished.len());
         assert_eq!(counted.finished.len(), (blocks(&study, &settings) * 2 * TURNS) as usize);
         let look = last_look(&study, &settings).unwrap();
-        let Goal::Ab(without) = counted.experiment.goal else { panic!() };
-        assert_eq!(last_look(&counted, &without), Some(look));
+        let Goal::Ab(without) = &counted.experiment.goal else { panic!() };
+        assert_eq!(last_look(&counted, without), Some(look));
+    }
+
+    #[test]
+    fn a_cost_decides_where_the_rate_cannot() {
+        let costs = vec![CostKind::Cpu, CostKind::Wal];
+        let settings = AbSettings { costs, one_sided: true, ..SETTINGS };
+        let conducted = |cpu_ratio: f64| {
+            let experiment = Experiment { goal: Goal::Ab(settings.clone()), ..example::sweep(2) };
+            let mut study = Study::load(experiment, Vec::new(), Vec::new());
+            let mut noise = 0_u32;
+            while let Some(task) = next(&study, &settings) {
+                let mut record = example::record(&study.experiment.plan(&task).unwrap());
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let noise = f64::from(noise) / f64::from(u32::MAX) - 0.5;
+                let of_variant = if task.cell == 1 { cpu_ratio } else { 1.0 };
+                let stage = &mut record.stages[0];
+                // The rates differ by up to half, the costs by 1%.
+                stage.throughput.rows_per_s = 1_000.0 * (1.0 + noise);
+                stage.cost = Some(CostRecord {
+                    server_cpu_us: Some(100.0 * of_variant * (1.0 - 0.01 * noise)),
+                    wal_bytes: Some(0.0),
+                    ..CostRecord::default()
+                });
+                study.finished.push(Finished::of(task, Ok(Box::new(record))));
+            }
+            (last_look(&study, &settings).unwrap(), study)
+        };
+        let (look, study) = conducted(1.1);
+        assert_eq!(look.decision, Decision::Stop(Outcome::Slower), "{look:?}");
+        assert!(blocks(&study, &settings) < settings.blocks_max);
+        let figures = figures_of(&study, &settings);
+        assert_eq!(
+            figures[3..],
+            [Figure::ServerCpuUsPerTransaction, Figure::WalBytesPerTransaction]
+        );
+        let outcome = |at: usize| look.effects[at].as_ref().ok().map(|effect| effect.outcome);
+        assert_eq!((outcome(0), outcome(3)), (Some(Outcome::Inconclusive), Some(Outcome::Slower)));
+        // A run without WAL has nothing to compare.
+        assert_eq!(outcome(4), None);
+        let (look, _) = conducted(1.0);
+        assert_eq!(look.decision, Decision::Stop(Outcome::Inconclusive), "{look:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::figure::CostKind;
 use crate::plan::Plan;
 use crate::record::{ExperimentId, Note};
 
@@ -94,7 +95,7 @@ impl Goal {
 }
 
 /// How an A/B test ends.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AbSettings {
     /// Maximum number of blocks. A block is two runs of each variant.
     pub blocks_max: u32,
@@ -108,6 +109,9 @@ pub struct AbSettings {
     /// Whether the test also ends as soon as the second variant cannot be worse by a relevant difference.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub one_sided: bool,
+    /// The costs of a transaction that are judged, too. They have a significance level of their own, as large as `alpha`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostKind>,
 }
 
 /// What a search varies.

@@ -9,7 +9,8 @@ use super::task::{Finished, Study};
 use super::{ab, counted};
 use crate::experiment::definition::Goal;
 use crate::figure::Figure;
-use crate::stats::{Decision, Look, Outcome};
+use crate::stats::{Decision, Direction, Look, Outcome};
+use crate::units::format::percent;
 
 /// What a gate found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -155,6 +156,15 @@ impl GateWorkload {
         };
         if verdict == GateVerdict::Slower {
             reason = of_slower(&figures, view.main, reason);
+        } else if verdict == GateVerdict::Inconclusive
+            && let Some(open) =
+                figures.iter().find(|row| row.figure == view.main).and_then(open_worse)
+        {
+            reason = format!(
+                "{reason}; {} up to {} worse is not excluded",
+                view.main.heading(),
+                percent(open)
+            );
         }
         if end == End::TimeLimit {
             reason = format!("time limit reached: {reason}");
@@ -190,6 +200,15 @@ impl GateRow {
     fn is_slower(&self) -> bool {
         self.against.as_ref().and_then(|against| against.outcome) == Some(Outcome::Slower)
     }
+}
+
+/// Returns by how much a figure may be worse, as a share: the end of its interval.
+fn open_worse(row: &GateRow) -> Option<f64> {
+    let interval = row.against.as_ref()?.interval?;
+    Some(match row.figure.direction() {
+        Direction::HigherIsBetter => 1.0 - interval.low,
+        Direction::LowerIsBetter => interval.high - 1.0,
+    })
 }
 
 /// The reason of a workload that is slower: that of its main figure, after the names of others that decided.
@@ -274,7 +293,7 @@ impl BisectStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Block, Direction, SequentialSettings, look};
+    use crate::stats::{Block, RatioInterval, SequentialSettings, look};
 
     /// Numbers with a normal distribution.
     struct Noise(u64);
@@ -288,6 +307,24 @@ mod tests {
             };
             (0..12).map(|_| uniform()).sum::<f64>() - 6.0
         }
+    }
+
+    #[test]
+    fn what_an_undecided_gate_leaves_open_is_the_worse_end_of_the_interval() {
+        let of = |figure| {
+            let interval = Some(RatioInterval { low: 0.88, high: 1.3, coverage: 0.95 });
+            let against = Against {
+                ratio: 1.0,
+                means: [1.0, 1.0],
+                interval,
+                p_adjusted: None,
+                outcome: Some(Outcome::Inconclusive),
+                runs_needed: None,
+            };
+            open_worse(&GateRow { figure, values: [1.0, 1.0], against: Some(against) }).unwrap()
+        };
+        let (rate, latency) = (of(Figure::TransactionsPerS), of(Figure::P50Us));
+        assert!((rate - 0.12).abs() < 1e-9 && (latency - 0.3).abs() < 1e-9, "{rate} {latency}");
     }
 
     const FIGURES: [Figure; 3] = [Figure::TransactionsPerS, Figure::P50Us, Figure::P99Us];

@@ -58,6 +58,9 @@ pub struct HistoryChange {
     pub index: usize,
     /// Id of this run.
     pub run: String,
+    /// The runs from and to which the change may be, with a probability of 95%; absent if it is at this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<[String; 2]>,
     /// Mean up to the change, since the previous one.
     pub mean_before: f64,
     /// Mean from the change on, up to the next one.
@@ -285,6 +288,10 @@ fn changes_of(
         Some(HistoryChange {
             index: start + found.index,
             run: points.get(found.index)?.run.clone(),
+            range: (found.range.0 < found.range.1).then_some([
+                points.get(found.range.0)?.run.clone(),
+                points.get(found.range.1)?.run.clone(),
+            ]),
             mean_before: found.mean_before,
             mean_after: found.mean_after,
             p: found.p,

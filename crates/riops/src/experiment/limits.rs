@@ -88,6 +88,7 @@ mod tests {
             assert_eq!(text, format!("repeat must be between 1 and 1000, not {repeats}"));
         }
         let settings = AbSettings {
+            costs: Vec::new(),
             blocks_max: 10,
             alpha: 0.05,
             counts_transactions: true,
@@ -95,10 +96,10 @@ mod tests {
             one_sided: false,
         };
         let ab = |settings| Experiment { goal: Goal::Ab(settings), ..sweep.clone() };
-        assert_eq!(ab(settings).require_limits(), Ok(()));
-        let text = error(ab(AbSettings { blocks_max: u32::MAX, ..settings }));
+        assert_eq!(ab(settings.clone()).require_limits(), Ok(()));
+        let text = error(ab(AbSettings { blocks_max: u32::MAX, ..settings.clone() }));
         assert_eq!(text, "blocks-max must be between 4 and 100, not 4294967295");
-        let text = error(ab(AbSettings { repeats_max: u32::MAX, ..settings }));
+        let text = error(ab(AbSettings { repeats_max: u32::MAX, ..settings.clone() }));
         assert!(text.starts_with("repeat-disturbed must be between 0 and 1000"), "{text}");
         let settings = SaturationSettings { search: Search::Sessions, first: 1, last: u32::MAX };
         let text = error(Experiment { goal: Goal::Saturation(settings), ..sweep.clone() });

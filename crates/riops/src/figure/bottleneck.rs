@@ -1,8 +1,9 @@
 //! Conclusions drawn from a stage: its bottleneck, and the shares of machine and device behind it.
 
+use super::TransactionTime;
 use crate::record::{
     ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, THROTTLED_SHARE,
-    WaitShare,
+    TimePart, WaitShare,
 };
 use crate::units::texts;
 
@@ -19,8 +20,29 @@ const WAITING_SHARE: f64 = 0.5;
 /// From this share of the session time on, one wait dominates: it is named if nothing else is fully used.
 const DOMINANT_SHARE: f64 = 0.3;
 
+/// From this share of a transaction on, the CPU time of its server and client, with their waits for a processor, may be what limits
+/// it. A machine that others fill does not limit sessions that wait for something else.
+const CPU_SHARE: f64 = 0.2;
+
+/// The time of a round trip up to which sessions that wait for replies wait for nothing else: an answer takes as long.
+const ROUND_TRIP_US: f64 = 200.0;
+
 /// With fewer samples of all sessions together, a share of the session time in percent means nothing.
 const WAIT_SAMPLES_MIN: f64 = 20.0;
+
+/// The waits in the server for anything but locks.
+const WAITS: [TimePart; 10] = [
+    TimePart::Read,
+    TimePart::Write,
+    TimePart::Wal,
+    TimePart::Temporary,
+    TimePart::OtherIo,
+    TimePart::LwLock,
+    TimePart::Ipc,
+    TimePart::Timeout,
+    TimePart::Other,
+    TimePart::Active,
+];
 
 /// What limited the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +66,10 @@ pub enum Bottleneck {
     Rate,
     /// Waits of the server's processes for anything but locks.
     Waits,
+    /// The network, or a proxy, between client and server.
+    Network,
+    /// None: the script waits.
+    ThinkTime,
     /// None found: the sessions waited for replies.
     Waiting,
     /// Not the client. The server is on another machine, which is not observed.
@@ -74,6 +100,8 @@ texts!(
         SharedCpu: "cpu",
         Rate: "requested_rate",
         Waits: "waits",
+        Network: "network",
+        ThinkTime: "think_time",
         ForeignCpu: "cpu_used_by_others",
         BusyDevice: "device_unknown_maximum",
         Waiting: "none_found",
@@ -123,14 +151,27 @@ impl<'a> Summary<'a> {
         let cpu_is_full = full(stage.machine_busy_share)
             || cpu.is_some_and(ClientCpu::is_contended) && !sessions_wait;
         let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
+        // The server that uses more of their machine limits both rather than the client.
+        let is_servers = shared && self.server_machine_share() > self.client_machine_share();
         let is_client = |cpu: &ClientCpu| {
-            cpu.limited && !(is_foreign && cpu.limits.iter().all(|limit| limit.is_of_machine()))
+            let is_of_machine =
+                !cpu.limits.is_empty() && cpu.limits.iter().all(|limit| limit.is_of_machine());
+            cpu.limited && !(is_of_machine && (is_foreign || is_servers))
         };
+        let time = self.transaction_time();
+        let busy = |parts: &[TimePart]| time.as_ref().map(|time| time.busy_share(parts));
+        let cpu_is_full = cpu_is_full && time.as_ref().is_none_or(|time| self.uses_cpu(time));
         let waits = self.server_waits().is_some_and(|(share, events)| {
             let most = events.first().map_or(0.0, |event| event.share);
             share >= WAITING_SHARE || most >= DOMINANT_SHARE
-        });
+        }) || waiting(busy(&WAITS));
         let lock_share = stage.lock_share();
+        let is_locked = lock_share.is_some_and(|share| share >= DOMINANT_SHARE)
+            || waiting(busy(&[TimePart::Lock]));
+        let thinks =
+            time.as_ref().is_some_and(|time| time.of(TimePart::Think) >= WAITING_SHARE * time.us);
+        let is_delayed = waiting(busy(&[TimePart::Network]))
+            && time.as_ref().is_some_and(|time| self.round_trip_us(time) >= ROUND_TRIP_US);
         let is_here = shared || client.server_may_be_here;
         let is_busy =
             |device: &DeviceLoad<'_>| device.load.is_none() && full(Some(device.usage.busy_share));
@@ -142,14 +183,41 @@ impl<'a> Summary<'a> {
             (Bottleneck::Device, devices.iter().any(|each| each.highest_load() >= DEVICE_SHARE)),
             (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
             (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
-            (Bottleneck::Locks, lock_share.is_some_and(|share| share >= DOMINANT_SHARE)),
+            (Bottleneck::Locks, is_locked),
             (Bottleneck::Waits, waits),
             (Bottleneck::ForeignCpu, cpu_is_full && is_foreign),
+            (Bottleneck::ThinkTime, thinks),
+            (Bottleneck::Network, is_delayed),
             (Bottleneck::BusyDevice, devices.iter().any(is_busy)),
             (Bottleneck::Waiting, shared),
         ];
         let found = found.into_iter().find(|(_, applies)| *applies);
         found.map_or(Bottleneck::ServerOrNetwork, |(bottleneck, _)| bottleneck)
+    }
+
+    /// Whether the CPU time of a transaction, in the server and in the client, is enough of its time to limit it.
+    fn uses_cpu(&self, time: &TransactionTime) -> bool {
+        let cpu = self.stage.client_cpu.as_ref();
+        let client_us = cpu.and_then(|cpu| cpu.us_per_transaction).unwrap_or_default();
+        let server_us = time.of(TimePart::Cpu) + time.of(TimePart::RunQueue);
+        server_us + client_us
+            >= CPU_SHARE * (time.us - time.of(TimePart::Client) - time.of(TimePart::Think))
+            || cpu.is_some_and(ClientCpu::is_contended)
+    }
+
+    /// The time of the network of each statement.
+    fn round_trip_us(&self, time: &TransactionTime) -> f64 {
+        let statements = self.stage.statements as f64 / self.stage.transactions.max(1) as f64;
+        time.of(TimePart::Network) / statements.max(1.0)
+    }
+
+    /// How long the stage would have to be for enough samples of the wait events of its sessions, in seconds; `None` if it has
+    /// enough of them, or none.
+    pub fn seconds_for_samples(&self) -> Option<f64> {
+        let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
+        let samples = probes.looks as f64 * f64::from(self.stage.sessions);
+        (samples > 0.0 && samples < WAIT_SAMPLES_MIN)
+            .then(|| self.stage.seconds * WAIT_SAMPLES_MIN / samples)
     }
 
     /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
@@ -179,6 +247,8 @@ impl<'a> Summary<'a> {
             Bottleneck::SharedCpu => "CPU",
             Bottleneck::ForeignCpu => "CPU, used by others",
             Bottleneck::Waits => "waits",
+            Bottleneck::Network => "network",
+            Bottleneck::ThinkTime => "none (think time)",
             Bottleneck::Device => "device",
             Bottleneck::BusyDevice => "device?",
             Bottleneck::Rate => "none (rate)",
@@ -294,7 +364,10 @@ pub fn device(stage: &StageRecord) -> Option<&DeviceUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{ClientLimit, DiskRate, Sampled, ScheduleRecord, ServerLimits};
+    use crate::record::{
+        ClientLimit, CommandRecord, CostRecord, DiskRate, LatencySummary, Sampled, ScheduleRecord,
+        ServerLimits, SessionTime,
+    };
     use crate::report::example_record;
 
     fn bottleneck_with(change: impl Fn(&mut Record)) -> Bottleneck {
@@ -366,6 +439,92 @@ mod tests {
             wait(record, &[("idle", 0.5), ("Lock:tuple", 0.3), ("Client:ClientRead", 0.2)]);
         });
         assert_eq!(found, Bottleneck::ForeignCpu);
+    }
+
+    /// Sets the parts of the session time, and the CPU time of the server for a transaction.
+    fn spend(record: &mut Record, shares: &[(TimePart, f64)], server_cpu_us: f64) {
+        let time =
+            |&(part, share): &(TimePart, f64)| SessionTime { part, share, reach: Some(0.01) };
+        wait(record, &[("CPU", 0.01)]);
+        let stage = &mut record.stages[0];
+        stage.probes.as_mut().unwrap().session_time = shares.iter().map(time).collect();
+        stage.cost = Some(CostRecord {
+            server_cpu_us: Some(server_cpu_us),
+            server_run_queue_us: Some(0.0),
+            ..CostRecord::default()
+        });
+    }
+
+    #[test]
+    fn a_full_machine_does_not_limit_sessions_that_wait_for_something_else() {
+        let found = |shares: &[(TimePart, f64)], server_cpu_us| {
+            bottleneck_with(|record| {
+                record.stages[0].neighbors.as_mut().unwrap().cpu_share = Some(0.93);
+                spend(record, shares, server_cpu_us);
+            })
+        };
+        let network = Bottleneck::Network;
+        assert_eq!(found(&[(TimePart::Cpu, 0.03)], 50.0), network);
+        assert_eq!(found(&[(TimePart::Cpu, 0.3)], 500.0), Bottleneck::ForeignCpu);
+        assert_eq!(found(&[(TimePart::Lock, 0.6), (TimePart::Cpu, 0.02)], 30.0), Bottleneck::Locks);
+        assert_eq!(found(&[(TimePart::Wal, 0.6), (TimePart::Cpu, 0.02)], 30.0), Bottleneck::Waits);
+        // Asleep in the server without a wait event.
+        assert_eq!(found(&[(TimePart::Cpu, 0.9)], 50.0), Bottleneck::Waits);
+        // Workers that waited for a processor delayed the transactions.
+        let contended = bottleneck_with(|record| {
+            spend(record, &[(TimePart::Cpu, 0.03)], 50.0);
+            record.stages[0].client_cpu.as_mut().unwrap().run_queue_share = Some(0.2);
+        });
+        assert_eq!(contended, Bottleneck::SharedCpu);
+    }
+
+    #[test]
+    fn shares_are_those_of_the_transactions_and_not_of_idle_sessions() {
+        let found = bottleneck_with(|record| {
+            record.plan.schedule = crate::plan::Schedule::Constant { per_s: 1_400.0 };
+            // A transaction of 200 µs, and sessions that are idle 88% of the time.
+            record.stages[0].database_s = Some(2.4);
+            spend(record, &[(TimePart::Lock, 0.11), (TimePart::Cpu, 0.01)], 10.0);
+        });
+        assert_eq!(found, Bottleneck::Locks);
+    }
+
+    #[test]
+    fn short_round_trips_and_think_time_are_no_limit_of_the_network() {
+        let found = |think_us: f64, transactions: u64| {
+            bottleneck_with(|record| {
+                let stage = &mut record.stages[0];
+                stage.machine_busy_share = Some(0.2);
+                (stage.transactions, stage.statements) = (transactions, transactions);
+                spend(record, &[(TimePart::Cpu, 0.05)], 1.0);
+                record.stages[0].session_loop.commands = vec![CommandRecord {
+                    title: "\\sleep 1 ms".to_owned(),
+                    service_us: LatencySummary::new(
+                        transactions,
+                        (think_us, think_us, 0.0),
+                        |_| Some(think_us),
+                    ),
+                    ..CommandRecord::default()
+                }];
+            })
+        };
+        assert_eq!(found(0.0, 12_000), Bottleneck::Network);
+        assert_eq!(found(0.0, 120_000), Bottleneck::Waiting);
+        assert_eq!(found(1_000.0, 12_000), Bottleneck::ThinkTime);
+    }
+
+    #[test]
+    fn a_server_that_uses_more_of_a_full_machine_than_the_client_is_not_limited_by_it() {
+        let found = |client_s: f64| {
+            bottleneck_with(|record| {
+                let stage = &mut record.stages[0];
+                stage.server_cpu_s = Some(15.6);
+                let cpu = stage.client_cpu.as_mut().unwrap();
+                (cpu.limited, cpu.limits) = (true, vec![ClientLimit::Machine]);
+                cpu.seconds = client_s;
+            })
+        };
+        assert_eq!((found(3.6), found(16.0)), (Bottleneck::SharedCpu, Bottleneck::Client));
     }
 
     #[test]

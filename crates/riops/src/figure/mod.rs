@@ -13,7 +13,7 @@ pub use statistic::*;
 pub use time::*;
 pub use value::*;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::Stop;
 use crate::plan::facts::{price_per_hour, vcpus};
@@ -121,7 +121,30 @@ macro_rules! figures {
             CommandUs(usize),
         }
 
-        impl Figure {
+        /// A kind of costs that can be judged. They hardly depend on what else the machine does, so they decide where a rate cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostKind {
+    /// The write-ahead log.
+    Wal,
+    /// Blocks, in shared buffers and beyond them.
+    Blocks,
+    /// CPU time of the server.
+    Cpu,
+}
+
+impl CostKind {
+    /// Returns its figures.
+    pub fn figures(self) -> &'static [Figure] {
+        match self {
+            Self::Wal => &[Figure::WalBytesPerTransaction],
+            Self::Blocks => &[Figure::BlocksHitPerTransaction, Figure::BlocksReadPerTransaction],
+            Self::Cpu => &[Figure::ServerCpuUsPerTransaction],
+        }
+    }
+}
+
+impl Figure {
             /// All figures that every stage may have, in the order of reports.
             pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
 

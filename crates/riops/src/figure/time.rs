@@ -6,7 +6,7 @@
 
 use super::Summary;
 use crate::plan::Schedule;
-use crate::record::{CostRecord, TimePart};
+use crate::record::{CostRecord, StageRecord, TimePart};
 
 /// The time of a transaction, by what its session did.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,8 @@ pub struct TransactionTime {
     pub us: f64,
     /// The parts, in the order of [`TimePart::ALL`].
     pub parts: Vec<PartTime>,
+    /// Whether the sessions also spent time in transactions that failed, or did not finish.
+    pub with_unsuccessful: bool,
 }
 
 /// A part of the time of a transaction.
@@ -32,6 +34,14 @@ impl TransactionTime {
     /// Returns the time of a part; 0 if it did not occur.
     pub fn of(&self, part: TimePart) -> f64 {
         self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
+    }
+
+    /// Returns the share of these parts in the time in which the session had something to wait for, 0 to 1: without the time
+    /// between two transactions and the think time.
+    pub fn busy_share(&self, parts: &[TimePart]) -> f64 {
+        let busy_us = self.us - self.of(TimePart::Client) - self.of(TimePart::Think);
+        let us: f64 = parts.iter().map(|part| self.of(*part)).sum();
+        if busy_us > 0.0 { (us / busy_us).clamp(0.0, 1.0) } else { 0.0 }
     }
 }
 
@@ -62,51 +72,84 @@ impl Summary<'_> {
             .collect();
         let waits_us: f64 =
             parts.iter().filter(|each| each.part != TimePart::Cpu).map(|each| each.us).sum();
+        let failed_us = each_us(failed_s(stage));
+        let think_us = each_us(think_s(stage));
+        let mut busy_us = service_us + failed_us;
         if let Some(cost) = &stage.cost {
-            measure_cpu(&mut parts, cost, service_us - waits_us);
+            measure_cpu(&mut parts, cost, busy_us - think_us - waits_us);
         }
         let server_us: f64 = parts.iter().map(|each| each.us).sum();
         let reach_us: f64 = parts.iter().map(|each| each.reach_us * each.reach_us).sum();
+        let reach_us = reach_us.sqrt();
+        // The sessions were sampled in transactions that had not finished, too.
+        let is_unfinished = server_us + think_us - reach_us > busy_us;
+        if is_unfinished {
+            busy_us = server_us + think_us;
+        }
         let is_closed = self.record.plan.schedule == Schedule::Closed;
         let whole_us = if is_closed && self.record.plan.pipeline <= 1 && stage.kind == "loop" {
-            sessions_us.max(service_us)
+            sessions_us.max(busy_us)
         } else {
-            service_us
+            busy_us
         };
-        let (part, us) = (TimePart::Network, service_us - server_us);
-        let network = PartTime { part, us, reach_us: reach_us.sqrt() };
-        let client = whole_us - service_us;
-        if client > 0.0 {
-            parts.push(PartTime { part: TimePart::Client, us: client, reach_us: 0.0 });
-        }
+        let measured = [(TimePart::Client, whole_us - busy_us), (TimePart::Think, think_us)];
+        let measured = measured.into_iter().filter(|(_, us)| *us > 0.0);
+        parts.extend(measured.map(|(part, us)| PartTime { part, us, reach_us: 0.0 }));
         if stage.statement.is_none() {
-            parts.push(network);
+            let us = busy_us - think_us - server_us;
+            parts.push(PartTime { part: TimePart::Network, us, reach_us });
         }
         parts.sort_by_key(|each| each.part);
-        Some(TransactionTime { us: parts.iter().map(|each| each.us).sum(), parts })
+        Some(TransactionTime {
+            us: parts.iter().map(|each| each.us).sum(),
+            parts,
+            with_unsuccessful: is_unfinished || failed_us > 0.0,
+        })
     }
+}
+
+/// The time of the attempts after which a transaction failed, in seconds. The service times are those of the others.
+fn failed_s(stage: &StageRecord) -> f64 {
+    let failed = stage.session_loop.errors.iter().filter(|each| each.count > each.retried);
+    failed
+        .map(|each| each.attempts_s * (each.count - each.retried) as f64 / each.count as f64)
+        .sum()
+}
+
+/// The time of the waits in the script, in seconds.
+fn think_s(stage: &StageRecord) -> f64 {
+    let sleeps =
+        stage.session_loop.commands.iter().filter(|each| each.title.starts_with("\\sleep"));
+    let times = sleeps.filter_map(|each| each.service_us.as_ref());
+    times.map(|each| each.mean * each.count as f64 / 1e6).sum()
 }
 
 /// Sets the CPU time of the server and its wait for a processor, if they were measured, as far as the sampled waits leave room for
 /// them: a process that receives or sends a message runs, but its session is idle; and on a busy machine, samples are taken rather
-/// when others do not run.
+/// when others do not run. What was sampled as active without a wait event and is beyond chance neither of them is a part of its own.
 fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
     let Some(cpu_us) = cost.server_cpu_us else {
         return;
     };
-    let queue_us = cost.server_run_queue_us.unwrap_or(0.0);
-    // Active without a wait event: running, or waiting for a processor.
     let at = parts.iter().position(|each| each.part == TimePart::Cpu);
     let sampled = at.map(|at| parts.swap_remove(at));
-    let sampled_us = sampled.map_or(0.0, |each| each.us);
-    // What is more than that is CPU time of system calls with a wait event.
-    let (us, reach_us) = match (cpu_us + queue_us).min(most_us) {
-        measured_us if measured_us > sampled_us => (measured_us, 0.0),
-        _ => (sampled_us, sampled.map_or(0.0, |each| each.reach_us)),
+    let (sampled_us, reach_us) = sampled.map_or((0.0, 0.0), |each| (each.us, each.reach_us));
+    // Without scheduler statistics, the wait for a processor is not known to be anything else.
+    let queue_us = cost.server_run_queue_us;
+    let measured_us = (cpu_us + queue_us.unwrap_or(0.0)).min(most_us);
+    let is_active = queue_us.is_some() && sampled_us - reach_us > measured_us;
+    let mut add = |part, us, reach_us| {
+        if us > 0.0 {
+            parts.push(PartTime { part, us, reach_us });
+        }
     };
-    let queue_us = queue_us.min(us - cpu_us.min(us));
-    parts.push(PartTime { part: TimePart::Cpu, us: us - queue_us, reach_us });
-    if queue_us > 0.0 {
-        parts.push(PartTime { part: TimePart::RunQueue, us: queue_us, reach_us: 0.0 });
+    // What is sampled in addition, but not beyond chance, stays with CPU.
+    let us = if is_active { measured_us } else { measured_us.max(sampled_us) };
+    let queue_us = queue_us.unwrap_or(0.0).min(us - cpu_us.min(us));
+    let is_measured = us <= measured_us;
+    add(TimePart::Cpu, us - queue_us, if is_measured { 0.0 } else { reach_us });
+    add(TimePart::RunQueue, queue_us, 0.0);
+    if is_active {
+        add(TimePart::Active, sampled_us - measured_us, reach_us);
     }
 }

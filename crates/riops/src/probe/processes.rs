@@ -14,7 +14,7 @@ use crate::host::process::{self, Io, ScheduleTimes, Stat, TICKS_PER_S};
 const PROCESSES_MAX: usize = 20_000;
 /// The parent of all kernel threads.
 const KERNEL_THREADS: i32 = 2;
-/// Attempts to read all processes while those of the server do not change.
+/// Attempts to find the processes of the server that have exited, while others exit.
 const READS_MAX: usize = 5;
 /// Maximum number of neighbors to name.
 const NAMED_MAX: usize = 5;
@@ -114,17 +114,32 @@ enum Group {
 }
 
 impl ProcessTable {
-    /// Reads /proc; `None` if it is not available, or if the processes of `server` change all the time. A process
-    /// that exits during the reading would count twice or not at all: its time moves to the server's first
-    /// process, so that process must have the same time before and after.
+    /// Reads /proc; `None` if it is not available. The time of a process of the server that exits moves to the server's first
+    /// process. Those that exit during the reading are removed afterwards, so that they do not count twice.
     pub(super) fn read(server: Place) -> Option<Self> {
-        let cpu_s =
-            || server.first_process().and_then(|server| Some(read_process(server)?.reaped_s));
-        (0..READS_MAX).find_map(|_| {
-            let before = cpu_s();
-            let table = Self::read_once()?;
-            (cpu_s() == before).then(|| table.with_run_queue(server))
-        })
+        let mut table = Self::read_once()?;
+        if let Some(first) = server.first_process() {
+            for _ in 0..READS_MAX {
+                let own: Vec<i32> =
+                    table.of(&[Group::Server], (0, server)).map(|(id, _)| id).collect();
+                let reaped_s = table.processes.get(&first).map(|process| process.reaped_s);
+                let exists = |id: i32| {
+                    let found = Stat::read(id).map(|stat| stat.started);
+                    found == table.processes.get(&id).map(|process| process.started_ticks)
+                };
+                let gone: Vec<i32> = own.into_iter().filter(|id| !exists(*id)).collect();
+                table.processes.retain(|id, _| !gone.contains(id));
+                let Some(process) = read_process(first) else {
+                    break;
+                };
+                let is_final = Some(process.reaped_s) == reaped_s && gone.is_empty();
+                table.processes.insert(first, process);
+                if is_final {
+                    break;
+                }
+            }
+        }
+        Some(table.with_run_queue(server))
     }
 
     fn read_once() -> Option<Self> {
@@ -213,17 +228,37 @@ impl ProcessTable {
                 (cpu_s + process.cpu_s, io.zip(process.io).map(add))
             })
         };
-        // The sum of a group stays exact if a child exits: its parent has the same time from then on.
+        let moved = self.moved(earlier, owners);
+        // The sum of a group stays exact if a child exits: its parent has the same time from then on. If the parent belongs to
+        // another group, what the child had before is none of the parent's use.
         let change = |of: &[Group]| {
             let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
-            let io = before.zip(after).map(|(before, after)| since(after, before));
-            ((after_s - before_s).max(0.0), io.map(<(u64, u64)>::from))
+            let (mut moved_s, mut moved_io) = (0.0, [0_i64; 2]);
+            for (from, to, process) in &moved {
+                let has = |group: &Option<Group>| group.is_some_and(|group| of.contains(&group));
+                let sign = i8::from(has(to)) - i8::from(has(&Some(*from)));
+                moved_s += f64::from(sign) * process.cpu_s;
+                let io = process.io.unwrap_or_default();
+                for (sum, bytes) in moved_io.iter_mut().zip([io.read_bytes, io.write_bytes]) {
+                    *sum += i64::from(sign) * i64::try_from(bytes).unwrap_or(i64::MAX);
+                }
+            }
+            let io = before.zip(after).map(|(before, after)| {
+                let before = [0, 1].map(|at| before[at].saturating_add_signed(moved_io[at]));
+                since(after, before)
+            });
+            ((after_s - before_s - moved_s).max(0.0), io.map(<(u64, u64)>::from))
         };
         let server_cpu_s = first.map(|_| change(&[Group::Server]).0);
         let (_, own) = change(&[Group::Client, Group::Server]);
         let (own_read_bytes, own_written_bytes) = own.filter(|_| first.is_some()).unzip();
         let (neighbors_cpu_s, others) = change(&[Group::Neighbor]);
         let (neighbors_read_bytes, neighbors_written_bytes) = others.unzip();
+        let busy_s = self
+            .machine
+            .zip(earlier.machine)
+            .map(|(after, before)| after.time_since(before, seconds).busy_s);
+        let neighbors_cpu_s = neighbors_cpu_s.min(busy_s.unwrap_or(f64::INFINITY));
         Some(ProcessesUse {
             seconds,
             server_cpu_s,
@@ -262,18 +297,33 @@ impl ProcessTable {
         self.processes.get(&id).filter(|found| found.started_ticks == process.started_ticks)
     }
 
-    /// Returns the name of the closest ancestor of a process in `earlier` that still exists.
-    fn heir(&self, earlier: &Self, process: &Process) -> Option<&str> {
+    /// Returns the closest ancestor of a process in `earlier` that still exists.
+    fn heir(&self, earlier: &Self, process: &Process) -> Option<(i32, &Process)> {
         let mut parent = process.parent;
         // Bounded: a table that changes while it is read might contain a cycle.
         for _ in 0..64 {
             let ancestor = earlier.processes.get(&parent)?;
             if let Some(found) = self.same(parent, ancestor) {
-                return Some(&found.name);
+                return Some((parent, found));
             }
             parent = ancestor.parent;
         }
         None
+    }
+
+    /// Returns the processes of `earlier` that have exited, with their group and that of the process that has their time now.
+    fn moved<'a>(
+        &self,
+        earlier: &'a Self,
+        owners: Owners,
+    ) -> Vec<(Group, Option<Group>, &'a Process)> {
+        let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
+        exited
+            .map(|(id, process)| {
+                let heir = self.heir(earlier, process).map(|(heir, _)| self.group(heir, owners));
+                (earlier.group(*id, owners), heir, process)
+            })
+            .collect()
     }
 
     fn busiest(&self, earlier: &Self, owners: Owners, seconds: f64) -> Vec<(String, f64)> {
@@ -285,7 +335,8 @@ impl ProcessTable {
         // The time of a process that has exited is now that of its parent, also the part used before.
         let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
         for (_, process) in exited {
-            let name = self.heir(earlier, process).and_then(|heir| by_name.get_mut(heir));
+            let heir = self.heir(earlier, process);
+            let name = heir.and_then(|(_, heir)| by_name.get_mut(heir.name.as_str()));
             if let Some(cpus) = name {
                 *cpus -= process.cpu_s / seconds;
             }
@@ -426,6 +477,25 @@ mod tests {
         let [(name, cpus)] = found.neighbors.as_slice() else { panic!("{found:?}") };
         assert_eq!(name, "make");
         assert!((cpus * found.seconds - 2.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn what_a_process_of_another_group_had_used_before_it_exited_is_no_use() {
+        let machine = |ticks: &str| MachineCpu::parse(&format!("cpu  {ticks}\ncpu0 1\ncpu1 1\n"));
+        let shell = (200, 1, "bash", 1.0);
+        let mut before = table(&[(1, 0, "init", 5.0), shell, (201, 200, "pgbouncer", 130.0)]);
+        before.machine = machine("0 0 0 0 0 0 0 0");
+        // The pooler used another 2 s and exited; its 132 s are those of a child of the shell now.
+        let mut after = later(&before, 10);
+        after.processes.remove(&201);
+        after.processes.get_mut(&200).unwrap().cpu_s = 133.0;
+        after.machine = machine("500 0 0 1500 0 0 0 0");
+        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+        // Nor have others used more than the machine was busy.
+        after.processes.get_mut(&200).unwrap().cpu_s = 140.0;
+        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((found.neighbors_cpu_s - 5.0).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

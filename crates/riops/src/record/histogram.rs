@@ -173,27 +173,40 @@ impl Histogram {
 
     /// Returns the summary statistics of a record, in microseconds; `None` without latencies.
     pub fn summary(&self) -> Option<LatencySummary> {
-        let whole = (self.min.as_micros(), self.mean_us()?, self.hdr.stdev() / 1e3);
+        let whole = (self.min.as_micros(), self.mean_us()?, self.stdev_ns() / 1e3);
         LatencySummary::new(self.count(), whole, |percent| self.percentile_us(percent))
+    }
+
+    /// Returns the standard deviation, in nanoseconds. Latencies are the middles of their buckets.
+    fn stdev_ns(&self) -> f64 {
+        let middles = || {
+            self.buckets()
+                .map(|(from, _, count)| (self.hdr.median_equivalent(from.0) as f64, count as f64))
+        };
+        let all = self.count().max(1) as f64;
+        let mean = middles().map(|(value, count)| value * count).sum::<f64>() / all;
+        let squares = middles().map(|(value, count)| (value - mean).powi(2) * count);
+        (squares.sum::<f64>() / all).sqrt()
     }
 
     /// Returns each recorded latency and its frequency, in ascending order. Latencies have the relative
     /// error of the histogram.
     pub fn recorded(&self) -> impl Iterator<Item = (Nanos, u64)> {
-        self.hdr
-            .iter_recorded()
-            .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
+        self.buckets().map(|(_, to, count)| (Nanos(to.0 - 1), count))
     }
 
     /// Returns each bucket with latencies: its lower and upper bound, of which only the lower one belongs to the
     /// bucket, and the number of latencies. In ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> {
-        self.hdr.iter_recorded().map(|value| {
-            let inside = value.value_iterated_to();
-            let from = self.hdr.lowest_equivalent(inside);
-            let to = self.hdr.next_non_equivalent(inside);
-            (Nanos(from), Nanos(to), value.count_since_last_iteration())
-        })
+        // The iterator of the library goes through the thousands of buckets below the first one, too.
+        let (first, last) = (self.hdr.min(), self.hdr.max());
+        let from =
+            std::iter::successors(Some(first), |from| Some(self.hdr.next_non_equivalent(*from)));
+        from.take_while(move |from| *from <= last)
+            .map(|from| {
+                (Nanos(from), Nanos(self.hdr.next_non_equivalent(from)), self.hdr.count_at(from))
+            })
+            .filter(|(.., count)| *count > 0)
     }
 
     /// Encodes the histogram for a record.
@@ -261,6 +274,23 @@ mod tests {
             let exact = values[rank - 1] as f64;
             let found = histogram.quantile(quantile).0 as f64;
             prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{found} for {exact}");
+        }
+
+        #[test]
+        fn buckets_and_their_deviation_are_those_of_the_library(
+            values in prop::collection::vec(0u64..5_000_000_000_000, 0..100),
+        ) {
+            let mut histogram = Histogram::new().unwrap();
+            for value in &values {
+                histogram.record(Nanos(*value));
+            }
+            let of_library = histogram.hdr.iter_recorded();
+            let of_library: Vec<_> = of_library
+                .map(|value| (Nanos(value.value_iterated_to()), value.count_since_last_iteration()))
+                .collect();
+            prop_assert_eq!(histogram.recorded().collect::<Vec<_>>(), of_library);
+            let (found, expected) = (histogram.stdev_ns(), histogram.hdr.stdev());
+            prop_assert!((found - expected).abs() <= expected * 1e-9, "{found} {expected}");
         }
 
         #[test]

@@ -244,12 +244,17 @@ pub struct ActivityRecord {
 pub enum TimePart {
     /// Between two transactions, in the client.
     Client,
+    /// In a transaction, which waits as its script says (`\\sleep`).
+    Think,
     /// In a transaction, while the server does nothing for it: network, client, queues.
     Network,
     /// Its process runs.
     Cpu,
     /// Its process waits for a processor. Without scheduler statistics, this is part of `Cpu`.
     RunQueue,
+    /// It is active without a wait event, and its process neither runs nor waits for a processor: blocked in the kernel, or by code
+    /// that reports no wait event.
+    Active,
     /// Waits for a block that is read.
     Read,
     /// Waits for a block that is written, or for a table that grows.
@@ -288,9 +293,11 @@ texts!(
     /// Returns its name.
     TimePart::name {
         Client: "client",
+        Think: "think time",
         Network: "network and queue",
         Cpu: "CPU",
         RunQueue: "run queue",
+        Active: "active without wait event",
         Read: "reads",
         Write: "writes",
         Wal: "WAL",

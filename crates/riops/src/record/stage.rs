@@ -172,6 +172,12 @@ impl StageRecord {
         outages.max_by(f64::total_cmp)
     }
 
+    /// Whether connections were lost: broken (SQLSTATE class 08), or ended by a server that stopped (57P01 to 57P03).
+    pub fn has_lost_connections(&self) -> bool {
+        let is_lost = |sqlstate: &str| sqlstate.starts_with("08") || sqlstate.starts_with("57P0");
+        self.session_loop.errors.iter().any(|error| is_lost(&error.sqlstate))
+    }
+
     /// Whether the measurement ended in an outage: a connection was lost or refused, there was an error, and from its
     /// interval on at least one second of intervals without a successful transaction. An earlier outage from which the server recovered does not
     /// count, nor does a slow transaction at the end.

@@ -40,8 +40,10 @@ impl Default for ChangeSettings {
 /// A change in a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// Index of the first value after the change.
+    /// Index of the first value after the change: the most probable one.
     pub index: usize,
+    /// The first and the last index that it may have, with a probability of at least 95%.
+    pub range: (usize, usize),
     /// Mean from the last change, or the start, to this one.
     pub mean_before: f64,
     /// Mean from this change to the next one, or the end.
@@ -87,9 +89,69 @@ pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoi
         match least.map(|point| point.index) {
             // The means and p-values of its neighbors change.
             Some(index) => splits.retain(|split| *split != index),
-            None => return found,
+            None => return dated(values, &usual, &splits),
         }
     }
+}
+
+/// Probability with which the place of a change is in its range.
+const RANGE: f64 = 0.95;
+
+/// Returns the change at each split, with its most probable place between its neighbors. The minimum number of values on a side
+/// is for finding a change, not for its date: of the three newest values that are lower, the first is the change.
+fn dated(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
+    let mut places: Vec<Place> = Vec::new();
+    for (position, split) in splits.iter().enumerate() {
+        let start = places.last().map_or(0, |place| place.index);
+        let end = splits.get(position + 1).copied().unwrap_or(usual.len());
+        let place = place(slice(usual, (start, end)));
+        places.push(place.map_or(
+            Place { index: *split, range: (*split, *split) },
+            |Place { index, range }| Place {
+                index: start + index,
+                range: (start + range.0, start + range.1),
+            },
+        ));
+    }
+    let indexes: Vec<usize> = places.iter().map(|place| place.index).collect();
+    let found = described(values, usual, &indexes).into_iter();
+    found.zip(places).map(|(point, place)| ChangePoint { range: place.range, ..point }).collect()
+}
+
+/// Where the mean of a series changes.
+struct Place {
+    index: usize,
+    range: (usize, usize),
+}
+
+/// Returns the most probable place of the one change of the mean of normally distributed values, and the shortest range with
+/// 95% of the probability (Smith, "A Bayesian approach to inference about a change-point in a sequence of random variables",
+/// Biometrika 62, 1975, with all places equally probable before).
+fn place(values: &[f64]) -> Option<Place> {
+    let squares = |split: usize| {
+        let (left, right) = values.split_at(split);
+        moments(left).1 + moments(right).1
+    };
+    let all: Vec<(usize, f64)> = (1..values.len()).map(|split| (split, squares(split))).collect();
+    let least = all.iter().map(|(_, squares)| *squares).min_by(f64::total_cmp)?;
+    let degrees = values.len().saturating_sub(2) as f64;
+    let weight = |squares: f64| {
+        if squares <= least { 1.0 } else { (least / squares).powf(degrees / 2.0) }
+    };
+    let mut weights: Vec<(usize, f64)> =
+        all.into_iter().map(|(split, squares)| (split, weight(squares))).collect();
+    let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    weights.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let index = weights.first()?.0;
+    let (mut range, mut covered) = ((index, index), 0.0);
+    for (split, weight) in weights {
+        if covered >= RANGE * sum {
+            break;
+        }
+        covered += weight;
+        range = (range.0.min(split), range.1.max(split));
+    }
+    Some(Place { index, range })
 }
 
 /// Number of neighboring values whose median is the level at a value.
@@ -182,6 +244,7 @@ fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint
         .zip(sides)
         .map(|(index, (left, right))| ChangePoint {
             index: *index,
+            range: (*index, *index),
             mean_before: mean(left),
             mean_after: mean(right),
             p: t_test(slice(usual, left), slice(usual, right)),

@@ -22,7 +22,7 @@ pub use figures::{
 };
 use figures::{Blocks, counts_transactions};
 pub use model::{Comparison, Side};
-pub use notes::{build_notes, marked, missing_note};
+pub use notes::{build_notes, marked, missing_note, sampling_note};
 pub(in crate::experiment) use why::time_change;
 pub use why::{PartChange, TimeChange};
 

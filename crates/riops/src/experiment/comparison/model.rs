@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::changes::Change;
 use super::figures::{FigureComparison, StageComparison};
-use crate::stats::Outcome;
+use crate::figure::{CostKind, Figure};
+use crate::stats::{Outcome, Settings};
 
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,6 +54,21 @@ impl Comparison {
     pub fn is_inconclusive(&self) -> bool {
         let main = self.figures().find(|figure| figure.main).and_then(|main| main.effect.as_ref());
         main.is_none_or(|effect| effect.outcome == Outcome::Inconclusive)
+    }
+
+    /// The costs of these kinds that are more in B. The probability of at least one false one is at most 5% (Bonferroni: the
+    /// p-values of costs are not adjusted).
+    pub fn costlier(&self, kinds: &[CostKind]) -> Vec<&FigureComparison> {
+        let alpha = Settings::default().alpha;
+        let figures: Vec<&Figure> = kinds.iter().flat_map(|kind| kind.figures()).collect();
+        let costs = self.stages.iter().flat_map(|stage| &stage.costs);
+        let judged: Vec<_> = costs.filter(|cost| figures.contains(&&cost.figure)).collect();
+        let level = alpha / judged.len().max(1) as f64;
+        let is_more = |cost: &&FigureComparison| {
+            let effect = cost.effect.as_ref();
+            effect.is_some_and(|effect| effect.outcome == Outcome::Slower && effect.p <= level)
+        };
+        judged.into_iter().filter(is_more).collect()
     }
 
     /// Whether a figure of B is worse than that of A.

@@ -6,10 +6,11 @@ use indexmap::IndexMap;
 
 use super::figures::counts_transactions;
 use super::model::Comparison;
+use crate::figure::Summary;
 use crate::metrics::warm_up;
 use crate::record::{Record, StageRecord, Validity};
 use crate::stats::{Needed, Settings};
-use crate::units::format::{number_of, percent};
+use crate::units::format::{number_of, percent, whole};
 
 /// What limits the conclusion.
 pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Vec<String> {
@@ -41,6 +42,7 @@ pub(super) fn notes(comparison: &Comparison, a: &[&Record], b: &[&Record]) -> Ve
     }
     notes.extend(build_notes(a, b));
     notes.extend(missing_note(["A", "B"], a, b));
+    notes.extend(sampling_note(a, b));
     if comparison.is_of_single_runs() {
         let needed = Needed::at(Settings::default().alpha);
         notes.push(format!(
@@ -87,6 +89,23 @@ pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -
             percent(of_b)
         )
     })
+}
+
+/// Runs whose sessions were sampled too rarely to say where the time of their transactions went.
+pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
+    let needed = |runs: &[&Record]| -> Option<f64> {
+        let stages = || runs.iter().flat_map(|run| Summary::of_each(run));
+        // One run with enough samples is enough.
+        if stages().any(|stage| stage.transaction_time().is_some()) {
+            return None;
+        }
+        stages().filter_map(|stage| stage.seconds_for_samples()).max_by(f64::total_cmp)
+    };
+    let needed_s = needed(a).into_iter().chain(needed(b)).max_by(f64::total_cmp)?;
+    Some(format!(
+        "why a transaction takes longer or shorter is not known: too few samples of the sessions; measure for at least {} s",
+        whole(needed_s.ceil())
+    ))
 }
 
 /// Options of a build that cost speed: of compilers, and of the server.

@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::model::{CellView, StudyKind, StudyView};
-use crate::experiment::comparison::{build_notes, missing_note};
+use crate::experiment::comparison::{build_notes, missing_note, sampling_note};
 use crate::record::Record;
 use crate::stats::Outcome;
 use crate::units::format::number_of;
@@ -36,6 +36,7 @@ pub(super) fn notes(view: &StudyView, groups: &[Group<'_>]) -> Vec<String> {
     notes.extend(marks(view, groups));
     if let [a, b] = groups {
         notes.extend(build_notes(&a.records(), &b.records()));
+        notes.extend(sampling_note(&a.records(), &b.records()));
     }
     notes.extend(missing_notes(view, groups));
     if single_runs(view) {

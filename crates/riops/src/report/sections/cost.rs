@@ -58,7 +58,11 @@ fn not_counted(summary: &Summary<'_>) -> String {
         (database.is_some() && cost.wal_bytes.is_none(), "WAL"),
         (
             database.is_some_and(|database| database.statements.is_empty()),
-            "statements (pg_stat_statements is not installed in the database or not visible, or the connection that reads it was lost)",
+            if stage.has_lost_connections() {
+                "statements (connections were lost, also that which reads the counters)"
+            } else {
+                "statements (pg_stat_statements is not installed in the database or not visible)"
+            },
         ),
         (
             record.target.pooler.is_some() && summary.waits().is_none(),

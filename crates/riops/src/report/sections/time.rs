@@ -5,7 +5,7 @@ use crate::record::Record;
 use crate::report::document::Document;
 use crate::report::sections::stage_name;
 use crate::report::table::{Cell, Table, number, word};
-use crate::units::format::{duration_us, joined};
+use crate::units::format::{duration_us, joined, whole};
 
 /// Parts with a smaller share are not named in a text.
 const SHARE_MIN: f64 = 0.005;
@@ -13,6 +13,14 @@ const SHARE_MIN: f64 = 0.005;
 /// The parts of the time of a transaction, the largest first.
 pub(in crate::report) fn time(document: &mut Document, summary: &Summary<'_>) {
     let Some(time) = summary.transaction_time() else {
+        let needed_s = summary.seconds_for_samples();
+        let text = needed_s.map(|needed_s| {
+            format!(
+                "not known: too few samples of the sessions; measure for at least {} s",
+                whole(needed_s.ceil())
+            )
+        });
+        document.lines("time", text);
         return;
     };
     let mut parts: Vec<&PartTime> =
@@ -23,7 +31,11 @@ pub(in crate::report) fn time(document: &mut Document, summary: &Summary<'_>) {
         let reach = reach(each).map_or_else(String::new, |reach| format!(" {reach}"));
         format!("{} {}{reach}", each.part.name(), duration_us(each.us.max(0.0)))
     });
-    let what = if summary.stage.statement.is_some() { "" } else { " per transaction" };
+    let what = match time.with_unsuccessful {
+        _ if summary.stage.statement.is_some() => "",
+        true => " per transaction, with those that failed or did not finish",
+        false => " per transaction",
+    };
     document.line("time", format!("{}{what}: {}", duration_us(time.us), joined(named, " · ")));
 }
 
@@ -57,7 +69,7 @@ pub(in crate::report) fn table(record: &Record) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CostRecord, Sampled, SessionTime, TimePart, WaitShare};
+    use crate::record::{CostRecord, ErrorEntry, Sampled, SessionTime, TimePart, WaitShare};
     use crate::report::example_record;
 
     /// Two sessions, 10 s, 12,000 transactions: 1,667 µs of session time each, 1,650 µs of them in the transaction.
@@ -131,12 +143,47 @@ mod tests {
         };
         // Of 500 µs without a wait event, 100 µs were without a processor.
         assert_eq!(split(400.0, 100.0), [400.0, 100.0, 317.0]);
-        // What is neither stays with CPU: blocked in the kernel.
-        assert_eq!(split(300.0, 100.0), [400.0, 100.0, 317.0]);
+        // What is neither, but within chance, stays with CPU; beyond chance it is a part of its own.
+        assert_eq!(split(360.0, 100.0), [400.0, 100.0, 317.0]);
+        assert_eq!(split(300.0, 100.0), [300.0, 100.0, 317.0]);
+        let mut record = record();
+        record.stages[0].cost = Some(CostRecord {
+            server_cpu_us: Some(100.0),
+            server_run_queue_us: Some(50.0),
+            ..CostRecord::default()
+        });
+        let time = Summary::of(&record).unwrap().transaction_time().unwrap();
+        assert!((time.of(TimePart::Active) - 350.0).abs() < 1e-6, "{time:?}");
         // A process that wakes up to receive a message waits as well, while its session is idle.
         assert_eq!(split(450.0, 300.0), [450.0, 300.0, 67.0]);
         // Not more than the waits leave: others of the server wait, too.
         assert_eq!(split(450.0, 5_000.0), [450.0, 367.0, 0.0]);
+    }
+
+    #[test]
+    fn the_whole_includes_what_did_not_succeed_as_the_parts_do() {
+        let text = |record: &Record| {
+            let facts = crate::report::document::facts(|document| {
+                super::time(document, &Summary::of(record).unwrap());
+            });
+            facts[0].texts[0].clone()
+        };
+        // 1,150 µs in transactions that succeeded, 500 µs in others.
+        let mut failed = record();
+        failed.stages[0].database_s = Some(13.8);
+        let error = ErrorEntry { count: 20, retried: 5, attempts_s: 8.0, ..ErrorEntry::default() };
+        failed.stages[0].session_loop.errors = vec![error];
+        let found = text(&failed);
+        let expected = "1.67 ms per transaction, with those that failed or did not finish: WAL 833 µs ± 50.0 µs · CPU 500 µs ± 50.0 µs · network and queue 317 µs";
+        assert!(found.starts_with(expected) && found.ends_with("client 16.7 µs"), "{found}");
+        // Most of the sessions wait in transactions that do not finish.
+        let mut unfinished = record();
+        unfinished.plan.schedule = crate::plan::Schedule::Constant { per_s: 1_200.0 };
+        unfinished.stages[0].database_s = Some(8.4);
+        let time = Summary::of(&unfinished).unwrap().transaction_time().unwrap();
+        let sum: f64 = time.parts.iter().map(|each| each.us).sum();
+        assert!((time.us - 1_333.3).abs() < 0.1 && (time.us - sum).abs() < 1e-9, "{time:?}");
+        assert!(text(&unfinished).starts_with("1.33 ms per transaction, with those that failed"));
     }
 
     #[test]
@@ -153,5 +200,12 @@ mod tests {
         let mut record = record();
         record.stages[0].probes.as_mut().unwrap().looks = 3;
         assert_eq!(Summary::of(&record).unwrap().transaction_time(), None);
+        let facts = crate::report::document::facts(|document| {
+            super::time(document, &Summary::of(&record).unwrap());
+        });
+        assert_eq!(
+            facts[0].texts[0],
+            "not known: too few samples of the sessions; measure for at least 34 s"
+        );
     }
 }

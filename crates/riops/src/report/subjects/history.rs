@@ -125,7 +125,10 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
     let at = point.map_or_else(String::new, |point| to_the_minute(&point.started_at));
     let [before, after] = [change.mean_before, change.mean_after].map(|of| series.figure.text(of));
     let (verdict, run, p) = (verdict(change), short_id(&change.run), change.p);
-    format!("{verdict} since {at} ({run}): {before} → {after} (p {p:.1e})")
+    let range = change.range.as_ref().map_or_else(String::new, |[first, last]| {
+        format!(", or with a run from {} to {}", short_id(first), short_id(last))
+    });
+    format!("{verdict} since {at} ({run}{range}): {before} → {after} (p {p:.1e})")
 }
 
 /// What was found, in a sentence.

@@ -70,6 +70,8 @@ pub(super) fn scaling(summary: &Summary<'_>, commands: &Commands<'_>) -> Option<
     let (sessions, workers) = (summary.record.plan.sessions * 4, summary.record.plan.workers * 2);
     match summary.bottleneck() {
         _ if !summary.has_bottleneck() => None,
+        // Behind a pooler, more sessions may only wait longer.
+        Bottleneck::Waiting if summary.record.target.pooler.is_some() => None,
         Bottleneck::Waiting => Some(commands.same(&format!("-c {sessions}"), "more sessions")),
         Bottleneck::Client => Some(commands.same(&format!("-j {workers}"), "more workers")),
         Bottleneck::BusyDevice => {

@@ -1,7 +1,7 @@
 //! The fields that all kinds of stages have, with the load that neither riops nor the server caused.
 
 use crate::plan::{PROMQL, SERVER_THROTTLED};
-use crate::probe::MachineUse;
+use crate::probe::{MachineUse, ProcessesUse};
 use crate::record::{
     CacheState, ClientRecord, NeighborProcess, Neighbors, QuerySeries, Sampled, StageRecord,
 };
@@ -44,6 +44,11 @@ pub(super) fn with_counters(
         nodes: _,
         processes_cpu_s: _,
     } = usage;
+    // On a busy machine, the processes are read for a longer or a shorter time than the other counters.
+    let of_processes = |pick: fn(&ProcessesUse) -> Option<f64>| {
+        let processes = processes.as_ref()?;
+        Some(pick(processes)? * seconds / processes.seconds)
+    };
     StageRecord {
         caches,
         started_at,
@@ -51,8 +56,8 @@ pub(super) fn with_counters(
         database,
         memory: memory.filter(|_| is_local),
         pressure: pressure.filter(|_| is_local),
-        server_cpu_s: processes.as_ref().and_then(|processes| processes.server_cpu_s),
-        server_run_queue_s: processes.and_then(|processes| processes.server_run_queue_s),
+        server_cpu_s: of_processes(|processes| processes.server_cpu_s),
+        server_run_queue_s: of_processes(|processes| processes.server_run_queue_s),
         server_throttled_share: server_throttled_share.or_else(|| throttled(&queries)),
         network,
         neighbors,
@@ -134,7 +139,6 @@ fn neighbors(usage: &MachineUse, cpus: usize, server_may_be_here: bool) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::processes::ProcessesUse;
     use crate::record::{DeviceUse, MachineFacts};
 
     #[test]

@@ -78,7 +78,11 @@ fn outage(stage: &StageRecord) -> Option<String> {
     let share = percent(seconds / stage.seconds.max(f64::MIN_POSITIVE));
     // The pause begins earlier than the outage: with the last success, and not with the error.
     let is_after_errors = stage.longest_outage_s().is_some_and(|outage| outage >= 0.9 * seconds);
-    let cause = if is_after_errors { "after errors" } else { "without an error" };
+    let cause = match is_after_errors {
+        _ if stage.has_lost_connections() => "in which connections were lost",
+        true => "after errors",
+        false => "without an error",
+    };
     Some(format!(
         "no transaction succeeded for {seconds:.2} s, {share} of the measurement, {cause}: the rate is lower by as much"
     ))
@@ -271,16 +275,21 @@ mod tests {
 
     #[test]
     fn a_pause_that_contains_an_outage_is_one_after_errors() {
-        let pause = |outage_s: Option<f64>| {
+        let pause_with = |outage_s: Option<f64>, sqlstate: &str| {
             let found = warnings_with(|stage| {
                 (stage.seconds, stage.transactions) = (10.0, 10_000);
                 stage.session_loop.longest_pause_s = Some(2.0);
                 let without_success_s = outage_s;
-                stage.session_loop.errors =
-                    vec![ErrorEntry { count: 1, without_success_s, ..ErrorEntry::default() }];
+                stage.session_loop.errors = vec![ErrorEntry {
+                    sqlstate: sqlstate.to_owned(),
+                    count: 1,
+                    without_success_s,
+                    ..ErrorEntry::default()
+                }];
             });
             found.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
         };
+        let pause = |outage_s| pause_with(outage_s, "40001");
         let text = |cause: &str| {
             format!(
                 "no transaction succeeded for 2.00 s, 20% of the measurement, {cause}: the rate is lower by as much"
@@ -290,6 +299,9 @@ mod tests {
         assert_eq!(pause(Some(0.5)), text("without an error"));
         // The clock of an outage begins with its error, after the last success.
         assert_eq!(pause(Some(1.99)), text("after errors"));
+        for sqlstate in ["08006", "57P01"] {
+            assert_eq!(pause_with(Some(0.5), sqlstate), text("in which connections were lost"));
+        }
     }
 
     #[test]

@@ -180,6 +180,7 @@ mod tests {
     fn the_run_that_shows_a_change_is_marked() {
         let change = HistoryChange {
             index: 2,
+            range: None,
             run: "2".to_owned(),
             mean_before: 1000.0,
             mean_after: 900.0,

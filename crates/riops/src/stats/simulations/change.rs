@@ -38,6 +38,36 @@ fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_runs() {
 }
 
 #[test]
+fn a_step_of_a_few_nights_is_dated_within_its_range() {
+    const BEFORE: usize = 40;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
+    for nights in [3, 4, 5, 6, 8] {
+        let (mut found, mut exact, mut within, mut narrow) = (0, 0, 0, 0);
+        for _ in 0..100 {
+            let level = |at| if at < BEFORE { 1.0 } else { 0.92 };
+            let series: Vec<f64> = (0..BEFORE + nights)
+                .map(|at| 1000.0 * level(at) * (1.0 + 0.015 * noise(&mut rng)))
+                .collect();
+            let points = change_points(&series, &ChangeSettings::default());
+            let Some(point) = points.last() else {
+                continue;
+            };
+            found += 1;
+            let (first, last) = point.range;
+            exact += u32::from(point.index == BEFORE);
+            within += u32::from((first..=last).contains(&BEFORE));
+            narrow += u32::from(last - first < 4);
+        }
+        println!(
+            "step of 8 % for {nights} nights: found in {found} of 100, dated exactly {exact}, within the range {within}, which is at most 4 nights wide {narrow}"
+        );
+        assert!(within * 100 >= 95 * found, "{within} of {found}");
+        // Three nights are seldom enough to be found, and rather if the night before was slow by chance, too.
+        assert!(narrow * 100 >= found * if nights == 3 { 85 } else { 95 }, "{narrow} of {found}");
+    }
+}
+
+#[test]
 fn at_most_5_percent_of_unchanged_series_have_a_change_in_100_nights() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
     for outliers in [false, true] {

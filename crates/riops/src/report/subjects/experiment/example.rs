@@ -272,6 +272,7 @@ pub(super) fn with_failures() -> Study {
 pub(super) fn ab(blocks: u32, factor: f64) -> Study {
     let first = rows_run(1.0, 1.0, 1.0);
     let goal = Goal::Ab(AbSettings {
+        costs: Vec::new(),
         blocks_max: 10,
         alpha: 0.05,
         counts_transactions: false,
