@@ -162,8 +162,9 @@ use threads::start_workers;
 pub use worker::{Acknowledged, Starts, WarmupInFlight, WorkerReport};
 
 /// Delay between the last session's connect and the first transaction; gives every worker time to receive
-/// the start signal.
+/// the start signal, and time to wake up.
 const HEAD_START: Duration = Duration::from_millis(5);
+const HEAD_START_OF_ONE: Duration = Duration::from_millis(1);
 /// The same for server-side loops. The server has to set up each call before its loop can start.
 const CALL_HEAD_START: Duration = Duration::from_millis(100);
 const CALL_HEAD_START_EACH: Duration = Duration::from_millis(5);
@@ -219,8 +220,8 @@ pub fn run_stage(
     } else {
         start_workers(sessions, workers, &shared)?
     };
-    let mut run =
-        StageRun { shared: &shared, handles, received, head_start: HEAD_START, agreed: None };
+    let head_start = if workers == 1 { HEAD_START_OF_ONE } else { HEAD_START };
+    let mut run = StageRun { shared: &shared, handles, received, head_start, agreed: None };
     let before = run.await_connected()?;
     let connecting = shared.clock.now().since(connecting_from);
     if in_server {

@@ -62,7 +62,9 @@ impl Comparison {
         let alpha = Settings::default().alpha;
         let figures: Vec<&Figure> = kinds.iter().flat_map(|kind| kind.figures()).collect();
         let costs = self.stages.iter().flat_map(|stage| &stage.costs);
-        let judged: Vec<_> = costs.filter(|cost| figures.contains(&&cost.figure)).collect();
+        let is_judged =
+            |cost: &&FigureComparison| figures.contains(&&cost.figure) && cost.effect.is_some();
+        let judged: Vec<_> = costs.filter(is_judged).collect();
         let level = alpha / judged.len().max(1) as f64;
         let is_more = |cost: &&FigureComparison| {
             let effect = cost.effect.as_ref();
