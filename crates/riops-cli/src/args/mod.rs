@@ -99,12 +99,12 @@ pub(crate) fn command_for(words: &[OsString]) -> &'static clap::Command {
     static NAMES: OnceLock<Names> = OnceLock::new();
     static REDUCED: Mutex<BTreeMap<Names, &'static clap::Command>> = Mutex::new(BTreeMap::new());
     let mut derived = None;
-    let names = NAMES.get_or_init(|| {
+    let known = NAMES.get_or_init(|| {
         let mut names = Names::new();
         collect_names(derived.insert(derived_command()), &mut names);
         names
     });
-    let named: Names = words.iter().filter_map(|word| names.get(word.to_str()?).cloned()).collect();
+    let named: Names = words.iter().filter_map(|word| known.get(word.to_str()?).cloned()).collect();
     let mut reduced = REDUCED.lock().unwrap_or_else(PoisonError::into_inner);
     reduced.entry(named.clone()).or_insert_with(|| {
         let whole = derived.unwrap_or_else(derived_command);

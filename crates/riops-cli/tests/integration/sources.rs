@@ -34,7 +34,7 @@ fn counts_block_accesses_exactly_and_per_row() {
 
 #[test]
 fn cold_runs_miss_and_warm_runs_hit_shared_buffers() {
-    // A server of its own: other tests would evict blocks from shared buffers.
+    // A dedicated server: other tests would evict blocks from shared buffers.
     let home = folder("sources-cold");
     let riops = |line: &str| CommandOutput::of(&mut on(&home, line)).expect(0);
     // 8 MB is a quarter of shared_buffers.

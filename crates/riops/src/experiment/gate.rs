@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::conduct::End;
-use super::evaluation::{Against, StudyView};
+use super::evaluation::{Against, StudyView, of_effect};
 use super::task::{Finished, Study};
 use super::{ab, counted};
 use crate::experiment::definition::Goal;
@@ -126,7 +126,14 @@ impl GateWorkload {
         let Goal::Ab(settings) = &study.experiment.goal else {
             return Self::failed(view, "no A/B test".to_owned());
         };
-        let tested = ab::figures_of(study, settings);
+        let (tested, look) = (ab::figures_of(study, settings), ab::last_look(study, settings));
+        let effects = look.iter().flat_map(|look| &look.effects);
+        let costs = tested.iter().zip(effects).filter(|(figure, _)| figure.is_cost());
+        let costs = costs.filter_map(|(figure, effect)| {
+            let effect = effect.as_ref().ok()?;
+            let against = Some(of_effect(effect));
+            Some(GateRow { figure: *figure, values: effect.means, against })
+        });
         let rows = view.improvement.iter().flat_map(|improvement| &improvement.rows);
         let figures: Vec<GateRow> = rows
             .map(|row| GateRow {
@@ -134,6 +141,7 @@ impl GateWorkload {
                 values: [row.from, row.to],
                 against: row.against.clone().filter(|_| tested.contains(&row.figure)),
             })
+            .chain(costs)
             .collect();
         let counting = counted(study);
         // A run that is not valid, such as one with wrong rows or another access path, is no result that could pass.
@@ -145,10 +153,10 @@ impl GateWorkload {
         let failed = study.finished.iter().find_map(|run| run.result.as_ref().err().cloned());
         let error = failed.or_else(|| counting.finished.iter().find_map(invalid));
         let found = view.ab.as_ref();
-        let verdict = match (&error, ab::last_look(study, settings)) {
+        let verdict = match (&error, &look) {
             (Some(_), _) => GateVerdict::Failed,
             (None, None) => GateVerdict::Inconclusive,
-            (None, Some(look)) => GateVerdict::of_look(&look),
+            (None, Some(look)) => GateVerdict::of_look(look),
         };
         let mut reason = match error {
             Some(error) => error,

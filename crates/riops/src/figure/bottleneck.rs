@@ -1,10 +1,7 @@
-//! Conclusions drawn from a stage: its bottleneck, and the shares of machine and device behind it.
+//! What limited the result of a stage.
 
-use super::TransactionTime;
-use crate::record::{
-    ClientCpu, DeviceUse, DiskLimit, RateVerdict, Record, StageRecord, Status, THROTTLED_SHARE,
-    TimePart, WaitShare,
-};
+use super::{DeviceLoad, Summary, TransactionTime};
+use crate::record::{ClientCpu, RateVerdict, Status, TimePart};
 use crate::units::texts;
 
 /// From this share on, a resource counts as fully used.
@@ -26,9 +23,6 @@ const CPU_SHARE: f64 = 0.2;
 
 /// The time of a round trip up to which sessions that wait for replies wait for nothing else: an answer takes as long.
 const ROUND_TRIP_US: f64 = 200.0;
-
-/// With fewer samples of all sessions together, a share of the session time in percent means nothing.
-const WAIT_SAMPLES_MIN: f64 = 20.0;
 
 /// The waits in the server for anything but locks.
 const WAITS: [TimePart; 10] = [
@@ -76,19 +70,6 @@ pub enum Bottleneck {
     ServerOrNetwork,
 }
 
-/// A device of the server and its load.
-#[derive(Debug, Clone, Copy)]
-pub struct DeviceLoad<'a> {
-    /// Its rates.
-    pub usage: &'a DeviceUse,
-    /// What the server stores on it.
-    pub roles: &'a [String],
-    /// Load as a share of its measured maximum; absent if that was not measured.
-    pub load: Option<f64>,
-    /// Synchronizations of the WAL per second, if it is on this device, and as a share of their measured maximum.
-    pub wal_syncs: Option<(f64, Option<f64>)>,
-}
-
 texts!(
     // The most specific ones are first.
     /// Returns the spelling in exports, which is stable across releases.
@@ -109,34 +90,7 @@ texts!(
     }
 );
 
-impl DeviceLoad<'_> {
-    /// Returns the higher one of its loads as shares of measured maxima; 0 if none was measured.
-    pub fn highest_load(&self) -> f64 {
-        let syncs = self.wal_syncs.and_then(|(_, load)| load).unwrap_or_default();
-        self.load.unwrap_or_default().max(syncs)
-    }
-}
-
-/// A stage of a record, with the conclusions drawn from it.
-#[derive(Debug, Clone)]
-pub struct Summary<'a> {
-    /// The record.
-    pub record: &'a Record,
-    /// The stage.
-    pub stage: &'a StageRecord,
-}
-
-impl<'a> Summary<'a> {
-    /// Returns the first stage; `None` for a record without one.
-    pub fn of(record: &'a Record) -> Option<Self> {
-        Self::of_each(record).into_iter().next()
-    }
-
-    /// Returns all stages.
-    pub fn of_each(record: &'a Record) -> Vec<Self> {
-        record.stages.iter().map(|stage| Self { record, stage }).collect()
-    }
-
+impl Summary<'_> {
     /// The bottleneck of the stage.
     pub fn bottleneck(&self) -> Bottleneck {
         let (stage, devices) = (self.stage, self.devices());
@@ -211,30 +165,6 @@ impl<'a> Summary<'a> {
         time.of(TimePart::Network) / statements.max(1.0)
     }
 
-    /// How long the stage would have to be for enough samples of the wait events of its sessions, in seconds; `None` if it has
-    /// enough of them, or none.
-    pub fn seconds_for_samples(&self) -> Option<f64> {
-        let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
-        let samples = probes.looks as f64 * f64::from(self.stage.sessions);
-        (samples > 0.0 && samples < WAIT_SAMPLES_MIN)
-            .then(|| self.stage.seconds * WAIT_SAMPLES_MIN / samples)
-    }
-
-    /// The sampled wait events of the sessions, the most frequent first; `None` with too few samples.
-    pub fn waits(&self) -> Option<&'a [WaitShare]> {
-        let probes = self.stage.probes.as_ref().filter(|probes| !probes.waits.is_empty())?;
-        let samples = probes.looks as f64 * f64::from(self.stage.sessions);
-        (samples >= WAIT_SAMPLES_MIN).then_some(&probes.waits)
-    }
-
-    /// Waits of the server's processes for anything but locks and their client: their share of the session
-    /// time, 0 to 1, and the events.
-    pub fn server_waits(&self) -> Option<(f64, Vec<&'a WaitShare>)> {
-        let of_server = |wait: &&WaitShare| wait.is_of_server() && !wait.event.starts_with("Lock:");
-        let events: Vec<_> = self.waits()?.iter().filter(of_server).collect();
-        Some((events.iter().map(|wait| wait.share).sum(), events))
-    }
-
     /// The bottleneck in a word or two; empty if there is none.
     pub fn bottleneck_word(&self) -> &'static str {
         if !self.has_bottleneck() {
@@ -270,103 +200,14 @@ impl<'a> Summary<'a> {
             && !has_failed
             && !self.stage.ended_in_an_outage()
     }
-
-    /// The devices of the server with their load; only that of the data in records of earlier releases.
-    pub fn devices(&self) -> Vec<DeviceLoad<'a>> {
-        let Some(io) = &self.stage.io else {
-            return Vec::new();
-        };
-        let target = &self.record.target;
-        let syncs_per_s = self.stage.database.as_ref().and_then(|counted| counted.wal_syncs_per_s);
-        let device = |usage: &'a DeviceUse, roles: &'a [String], limit: Option<&DiskLimit>| {
-            let limit = limit.filter(|limit| limit.device == usage.name);
-            let has_wal = roles.iter().any(|role| role == "wal");
-            let most = limit.and_then(|limit| Some(limit.synchronized_write?.requests_per_s));
-            DeviceLoad {
-                usage,
-                roles,
-                load: limit.map(|limit| device_load(usage, limit)),
-                wal_syncs: syncs_per_s
-                    .filter(|_| has_wal)
-                    .map(|per_s| (per_s, most.map(|most| per_s / most.max(f64::MIN_POSITIVE)))),
-            }
-        };
-        if io.devices.is_empty() {
-            let limit = target.disk_limit.as_ref();
-            return io.device.iter().map(|usage| device(usage, &[], limit)).collect();
-        }
-        io.devices
-            .iter()
-            .map(|disk| {
-                let known = target.devices.iter().find(|known| known.name == disk.usage.name);
-                device(&disk.usage, &disk.roles, known.and_then(|known| known.disk_limit.as_ref()))
-            })
-            .collect()
-    }
-
-    /// Share of all processors of the client's machine that riops used, 0 to 1.
-    pub fn client_machine_share(&self) -> Option<f64> {
-        self.machine_share(self.stage.client_cpu.as_ref()?.seconds)
-    }
-
-    /// Share of all processors of the client's machine that an observed command used, 0 to 1.
-    pub fn command_machine_share(&self) -> Option<f64> {
-        self.machine_share(self.stage.observed.as_ref()?.command_cpu_s?)
-    }
-
-    /// Share of all processors of the client's machine that neither riops nor the server used, 0 to 1.
-    pub fn foreign_machine_share(&self) -> Option<f64> {
-        let neighbors = self.stage.neighbors.as_ref()?;
-        Some(neighbors.all_cpu_share()? + neighbors.steal_share.unwrap_or_default())
-    }
-
-    /// Share of all processors of the client's machine that the server used, 0 to 1.
-    pub fn server_machine_share(&self) -> Option<f64> {
-        self.machine_share(self.stage.server_cpu_s?)
-    }
-
-    /// Whether the CPU quota of the server was exhausted.
-    pub fn is_server_throttled(&self) -> bool {
-        self.stage.server_throttled_share.is_some_and(|share| share >= THROTTLED_SHARE)
-    }
-
-    /// Share of the processors that the server may use and used, 0 to 1; `None` if it may use all of the machine.
-    pub fn server_cpus_share(&self) -> Option<f64> {
-        let allowed = self.record.target.limits.as_ref()?.cpus as f64;
-        let machine = self.record.client.machine.counted_cpus() as f64;
-        (allowed < machine).then(|| Some(self.server_machine_share()? * machine / allowed))?
-    }
-
-    fn machine_share(&self, cpu_s: f64) -> Option<f64> {
-        // The CPU time is that between the readings of the counters.
-        let seconds = self.stage.counters_s.unwrap_or(self.stage.seconds);
-        let available_s = seconds * self.record.client.machine.counted_cpus() as f64;
-        (available_s > 0.0).then(|| cpu_s / available_s)
-    }
-}
-
-/// Load of a device as a share of its maximum: of requests or of bytes per second, whichever is closer.
-/// Shares of reads and of writes add up, because the device has to serve both.
-fn device_load(device: &DeviceUse, limit: &DiskLimit) -> f64 {
-    let share = |rate: f64, most: f64| if most > 0.0 { rate / most } else { 0.0 };
-    let requests = share(device.reads_per_s, limit.random_read.requests_per_s)
-        + share(device.writes_per_s, limit.random_write.requests_per_s);
-    let bytes = share(device.read_mb_s, limit.sequential_read.mb_s)
-        + share(device.write_mb_s, limit.sequential_write.mb_s);
-    requests.max(bytes)
-}
-
-/// Use of the device of the server's data, if it was observed.
-pub fn device(stage: &StageRecord) -> Option<&DeviceUse> {
-    stage.io.as_ref()?.device.as_ref()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{
-        ClientLimit, CommandRecord, CostRecord, DiskRate, LatencySummary, Sampled, ScheduleRecord,
-        ServerLimits, SessionTime,
+        ClientLimit, CommandRecord, CostRecord, DiskLimit, DiskRate, LatencySummary, Record,
+        Sampled, ScheduleRecord, ServerLimits, SessionTime, WaitShare,
     };
     use crate::report::example_record;
 

@@ -4,12 +4,14 @@
 mod bottleneck;
 mod count;
 mod statistic;
+mod summary;
 mod time;
 mod value;
 
 pub use bottleneck::*;
 pub use count::*;
 pub use statistic::*;
+pub use summary::*;
 pub use time::*;
 pub use value::*;
 
@@ -121,7 +123,8 @@ macro_rules! figures {
             CommandUs(usize),
         }
 
-        /// A kind of costs that can be judged. They hardly depend on what else the machine does, so they decide where a rate cannot.
+        /// A kind of costs that can be judged. WAL and blocks do not depend on what else the machine does, so they decide where a rate
+/// cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostKind {

@@ -126,7 +126,7 @@ fn think_s(stage: &StageRecord) -> f64 {
 
 /// Sets the CPU time of the server and its wait for a processor, if they were measured, as far as the sampled waits leave room for
 /// them: a process that receives or sends a message runs, but its session is idle; and on a busy machine, samples are taken rather
-/// when others do not run. What was sampled as active without a wait event and is beyond chance neither of them is a part of its own.
+/// when others do not run. What was sampled as active without a wait event and is beyond chance neither of them is a separate part.
 fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
     let Some(cpu_us) = cost.server_cpu_us else {
         return;

@@ -243,8 +243,10 @@ impl ProcessTable {
                     *sum += i64::from(sign) * i64::try_from(bytes).unwrap_or(i64::MAX);
                 }
             }
-            let io = before.zip(after).map(|(before, after)| {
-                let before = [0, 1].map(|at| before[at].saturating_add_signed(moved_io[at]));
+            let io = before.zip(after).map(|(mut before, after)| {
+                for (sum, moved) in before.iter_mut().zip(moved_io) {
+                    *sum = sum.saturating_add_signed(moved);
+                }
                 since(after, before)
             });
             ((after_s - before_s - moved_s).max(0.0), io.map(<(u64, u64)>::from))

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::blocks::{Group, Sample, ZERO};
-use super::summary::two_sided_quantile;
+use super::student::two_sided_quantile;
 use crate::units::format::truncated;
 
 /// An interval is at most this many times as long as that of normally distributed values (Student's t distribution). If most

@@ -13,6 +13,7 @@ mod scaling;
 mod sequential;
 #[cfg(test)]
 mod simulations;
+mod student;
 mod summary;
 
 pub use blocks::{Block, Incomparable};

@@ -1,10 +1,8 @@
 //! Summary of repeated runs: median, mean, its interval and differences by Student's t distribution, and which percentiles can be
 //! shown.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-use statrs::function::beta::beta_reg;
-
 use super::compare::Interval;
+use super::student::{two_sided_p, two_sided_quantile};
 
 /// Values below which there is no interval. With two, it would be the mean ± 6 times their difference.
 const INTERVAL_MIN: usize = 3;
@@ -76,20 +74,6 @@ pub fn mean_intervals(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
         (!values.is_empty()).then_some(Interval { low: mean - reach, high: mean + reach })
     };
     groups.iter().map(interval).collect()
-}
-
-/// Returns the probability that a t-distributed value is at least this far from 0.
-///
-/// Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.1: the regularized incomplete beta function.
-pub(super) fn two_sided_p(t: f64, degrees: f64) -> f64 {
-    if t.is_infinite() { 0.0 } else { beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)) }
-}
-
-/// Returns the value that the absolute of a t-distributed value exceeds with probability `alpha`; `None` without
-/// degrees of freedom.
-pub(super) fn two_sided_quantile(alpha: f64, degrees: f64) -> Option<f64> {
-    let distribution = StudentsT::new(0.0, 1.0, degrees).ok()?;
-    (alpha > 0.0 && alpha < 1.0).then(|| distribution.inverse_cdf(1.0 - alpha / 2.0))
 }
 
 /// Returns the p-value of the two-sided t-test of equal means, with a common variance (Student 1908); 1 for fewer

@@ -33,14 +33,7 @@ pub(super) fn improvement(view: &StudyView) -> Option<Improvement> {
         Figure::ErrorsPerS,
     ];
     let row = |figure| row(view, base, other, figure);
-    // Of an A/B test, the costs that it judges.
-    let judged = |figure: &Figure| {
-        let found = other.figure(view.main_stage, *figure);
-        let against = found.and_then(|found| found.against_baseline.as_ref());
-        against.is_some_and(|against| against.outcome.is_some())
-    };
-    let costs = Figure::costs().filter(judged);
-    let mut rows: Vec<ImprovementRow> = figures.into_iter().chain(costs).filter_map(row).collect();
+    let mut rows: Vec<ImprovementRow> = figures.into_iter().filter_map(row).collect();
     let main_per_s = rows.first().filter(|row| row.figure != Figure::P95Us).map(|row| row.from);
     // One statement a transaction: the same figure again.
     rows.retain(|row| {

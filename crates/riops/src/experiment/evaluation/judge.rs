@@ -133,7 +133,7 @@ impl Judge<'_> {
 }
 
 /// The result of a comparison.
-pub(super) fn of_effect(effect: &Effect) -> Against {
+pub(in crate::experiment) fn of_effect(effect: &Effect) -> Against {
     let design = &effect.design;
     Against {
         ratio: effect.ratio,

@@ -28,6 +28,7 @@ pub use frontier::Offer;
 use groups::{Group, Run, Slot};
 use improvement::improvement;
 use judge::Judge;
+pub(super) use judge::of_effect;
 pub use model::{
     AbView, Against, AxisEffect, AxisView, CellView, FigureView, GroupView, Improvement,
     ImprovementRow, LevelView, NodeView, Reason, RunCounts, SourcesView, StageView, StudyKind,

@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::curve::{Curve, FittedValue, ScalingPoint, ScalingSettings};
 use super::least_squares::Fit;
-use crate::stats::summary::two_sided_quantile;
+use crate::stats::student::two_sided_quantile;
 use crate::units::format::truncated;
 
 /// The interval misses the true value with this probability.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::bootstrap::{Bootstrap, PARAMETERS, standardized_residuals};
 use super::curve::{Curve, ScalingPoint};
 use super::least_squares::Fit;
-use crate::stats::summary::two_sided_p;
+use crate::stats::student::two_sided_p;
 
 /// A check fails with this probability if the measurements follow the law. There are two.
 const ALPHA: f64 = 0.025;
