@@ -107,17 +107,17 @@ fn matched(
     let replaced: Vec<&str> = replaced.collect();
     let fallbacks = Fallbacks { values, replaced: &replaced, origin };
     let add = |arg| fallbacks.added_to(arg);
+    let is_short_help = line.asks_for_short_help();
     let parse = |root: &Command| {
         let command = with_options_along(root.clone(), &line.subcommands(), &add);
-        let mut command = if line.asks_for_short_help() { shortened(command) } else { command };
+        let mut command = if is_short_help { shortened(command) } else { command };
         let parsed = command.try_get_matches_from_mut(line.arguments());
         (command, parsed)
     };
-    let (mut command, mut parsed) = parse(crate::args::command_for(line.arguments()));
-    if parsed.is_err() {
-        // Errors and the help name other subcommands.
-        (command, parsed) = parse(crate::args::command());
-    }
+    // Errors and the help name other subcommands.
+    let reduced = (!is_short_help).then(|| parse(crate::args::command_for(line.arguments())));
+    let accepted = reduced.filter(|(_, parsed)| parsed.is_ok());
+    let (mut command, parsed) = accepted.unwrap_or_else(|| parse(crate::args::command()));
     let parsed = parsed
         .map_err(|error| with_own_suggestion(error, line))
         .and_then(|matches| require_no_misplaced_option(&command, &matches).map(|()| matches));

@@ -137,10 +137,10 @@ impl Summary<'_> {
             (Bottleneck::Device, devices.iter().any(|each| each.highest_load() >= DEVICE_SHARE)),
             (Bottleneck::SharedCpu, cpu_is_full && is_here && !is_foreign),
             (Bottleneck::Rate, stage.rate_verdict() == Some(RateVerdict::Reached)),
+            (Bottleneck::ThinkTime, thinks),
             (Bottleneck::Locks, is_locked),
             (Bottleneck::Waits, waits),
             (Bottleneck::ForeignCpu, cpu_is_full && is_foreign),
-            (Bottleneck::ThinkTime, thinks),
             (Bottleneck::Network, is_delayed),
             (Bottleneck::BusyDevice, devices.iter().any(is_busy)),
             (Bottleneck::Waiting, shared),
@@ -332,10 +332,11 @@ mod tests {
 
     #[test]
     fn short_round_trips_and_think_time_are_no_limit_of_the_network() {
-        let found = |think_us: f64, transactions: u64| {
+        let with = |think_us: f64, transactions: u64, foreign: f64| {
             bottleneck_with(|record| {
                 let stage = &mut record.stages[0];
-                stage.machine_busy_share = Some(0.2);
+                stage.machine_busy_share = Some(foreign);
+                stage.neighbors.as_mut().unwrap().cpu_share = Some(foreign);
                 (stage.transactions, stage.statements) = (transactions, transactions);
                 spend(record, &[(TimePart::Cpu, 0.05)], 1.0);
                 record.stages[0].session_loop.commands = vec![CommandRecord {
@@ -349,9 +350,12 @@ mod tests {
                 }];
             })
         };
+        let found = |think_us, transactions| with(think_us, transactions, 0.2);
         assert_eq!(found(0.0, 12_000), Bottleneck::Network);
         assert_eq!(found(0.0, 120_000), Bottleneck::Waiting);
         assert_eq!(found(1_000.0, 12_000), Bottleneck::ThinkTime);
+        // The rest is CPU time, on a machine that others fill.
+        assert_eq!(with(1_600.0, 12_000, 0.95), Bottleneck::ThinkTime);
     }
 
     #[test]
