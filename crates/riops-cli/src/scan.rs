@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::options::{OptionNames, with_each_option};
 
-/// Returns the command line that these words need, with any value of an option. Help and version are flags.
+/// Returns the definition of the command line for these words. Options accept any value. Help and version are flags.
 fn definition(words: &[OsString]) -> Command {
     let flag = |id: &'static str| Arg::new(id).action(ArgAction::SetTrue).global(true);
     let with_any_value = |arg: Arg| {

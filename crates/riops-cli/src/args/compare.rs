@@ -24,7 +24,7 @@ pub(crate) struct Compare {
     /// Smallest relevant difference
     #[arg(long, value_name = "PERCENT", default_value_t = EFFECT, value_parser = parse_share)]
     pub(crate) effect: Share,
-    /// Exit with 99 if a figure of B is slower, if there is no verdict, or if a cost of a transaction is more
+    /// Exit with 99 if a figure of B is slower, if there is no verdict, or if a cost of a transaction is higher
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(crate) fail_on: Vec<FailOnVerdict>,
     /// Output format
@@ -75,7 +75,7 @@ pub(crate) enum FailOnVerdict {
 }
 
 impl FailOnVerdict {
-    /// The kind of costs that it is about.
+    /// Returns the kind of costs to judge; `None` for a verdict on the figures.
     pub(crate) fn cost(self) -> Option<CostKind> {
         match self {
             Self::Slower | Self::Inconclusive => None,

@@ -92,8 +92,8 @@ pub(crate) fn command() -> &'static clap::Command {
     &COMMAND
 }
 
-/// Returns the command line with only those subcommands that these words name; the others are empty. It accepts the same words,
-/// in much less time: clap clones all of a command for each command line that it parses.
+/// Returns the command line with the subcommands that these words name; other subcommands are empty. It accepts the same words in
+/// much less time, because clap clones the whole command for each command line that it parses.
 pub(crate) fn command_for(words: &[OsString]) -> &'static clap::Command {
     type Names = BTreeSet<String>;
     static NAMES: OnceLock<Names> = OnceLock::new();
@@ -114,14 +114,19 @@ pub(crate) fn command_for(words: &[OsString]) -> &'static clap::Command {
 
 fn collect_names(command: &clap::Command, names: &mut BTreeSet<String>) {
     for inner in command.get_subcommands() {
-        names.extend(inner.get_name_and_visible_aliases().into_iter().map(str::to_owned));
+        names.extend(names_of(inner).map(str::to_owned));
         collect_names(inner, names);
     }
 }
 
+/// Returns the name of a command and its aliases.
+fn names_of(command: &clap::Command) -> impl Iterator<Item = &str> {
+    std::iter::once(command.get_name()).chain(command.get_all_aliases())
+}
+
 fn with_only(command: clap::Command, named: &BTreeSet<String>) -> clap::Command {
     command.mut_subcommands(|inner| {
-        if inner.get_name_and_visible_aliases().into_iter().any(|name| named.contains(name)) {
+        if names_of(&inner).any(|name| named.contains(name)) {
             with_only(inner, named)
         } else {
             clap::Command::new(inner.get_name().to_owned())

@@ -49,7 +49,7 @@ pub(crate) struct Draft {
     pub(crate) sessions_max: Option<u32>,
     /// Maximum number of blocks of an A/B test.
     pub(crate) blocks_max: Option<u32>,
-    /// What differs from `riops ab`, if it is a gate.
+    /// Rules of a gate; `None` for `riops ab`.
     pub(crate) gate: Option<GateRules>,
     pub(crate) between: Between,
     pub(crate) reset: Reset,

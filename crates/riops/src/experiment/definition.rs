@@ -109,7 +109,7 @@ pub struct AbSettings {
     /// Whether the test also ends as soon as the second variant cannot be worse by a relevant difference.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub one_sided: bool,
-    /// The costs of a transaction that are judged, too. They have a significance level of their own, as large as `alpha`.
+    /// Costs of a transaction to judge. All of them together have the significance level `alpha`, in addition to the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostKind>,
 }

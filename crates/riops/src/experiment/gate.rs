@@ -168,11 +168,8 @@ impl GateWorkload {
             && let Some(open) =
                 figures.iter().find(|row| row.figure == view.main).and_then(open_worse)
         {
-            reason = format!(
-                "{reason}; {} up to {} worse is not excluded",
-                view.main.heading(),
-                percent(open)
-            );
+            reason =
+                format!("{reason}; {} may be up to {} worse", view.main.heading(), percent(open));
         }
         if end == End::TimeLimit {
             reason = format!("time limit reached: {reason}");

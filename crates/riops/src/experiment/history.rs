@@ -58,7 +58,7 @@ pub struct HistoryChange {
     pub index: usize,
     /// Id of this run.
     pub run: String,
-    /// The runs from and to which the change may be, with a probability of 95%; absent if it is at this run.
+    /// The first and the last run at which the change may be, with a probability of 95%; absent if it is at this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[String; 2]>,
     /// Mean up to the change, since the previous one.

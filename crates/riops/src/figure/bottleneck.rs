@@ -1,4 +1,4 @@
-//! What limited the result of a stage.
+//! Bottleneck of a stage: the resource or the wait that limited its result.
 
 use super::{DeviceLoad, Summary, TransactionTime};
 use crate::record::{ClientCpu, RateVerdict, Status, TimePart};
@@ -17,11 +17,11 @@ const WAITING_SHARE: f64 = 0.5;
 /// From this share of the session time on, one wait dominates: it is named if nothing else is fully used.
 const DOMINANT_SHARE: f64 = 0.3;
 
-/// From this share of a transaction on, the CPU time of its server and client, with their waits for a processor, may be what limits
-/// it. A machine that others fill does not limit sessions that wait for something else.
+/// From this share of a transaction on, the CPU time of server and client, with their waits for a processor, may be its limit. A
+/// machine that other processes fill does not limit sessions that wait for something else.
 const CPU_SHARE: f64 = 0.2;
 
-/// The time of a round trip up to which sessions that wait for replies wait for nothing else: an answer takes as long.
+/// Normal duration of a round trip. A longer wait for a reply is a delay of the network.
 const ROUND_TRIP_US: f64 = 200.0;
 
 /// The waits in the server for anything but locks.
@@ -105,11 +105,12 @@ impl Summary<'_> {
         let cpu_is_full = full(stage.machine_busy_share)
             || cpu.is_some_and(ClientCpu::is_contended) && !sessions_wait;
         let is_foreign = self.foreign_machine_share().is_some_and(|share| share > 1.0 - FULL_SHARE);
-        // The server that uses more of their machine limits both rather than the client.
+        // On a full machine, the server or the client is the limit, whichever uses more of it.
         let is_servers = shared && self.server_machine_share() > self.client_machine_share();
         let is_client = |cpu: &ClientCpu| {
-            let is_of_machine =
-                !cpu.limits.is_empty() && cpu.limits.iter().all(|limit| limit.is_of_machine());
+            let is_of_machine = cpu.limits.iter().all(|limit| limit.is_of_machine());
+            // Records of earlier releases have no list.
+            let is_servers = is_servers && !cpu.limits.is_empty();
             cpu.limited && !(is_of_machine && (is_foreign || is_servers))
         };
         let time = self.transaction_time();

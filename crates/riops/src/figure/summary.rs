@@ -10,7 +10,7 @@ const WAIT_SAMPLES_MIN: f64 = 20.0;
 pub struct DeviceLoad<'a> {
     /// Its rates.
     pub usage: &'a DeviceUse,
-    /// What the server stores on it.
+    /// Kinds of data that the server stores on it.
     pub roles: &'a [String],
     /// Load as a share of its measured maximum; absent if that was not measured.
     pub load: Option<f64>,
@@ -70,7 +70,7 @@ impl<'a> Summary<'a> {
         Some((events.iter().map(|wait| wait.share).sum(), events))
     }
 
-    /// The devices of the server with their load; only that of the data in records of earlier releases.
+    /// The devices of the server with their load. Records of earlier releases have only the device of the data.
     pub fn devices(&self) -> Vec<DeviceLoad<'a>> {
         let Some(io) = &self.stage.io else {
             return Vec::new();

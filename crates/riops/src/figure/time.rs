@@ -36,8 +36,8 @@ impl TransactionTime {
         self.parts.iter().find(|each| each.part == part).map_or(0.0, |each| each.us)
     }
 
-    /// Returns the share of these parts in the time in which the session had something to wait for, 0 to 1: without the time
-    /// between two transactions and the think time.
+    /// Returns the share of these parts in the busy time, 0 to 1. The busy time excludes the time between two transactions and the
+    /// think time.
     pub fn busy_share(&self, parts: &[TimePart]) -> f64 {
         let busy_us = self.us - self.of(TimePart::Client) - self.of(TimePart::Think);
         let us: f64 = parts.iter().map(|part| self.of(*part)).sum();
@@ -108,7 +108,7 @@ impl Summary<'_> {
     }
 }
 
-/// The time of the attempts after which a transaction failed, in seconds. The service times are those of the others.
+/// The time of failed transactions, in seconds. The service times include only successful ones.
 fn failed_s(stage: &StageRecord) -> f64 {
     let failed = stage.session_loop.errors.iter().filter(|each| each.count > each.retried);
     failed
@@ -126,7 +126,8 @@ fn think_s(stage: &StageRecord) -> f64 {
 
 /// Sets the CPU time of the server and its wait for a processor, if they were measured, as far as the sampled waits leave room for
 /// them: a process that receives or sends a message runs, but its session is idle; and on a busy machine, samples are taken rather
-/// when others do not run. What was sampled as active without a wait event and is beyond chance neither of them is a separate part.
+/// when others do not run. If the sessions were active without a wait event for longer, beyond the sampling error, the rest is a
+/// separate part.
 fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
     let Some(cpu_us) = cost.server_cpu_us else {
         return;
@@ -134,7 +135,7 @@ fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
     let at = parts.iter().position(|each| each.part == TimePart::Cpu);
     let sampled = at.map(|at| parts.swap_remove(at));
     let (sampled_us, reach_us) = sampled.map_or((0.0, 0.0), |each| (each.us, each.reach_us));
-    // Without scheduler statistics, the wait for a processor is not known to be anything else.
+    // Without scheduler statistics, the rest may be a wait for a processor.
     let queue_us = cost.server_run_queue_us;
     let measured_us = (cpu_us + queue_us.unwrap_or(0.0)).min(most_us);
     let is_active = queue_us.is_some() && sampled_us - reach_us > measured_us;
@@ -143,7 +144,7 @@ fn measure_cpu(parts: &mut Vec<PartTime>, cost: &CostRecord, most_us: f64) {
             parts.push(PartTime { part, us, reach_us });
         }
     };
-    // What is sampled in addition, but not beyond chance, stays with CPU.
+    // A difference within the sampling error counts as CPU.
     let us = if is_active { measured_us } else { measured_us.max(sampled_us) };
     let queue_us = queue_us.unwrap_or(0.0).min(us - cpu_us.min(us));
     let is_measured = us <= measured_us;

@@ -71,6 +71,14 @@ pub struct ProcessesUse {
     pub neighbors_written_bytes: Option<u64>,
 }
 
+/// A process that has exited.
+struct Moved<'a> {
+    from: Group,
+    /// The group of the process that inherited its time.
+    to: Option<Group>,
+    process: &'a Process,
+}
+
 /// Where the server runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
@@ -234,9 +242,9 @@ impl ProcessTable {
         let change = |of: &[Group]| {
             let ((before_s, before), (after_s, after)) = (sums(earlier, of), sums(self, of));
             let (mut moved_s, mut moved_io) = (0.0, [0_i64; 2]);
-            for (from, to, process) in &moved {
-                let has = |group: &Option<Group>| group.is_some_and(|group| of.contains(&group));
-                let sign = i8::from(has(to)) - i8::from(has(&Some(*from)));
+            for Moved { from, to, process } in &moved {
+                let has = |group: Option<Group>| group.is_some_and(|group| of.contains(&group));
+                let sign = i8::from(has(*to)) - i8::from(has(Some(*from)));
                 moved_s += f64::from(sign) * process.cpu_s;
                 let io = process.io.unwrap_or_default();
                 for (sum, bytes) in moved_io.iter_mut().zip([io.read_bytes, io.write_bytes]) {
@@ -313,17 +321,18 @@ impl ProcessTable {
         None
     }
 
-    /// Returns the processes of `earlier` that have exited, with their group and that of the process that has their time now.
-    fn moved<'a>(
-        &self,
-        earlier: &'a Self,
-        owners: Owners,
-    ) -> Vec<(Group, Option<Group>, &'a Process)> {
+    /// Returns the processes of `earlier` that have exited. Their time is lost if the parent ignored its children.
+    fn moved<'a>(&self, earlier: &'a Self, owners: Owners) -> Vec<Moved<'a>> {
         let exited = earlier.processes.iter().filter(|(id, each)| self.same(**id, each).is_none());
         exited
             .map(|(id, process)| {
-                let heir = self.heir(earlier, process).map(|(heir, _)| self.group(heir, owners));
-                (earlier.group(*id, owners), heir, process)
+                let heir = self.heir(earlier, process).filter(|(id, heir)| {
+                    let before = earlier.processes.get(id).map_or(0.0, |before| before.reaped_s);
+                    // Equal except for rounding.
+                    heir.reaped_s - before > process.cpu_s - 1.0 / TICKS_PER_S
+                });
+                let to = heir.map(|(heir, _)| self.group(heir, owners));
+                Moved { from: earlier.group(*id, owners), to, process }
             })
             .collect()
     }
@@ -473,7 +482,8 @@ mod tests {
     fn the_time_of_a_process_that_exits_is_counted_once() {
         let before = table(&[(1, 0, "init", 5.0), (200, 1, "make", 1.0), (201, 200, "cc", 7.0)]);
         // `cc` used another 2 s and exited; its 9 s are those of a child of `make` now.
-        let after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
+        let mut after = table(&[(1, 0, "init", 5.0), (200, 1, "make", 10.0)]);
+        after.processes.get_mut(&200).unwrap().reaped_s = 9.0;
         let found = after.since(&before, (CLIENT, Place::Elsewhere)).unwrap();
         assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
         let [(name, cpus)] = found.neighbors.as_slice() else { panic!("{found:?}") };
@@ -487,14 +497,21 @@ mod tests {
         let shell = (200, 1, "bash", 1.0);
         let mut before = table(&[(1, 0, "init", 5.0), shell, (201, 200, "pgbouncer", 130.0)]);
         before.machine = machine("0 0 0 0 0 0 0 0");
-        // The pooler used another 2 s and exited; its 132 s are those of a child of the shell now.
+        // The pooler used another 2 s and exited; the shell inherited its 132 s.
         let mut after = later(&before, 10);
         after.processes.remove(&201);
-        after.processes.get_mut(&200).unwrap().cpu_s = 133.0;
+        let shell = after.processes.get_mut(&200).unwrap();
+        (shell.cpu_s, shell.reaped_s) = (133.0, 132.0);
         after.machine = machine("500 0 0 1500 0 0 0 0");
         let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
         assert!((found.neighbors_cpu_s - 2.0).abs() < 1e-9, "{found:?}");
+        // A parent that ignores its children inherits nothing.
+        let shell = after.processes.get_mut(&200).unwrap();
+        (shell.cpu_s, shell.reaped_s) = (1.5, 0.0);
+        let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
+        assert!((found.neighbors_cpu_s - 0.5).abs() < 1e-9, "{found:?}");
         // Nor have others used more than the machine was busy.
+        after.processes.get_mut(&200).unwrap().reaped_s = 132.0;
         after.processes.get_mut(&200).unwrap().cpu_s = 140.0;
         let found = after.since(&before, (CLIENT, Place::Unknown)).unwrap();
         assert!((found.neighbors_cpu_s - 5.0).abs() < 1e-9, "{found:?}");

@@ -13,8 +13,8 @@ use super::blocks::{Group, Sample, ZERO};
 use super::student::two_sided_quantile;
 use crate::units::format::truncated;
 
-/// An interval is at most this many times as long as that of normally distributed values (Student's t distribution). If most
-/// values are equal and one is far away, many bootstrap errors are close to 0, and the bootstrap interval has no such limit.
+/// Maximum length of an interval, relative to Student's t interval. If most values are equal and one is far away, many bootstrap
+/// errors are close to 0, and the length of a bootstrap interval is unlimited.
 const SKEW_MAX: f64 = 3.0;
 
 /// Intervals of a log ratio.

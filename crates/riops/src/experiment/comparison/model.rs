@@ -56,7 +56,7 @@ impl Comparison {
         main.is_none_or(|effect| effect.outcome == Outcome::Inconclusive)
     }
 
-    /// The costs of these kinds that are more in B. The probability of at least one false one is at most 5% (Bonferroni: the
+    /// Returns the costs of these kinds that are higher in B. The probability of a false one is at most 5% (Bonferroni, because the
     /// p-values of costs are not adjusted).
     pub fn costlier(&self, kinds: &[CostKind]) -> Vec<&FigureComparison> {
         let alpha = Settings::default().alpha;

@@ -91,7 +91,7 @@ pub fn missing_note([name_a, name_b]: [&str; 2], a: &[&Record], b: &[&Record]) -
     })
 }
 
-/// Runs whose sessions were sampled too rarely to say where the time of their transactions went.
+/// Returns a note if the sessions were sampled too rarely to split the time of a transaction.
 pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
     let needed = |runs: &[&Record]| -> Option<f64> {
         let stages = || runs.iter().flat_map(|run| Summary::of_each(run));
@@ -103,7 +103,7 @@ pub fn sampling_note(a: &[&Record], b: &[&Record]) -> Option<String> {
     };
     let needed_s = needed(a).into_iter().chain(needed(b)).max_by(f64::total_cmp)?;
     Some(format!(
-        "why a transaction takes longer or shorter is not known: too few samples of the sessions; measure for at least {} s",
+        "the change of the time of a transaction is not known: too few samples of the sessions; measure for at least {} s",
         whole(needed_s.ceil())
     ))
 }

@@ -143,7 +143,7 @@ mod tests {
         };
         // Of 500 µs without a wait event, 100 µs were without a processor.
         assert_eq!(split(400.0, 100.0), [400.0, 100.0, 317.0]);
-        // What is neither, but within chance, stays with CPU; beyond chance it is a separate part.
+        // A difference within the sampling error counts as CPU; a larger one is a separate part.
         assert_eq!(split(360.0, 100.0), [400.0, 100.0, 317.0]);
         assert_eq!(split(300.0, 100.0), [300.0, 100.0, 317.0]);
         let mut record = record();

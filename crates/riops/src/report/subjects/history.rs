@@ -126,7 +126,7 @@ fn change_line(series: &HistorySeries, change: &HistoryChange) -> String {
     let [before, after] = [change.mean_before, change.mean_after].map(|of| series.figure.text(of));
     let (verdict, run, p) = (verdict(change), short_id(&change.run), change.p);
     let range = change.range.as_ref().map_or_else(String::new, |[first, last]| {
-        format!(", or with a run from {} to {}", short_id(first), short_id(last))
+        format!(", between {} and {}", short_id(first), short_id(last))
     });
     format!("{verdict} since {at} ({run}{range}): {before} → {after} (p {p:.1e})")
 }
