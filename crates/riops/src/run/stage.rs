@@ -33,6 +33,11 @@ pub(super) struct LoopStage {
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 const EXIT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Number of connections that the server permits the role in this database.
+const CONNECTION_LIMIT: &str = "select case when r.rolsuper then m.connections else least(m.connections, nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) end
+from (select current_setting('max_connections')::int connections) m, pg_catalog.pg_roles r, pg_catalog.pg_database d
+where r.rolname = session_user and d.datname = current_database()";
+
 /// Which connections a stage has besides those of its sessions. A role, a pool or the server may permit no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connections {
@@ -56,6 +61,15 @@ enum Closing {
 }
 
 impl Connections {
+    /// Number of connections besides those of the sessions.
+    fn count(self) -> u64 {
+        match self {
+            Self::All => 2,
+            Self::WithoutSampler => 1,
+            Self::OfSessions => 0,
+        }
+    }
+
     /// Returns the next smaller number and what is missing with it, if there is one.
     fn fewer(self, closing: Closing) -> Option<(Self, &'static str)> {
         match self {
@@ -104,6 +118,7 @@ impl ActiveRun<'_> {
                     if error.is_for_want_of_connections()
                         && connections != Connections::All
                         && since.elapsed() < EXIT_TIMEOUT
+                        && !self.are_too_many(connections)
                         && self.interrupt.pause(EXIT_PAUSE) => {}
                 Err(error) if error.is_for_want_of_connections() => {
                     let closing = self.closing();
@@ -200,6 +215,18 @@ impl ActiveRun<'_> {
             Some(locked) if locked.is_shared => Closing::Unlocks,
             Some(_) => Closing::Never,
         }
+    }
+
+    /// Returns whether the server permits the role fewer connections than these and those of the sessions. `false` if its
+    /// limit is unknown.
+    fn are_too_many(&mut self, connections: Connections) -> bool {
+        if self.environment.is_transaction_pooled() {
+            return false;
+        }
+        let limit = self.control.query_value(CONNECTION_LIMIT).ok().flatten();
+        let limit = limit.and_then(|limit| limit.parse::<u64>().ok());
+        let needed = u64::from(self.plan.own_sessions()) + connections.count();
+        limit.is_some_and(|limit| limit < needed)
     }
 
     fn reopen_control(&mut self) {
