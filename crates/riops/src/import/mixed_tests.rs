@@ -113,6 +113,8 @@ fn what_precedes_the_lines_is_removed() {
         "\u{1b}[33mpgbench-1  |\u{1b}[0m ",
         "[2024-05-01T10:00:00.123Z] > ",
         "node7: ",
+        "bench (pg 17)\tRun pgbench\t2024-05-01T10:00:00.1234567Z ",
+        "-c8\t",
     ] {
         let records = runs(&prefixed(prefix, &both).replace('\n', "\r\n"));
         assert_eq!(rates(&records), [(8, 12_000, 401), (2, 100, 100)], "{prefix}");
@@ -138,25 +140,25 @@ fn what_precedes_the_lines_is_removed() {
 fn lines_of_several_processes_are_told_apart() {
     let (one, other) = (report(), report().replace("400.5", "500.6").replace("12000", "15000"));
     let sysbench = format!("{SYSBENCH}Number of threads: 2\n{}", sysbench(100, 1));
-    let mut sources =
-        [("pgbench-1", one), ("pgbench-2", other), ("sysbench-1", sysbench)].map(|(name, text)| {
-            (name, text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter())
-        });
-    let mut text = String::new();
-    loop {
-        let before = text.len();
-        for (name, lines) in &mut sources {
-            for line in lines.take(1) {
-                let _ = writeln!(text, "{name}  | {line}");
+    let texts = [("pgbench-1", one), ("pgbench-2", other), ("sysbench-1", sysbench)];
+    for separator in ["  | ", "\t"] {
+        let mut sources = texts.each_ref().map(|(name, text)| (name, text.lines()));
+        let mut text = String::new();
+        loop {
+            let before = text.len();
+            for (name, lines) in &mut sources {
+                for line in lines.take(1) {
+                    let _ = writeln!(text, "{name}{separator}{line}");
+                }
+            }
+            if text.len() == before {
+                break;
             }
         }
-        if text.len() == before {
-            break;
-        }
+        let mut found = rates(&runs(&text));
+        found.sort_unstable();
+        assert_eq!(found, [(2, 100, 100), (8, 12_000, 401), (8, 15_000, 501)], "{separator:?}");
     }
-    let mut found = rates(&runs(&text));
-    found.sort_unstable();
-    assert_eq!(found, [(2, 100, 100), (8, 12_000, 401), (8, 15_000, 501)]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl<'a> Prefix<'a> {
             let source = if is_name(name) || is_number { name } else { "" };
             return Some(Self { source, is_time: time(name).is_some(), rest });
         }
-        if let Some((name, rest)) = piped(text) {
+        if let Some((name, rest)) = piped(text).or_else(|| tabbed(text)) {
             return Some(Self { source: name, is_time: false, rest });
         }
         if let Some(rest) =
@@ -67,6 +67,17 @@ fn piped(text: &str) -> Option<(&str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || "-_./@:".contains(c);
     let is_name = name.starts_with(|c: char| c.is_alphabetic()) && name.chars().all(is_word);
     (is_name && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some((name, rest))
+}
+
+/// `name<TAB>rest`, as `parallel --tag` writes it, and `job<TAB>step<TAB>time rest`, as `gh run view --log` does.
+fn tabbed(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once('\t')?;
+    let is_word = |c: char| c.is_alphanumeric() || "-_./@:=".contains(c);
+    let is_named = name.starts_with(|c: char| c.is_alphabetic() || "-./".contains(c));
+    let line_of_job =
+        rest.split_once('\t').map(|(_, line)| line).filter(|line| time(line).is_some());
+    let line = line_of_job.or_else(|| name.chars().all(is_word).then_some(rest));
+    line.filter(|_| is_named).map(|line| (name, line))
 }
 
 fn level(text: &str) -> Option<&str> {
