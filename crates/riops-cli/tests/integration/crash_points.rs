@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::fixture::{CommandOutput, executing, folder, program};
+use crate::gate::Place;
 use crate::server::{on, processes};
 
 const CALLS: &str = "chmod,execve,fchmod,fchmodat,fdatasync,flock,fsync,ftruncate,kill,link,linkat,mkdir,mkdirat,\
@@ -38,37 +39,50 @@ fn changes(strace: &Path, command: &Command, log: &Path) -> Vec<(String, usize)>
     calls.collect()
 }
 
-/// Kills a command at each of its changes, after a preparation. Afterwards, commands must succeed.
-fn killed_at_each_change(home: &Path, before: &str, line: &str, after: &[&str]) {
+/// Kills a command at each of its changes, after a preparation. Afterwards, other commands must succeed.
+fn killed_at_each_change(
+    log: &Path,
+    before: &dyn Fn(),
+    command: &dyn Fn() -> Command,
+    after: &dyn Fn(),
+) {
     let Some(strace) = program("strace") else { return };
-    let succeed = |line: &str| CommandOutput::of(&mut on(home, line)).expect(0);
     // The first execution changes more.
-    for line in [before, line, before] {
-        succeed(line);
-    }
-    let changes = changes(&strace, &on(home, line), &home.with_extension("log"));
+    before();
+    CommandOutput::of(&mut command()).expect(0);
+    before();
+    let changes = changes(&strace, &command(), log);
     assert!(changes.len() > 3, "{changes:?}");
     let mut killed = 0;
     for (call, number) in &changes {
-        succeed(before);
+        before();
         let trace = format!("trace={call}");
         let kill = format!("inject={call}:signal=KILL:when={number}");
         let options = ["-o", "/dev/null", "-e", &trace, "-e", &kill].map(str::to_owned);
-        let output = traced(&strace, &options, &on(home, line)).output();
+        let output = traced(&strace, &options, &command()).output();
         killed += usize::from(!output.unwrap().status.success());
-        for line in after {
-            succeed(line);
-        }
+        after();
     }
     // The last calls of a name may be missing in another execution.
     assert!(4 * killed > 3 * changes.len(), "{killed} of {}", changes.len());
 }
 
+/// As [`killed_at_each_change`], for commands of one home.
+fn killed_at_home(home: &Path, before: &str, line: &str, after: &[&str]) {
+    let succeed = |line: &str| drop(CommandOutput::of(&mut on(home, line)).expect(0));
+    killed_at_each_change(
+        &home.with_extension("log"),
+        &|| succeed(before),
+        &|| on(home, line),
+        &|| after.iter().for_each(|line| succeed(line)),
+    );
+}
+
 #[test]
 fn a_server_that_was_killed_at_any_change_starts_again() {
     let home = folder("killed-server");
-    killed_at_each_change(&home, "server stop", "server start", &["server start"]);
-    killed_at_each_change(&home, "server start", "server stop", &["server start"]);
+    killed_at_home(&home, "server stop", "server start", &["server start"]);
+    killed_at_home(&home, "server start", "server stop", &["server start"]);
     CommandOutput::of(&mut on(&home, "server stop")).expect(0);
     assert_eq!(processes(&home), [0; 0]);
 }
@@ -78,12 +92,7 @@ fn a_dataset_whose_preparation_was_killed_at_any_change_is_prepared_again() {
     let home = folder("killed-prepare");
     CommandOutput::of(&mut on(&home, "server start")).expect(0);
     let prepare = "prepare rows --rows 100 --recreate";
-    killed_at_each_change(
-        &home,
-        "cleanup rows",
-        prepare,
-        &["prepare rows --rows 100", "verify rows"],
-    );
+    killed_at_home(&home, "cleanup rows", prepare, &["prepare rows --rows 100", "verify rows"]);
     CommandOutput::of(&mut on(&home, "server stop")).expect(0);
 }
 
@@ -92,5 +101,23 @@ fn a_gallery_whose_writing_was_killed_at_any_change_is_written_again() {
     let home = folder("killed-gallery");
     CommandOutput::of(&mut on(&home, "run ping -c 1 --transactions 10 --warmup 0")).expect(0);
     let gallery = format!("gallery -o {}", home.join("site").display());
-    killed_at_each_change(&home, "runs list", &gallery, &[&gallery]);
+    killed_at_home(&home, "runs list", &gallery, &[&gallery]);
+}
+
+#[test]
+fn a_gate_whose_builds_were_killed_at_any_change_builds_again() {
+    let place = Place::new("killed", 2, 2, None);
+    let gate = || place.command("gate ../gate.toml --base HEAD~1 --trust --time-limit 1ms");
+    let builds = place.folder.join("builds");
+    killed_at_each_change(
+        &place.folder.join("log"),
+        &|| drop(std::fs::remove_dir_all(&builds)),
+        &gate,
+        // Neither a lock nor half a build remains.
+        &|| {
+            CommandOutput::of(&mut gate()).expect(0);
+            let prefixes = builds.read_dir().unwrap().map(|build| build.unwrap().path());
+            assert!(prefixes.into_iter().all(|build| build.join("prefix/bench.sql").is_file()));
+        },
+    );
 }
