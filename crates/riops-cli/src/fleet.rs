@@ -60,7 +60,7 @@ impl Membership {
         let Some(name) = &options.fleet else {
             return Ok(None);
         };
-        riops::plan::require_printable([name])?;
+        riops::plan::require_public([name])?;
         if name.is_empty() {
             return refuse("--fleet needs a name");
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use riops::experiment::ACKNOWLEDGED;
-use riops::plan::require_printable;
+use riops::plan::{pairs, require_public};
 use riops::record::Note;
 use riops::report::runs_table;
 use riops::store::{RunFilter, RunSummary, Sort, Store, run_lines};
@@ -24,9 +24,8 @@ pub(super) fn tag(options: &TagOptions, ui: Ui) -> Result<ExitCode> {
     if set.is_empty() && remove.is_empty() && label.is_none() {
         return refuse("nothing to change: specify KEY=VALUE, --remove KEY or --label TEXT");
     }
-    let texts = set.iter().flat_map(|(key, value)| [key, value]).chain(label);
-    require_printable(texts)?;
     let tags: BTreeMap<_, _> = set.iter().cloned().collect();
+    require_public(label.iter().cloned().chain(pairs(&tags)))?;
     if let Some(key) = remove.iter().find(|key| tags.contains_key(*key)) {
         return refuse(format!("tag \"{key}\" is both set and removed"));
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use riops::import::{self, Format, Imports, Input, Settings};
-use riops::plan::require_printable;
+use riops::plan::{pairs, require_public};
 use riops::record::Record;
 use riops::report::{self, export::export as exported};
 use riops::run::{MergedPart, merge as merged_of};
@@ -36,8 +36,7 @@ pub(super) fn import(options: &Import, ui: Ui) -> Result<ExitCode> {
         started_at: options.started_at,
         column_7: options.pgbench_column_7,
     };
-    let names = settings.label.iter().chain(settings.tags.keys()).chain(settings.tags.values());
-    require_printable(names)?;
+    require_public(settings.label.iter().cloned().chain(pairs(&settings.tags)))?;
     let imports = imports(options, &settings, ui)?;
     for notice in &imports.notices {
         ui.notice(notice);
@@ -106,7 +105,7 @@ pub(super) fn export(options: &Export, ui: Ui) -> Result<ExitCode> {
 
 /// Merges, stores and prints.
 pub(super) fn merge(options: &MergeOptions, ui: Ui) -> Result<ExitCode> {
-    require_printable(options.label.iter())?;
+    require_public(&options.label)?;
     let store = stored::open_existing(&options.store, ui)?;
     let mut records: Vec<Record> = Vec::new();
     for text in &options.runs {

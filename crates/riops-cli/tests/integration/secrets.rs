@@ -90,6 +90,14 @@ fn a_secret_in_a_connection_is_neither_printed_nor_stored() {
     let open = format!("postgresql://planted@{host}:{port}/planted");
     checked(place.command(run, &["-d", &open]).env("PGPASSWORD", SECRET)).expect(0);
     checked(place.command(run, &[]).env("RIOPS_DATABASE", url)).expect(0);
+    // Free texts are stored and published as they are.
+    for option in ["--label", "--note"] {
+        place.riops(run, &["-d", url, option, url]).expect(2).stderr_contains("must not contain");
+    }
+    for option in ["--tag", "--fact"] {
+        place.riops(run, &["-d", url, option, &format!("password={SECRET}")]).expect(2);
+    }
+    place.riops("runs note last", &[url]).expect(2);
     place.riops(run, &["--store", url, "--output", "json", "-d", url]).expect(0);
     place.riops("runs list --store", &[url]).expect(0);
     place.riops("runs show no-such-run --store", &[url]);

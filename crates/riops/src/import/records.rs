@@ -13,7 +13,7 @@ use super::found::{Imports, require_sums};
 use super::input::Input;
 use super::objects::Objects;
 use crate::host::Interrupt;
-use crate::plan::require_printable;
+use crate::plan::{pairs, require_public};
 use crate::record::{Record, SCHEMA};
 use crate::store::{StoreError, StoreLocation, all_runs, open_existing};
 
@@ -75,8 +75,8 @@ fn record(object: &[u8], name: &str, line: u64) -> Result<Record, ImportError> {
 
 /// Checks what the types do not: reports rely on it.
 fn require_whole(record: &Record) -> Result<(), String> {
-    let texts = record.label.iter().chain(record.tags.keys()).chain(record.tags.values());
-    require_printable(texts).map_err(|error| error.to_string())?;
+    let texts = record.label.iter().cloned().chain(pairs(&record.tags));
+    require_public(texts).map_err(|error| error.to_string())?;
     let named = record.plan.work.traits().name;
     if record.workload != named {
         return Err(format!("workload \"{}\" has the parameters of {named}", record.workload));

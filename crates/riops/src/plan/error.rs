@@ -1,5 +1,6 @@
 //! The error of an invalid plan, and the macros of its types: what they require, and their forms as texts.
 
+use crate::units::secret::{names_secret, redacted};
 use crate::units::sql::is_plain;
 use crate::units::text::is_unprintable;
 
@@ -80,18 +81,32 @@ pub(super) fn validate_schema(schema: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Fails for labels and tags that a terminal would execute, or that look like other ones.
+/// Fails for labels, tags (`NAME=VALUE`), facts and notes that a terminal would execute, that look like other ones, or that
+/// contain a password.
 ///
 /// # Errors
 /// [`PlanError`] with the first such text.
-pub fn require_printable<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), PlanError> {
-    for name in names {
+pub fn require_public(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), PlanError> {
+    for text in texts {
+        let text = text.as_ref();
         require!(
-            !name.chars().any(is_unprintable),
-            "labels and tags must not contain control characters, nor controls of bidirectional text: {name:?}"
+            !text.chars().any(is_unprintable),
+            "labels and tags must not contain control characters, nor controls of bidirectional text: {text:?}"
+        );
+        require!(
+            !names_secret(text),
+            "labels, tags, facts and notes are stored and shown: \"{}\" must not contain a password",
+            redacted(text)
         );
     }
     Ok(())
+}
+
+/// Returns tags or facts as texts `NAME=VALUE`.
+pub fn pairs<'a>(
+    pairs: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> impl Iterator<Item = String> {
+    pairs.into_iter().map(|(name, value)| format!("{name}={value}"))
 }
 
 /// Fails if a parameter differs from the first value of a list of stages: the list would override it.
@@ -116,9 +131,35 @@ mod tests {
         for label in
             ["a\u{1b}[2J", "\n", "\u{7f}", "\u{9b}2J", "abc\u{202e}fed", "\u{2066}", "\u{61c}"]
         {
-            let error = require_printable(&[label.to_owned()]).unwrap_err().to_string();
+            let error = require_public([label]).unwrap_err().to_string();
             assert!(error.contains("control characters") && !error.contains(label), "{error:?}");
         }
-        require_printable(&["nightly ä 漢 🐘".to_owned()]).unwrap();
+        require_public(["nightly ä 漢 🐘"]).unwrap();
+    }
+
+    #[test]
+    fn texts_with_a_password_are_refused() {
+        for text in [
+            "postgresql://u:s3cret@h/d",
+            "after a run on postgres://u:s3cret@h:1/d, idle",
+            "https://u:s3cret@h/x",
+            "PGPASSWORD=s3cret",
+            "host=h password = s3cret",
+            "psql postgres:/u:s3cret@h",
+        ] {
+            let error = require_public([text]).unwrap_err().to_string();
+            assert!(error.contains("***") && !error.contains("s3cret"), "{error}");
+        }
+        for text in [
+            "feature/x@abc123",
+            "https://ci:8080/job/x@2/3",
+            "commit=me/x:y@abc",
+            "password=***",
+            "the password: none",
+            "postgresql://u@h/d",
+            "at 10:30 @home",
+        ] {
+            require_public([text]).unwrap();
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{PlanError, require_printable};
+use super::error::{PlanError, pairs, require_public};
 
 /// Facts with a meaning: others are only shown and compared.
 const PRICE: &str = "price";
@@ -40,7 +40,7 @@ pub fn vcpus(facts: &Facts) -> Option<f64> {
 
 /// Fails for a fact with a meaning whose value has none.
 pub(super) fn validate(facts: &Facts) -> Result<(), PlanError> {
-    require_printable(facts.iter().flat_map(|(name, value)| [name, value]))?;
+    require_public(pairs(facts))?;
     require!(
         !facts.contains_key(PRICE) || price_per_hour(facts).is_some(),
         "--fact price: expected a number, optionally a currency, and a time, such as 0.796/h, 12.5 EUR/d, 0.01 USD/min"

@@ -32,7 +32,7 @@ mod threshold;
 pub(crate) mod work;
 
 pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
-pub use error::{PlanError, require_printable};
+pub use error::{PlanError, pairs, require_public};
 pub use imported::ImportedRun;
 pub use keys::Distribution;
 pub use load::{Contents, LoadDataset, LoadRun, Method};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smart_default::SmartDefault;
 
-use super::error::{PlanError, at_least_one, at_most, refuse, require_printable};
+use super::error::{PlanError, at_least_one, at_most, pairs, refuse, require_public};
 use super::facts::{self, Facts};
 use super::policy::{
     Drain, Driver, ErrorPolicy, LatencyLimit, PreparePolicy, Protocol, RATE_MAX, SESSIONS_MAX,
@@ -239,8 +239,7 @@ impl Plan {
             self.spread
         );
         self.validate_nodes()?;
-        let names = self.label.iter().chain(self.tags.keys()).chain(self.tags.values());
-        require_printable(names)?;
+        require_public(self.label.iter().cloned().chain(pairs(&self.tags)))?;
         match self.needs_trust() {
             Some(what) if !self.trust.0 => {
                 refuse(format!("the plan was read and {what}: permit it with --trust"))

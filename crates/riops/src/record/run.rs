@@ -14,7 +14,7 @@ use super::latency::LatencySummary;
 use super::session_loop::LoopRecord;
 use super::stage::StageRecord;
 use super::target::TargetRecord;
-use crate::plan::{DatasetPlan, Member, Plan, PlanError, require_printable};
+use crate::plan::{DatasetPlan, Member, Plan, PlanError, require_public};
 use crate::units::texts;
 
 /// Everything that is known about one run.
@@ -300,7 +300,7 @@ impl Note {
     pub fn new(text: &str, author: String) -> Result<Self, NoteError> {
         let lines: Vec<String> =
             text.trim().lines().map(|line| line.trim_end().to_owned()).collect();
-        require_printable(lines.iter().chain([&author]))?;
+        require_public(lines.iter().chain([&author]))?;
         let text = lines.join("\n");
         match text.chars().count() {
             0 => Err(NoteError::Empty),

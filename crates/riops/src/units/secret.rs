@@ -116,6 +116,23 @@ pub fn redacted(text: &str) -> String {
     replaced(text, &[logins(text), values(text, Form::Message)].concat())
 }
 
+/// Whether a label, a note or another free text contains a secret: an address with a password, or `password=…`. A commit
+/// such as `me/x@abc`, which could be a mistyped address, does not.
+pub fn names_secret(text: &str) -> bool {
+    let is_link = |word: &str| {
+        let link = word
+            .split_once("://")
+            .filter(|(scheme, _)| scheme.ends_with("http") || scheme.ends_with("https"));
+        link.is_some_and(|(_, rest)| !rest.split('/').next().unwrap_or_default().contains('@'))
+    };
+    let is_address = |word: &&str| word.contains(":/") && !is_link(word);
+    let mut words =
+        text.split(|c: char| c.is_whitespace() || "'\"`<>".contains(c)).filter(is_address);
+    let is_hidden = |range: Range<usize>| text.get(range) == Some(HIDDEN);
+    words.any(|word| !logins(word).is_empty())
+        || values(text, Form::Message).into_iter().any(|range| !is_hidden(range))
+}
+
 /// Whether the name of an option, a variable or a setting says that its value is a secret.
 fn is_secret_name(name: &str) -> bool {
     let decoded = percent_decode_str(name).decode_utf8().unwrap_or(Cow::Borrowed(name));

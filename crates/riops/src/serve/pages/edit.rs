@@ -10,7 +10,7 @@ use super::super::app::{App, Shared, layout, see_other};
 use super::super::failure::{Answer, Failure};
 use super::super::query::Query;
 use super::super::token::are_equal;
-use crate::plan::require_printable;
+use crate::plan::{pairs, require_public};
 use crate::record::{Note, NoteError};
 use crate::store::Store;
 
@@ -119,7 +119,7 @@ fn fields(app: &App, body: &Bytes) -> Result<Query, Failure> {
 /// Sets or removes the label.
 pub(in crate::serve) async fn label((State(app), Path(id), body): Sent) -> Answer {
     let label = fields(&app, &body)?.given("label").map(str::to_owned);
-    require_printable(&label).map_err(Failure::request)?;
+    require_public(&label).map_err(Failure::request)?;
     let changed = app.stored.with(move |store| {
         let id = store.id(&id)?;
         store.set_label(&id, label.as_deref())?;
@@ -217,8 +217,7 @@ fn parse_tags(text: &str) -> Result<BTreeMap<String, String>, Failure> {
         _ => Err(Failure::Request(format!("\"{line}\" is not a tag: expected NAME=VALUE"))),
     };
     let tags: BTreeMap<String, String> = lines.map(tag).collect::<Result<_, _>>()?;
-    let names = tags.keys().chain(tags.values());
-    require_printable(names).map_err(Failure::request)?;
+    require_public(pairs(&tags)).map_err(Failure::request)?;
     if tags.len() > TAGS_MAX {
         return Err(Failure::Request(format!("a run has at most {TAGS_MAX} tags here")));
     }
