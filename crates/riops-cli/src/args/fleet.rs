@@ -38,9 +38,33 @@ pub(crate) struct ManifestOptions {
     /// Name of the Job and of the fleet
     #[arg(long, value_name = "NAME", default_value = "riops")]
     pub(crate) name: String,
-    /// Image with riops as its entry point
-    #[arg(long, value_name = "IMAGE", default_value = concat!("riops:", env!("CARGO_PKG_VERSION")))]
+    /// Image with riops as its entry point, in a registry that the machines reach
+    #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
+    /// Execute the command again and again: a CronJob with these five fields, such as "0 2 * * *"
+    #[arg(long, value_name = "CRON")]
+    pub(crate) schedule: Option<String>,
+    /// Namespace of all objects [default: that of kubectl]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// Secret with the addresses `database` and `store`
+    #[arg(long, value_name = "NAME", default_value = "riops")]
+    pub(crate) secret: String,
+    /// Secret with which the image is pulled
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pull_secret: Option<String>,
+    /// Processors that each pod requests
+    #[arg(long, value_name = "QUANTITY", default_value = "2")]
+    pub(crate) cpu: String,
+    /// Memory that each pod requests, and its limit
+    #[arg(long, value_name = "QUANTITY", default_value = "512Mi")]
+    pub(crate) memory: String,
+    /// Label of the machines on which the pods run; repeatable
+    #[arg(long, value_name = "LABEL=VALUE")]
+    pub(crate) node_selector: Vec<String>,
+    /// The Job fails after this time, as it does if the image cannot be pulled
+    #[arg(long, value_name = "TIME", default_value = "6h")]
+    pub(crate) deadline: Span,
     /// The command without `riops`, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -471,7 +471,7 @@ fn runs_that_were_started_by_hand_are_merged() {
 fn the_command_line_of_the_job_is_a_fleet_of_one_in_the_environment_of_the_job() {
     let place = Place::new("job");
     let manifest = fixture::command(
-        "fleet manifest --agents 1 -- run ping -c 2 --warmup 0 --duration 1s --output json",
+        "fleet manifest --agents 1 --image i -- run ping -c 2 --warmup 0 --duration 1s --output json",
     );
     let text = CommandOutput::of(&mut { manifest }).expect(0).stdout;
     let arguments = text.split("args:\n").nth(1).unwrap().lines();

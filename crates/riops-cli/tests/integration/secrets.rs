@@ -247,7 +247,7 @@ fn a_mistyped_address_is_refused_without_being_shown() {
             "prepare rows -d",
             "run ping --prometheus",
             "run ping --metrics-push",
-            "fleet manifest --agents 2 -- run ping -d",
+            "fleet manifest --agents 2 --image i -- run ping -d",
             "runs import",
             "ysql-bench -o insert",
         ] {
