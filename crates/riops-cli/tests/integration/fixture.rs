@@ -45,6 +45,9 @@ pub(crate) fn executing(mut outer: Command, inner: &Command) -> Command {
             None => outer.env_remove(name),
         };
     }
+    if let Some(folder) = inner.get_current_dir() {
+        outer.current_dir(folder);
+    }
     outer
 }
 
