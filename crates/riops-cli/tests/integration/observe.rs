@@ -44,9 +44,17 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
     let text = database.riops("runs show last").expect(0).stdout;
     assert!(text.contains("count        calls/s ") && text.contains("(1.00 in total)"), "{text}");
     assert!(text.contains("riops generated no load"), "{text}");
-    let failing = ["--count", "x=select i / 0 from t", "--", "true"];
-    let output = CommandOutput::of(database.command("observe").args(failing)).expect(3);
-    assert!(output.stderr.contains("the count x was not read"), "{}", output.stderr);
+    // The command is not started.
+    for (count, reason) in [
+        ("x=select i / 0 from t", "division by zero"),
+        ("x=select 'a'", "no number: \"a\""),
+        ("x=select i from t where false", "no value"),
+    ] {
+        let failing = ["--count", "good=select 1", "--count", count, "--", "echo", "started"];
+        let output = CommandOutput::of(database.command("observe").args(failing)).expect(1);
+        assert!(output.stderr.contains("the count x cannot be read"), "{}", output.stderr);
+        assert!(output.stderr.contains(reason) && output.stdout.is_empty(), "{}", output.stderr);
+    }
 }
 
 /// A server that is busy ends sessions later than their clients, and counts what they did then.
