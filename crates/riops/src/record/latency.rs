@@ -110,6 +110,11 @@ impl LatencySummary {
         percentile_shown(self.count, percent, 1.0) && self.shown_to.is_none_or(|to| percent <= to)
     }
 
+    /// Whether a percentile is not shown although its number suffices: a few stalls hide it.
+    pub fn is_hidden_by_stalls(&self, percent: f64) -> bool {
+        percentile_shown(self.count, percent, 1.0) && !self.is_shown(percent)
+    }
+
     /// Whether a percentile, or the mean without one, is only a lower bound.
     pub fn is_bound(&self, percent: Option<f64>) -> bool {
         self.lower_bound_from.is_some_and(|from| percent.unwrap_or(99.0) >= from)

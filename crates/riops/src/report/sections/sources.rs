@@ -77,7 +77,6 @@ fn database(stage: &StageRecord) -> Option<String> {
     let since = |pick: fn(&DatabaseCounters) -> u64| pick(&after).saturating_sub(pick(&before));
     let (hits, reads) = (since(|each| each.blks_hit), since(|each| each.blks_read));
     let all = hits + reads;
-    let per_commit = all as f64 / since(|each| each.xact_commit).max(1) as f64;
     let hits = percent(hits as f64 / all.max(1) as f64);
     let wal = wal_text(counted.wal_bytes_per_s.map(|bytes| bytes / 1e6));
     let files = match since(|each| each.temp_files) {
@@ -88,7 +87,7 @@ fn database(stage: &StageRecord) -> Option<String> {
         }
     };
     let accesses = count(all);
-    let blocks = format!("{accesses} block accesses ({per_commit:.1} per commit, {hits} hits)");
+    let blocks = format!("{accesses} block accesses ({hits} hits)");
     Some(format!("{blocks}{wal}{files}; of all sessions, including warm-up and drain"))
 }
 
@@ -159,7 +158,6 @@ mod tests {
         let after = DatabaseCounters {
             blks_hit: 9_900,
             blks_read: 100,
-            xact_commit: 500,
             temp_files: 2,
             temp_bytes: 4_200_000,
             ..before
@@ -172,7 +170,7 @@ mod tests {
             ..DatabaseUse::default()
         };
         stage.database = Some(counted.clone());
-        let expected = "10,000 block accesses (20.0 per commit, 99% hits), WAL 2.1 MB/s, 2 temporary files (4.2 MB); of all sessions, including warm-up and drain";
+        let expected = "10,000 block accesses (99% hits), WAL 2.1 MB/s, 2 temporary files (4.2 MB); of all sessions, including warm-up and drain";
         assert_eq!(database(&stage).as_deref(), Some(expected));
         let blocks = Some(crate::record::TableBlocks::default());
         stage.database = Some(DatabaseUse { blocks, ..counted });

@@ -46,6 +46,7 @@ pub(in crate::run) fn warnings(stage: &StageRecord, plan: &Plan) -> Vec<Warning>
         (WarningKind::ForeignIo, foreign_io(stage)),
         (WarningKind::OldSnapshot, old_snapshot(stage)),
         (WarningKind::Network, network(stage)),
+        (WarningKind::Statement, without_rows(stage, plan)),
     ];
     let found = found.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
     found.map(|(kind, text)| Warning { kind, stage: None, text }).collect()
@@ -178,6 +179,39 @@ fn network(stage: &StageRecord) -> Option<String> {
     })
 }
 
+/// Fewer executions may find no row by chance.
+const EXECUTIONS_MIN: u64 = 100;
+/// First words of statements that are meant to find rows.
+const SEARCHING: [&str; 5] = ["select", "update", "delete", "merge", "with"];
+
+/// Statements of a script that never found a row: their values are probably outside of the table.
+fn without_rows(stage: &StageRecord, plan: &Plan) -> Option<String> {
+    let is_script = plan.work.traits().tolerates_changed_plans;
+    let queries = stage.session_loop.queries;
+    let statements = stage.database.as_ref().map_or(&[][..], |database| &database.statements);
+    let is_searching = |query: &str| {
+        let word = query.split_whitespace().next().unwrap_or_default().to_lowercase();
+        SEARCHING.contains(&word.as_str())
+    };
+    let mut never = statements.iter().filter(|each| {
+        each.is_own && each.calls >= EXECUTIONS_MIN && each.rows == 0 && is_searching(&each.query)
+    });
+    let text = match never.next() {
+        Some(first) => {
+            let others = match never.count() {
+                0 => String::new(),
+                more => format!(", nor did {more} more statements"),
+            };
+            format!("{} executions found no row{others}: {}", count(first.calls), first.query)
+        }
+        None if stage.rows == 0 && queries.write == 0 && queries.read >= EXECUTIONS_MIN => {
+            format!("{} queries found no row", count(queries.read))
+        }
+        None => return None,
+    };
+    is_script.then_some(text)
+}
+
 /// Locks of other sessions for which those of the run waited.
 fn foreign_locks(stage: &StageRecord) -> Option<String> {
     let waiting = stage.lock_share()?;
@@ -221,7 +255,7 @@ mod tests {
     use crate::record::{
         Blocker, ClientCpu, CostRecord, DatabaseUse, DeviceUse, ErrorEntry, IoRecord,
         LatencySummary, LockWaits, NeighborProcess, Neighbors, NetworkUse, OldestSnapshot,
-        OtherSessions, RowVersions, Sampled, WaitShare,
+        OtherSessions, RowVersions, Sampled, StatementUse, WaitShare,
     };
 
     fn warnings_with(change: impl FnOnce(&mut StageRecord)) -> Vec<(WarningKind, String)> {
@@ -271,6 +305,36 @@ mod tests {
         // Hint bits of transactions that only read.
         assert_eq!(warned(&both, Some(0.4)), None);
         assert_eq!(warned(&[("fsync", "on"), ("synchronous_commit", "local")], Some(500.0)), None);
+    }
+
+    #[test]
+    fn statements_of_a_script_that_never_find_a_row_are_named() {
+        let script =
+            Plan { work: crate::plan::WorkPlan::Script(Box::default()), ..Plan::default() };
+        let warned = |plan: &Plan, statements: &[(&str, u64, u64)], rows: u64, read: u64| {
+            let mut stage = StageRecord { rows, ..StageRecord::default() };
+            stage.session_loop.queries.read = read;
+            let statement = |&(query, calls, rows): &(&str, u64, u64)| StatementUse {
+                query: query.to_owned(),
+                is_own: true,
+                calls,
+                rows,
+                ..StatementUse::default()
+            };
+            let statements = statements.iter().map(statement).collect();
+            stage.database = Some(DatabaseUse { statements, ..DatabaseUse::default() });
+            without_rows(&stage, plan)
+        };
+        let missing = ("UPDATE a SET b = $1 WHERE id = $2", 500, 0);
+        let found = ("select 1", 500, 500);
+        let text = "500 executions found no row: UPDATE a SET b = $1 WHERE id = $2";
+        assert_eq!(warned(&script, &[found, missing], 500, 500).as_deref(), Some(text));
+        let text = "500 executions found no row, nor did 1 more statements: UPDATE a SET b = $1 WHERE id = $2";
+        assert_eq!(warned(&script, &[missing, missing], 500, 500).as_deref(), Some(text));
+        assert_eq!(warned(&script, &[], 0, 500).as_deref(), Some("500 queries found no row"));
+        // A few misses, statements that find nothing by design, and other workloads, whose replies are checked.
+        assert_eq!(warned(&script, &[("select 1", 99, 0), ("BEGIN", 500, 0), found], 1, 500), None);
+        assert_eq!(warned(&Plan::default(), &[missing], 0, 500), None);
     }
 
     #[test]
