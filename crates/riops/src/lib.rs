@@ -1,12 +1,10 @@
 //! riops measures PostgreSQL-compatible databases.
 //!
 //! Data flows in one direction: each module uses only the modules above it.
-//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `stats`,
-//! `report` and `gallery` are pure.
+//! The library never prints and never exits. `plan`, `metrics`, `workload`, `record`, `report` and
+//! `gallery` are pure.
 
-pub mod units;
-
-pub mod stats;
+pub use riops_model::{stats, units};
 
 pub mod plan;
 

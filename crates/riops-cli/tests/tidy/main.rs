@@ -27,9 +27,10 @@ use modules::Tree;
 use workspace::{read, rust_files};
 
 /// Root files of the crates, the library first.
-const ROOTS: [&str; 6] = [
+const ROOTS: [&str; 7] = [
     "crates/riops/src/lib.rs",
     "crates/riops-cli/src/main.rs",
+    "crates/riops-model/src/lib.rs",
     "crates/riops-ring/src/lib.rs",
     "crates/riops-script/src/lib.rs",
     "crates/riops-wire/src/lib.rs",

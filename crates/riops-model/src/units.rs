@@ -17,6 +17,7 @@ use serde::Serialize;
 pub use format::{count, duration_us, percent, rate, whole};
 
 /// Gives each variant of an enumeration a text: lists the variants, and declares the function that returns the text.
+#[macro_export]
 macro_rules! texts {
     ($(#[$doc:meta])* $type:ident::$text:ident { $($variant:ident: $name:literal),+ $(,)? }) => {
         impl $type {
@@ -32,7 +33,7 @@ macro_rules! texts {
         }
     };
 }
-pub(crate) use texts;
+pub use crate::texts;
 
 /// Whether a value is the default of its type, for `skip_serializing_if`.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -132,7 +133,7 @@ fn parse_size(text: &str) -> Option<u64> {
 ///
 /// The units are those of PostgreSQL's settings (`B`, `kB`, `MB`, `GB`, `TB`), case-insensitive; `G`,
 /// `GB` and `GiB` are equivalent.
-pub(crate) fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
+pub fn split_size(text: &str) -> Option<(&str, Option<u64>)> {
     let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let unit = text.strip_prefix(number)?.to_ascii_lowercase();
     let unit_bytes = match unit.as_str() {

@@ -1,6 +1,6 @@
 //! Values within a connection string of the form `key=value`, and addresses of HTTP.
 
-use reqwest::Url;
+use url::Url;
 
 /// Returns a setting. As in libpq, a database name that is itself a connection string stands for its settings.
 pub fn pair(name: &str, value: &str) -> String {
@@ -20,7 +20,7 @@ pub fn quoted(value: &str) -> String {
 }
 
 /// Returns host and port of a URL of HTTP or HTTPS; `None` for any other text.
-pub(crate) fn address_of(url: &str) -> Option<String> {
+pub fn address_of(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
     Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
 }

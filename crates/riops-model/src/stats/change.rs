@@ -217,7 +217,7 @@ fn divide(values: &[f64], settings: &ChangeSettings) -> Vec<usize> {
                 && best.is_none_or(|(largest, ..)| distance > largest)
             {
                 let (left, right) = part.split_at(split);
-                best = Some((distance, start + split, t_test(left, right)));
+                best = Some((distance, start + split, t_test(left, right, 0.0)));
             }
         }
         match best {
@@ -238,6 +238,7 @@ fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = (usize, usize)
 fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
     let parts: Vec<(usize, usize)> = parts(values.len(), splits).collect();
     let mean = |part| moments(slice(values, part)).0;
+    let correlation = correlation(usual, &parts);
     let sides = parts.iter().copied().zip(parts.iter().copied().skip(1));
     splits
         .iter()
@@ -247,9 +248,32 @@ fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint
             range: (*index, *index),
             mean_before: mean(left),
             mean_after: mean(right),
-            p: t_test(slice(usual, left), slice(usual, right)),
+            p: t_test(slice(usual, left), slice(usual, right), correlation),
         })
         .collect()
+}
+
+/// Largest correlation that is assumed: a stronger one is a trend.
+const CORRELATION_MAX: f64 = 0.9;
+
+/// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
+/// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on
+/// bias in the estimation of autocorrelation", Biometrika 41, 1954).
+fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
+    let (mut products, mut squares) = (0.0, 0.0);
+    for part in parts {
+        let part = slice(values, *part);
+        let (mean, sum) = moments(part);
+        squares += sum;
+        let pairs = part.iter().zip(part.iter().skip(1));
+        products += pairs.map(|(one, next)| (one - mean) * (next - mean)).sum::<f64>();
+    }
+    let (count, means) = (values.len() as f64, parts.len() as f64);
+    if squares <= 0.0 || count <= 3.0 * means {
+        return 0.0;
+    }
+    let unbiased = (products / squares * count + means) / (count - 3.0 * means);
+    unbiased.clamp(0.0, CORRELATION_MAX)
 }
 
 fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {
