@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use riops::fleet::Manifest;
 use riops::units::Span;
 
 use super::parsers::OrDefault;
@@ -41,7 +42,7 @@ pub(crate) struct ManifestOptions {
     /// Image with riops as its entry point, in a registry that the machines reach
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
-    /// Execute the command again and again: a CronJob with these five fields, such as "0 2 * * *"
+    /// Execute the command again and again: a `CronJob` with these five fields, such as "0 2 * * *"
     #[arg(long, value_name = "CRON")]
     pub(crate) schedule: Option<String>,
     /// Namespace of all objects [default: that of kubectl]
@@ -68,4 +69,24 @@ pub(crate) struct ManifestOptions {
     /// The command without `riops`, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl ManifestOptions {
+    /// Returns the manifest without the command.
+    pub(crate) fn manifest(&self) -> Manifest {
+        let Self { agents, name, image, schedule, namespace, secret, .. } = self;
+        Manifest {
+            agents: *agents,
+            name: name.clone(),
+            image: image.clone(),
+            schedule: schedule.clone(),
+            namespace: namespace.clone(),
+            secret: secret.clone(),
+            pull_secret: self.pull_secret.clone(),
+            cpu: self.cpu.clone(),
+            memory: self.memory.clone(),
+            node_selector: self.node_selector.clone(),
+            deadline: self.deadline,
+        }
+    }
 }

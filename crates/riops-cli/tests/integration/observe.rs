@@ -51,7 +51,7 @@ fn a_count_is_read_before_and_after_and_is_the_main_figure() {
         ("x=select i from t where false", "no value"),
     ] {
         let failing = ["--count", "good=select 1", "--count", count, "--", "echo", "started"];
-        let output = CommandOutput::of(database.command("observe").args(failing)).expect(1);
+        let output = CommandOutput::of(database.command("observe").args(failing)).expect(2);
         assert!(output.stderr.contains("the count x cannot be read"), "{}", output.stderr);
         assert!(output.stderr.contains(reason) && output.stdout.is_empty(), "{}", output.stderr);
     }

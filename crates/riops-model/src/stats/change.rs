@@ -100,6 +100,14 @@ const RANGE: f64 = 0.95;
 /// Returns the change at each split, with its most probable place between its neighbors. The minimum number of values on a side
 /// is for finding a change, not for its date: of the three newest values that are lower, the first is the change.
 fn dated(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
+    let places = places(usual, splits);
+    let indexes: Vec<usize> = places.iter().map(|place| place.index).collect();
+    let found = described(values, usual, &indexes).into_iter();
+    found.zip(places).map(|(point, place)| ChangePoint { range: place.range, ..point }).collect()
+}
+
+/// Returns the place of each split, which may be nearer to its neighbors than the minimum number of values.
+fn places(usual: &[f64], splits: &[usize]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for (position, split) in splits.iter().enumerate() {
         let start = places.last().map_or(0, |place| place.index);
@@ -113,9 +121,7 @@ fn dated(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
             },
         ));
     }
-    let indexes: Vec<usize> = places.iter().map(|place| place.index).collect();
-    let found = described(values, usual, &indexes).into_iter();
-    found.zip(places).map(|(point, place)| ChangePoint { range: place.range, ..point }).collect()
+    places
 }
 
 /// Where the mean of a series changes.
@@ -238,7 +244,10 @@ fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = (usize, usize)
 fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
     let parts: Vec<(usize, usize)> = parts(values.len(), splits).collect();
     let mean = |part| moments(slice(values, part)).0;
-    let correlation = correlation(usual, &parts);
+    // A part that contains a step would look correlated.
+    let indexes: Vec<usize> = places(usual, splits).iter().map(|place| place.index).collect();
+    let levels: Vec<(usize, usize)> = self::parts(values.len(), &indexes).collect();
+    let correlation = correlation(usual, &levels);
     let sides = parts.iter().copied().zip(parts.iter().copied().skip(1));
     splits
         .iter()
@@ -258,7 +267,8 @@ const CORRELATION_MAX: f64 = 0.9;
 
 /// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
 /// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on
-/// bias in the estimation of autocorrelation", Biometrika 41, 1954).
+/// bias in the estimation of autocorrelation", Biometrika 41, 1954). One standard error is added, too, because a correlation that
+/// is assumed too small gives false alarms.
 fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
     let (mut products, mut squares) = (0.0, 0.0);
     for part in parts {
@@ -273,7 +283,8 @@ fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
         return 0.0;
     }
     let unbiased = (products / squares * count + means) / (count - 3.0 * means);
-    unbiased.clamp(0.0, CORRELATION_MAX)
+    let error = ((1.0 - unbiased * unbiased).max(0.0) / count).sqrt();
+    (unbiased + error).clamp(0.0, CORRELATION_MAX)
 }
 
 fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {

@@ -24,6 +24,7 @@
 mod error;
 mod heartbeat;
 mod join;
+mod manifest;
 mod meeting;
 
 use std::io::{Read as _, Write as _};
@@ -46,6 +47,7 @@ use crate::units::Span;
 pub use error::FleetError;
 use heartbeat::{Heartbeat, MISSED_MAX, lost_after};
 pub use join::{Follower, Invitation, Role};
+pub use manifest::Manifest;
 use meeting::State;
 
 const CONNECTED: &str = include_str!("../../sql/fleet/connected.sql");

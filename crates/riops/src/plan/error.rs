@@ -9,7 +9,7 @@ use crate::units::text::is_unprintable;
 #[error("{0}")]
 pub struct PlanError(pub(crate) String);
 
-pub(super) fn refuse<T>(message: impl Into<String>) -> Result<T, PlanError> {
+pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError(message.into()))
 }
 

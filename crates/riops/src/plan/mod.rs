@@ -32,6 +32,7 @@ mod threshold;
 pub(crate) mod work;
 
 pub use cbc::{CbcDataset, CbcPlace, CbcRun, CbcSize, copies};
+pub(crate) use error::refuse;
 pub use error::{PlanError, pairs, require_public};
 pub use imported::ImportedRun;
 pub use keys::Distribution;

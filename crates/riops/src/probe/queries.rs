@@ -71,9 +71,30 @@ impl QueryProbe {
         self
     }
 
+    /// Executes each of these queries once, and returns why one has no number.
+    pub fn try_each(&mut self, queries: &[NamedQuery]) -> Result<(), String> {
+        let mut thread = self.thread();
+        let mut values = queries.iter().map(|query| (query, thread.value(&query.sql)));
+        let failed = values.find_map(|(query, value)| Some((query, value.err()?)));
+        self.connection = thread.connection;
+        failed.map_or(Ok(()), |(query, reason)| {
+            Err(format!("the count {} cannot be read: {reason}", query.name))
+        })
+    }
+
+    fn thread(&mut self) -> QueryThread {
+        QueryThread {
+            target: self.target.clone(),
+            connection: self.connection.take(),
+            silence: None,
+            series: self.queries.iter().map(series).collect(),
+            start: Instant::now(),
+        }
+    }
+
     /// Connects. Errors are those of the queries.
     pub(super) fn open(&mut self) {
-        if !self.queries.is_empty() {
+        if !self.queries.is_empty() && self.connection.is_none() {
             self.connection = self.target.open().ok();
         }
     }
@@ -85,13 +106,7 @@ impl QueryProbe {
         }
         let (stop, stopped) = sync_channel(1);
         let (ready, is_ready) = sync_channel(1);
-        let thread = QueryThread {
-            target: self.target.clone(),
-            connection: self.connection.take(),
-            silence: None,
-            series: self.queries.iter().map(series).collect(),
-            start: Instant::now(),
-        };
+        let thread = self.thread();
         let builder = std::thread::Builder::new().name("riops-queries".to_owned());
         let spawned = builder.spawn(move || thread.run(&ready, &stopped));
         self.running = spawned.ok().map(|thread| (stop, thread));

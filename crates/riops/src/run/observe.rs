@@ -13,13 +13,13 @@ use super::conductor::{FinishedStage, Runner};
 use super::error::RunError;
 use crate::engine::{NoObserver, Observer};
 use crate::host::Interrupt;
-use crate::plan::{NamedQuery, ObserveRun, Stop};
+use crate::plan::{ObserveRun, Stop};
 use crate::probe::cpu::reaped_cpu_s;
 use crate::probe::database::DatabaseProbe;
 use crate::probe::queries::OnValues;
 use crate::record::Point;
 use crate::run::parts::{MeasuredObservation, Part};
-use crate::server::{Connection, Feature};
+use crate::server::Feature;
 use crate::units::format::short_id;
 use crate::units::secret::redacted;
 use crate::units::{Span, whole};
@@ -33,15 +33,14 @@ pub(super) struct Observe(pub(super) ObserveRun);
 impl Observe {
     fn observe(&self, active: &mut ActiveRun<'_>) -> Result<MeasuredObservation, RunError> {
         let run = &self.0;
-        for count in &run.counts {
-            require_number(&mut active.control, count)?;
-        }
         let (points, received) = sync_channel(64);
         let on_values: OnValues = Arc::new(move |t_s, values| {
             // Values that are not shown in time are left out.
             let _ = points.try_send((t_s, values.first().copied().flatten()));
         });
         let mut queries = active.query_probe(&run.counts).with_values(on_values);
+        // The command may take hours.
+        queries.try_each(&run.counts).map_err(RunError::Unsuitable)?;
         let id = active.id.to_string();
         let application = format!("riops observed {}", short_id(&id));
         let own = (!run.watches_database()).then_some(application.as_str());
@@ -96,20 +95,6 @@ impl Observe {
             usage,
         })
     }
-}
-
-/// Fails for a count that cannot be read: nobody wants to learn this when the command has ended.
-fn require_number(
-    control: &mut Connection,
-    NamedQuery { name, sql }: &NamedQuery,
-) -> Result<(), RunError> {
-    let reason = match control.query_value(sql) {
-        Ok(Some(text)) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => return Ok(()),
-        Ok(Some(text)) => format!("the query returned no number: \"{text}\""),
-        Ok(None) => "the query returned no value".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(RunError::Unsuitable(format!("the count {name} cannot be read: {reason}")))
 }
 
 /// Starts the command. It inherits standard input, output and error, the process group and the environment, with

@@ -24,17 +24,17 @@ fn runs(
 }
 
 #[test]
-fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_runs() {
+fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_to_30_runs() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for (outliers, least) in [(false, 190), (true, 170)] {
+    for (outliers, after) in [(false, 20), (true, 30)] {
         let mut found = 0;
         for _ in 0..200 {
-            let series = runs(40, Some(20), outliers, &mut rng);
+            let series = runs(20 + after, Some(20), outliers, &mut rng);
             let points = change_points(&series, &ChangeSettings::default());
             found += u32::from(points.iter().any(|point| point.index.abs_diff(20) <= 2));
         }
-        println!("shift of 5 %, outliers {outliers}: found {found} of 200 after 20 runs");
-        assert!(found >= least, "{found} of 200, outliers: {outliers}");
+        println!("shift of 5 %, outliers {outliers}: found {found} of 200 after {after} runs");
+        assert!(found >= 170, "{found} of 200, outliers: {outliers}");
     }
 }
 

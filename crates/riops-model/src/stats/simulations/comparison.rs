@@ -318,7 +318,8 @@ fn intervals_as_units_and_runs_that_are_not_interleaved_give_false_differences()
         let all = |side: fn(&Measured) -> &Vec<Vec<f64>>| {
             measured.iter().flat_map(side).flatten().copied().collect::<Vec<f64>>()
         };
-        by_interval += u32::from(t_test(&all(|block| &block.a), &all(|block| &block.b), 0.0) < 0.05);
+        by_interval +=
+            u32::from(t_test(&all(|block| &block.a), &all(|block| &block.b), 0.0) < 0.05);
     }
     let by_interval = f64::from(by_interval) / 200.0;
     let mut not_interleaved = 0;

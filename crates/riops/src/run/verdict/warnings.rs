@@ -252,6 +252,7 @@ fn foreign_io(stage: &StageRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{ScriptRun, WorkPlan};
     use crate::record::{
         Blocker, ClientCpu, CostRecord, DatabaseUse, DeviceUse, ErrorEntry, IoRecord,
         LatencySummary, LockWaits, NeighborProcess, Neighbors, NetworkUse, OldestSnapshot,
@@ -309,8 +310,7 @@ mod tests {
 
     #[test]
     fn statements_of_a_script_that_never_find_a_row_are_named() {
-        let script =
-            Plan { work: crate::plan::WorkPlan::Script(Box::default()), ..Plan::default() };
+        let script = Plan { work: WorkPlan::Script(ScriptRun::default()), ..Plan::default() };
         let warned = |plan: &Plan, statements: &[(&str, u64, u64)], rows: u64, read: u64| {
             let mut stage = StageRecord { rows, ..StageRecord::default() };
             stage.session_loop.queries.read = read;
