@@ -71,7 +71,10 @@ impl QueryProbe {
         self
     }
 
-    /// Executes each of these queries once, and returns why one has no number.
+    /// Executes each of these queries once.
+    ///
+    /// # Errors
+    /// The first query without a number, and why.
     pub fn try_each(&mut self, queries: &[NamedQuery]) -> Result<(), String> {
         let mut thread = self.thread();
         let mut values = queries.iter().map(|query| (query, thread.value(&query.sql)));

@@ -83,6 +83,13 @@ pub struct Change {
     pub is_more: Option<bool>,
 }
 
+impl Change {
+    /// `setting jit: off → on`.
+    pub(super) fn text(&self) -> String {
+        format!("{} {}: {} → {}", self.topic.name(), self.name, self.a, self.b)
+    }
+}
+
 /// The properties of a record by topic and name.
 type Properties = BTreeMap<(Topic, String), String>;
 

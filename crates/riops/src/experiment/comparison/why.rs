@@ -42,6 +42,9 @@ pub struct TimeChange {
     pub b_us: f64,
     /// Its parts, those that changed most first.
     pub parts: Vec<PartChange>,
+    /// What differs and may be the reason, if no part changed by more than chance: too few runs may hide its effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
 }
 
 /// The change of a part of the time of a transaction.
@@ -117,7 +120,9 @@ pub(crate) fn time_change(blocks: &RunBlocks<'_>, changes: &[Change]) -> Option<
     };
     let mut parts: Vec<PartChange> = TimePart::ALL.into_iter().filter_map(part).collect();
     parts.sort_by(|one, other| other.change_us.abs().total_cmp(&one.change_us.abs()));
-    Some(TimeChange { a_us, b_us, parts })
+    let is_explained = parts.iter().any(|part| part.is_cause);
+    let candidates = if is_explained { Vec::new() } else { evidence.candidates() };
+    Some(TimeChange { a_us, b_us, parts, candidates })
 }
 
 /// What is known about two groups of runs beside their times.
@@ -138,12 +143,17 @@ impl Evidence<'_> {
             causes.partition(|change| concerns(change, part));
         // A condition differs a little between any two groups.
         specific.sort_by_key(|change| change.topic == Topic::Condition);
-        let causes = specific.into_iter().chain(others).map(|change| {
-            format!("{} {}: {} → {}", change.topic.name(), change.name, change.a, change.b)
-        });
+        let causes = specific.into_iter().chain(others).map(Change::text);
         let (jit, statement) = self.statements(part, change_us);
         let follows = jit.into_iter().chain(self.costs(part, change_us)).chain(statement);
         causes.take(BESIDE_MAX - 1).chain(follows).take(BESIDE_MAX).collect()
+    }
+
+    /// The differences that may change any part, the plans first.
+    fn candidates(&self) -> Vec<String> {
+        let topics = [Topic::AccessPath, Topic::Schema, Topic::Setting, Topic::Version];
+        let of = |topic| self.changes.iter().filter(move |change| change.topic == topic);
+        topics.into_iter().flat_map(of).map(Change::text).take(BESIDE_MAX).collect()
     }
 
     /// The costs that belong to a part, changed in the same direction, and may take as long.
@@ -497,6 +507,20 @@ mod tests {
             assert_eq!(!beside(0.0, &[condition(name, true)]).is_empty(), explains, "{name}");
             assert_eq!(!beside(0.0, &[condition(name, false)]).is_empty(), !explains, "{name}");
         }
+    }
+
+    #[test]
+    fn a_changed_plan_is_a_candidate_although_no_part_changed_by_more_than_chance() {
+        let a = [run(500.0, 100.0), run(600.0, 200.0), run(400.0, 50.0)];
+        let b = [run(510.0, 110.0), run(590.0, 190.0), run(420.0, 70.0)];
+        let path = Change { topic: Topic::AccessPath, ..setting("command 1", "Index", "Seq") };
+        let client = Change { topic: Topic::Environment, ..setting("client", "x", "y") };
+        let changes = [setting("jit", "off", "on"), client, path];
+        let found = time_change(&blocks(&a, &b), &changes).unwrap();
+        assert_eq!(
+            found.candidates,
+            ["access path command 1: Index → Seq", "setting jit: off → on"]
+        );
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(in crate::report) fn why(document: &mut Document, time: &TimeChange) {
     let causes: Vec<&PartChange> = time.parts.iter().filter(|part| part.is_cause).collect();
     if causes.is_empty() {
         document.line("why", format!("{whole}: no part of it changed by more than chance"));
+        let candidates = time.candidates.iter();
+        document.lines("", candidates.map(|each| format!("may be the reason: {each}")));
     } else {
         document.line("why", whole);
         document.lines("", causes.into_iter().take(PARTS_MAX).map(text));
