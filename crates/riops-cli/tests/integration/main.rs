@@ -6,6 +6,7 @@
     reason = "a test panics at the first unexpected value"
 )]
 
+mod absent;
 mod aging;
 mod bad_input;
 mod between;

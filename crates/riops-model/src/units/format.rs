@@ -38,7 +38,7 @@ pub fn count(number: u64) -> String {
 
 /// A rate with three significant digits; a whole number from 100 on.
 pub fn rate(per_second: f64) -> String {
-    let per_second = per_second.max(0.0);
+    let per_second = per_second.max(0.0) + 0.0;
     match per_second {
         rate if rate >= 99.95 => count(whole(rate)),
         rate if rate >= 0.995 || rate == 0.0 => factor(rate),
@@ -63,8 +63,9 @@ pub fn bounded(value: String, is_bound: bool) -> String {
     if is_bound { format!("≥ {value}") } else { value }
 }
 
-/// A factor with three significant digits: `1.51`, `23.2`, `117`.
+/// A factor with three significant digits: `1.51`, `23.2`, `117`. An empty sum is -0.0, which is shown as `0.00`.
 pub fn factor(ratio: f64) -> String {
+    let ratio = ratio + 0.0;
     match ratio {
         ratio if ratio >= 99.95 => format!("{ratio:.0}"),
         ratio if ratio >= 9.995 => format!("{ratio:.1}"),
@@ -165,6 +166,7 @@ mod tests {
             (999.6, "1.00 ms"),
             (1_630.0, "1.63 ms"),
             (99_960.0, "100 ms"),
+            (-0.0, "0.00 µs"),
             (2_100_000.0, "2.10 s"),
         ];
         for (number, text) in pairs {

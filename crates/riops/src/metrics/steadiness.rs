@@ -144,7 +144,9 @@ struct Part {
 
 impl Part {
     fn shift(self, intervals: &[Slot], of_response: bool) -> Shift {
-        let until = |end: usize| intervals.iter().take(end).map(|each| each.seconds).sum();
+        // An empty sum is -0.0.
+        let until =
+            |end: usize| 0.0 + intervals.iter().take(end).map(|each| each.seconds).sum::<f64>();
         Shift {
             from_s: until(self.from),
             to_s: until(self.to),

@@ -86,8 +86,9 @@ pub struct UnknownOutcomes {
 pub struct DrainedRecord {
     /// Number of these transactions.
     pub transactions: u64,
-    /// Their maximum service time, in microseconds.
-    pub max_us: f64,
+    /// Their maximum service time, in microseconds; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_us: Option<f64>,
     /// Other transactions in flight at the end of the measurement: failed, never ended, or with an unknown
     /// outcome.
     #[serde(default)]
@@ -127,8 +128,9 @@ pub struct SessionOperation {
     pub transactions: u64,
     /// Rows of these transactions.
     pub rows: u64,
-    /// Maximum service time, in microseconds.
-    pub max_us: f64,
+    /// Maximum service time, in microseconds; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_us: Option<f64>,
     /// Time spent in these transactions, in seconds.
     #[serde(default)]
     pub execution_s: f64,

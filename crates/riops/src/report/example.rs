@@ -123,7 +123,7 @@ fn session_loop() -> LoopRecord {
             service_us: Some(latency(12_000)),
             ..OperationRecord::default()
         }],
-        drained: DrainedRecord { transactions: 2, max_us: 1700.0, lost: 0 },
+        drained: DrainedRecord { transactions: 2, max_us: Some(1700.0), lost: 0 },
         sessions_fairness: Fairness { min: 5_990, mean: 6_000.0, max: 6_010, stdev: 10.0 },
         series: vec![Point {
             t_s: 1.0,

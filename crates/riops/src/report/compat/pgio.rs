@@ -157,7 +157,8 @@ fn as_psql(rows: &[[String; 8]]) -> String {
 /// Returns the transactions of one kind, the longest in microseconds, and the blocks that they accessed.
 fn operation(stage: &StageRecord, session: &SessionRecord, name: &str) -> (u64, f64, Option<f64>) {
     let found = session.operations.iter().find(|operation| operation.name == name);
-    let (transactions, max_us) = found.map_or((0, 0.0), |each| (each.transactions, each.max_us));
+    let (transactions, max_us) =
+        found.map_or((0, 0.0), |each| (each.transactions, each.max_us.unwrap_or_default()));
     let found = stage.session_loop.operations.iter().find(|operation| operation.name == name);
     let each = found.map_or(Some(0.0), |each| each.blocks_per_transaction);
     (transactions, max_us, each.map(|blocks| blocks * transactions as f64))
@@ -199,7 +200,7 @@ mod tests {
                 name: "read".to_owned(),
                 transactions: 6_000,
                 rows: 6_000_000,
-                max_us: 4100.0,
+                max_us: Some(4100.0),
                 execution_s: 9.9,
             }],
         };

@@ -103,9 +103,9 @@ const IN_FLIGHT_SHARE: f64 = 0.01;
 pub(in crate::report) fn drained(document: &mut Document, stage: &StageRecord) {
     let drained = &stage.session_loop.drained;
     let share = drained.transactions as f64 / stage.transactions.max(1) as f64;
-    let uncounted = (share >= IN_FLIGHT_SHARE).then(|| {
+    let uncounted = drained.max_us.filter(|_| share >= IN_FLIGHT_SHARE).map(|longest_us| {
         let (number, longest) =
-            (number_of(drained.transactions, "transaction"), duration_us(drained.max_us));
+            (number_of(drained.transactions, "transaction"), duration_us(longest_us));
         format!("{number} at the end took up to {longest} and did not count")
     });
     let lost = (drained.lost > 0).then(|| {
@@ -143,10 +143,10 @@ pub(in crate::report) fn missing(document: &mut Document, stage: &StageRecord) {
         (each.drained.transactions + each.drained.lost, "in flight at the end"),
         (waiting, "not started"),
     ]);
-    let drained = match each.drained.transactions {
-        0 => String::new(),
-        _ => format!("; the longest of those in flight took {}", duration_us(each.drained.max_us)),
-    };
+    let longest = each.drained.max_us.filter(|_| each.drained.transactions > 0).map(duration_us);
+    let drained = longest.map_or_else(String::new, |longest| {
+        format!("; the longest of those in flight took {longest}")
+    });
     document.line(
         "≥",
         format!(
@@ -170,7 +170,7 @@ mod tests {
     fn transactions_in_flight_at_the_end_are_shown_if_the_rate_is_too_low_without_them() {
         let text = |counted, transactions, lost| {
             let mut stage = StageRecord { transactions: counted, ..StageRecord::default() };
-            stage.session_loop.drained = DrainedRecord { transactions, max_us: 1.4e6, lost };
+            stage.session_loop.drained = DrainedRecord { transactions, max_us: Some(1.4e6), lost };
             let mut document = Document::default();
             drained(&mut document, &stage);
             crate::report::document_text(&document, 160)

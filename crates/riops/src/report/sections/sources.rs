@@ -77,7 +77,10 @@ fn database(stage: &StageRecord) -> Option<String> {
     let since = |pick: fn(&DatabaseCounters) -> u64| pick(&after).saturating_sub(pick(&before));
     let (hits, reads) = (since(|each| each.blks_hit), since(|each| each.blks_read));
     let all = hits + reads;
-    let hits = percent(hits as f64 / all.max(1) as f64);
+    let blocks = match all {
+        0 => "no block accesses".to_owned(),
+        _ => format!("{} block accesses ({} hits)", count(all), percent(hits as f64 / all as f64)),
+    };
     let wal = wal_text(counted.wal_bytes_per_s.map(|bytes| bytes / 1e6));
     let files = match since(|each| each.temp_files) {
         0 => String::new(),
@@ -86,8 +89,6 @@ fn database(stage: &StageRecord) -> Option<String> {
             format!(", {} ({bytes})", number_of(files, "temporary file"))
         }
     };
-    let accesses = count(all);
-    let blocks = format!("{accesses} block accesses ({hits} hits)");
     Some(format!("{blocks}{wal}{files}; of all sessions, including warm-up and drain"))
 }
 

@@ -232,7 +232,7 @@ fn steps(loops: &[&LoopRecord]) -> Vec<StepRecord> {
 fn drained(loops: &[&LoopRecord]) -> DrainedRecord {
     loops.iter().fold(DrainedRecord::default(), |sum, each| DrainedRecord {
         transactions: sum.transactions + each.drained.transactions,
-        max_us: sum.max_us.max(each.drained.max_us),
+        max_us: [sum.max_us, each.drained.max_us].into_iter().flatten().reduce(f64::max),
         lost: sum.lost + each.drained.lost,
     })
 }

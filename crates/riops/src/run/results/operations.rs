@@ -125,7 +125,7 @@ pub(super) fn session_details(result: &StageResult) -> Vec<SessionRecord> {
                 name: name.clone().into_owned(),
                 transactions: tally.transactions,
                 rows: tally.rows,
-                max_us: tally.longest.as_micros(),
+                max_us: (tally.transactions > 0).then(|| tally.longest.as_micros()),
                 execution_s: tally.busy.as_seconds(),
             })
             .collect(),

@@ -145,7 +145,7 @@ fn session_loop(
         unknown_commits: workers.acknowledged.iter().map(|each| each.transactions_unknown).sum(),
         drained: DrainedRecord {
             transactions: workers.drained,
-            max_us: workers.drained_max.as_micros(),
+            max_us: (workers.drained > 0).then(|| workers.drained_max.as_micros()),
             lost: workers.drained_lost,
         },
         sessions_fairness: Fairness::of(&each),

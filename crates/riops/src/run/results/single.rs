@@ -87,19 +87,15 @@ pub(in crate::run) fn observed(
         observed: Some(ObservedRecord {
             exit_code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            command_cpu_s: command_cpu_s.filter(|_| status.is_some()),
+            // Counted in ticks of 10 ms.
+            command_cpu_s: command_cpu_s.filter(|&cpu_s| status.is_some() && cpu_s > 0.0),
             counts: counted,
         }),
         seconds,
         sessions,
         transactions,
         throughput,
-        session_loop: LoopRecord {
-            // Stored for every kind of stage since schema 1.
-            sessions_fairness: Fairness::of(&[]),
-            series,
-            ..LoopRecord::default()
-        },
+        session_loop: LoopRecord { series, ..LoopRecord::default() },
         io: io(&usage, Work { seconds, ..Work::default() }, None),
         client_cpu: client_cpu(&usage, &own, plan),
         ..with_counters(usage, None, client)

@@ -45,9 +45,11 @@ pub(super) fn with_counters(
         processes_cpu_s: _,
     } = usage;
     // On a busy machine, the processes are read for a longer or a shorter time than the other counters.
+    // Without scheduler statistics, less than a tick of 10 ms is not counted.
     let of_processes = |pick: fn(&ProcessesUse) -> Option<f64>| {
         let processes = processes.as_ref()?;
-        Some(pick(processes)? * seconds / processes.seconds)
+        let counted = pick(processes).filter(|&counted_s| counted_s > 0.0)?;
+        Some(counted * seconds / processes.seconds)
     };
     StageRecord {
         caches,

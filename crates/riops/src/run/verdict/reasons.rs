@@ -181,7 +181,7 @@ mod tests {
         let ping = crate::plan::WorkPlan::default_of("ping").unwrap().traits();
         let reasons = |transactions, lost| {
             let mut stage = StageRecord::default();
-            stage.session_loop.drained = DrainedRecord { transactions, max_us: 1.0, lost };
+            stage.session_loop.drained = DrainedRecord { transactions, max_us: Some(1.0), lost };
             without_success(&stage, &ping).collect::<Vec<_>>()
         };
         assert_eq!(

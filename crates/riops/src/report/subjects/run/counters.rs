@@ -106,7 +106,7 @@ pub(super) fn sessions(record: &Record) -> Table {
         let sum = |pick: fn(&SessionOperation) -> u64| operations.iter().map(pick).sum::<u64>();
         let transactions = sum(|each| each.transactions);
         let most = stage.session_loop.sessions_fairness.max.max(1) as f64;
-        let longest_us = operations.iter().map(|each| each.max_us).fold(0.0, f64::max);
+        let longest_us = operations.iter().filter_map(|each| each.max_us).reduce(f64::max);
         let busy_s: f64 = operations.iter().map(|each| each.execution_s).sum();
         let share = transactions as f64 / most;
         [
@@ -116,7 +116,7 @@ pub(super) fn sessions(record: &Record) -> Table {
             (number("server process"), session.server_process.to_string().into()),
             (number("transactions"), Cell::from(count(transactions)).with_bar(share)),
             (number("rows"), count(sum(|each| each.rows)).into()),
-            (number("longest"), duration_us(longest_us).into()),
+            (number("longest"), longest_us.map(duration_us).into()),
             (
                 number("time in transactions"),
                 percent(busy_s / stage.seconds.max(f64::MIN_POSITIVE)).into(),
