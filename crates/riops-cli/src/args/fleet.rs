@@ -45,7 +45,7 @@ pub(crate) struct ManifestOptions {
     /// Execute the command again and again: a `CronJob` with these five fields, such as "0 2 * * *"
     #[arg(long, value_name = "CRON")]
     pub(crate) schedule: Option<String>,
-    /// Namespace of all objects [default: that of kubectl]
+    /// Namespace of all objects [default: the namespace of kubectl]
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
     /// Secret with the addresses `database` and `store`

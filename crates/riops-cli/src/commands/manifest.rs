@@ -1,5 +1,4 @@
-//! `riops fleet manifest`: the manifests of Kubernetes for a command. They are those of `deploy/kubernetes/base`, with the
-//! command, the number of agents, the name and the image.
+//! `riops fleet manifest`: checks the command that the pods execute, and prints the manifests (`riops::fleet::Manifest`).
 
 use std::ffi::OsString;
 use std::process::ExitCode;

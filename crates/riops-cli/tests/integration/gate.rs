@@ -122,7 +122,7 @@ fn a_cost_makes_a_gate_and_a_comparison_fail_where_the_rate_does_not() {
     for sql in create.split("; ") {
         connection.execute(sql).unwrap();
     }
-    // PostgreSQL counts the blocks of an idle session up to 10 s late: they would be those of a run.
+    // PostgreSQL counts the blocks of an idle session up to 10 s late: a run would include them.
     drop(connection);
     for (name, rows) in [("base", 10), ("head", 600)] {
         std::fs::write(place.folder.join(format!("{name}.sql")), script(rows)).unwrap();

@@ -162,11 +162,13 @@ fn place(values: &[f64]) -> Option<Place> {
 
 /// Number of neighboring values whose median is the level at a value.
 const NEIGHBORS: usize = 11;
-/// Number of standard deviations from the level from which on a value is an outlier.
+/// Number of standard deviations from the level from which on a value is an outlier, and from which on a single one counts as missing.
 const OUTLIER: f64 = 3.0;
+const GROSS_OUTLIER: f64 = 5.0;
 
 /// Returns the series with outliers moved towards the median of their neighbors (a running median smooths without moving
-/// a shift; Tukey, "Exploratory Data Analysis", 1977): two slow nights of three are no change.
+/// a shift; Tukey, "Exploratory Data Analysis", 1977): two slow nights of three are no change. A gross outlier between usual
+/// values is replaced by the median.
 fn without_outliers(values: &[f64]) -> Vec<f64> {
     let level = |at: usize| {
         let start = at.saturating_sub(NEIGHBORS / 2).min(values.len().saturating_sub(NEIGHBORS));
@@ -174,11 +176,21 @@ fn without_outliers(values: &[f64]) -> Vec<f64> {
         median(values.get(start..end).unwrap_or_default())
     };
     let levels: Vec<f64> = (0..values.len()).map(level).collect();
-    let pairs = || values.iter().zip(&levels);
-    let deviations: Vec<f64> = pairs().map(|(value, level)| (value - level).abs()).collect();
+    let deviations: Vec<f64> =
+        values.iter().zip(&levels).map(|(value, level)| (value - level).abs()).collect();
     // The median absolute deviation as a standard deviation.
-    let reach = OUTLIER * 1.4826 * median(&deviations);
-    pairs().map(|(value, level)| value.clamp(level - reach, level + reach)).collect()
+    let deviation = 1.4826 * median(&deviations);
+    let reach = OUTLIER * deviation;
+    let is_usual = |at: usize| deviations.get(at).is_none_or(|each| *each <= reach);
+    let usual = |(at, (value, level)): (usize, (&f64, &f64))| {
+        let is_single = is_usual(at + 1) && at.checked_sub(1).is_none_or(is_usual);
+        if is_single && (value - level).abs() > GROSS_OUTLIER * deviation {
+            *level
+        } else {
+            value.clamp(level - reach, level + reach)
+        }
+    };
+    values.iter().zip(&levels).enumerate().map(usual).collect()
 }
 
 /// Returns the splits that are significant with the weak threshold, from overlapping windows: a window bounds the
@@ -265,10 +277,12 @@ fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint
 /// Largest correlation that is assumed: a stronger one is a trend.
 const CORRELATION_MAX: f64 = 0.9;
 
+/// The choice of the best places takes this from the estimated correlation, as a multiple of 1 / n (from simulations).
+const CHOICE: f64 = 2.5;
+
 /// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
 /// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on
-/// bias in the estimation of autocorrelation", Biometrika 41, 1954). One standard error is added, too, because a correlation that
-/// is assumed too small gives false alarms.
+/// bias in the estimation of autocorrelation", Biometrika 41, 1954), and so is [`CHOICE`].
 fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
     let (mut products, mut squares) = (0.0, 0.0);
     for part in parts {
@@ -283,8 +297,7 @@ fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
         return 0.0;
     }
     let unbiased = (products / squares * count + means) / (count - 3.0 * means);
-    let error = ((1.0 - unbiased * unbiased).max(0.0) / count).sqrt();
-    (unbiased + error).clamp(0.0, CORRELATION_MAX)
+    (unbiased + CHOICE / count).clamp(0.0, CORRELATION_MAX)
 }
 
 fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {

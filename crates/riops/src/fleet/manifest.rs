@@ -1,5 +1,4 @@
-//! The manifests of Kubernetes with which pods execute a command as the agents of a fleet. They are those of
-//! `deploy/kubernetes/base`, with other values.
+//! Manifests of Kubernetes for a fleet whose agents are pods: `deploy/kubernetes/base` with other values.
 
 use crate::plan::{PlanError, refuse};
 use crate::units::Span;
@@ -55,13 +54,15 @@ impl Manifest {
         let job = self.job(words);
         let job = self.schedule.as_ref().map(|schedule| nightly(&job, schedule)).unwrap_or(job);
         let objects = format!("{access}---\n{job}");
-        let in_namespace = |space| {
-            objects.replace("\nmetadata:\n", &format!("\nmetadata:\n  namespace: {space}\n"))
-        };
-        Ok(self.instructions() + &self.namespace.as_ref().map_or(objects.clone(), in_namespace))
+        let namespace = self
+            .namespace
+            .as_ref()
+            .map_or_else(String::new, |name| format!("  namespace: {name}\n"));
+        let metadata = format!("\nmetadata:\n{namespace}");
+        Ok(self.instructions() + &objects.replace("\nmetadata:\n", &metadata))
     }
 
-    /// Returns the commands for the manifests, as comments. The addresses are in no manifest: it can be applied again.
+    /// Returns the commands for the manifests, as comments. No manifest contains the addresses, so it can be applied again.
     fn instructions(&self) -> String {
         let Self { agents, name, secret, .. } = self;
         let namespace =
@@ -78,7 +79,7 @@ impl Manifest {
         )
     }
 
-    /// Fails unless the names and quantities are such of Kubernetes.
+    /// Fails for names and quantities that Kubernetes does not accept.
     fn require_names(&self) -> Result<(), PlanError> {
         let max = NAME_MAX - if self.schedule.is_some() { CRON_SUFFIX } else { 0 };
         require_name("--name", &self.name, max)?;
@@ -217,6 +218,8 @@ mod tests {
         };
         assert!(refused(|each| each.schedule = Some("daily".to_owned())).contains("five fields"));
         assert!(refused(|each| each.name.push('a')).contains("at most 47"));
+        let long = |each: &mut Manifest| (each.schedule, each.name) = (None, "a".repeat(59));
+        assert!(refused(long).contains("at most 58"));
         assert!(refused(|each| each.name = "Night".to_owned()).contains("lower-case letters"));
         assert!(refused(|each| each.cpu = "two".to_owned()).contains("--cpu"));
         assert!(refused(|each| each.memory = "1GB".to_owned()).contains("--memory"));

@@ -17,7 +17,7 @@ pub(super) fn latency_text(latency: &LatencySummary) -> String {
         [only] => only.to_owned(),
         [first, .., last] => format!("{first} to {last}"),
     };
-    format!("{shown} ({hidden} not shown: the slow transactions are those of a few stalls)")
+    format!("{shown} ({hidden} not shown: the slow transactions belong to a few stalls)")
 }
 
 /// A statistic, marked if it is only a lower bound.
@@ -48,7 +48,7 @@ mod tests {
         latency.shown_to = Some(50.0);
         let text = latency_text(&latency);
         // The number is too small for p99.99.
-        let hidden = "(p90 to p99.9 not shown: the slow transactions are those of a few stalls)";
+        let hidden = "(p90 to p99.9 not shown: the slow transactions belong to a few stalls)";
         assert!(text.ends_with(hidden) && text.contains("p50"), "{text}");
         latency.shown_to = Some(99.0);
         assert!(latency_text(&latency).contains("(p99.9 not shown"));

@@ -61,7 +61,7 @@ enum Closing {
 }
 
 impl Connections {
-    /// Number of connections besides those of the sessions.
+    /// Number of connections in addition to the sessions.
     fn count(self) -> u64 {
         match self {
             Self::All => 2,
@@ -217,8 +217,7 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Returns whether the server permits the role fewer connections than these and those of the sessions. `false` if its
-    /// limit is unknown.
+    /// Returns whether the run needs more connections than the server permits the role. `false` if the limit is unknown.
     fn are_too_many(&mut self, connections: Connections) -> bool {
         if self.environment.is_transaction_pooled() {
             return false;

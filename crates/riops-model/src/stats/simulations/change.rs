@@ -24,17 +24,17 @@ fn runs(
 }
 
 #[test]
-fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_to_30_runs() {
+fn a_shift_of_5_percent_is_found_in_85_percent_of_the_series_after_20_runs() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for (outliers, after) in [(false, 20), (true, 30)] {
+    for (outliers, least) in [(false, 190), (true, 170)] {
         let mut found = 0;
         for _ in 0..200 {
-            let series = runs(20 + after, Some(20), outliers, &mut rng);
+            let series = runs(40, Some(20), outliers, &mut rng);
             let points = change_points(&series, &ChangeSettings::default());
             found += u32::from(points.iter().any(|point| point.index.abs_diff(20) <= 2));
         }
-        println!("shift of 5 %, outliers {outliers}: found {found} of 200 after {after} runs");
-        assert!(found >= 170, "{found} of 200, outliers: {outliers}");
+        println!("shift of 5 %, outliers {outliers}: found {found} of 200 after 20 runs");
+        assert!(found >= least, "{found} of 200, outliers: {outliers}");
     }
 }
 
@@ -96,10 +96,16 @@ fn unchanged(length: usize, kind: Noise, rng: &mut Xoshiro256PlusPlus) -> Vec<f6
 }
 
 #[test]
-fn at_most_5_percent_of_unchanged_series_have_a_change_in_100_nights() {
+fn few_unchanged_series_have_a_change_in_100_nights() {
     const SERIES: u32 = 300;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
-    for kind in [Noise::Independent, Noise::Outliers, Noise::HeavyTailed, Noise::Correlated] {
+    // The percentages at most; without an estimate of the correlation, half of the correlated ones had a change.
+    for (kind, most) in [
+        (Noise::Independent, 5),
+        (Noise::Outliers, 5),
+        (Noise::HeavyTailed, 5),
+        (Noise::Correlated, 8),
+    ] {
         let mut red = 0;
         for _ in 0..SERIES {
             let series = unchanged(100, kind, &mut rng);
@@ -111,6 +117,6 @@ fn at_most_5_percent_of_unchanged_series_have_a_change_in_100_nights() {
             red += u32::from((2 * settings.side_min..=100).any(is_red));
         }
         println!("no shift in 100 nights, {kind:?}: a change in {red} of {SERIES}");
-        assert!(red * 20 <= SERIES, "{red} of {SERIES}, {kind:?}");
+        assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
     }
 }

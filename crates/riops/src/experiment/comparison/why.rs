@@ -42,7 +42,7 @@ pub struct TimeChange {
     pub b_us: f64,
     /// Its parts, those that changed most first.
     pub parts: Vec<PartChange>,
-    /// What differs and may be the reason, if no part changed by more than chance: too few runs may hide its effect.
+    /// Differences that may be the reason, if no part changed by more than chance: too few runs may hide their effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
 }

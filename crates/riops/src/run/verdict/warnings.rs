@@ -5,7 +5,7 @@
 use crate::plan::Plan;
 use crate::record::{Record, StageRecord, Warning, WarningKind};
 use crate::run::results::client::loops_are_shared;
-use crate::units::format::{count, joined, rate};
+use crate::units::format::{count, joined, number_of, rate};
 use crate::units::percent;
 
 /// Smallest share of other load that matters. It changes a result that depends on the same resource by about
@@ -198,11 +198,11 @@ fn without_rows(stage: &StageRecord, plan: &Plan) -> Option<String> {
     });
     let text = match never.next() {
         Some(first) => {
-            let others = match never.count() {
+            let others = match never.count() as u64 {
                 0 => String::new(),
-                more => format!(", nor did {more} more statements"),
+                more => format!(" (and {} without a row)", number_of(more, "more statement")),
             };
-            format!("{} executions found no row{others}: {}", count(first.calls), first.query)
+            format!("{} executions found no row: {}{others}", count(first.calls), first.query)
         }
         None if stage.rows == 0 && queries.write == 0 && queries.read >= EXECUTIONS_MIN => {
             format!("{} queries found no row", count(queries.read))
@@ -329,7 +329,7 @@ mod tests {
         let found = ("select 1", 500, 500);
         let text = "500 executions found no row: UPDATE a SET b = $1 WHERE id = $2";
         assert_eq!(warned(&script, &[found, missing], 500, 500).as_deref(), Some(text));
-        let text = "500 executions found no row, nor did 1 more statements: UPDATE a SET b = $1 WHERE id = $2";
+        let text = "500 executions found no row: UPDATE a SET b = $1 WHERE id = $2 (and 1 more statement without a row)";
         assert_eq!(warned(&script, &[missing, missing], 500, 500).as_deref(), Some(text));
         assert_eq!(warned(&script, &[], 0, 500).as_deref(), Some("500 queries found no row"));
         // A few misses, statements that find nothing by design, and other workloads, whose replies are checked.
