@@ -188,7 +188,10 @@ fn a_gate_on_a_history_is_red_until_the_change_is_acknowledged() {
     let mut ack = shelf.command("runs ack");
     ack.args([&ids[8], "new hardware", "--author", "ann"]);
     CommandOutput::of(&mut ack).expect(0).stdout_contains("a new era: new hardware");
-    shelf.riops(gate).expect(0).stdout_contains("8 of 12 runs");
+    shelf
+        .riops(gate)
+        .expect(0)
+        .stdout_contains("8 of the 12 runs needed since the last accepted change");
     let record = shelf.riops(&format!("runs show {} --output json", ids[8])).expect(0).json();
     assert_eq!(record["notes"][0]["author"], "ann");
     // A newer run that is not valid is no good news, and begins no era.

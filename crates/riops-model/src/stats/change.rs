@@ -6,6 +6,7 @@
 //! significant and large enough.
 
 use super::compare::{Direction, Outcome};
+use super::levels::{Noise, Place, correlation, parts, place, slice, without_outliers};
 use super::summary::{median, moments, t_test};
 
 /// Factor of the threshold for proposed change points, as in Hunter.
@@ -22,18 +23,24 @@ pub struct ChangeSettings {
     pub change_min: f64,
     /// Minimum number of values on each side of a change: fewer are outliers.
     pub side_min: usize,
+    /// Noise of the values before these, if the level of the first ones was accepted: [`ChangeSettings::ACCEPTED_MIN`] values on
+    /// each side then suffice for a change among the first ones.
+    pub accepted: Option<Noise>,
 }
 
 impl ChangeSettings {
     /// Values on each side of a change by default.
     pub const SIDE_MIN: usize = 6;
+    /// Values on each side of a change with the noise of earlier values.
+    pub const ACCEPTED_MIN: usize = 3;
 }
 
 impl Default for ChangeSettings {
     /// The window is the default of Hunter. Its p-value of 0.001 is too large for a series that is examined every night:
     /// with these values, at most 5 % of unchanged series have a change on any of 100 nights (see `simulations`).
     fn default() -> Self {
-        Self { window: 50, p_max: 0.0001, change_min: 0.02, side_min: Self::SIDE_MIN }
+        let (p_max, change_min) = (0.0001, 0.02);
+        Self { window: 50, p_max, change_min, side_min: Self::SIDE_MIN, accepted: None }
     }
 }
 
@@ -73,6 +80,64 @@ impl ChangePoint {
 /// Returns the changes of the level of a series, in order. The p-values are those of the t-test at the best split:
 /// they are smaller than those of a split that was known before.
 pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
+    let early = settings.accepted.and_then(|noise| early_change(values, &noise, settings));
+    let Some(early) = early else {
+        return significant(values, settings);
+    };
+    let start = early.index;
+    let later = significant(slice(values, (start, values.len())), settings);
+    let shifted = later.into_iter().map(|point| ChangePoint {
+        index: start + point.index,
+        range: (start + point.range.0, start + point.range.1),
+        ..point
+    });
+    let mut points = vec![early];
+    points.extend(shifted);
+    if let [early, next, ..] = points.as_mut_slice() {
+        early.mean_after = next.mean_before;
+    }
+    points
+}
+
+/// Number of standard deviations from the accepted level to which outliers are moved: two of three slow values are no change.
+const REACH: f64 = 5.0;
+
+/// Returns how far values may be from the accepted level: [`REACH`] standard deviations, or as far as at least three of the later
+/// values and at least half of them are.
+fn reach(level: f64, later: &[f64], deviation: f64) -> f64 {
+    let mut deviations: Vec<f64> = later.iter().map(|value| (value - level).abs()).collect();
+    deviations.sort_by(|one, other| other.total_cmp(one));
+    let shared = deviations.get((later.len() / 2).max(2)).copied().unwrap_or_default();
+    shared.max(REACH * deviation)
+}
+
+/// Returns the change among the first values of an accepted level. Later values do not take it back: it is searched in as many
+/// values as are too few for a change without the noise of earlier ones.
+fn early_change(values: &[f64], noise: &Noise, settings: &ChangeSettings) -> Option<ChangePoint> {
+    let first = values.get(..values.len().min(2 * settings.side_min - 1))?;
+    let side = ChangeSettings::ACCEPTED_MIN;
+    let moved = |split: usize| -> Vec<f64> {
+        let (accepted, later) = first.split_at(split);
+        let level = median(accepted);
+        let reach = reach(level, later, noise.deviation() * level.abs());
+        first.iter().map(|value| value.clamp(level - reach, level + reach)).collect()
+    };
+    let tested = (side..=first.len().saturating_sub(side)).map(|split| {
+        let usual = moved(split);
+        let (left, right) = usual.split_at(split);
+        (noise.p(left, right), usual)
+    });
+    let (p, usual) = tested.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let place = place(&usual)?;
+    let [mean_before, mean_after] =
+        [(0, place.index), (place.index, values.len())].map(|part| moments(slice(values, part)).0);
+    let (index, range) = (place.index, place.range);
+    let point = ChangePoint { index, range, mean_before, mean_after, p };
+    (p <= settings.p_max && point.magnitude() >= settings.change_min).then_some(point)
+}
+
+/// Returns the changes that the values show without the noise of others.
+fn significant(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoint> {
     let usual = without_outliers(values);
     let mut splits = placed(&usual, &proposed(&usual, settings), settings);
     loop {
@@ -93,9 +158,6 @@ pub fn change_points(values: &[f64], settings: &ChangeSettings) -> Vec<ChangePoi
         }
     }
 }
-
-/// Probability with which the place of a change is in its range.
-const RANGE: f64 = 0.95;
 
 /// Returns the change at each split, with its most probable place between its neighbors. The minimum number of values on a side
 /// is for finding a change, not for its date: of the three newest values that are lower, the first is the change.
@@ -122,75 +184,6 @@ fn places(usual: &[f64], splits: &[usize]) -> Vec<Place> {
         ));
     }
     places
-}
-
-/// Where the mean of a series changes.
-struct Place {
-    index: usize,
-    range: (usize, usize),
-}
-
-/// Returns the most probable place of the one change of the mean of normally distributed values, and the shortest range with
-/// 95% of the probability (Smith, "A Bayesian approach to inference about a change-point in a sequence of random variables",
-/// Biometrika 62, 1975, with all places equally probable before).
-fn place(values: &[f64]) -> Option<Place> {
-    let squares = |split: usize| {
-        let (left, right) = values.split_at(split);
-        moments(left).1 + moments(right).1
-    };
-    let all: Vec<(usize, f64)> = (1..values.len()).map(|split| (split, squares(split))).collect();
-    let least = all.iter().map(|(_, squares)| *squares).min_by(f64::total_cmp)?;
-    let degrees = values.len().saturating_sub(2) as f64;
-    let weight = |squares: f64| {
-        if squares <= least { 1.0 } else { (least / squares).powf(degrees / 2.0) }
-    };
-    let mut weights: Vec<(usize, f64)> =
-        all.into_iter().map(|(split, squares)| (split, weight(squares))).collect();
-    let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    weights.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let index = weights.first()?.0;
-    let (mut range, mut covered) = ((index, index), 0.0);
-    for (split, weight) in weights {
-        if covered >= RANGE * sum {
-            break;
-        }
-        covered += weight;
-        range = (range.0.min(split), range.1.max(split));
-    }
-    Some(Place { index, range })
-}
-
-/// Number of neighboring values whose median is the level at a value.
-const NEIGHBORS: usize = 11;
-/// Number of standard deviations from the level from which on a value is an outlier, and from which on a single one counts as missing.
-const OUTLIER: f64 = 3.0;
-const GROSS_OUTLIER: f64 = 5.0;
-
-/// Returns the series with outliers moved towards the median of their neighbors (a running median smooths without moving
-/// a shift; Tukey, "Exploratory Data Analysis", 1977): two slow nights of three are no change. A gross outlier between usual
-/// values is replaced by the median.
-fn without_outliers(values: &[f64]) -> Vec<f64> {
-    let level = |at: usize| {
-        let start = at.saturating_sub(NEIGHBORS / 2).min(values.len().saturating_sub(NEIGHBORS));
-        let end = (start + NEIGHBORS).min(values.len());
-        median(values.get(start..end).unwrap_or_default())
-    };
-    let levels: Vec<f64> = (0..values.len()).map(level).collect();
-    let deviations: Vec<f64> =
-        values.iter().zip(&levels).map(|(value, level)| (value - level).abs()).collect();
-    // The median absolute deviation as a standard deviation.
-    let deviation = 1.4826 * median(&deviations);
-    let reach = OUTLIER * deviation;
-    let is_usual = |at: usize| deviations.get(at).is_none_or(|each| *each <= reach);
-    let usual = |(at, (value, level)): (usize, (&f64, &f64))| {
-        let is_single = is_usual(at + 1) && at.checked_sub(1).is_none_or(is_usual);
-        if is_single && (value - level).abs() > GROSS_OUTLIER * deviation {
-            *level
-        } else {
-            value.clamp(level - reach, level + reach)
-        }
-    };
-    values.iter().zip(&levels).enumerate().map(usual).collect()
 }
 
 /// Returns the splits that are significant with the weak threshold, from overlapping windows: a window bounds the
@@ -246,19 +239,13 @@ fn divide(values: &[f64], settings: &ChangeSettings) -> Vec<usize> {
     }
 }
 
-/// Returns the parts of a series between sorted splits.
-fn parts(length: usize, splits: &[usize]) -> impl Iterator<Item = (usize, usize)> {
-    let starts = std::iter::once(0).chain(splits.iter().copied());
-    starts.zip(splits.iter().copied().chain(std::iter::once(length)))
-}
-
 /// Returns the change at each split, with the means up to the neighboring splits, and the p-value without outliers.
 fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
     let parts: Vec<(usize, usize)> = parts(values.len(), splits).collect();
     let mean = |part| moments(slice(values, part)).0;
     // A part that contains a step would look correlated.
     let indexes: Vec<usize> = places(usual, splits).iter().map(|place| place.index).collect();
-    let levels: Vec<(usize, usize)> = self::parts(values.len(), &indexes).collect();
+    let levels: Vec<(usize, usize)> = super::levels::parts(values.len(), &indexes).collect();
     let correlation = correlation(usual, &levels);
     let sides = parts.iter().copied().zip(parts.iter().copied().skip(1));
     splits
@@ -272,36 +259,6 @@ fn described(values: &[f64], usual: &[f64], splits: &[usize]) -> Vec<ChangePoint
             p: t_test(slice(usual, left), slice(usual, right), correlation),
         })
         .collect()
-}
-
-/// Largest correlation that is assumed: a stronger one is a trend.
-const CORRELATION_MAX: f64 = 0.9;
-
-/// The choice of the best places takes this from the estimated correlation, as a multiple of 1 / n (from simulations).
-const CHOICE: f64 = 2.5;
-
-/// Returns the correlation of neighboring values around the means of their parts, at least 0: nights whose level wanders are worth
-/// fewer independent ones. Each mean makes the estimate smaller by about (1 + 3ρ) / n, which is added again (Kendall, "Note on
-/// bias in the estimation of autocorrelation", Biometrika 41, 1954), and so is [`CHOICE`].
-fn correlation(values: &[f64], parts: &[(usize, usize)]) -> f64 {
-    let (mut products, mut squares) = (0.0, 0.0);
-    for part in parts {
-        let part = slice(values, *part);
-        let (mean, sum) = moments(part);
-        squares += sum;
-        let pairs = part.iter().zip(part.iter().skip(1));
-        products += pairs.map(|(one, next)| (one - mean) * (next - mean)).sum::<f64>();
-    }
-    let (count, means) = (values.len() as f64, parts.len() as f64);
-    if squares <= 0.0 || count <= 3.0 * means {
-        return 0.0;
-    }
-    let unbiased = (products / squares * count + means) / (count - 3.0 * means);
-    (unbiased + CHOICE / count).clamp(0.0, CORRELATION_MAX)
-}
-
-fn slice(values: &[f64], (start, end): (usize, usize)) -> &[f64] {
-    values.get(start..end).unwrap_or_default()
 }
 
 /// E-divisive: the split of a series at which the distributions of the two sides differ most, by their energy distance

@@ -8,6 +8,7 @@ mod change;
 mod compare;
 mod interval;
 mod inversion;
+mod levels;
 mod permutation;
 mod scaling;
 mod sequential;
@@ -21,6 +22,7 @@ pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use compare::{
     Direction, Effect, Interval, Outcome, RatioInterval, Settings, compare, of_best,
 };
+pub use levels::Noise;
 pub use permutation::{Design, Needed};
 pub use scaling::{
     CurvePoint, FittedValue, LEVELS_MIN, ResidualCheck, ScalingError, ScalingLaw, ScalingPoint,

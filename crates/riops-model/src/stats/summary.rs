@@ -88,11 +88,16 @@ pub(super) fn t_test(left: &[f64], right: &[f64], correlation: f64) -> f64 {
         return 1.0;
     }
     let ((left_mean, left_squares), (right_mean, right_squares)) = (moments(left), moments(right));
-    let difference = (left_mean - right_mean).abs();
     let variance = (left_squares + right_squares) / (count - 2.0) / worth;
     let error = (variance * (1.0 / left.len() as f64 + 1.0 / right.len() as f64)).sqrt();
+    p_of_means(left_mean, right_mean, error, degrees)
+}
+
+/// Returns the p-value of the two-sided t-test of equal means, whose difference has this standard error.
+pub(super) fn p_of_means(left: f64, right: f64, error: f64, degrees: f64) -> f64 {
+    let difference = (left - right).abs();
     // Differences of equal values are rounding errors.
-    if difference <= 1e-12 * left_mean.abs().max(right_mean.abs()) {
+    if difference <= 1e-12 * left.abs().max(right.abs()) {
         return 1.0;
     }
     two_sided_p(difference / error, degrees)

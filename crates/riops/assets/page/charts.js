@@ -233,7 +233,9 @@ const riops = (() => {
     if (chart.kind === "points" && chart.ticks) {
       // Without those that are too close to the one before.
       x.splits = plot => {
-        const place = value => plot.valToPos(value, "x"), room = plot.width * 0.045;
+        const place = value => plot.valToPos(value, "x");
+        const longest = Math.max(0, ...(chart.names || []).map(name => name.length));
+        const room = Math.max(plot.width * 0.045, 7 * longest + 10);
         return chart.ticks.reduce((kept, value) => kept.length && place(value) - place(kept.at(-1)) < room ? kept : [...kept, value], []);
       };
       x.filter = (plot, splits) => splits;

@@ -7,7 +7,7 @@ use super::gate::GateVerdict;
 use crate::figure::Figure;
 use crate::plan::WorkPlan;
 use crate::record::Record;
-use crate::stats::{ChangeSettings, Direction, Outcome, change_points};
+use crate::stats::{ChangePoint, ChangeSettings, Direction, Noise, Outcome, change_points};
 use crate::store::{RunSummary, StageSummary, stages_by_run};
 use crate::units::format::{count, joined, number_of, rate};
 
@@ -98,6 +98,8 @@ pub struct HistorySeries {
     pub points: Vec<HistoryPoint>,
     /// The changes.
     pub changes: Vec<HistoryChange>,
+    /// Number of runs of the last era that a verdict needs.
+    pub runs_needed: usize,
     /// Whether the newest runs are slower than earlier ones of the last era.
     pub verdict: GateVerdict,
 }
@@ -150,12 +152,31 @@ impl HistorySeries {
         self.points.get(start..).unwrap_or_default()
     }
 
+    /// Whether the last era has the runs that a verdict needs.
+    pub(crate) fn has_verdict(&self) -> bool {
+        self.last_era().len() >= self.runs_needed
+    }
+
     /// Finds the changes within each era, and judges the newest level against the best one of its era.
     fn judge(&mut self, effect: f64) {
         let eras = self.eras();
         let ends = eras.iter().copied().skip(1).chain([self.points.len()]);
-        let changes = eras.iter().copied().zip(ends);
-        self.changes = changes.flat_map(|era| changes_of(self, era, effect)).collect();
+        let mut settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
+        let mut changes = Vec::new();
+        for (start, end) in eras.iter().copied().zip(ends) {
+            let values: Vec<f64> =
+                self.points.iter().take(end).skip(start).map(|point| point.value).collect();
+            let points = change_points(&values, &settings);
+            self.runs_needed = match settings.accepted {
+                Some(_) => ChangeSettings::ACCEPTED_MIN,
+                None => 2 * ChangeSettings::SIDE_MIN,
+            };
+            // An era that is too short has the noise of the one before.
+            let indexes: Vec<usize> = points.iter().map(|point| point.index).collect();
+            settings.accepted = Noise::around(&values, &indexes).or(settings.accepted);
+            changes.extend(points.iter().filter_map(|point| self.change(start, point)));
+        }
+        self.changes = changes;
         let start = eras.last().copied().unwrap_or_default();
         let in_era = || self.changes.iter().filter(|change| change.index > start);
         let before = in_era().map(|change| change.mean_before);
@@ -173,15 +194,28 @@ impl HistorySeries {
             ratio > 1.0 && ratio - 1.0 >= effect
         });
         self.verdict = match is_slower {
-            _ if self.last_era().len() < RUNS_NEEDED => GateVerdict::Inconclusive,
+            _ if !self.has_verdict() => GateVerdict::Inconclusive,
             true => GateVerdict::Slower,
             false => GateVerdict::NotSlower,
         };
     }
-}
 
-/// Fewer runs than two sides of a change cannot show any.
-pub(crate) const RUNS_NEEDED: usize = 2 * ChangeSettings::SIDE_MIN;
+    /// Returns a change of the values of the era that begins at `start`.
+    fn change(&self, start: usize, point: &ChangePoint) -> Option<HistoryChange> {
+        let run = |index: usize| Some(self.points.get(start + index)?.run.clone());
+        let (first, last) = point.range;
+        Some(HistoryChange {
+            index: start + point.index,
+            run: run(point.index)?,
+            range: if first < last { Some([run(first)?, run(last)?]) } else { None },
+            mean_before: point.mean_before,
+            mean_after: point.mean_after,
+            p: point.p,
+            outcome: point.outcome(self.figure.direction()),
+            time: None,
+        })
+    }
+}
 
 /// The figures of valid runs over time, one series for each stage of each workload with the same number of
 /// sessions and the same rate. `effect` is the smallest relevant change, as a share.
@@ -220,9 +254,19 @@ pub fn history(
             } else {
                 let (points, changes) = (vec![point], Vec::new());
                 let at = stage.position.saturating_sub(1) as usize;
-                let verdict = GateVerdict::Inconclusive;
-                let new = HistorySeries { stage: at, name, figure, points, changes, verdict };
-                series.push((origin, new));
+                let (runs_needed, verdict) = (0, GateVerdict::Inconclusive);
+                series.push((
+                    origin,
+                    HistorySeries {
+                        stage: at,
+                        name,
+                        figure,
+                        points,
+                        changes,
+                        runs_needed,
+                        verdict,
+                    },
+                ));
             }
         }
     }
@@ -273,33 +317,6 @@ fn named_by_origin(series: Vec<(Vec<String>, HistorySeries)>) -> Vec<HistorySeri
         HistorySeries { name, ..each }
     };
     series.into_iter().map(named).collect()
-}
-
-fn changes_of(
-    series: &HistorySeries,
-    (start, end): (usize, usize),
-    effect: f64,
-) -> Vec<HistoryChange> {
-    let points = series.points.get(start..end).unwrap_or_default();
-    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-    let settings = ChangeSettings { change_min: effect, ..ChangeSettings::default() };
-    let found = change_points(&values, &settings).into_iter();
-    let changes = found.filter_map(|found| {
-        Some(HistoryChange {
-            index: start + found.index,
-            run: points.get(found.index)?.run.clone(),
-            range: (found.range.0 < found.range.1).then_some([
-                points.get(found.range.0)?.run.clone(),
-                points.get(found.range.1)?.run.clone(),
-            ]),
-            mean_before: found.mean_before,
-            mean_after: found.mean_after,
-            p: found.p,
-            outcome: found.outcome(series.figure.direction()),
-            time: None,
-        })
-    });
-    changes.collect()
 }
 
 #[cfg(test)]
@@ -371,7 +388,34 @@ mod tests {
         assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
         let again = judged(&[100.0, 95.0, 90.0], Some(8));
         assert_eq!((again.verdict, again.changes[0].index), (GateVerdict::Slower, 16));
-        assert_eq!(judged(&[100.0, 95.0], Some(8)).verdict, GateVerdict::Inconclusive);
+        // The earlier era is too short to know its noise.
+        let unknown = judged(&[100.0, 95.0], Some(8));
+        assert_eq!((unknown.verdict, unknown.runs_needed), (GateVerdict::Inconclusive, 12));
+    }
+
+    #[test]
+    fn an_accepted_level_is_compared_from_three_runs_on() {
+        let deviation = |at: usize| 1.0 + (at % 3) as f64 / 500.0;
+        let judged = |accepted: &[f64]| {
+            let earlier = (0..12).map(|_| 100.0);
+            let levels: Vec<f64> = earlier.chain(accepted.iter().copied()).collect();
+            let values: Vec<f64> =
+                levels.iter().enumerate().map(|(at, level)| level * deviation(at)).collect();
+            let (mut runs, stages) = stored(&values, 4);
+            runs[12].tags = [(ACKNOWLEDGED.to_owned(), "new disk".to_owned())].into();
+            history(&runs, &stages, None, 0.02).remove(0)
+        };
+        let (few, accepted) = (judged(&[80.0; 2]), judged(&[80.0; 3]));
+        assert_eq!((few.verdict, few.runs_needed), (GateVerdict::Inconclusive, 3));
+        assert_eq!((accepted.verdict, accepted.changes.len()), (GateVerdict::NotSlower, 0));
+        let slower = judged(&[80.0, 80.0, 80.0, 75.0, 75.0, 75.0]);
+        assert_eq!((slower.verdict, slower.changes[0].index), (GateVerdict::Slower, 15));
+        // Later runs at the same level do not take it back, and the accepted one ends it.
+        let later = [&[80.0; 3][..], &[75.0; 20]].concat();
+        let (later, again) = (judged(&later), judged(&[&later[..], &[80.0; 8]].concat()));
+        assert_eq!((later.verdict, later.changes[0].index), (GateVerdict::Slower, 15));
+        assert!((later.changes[0].ratio() - 75.0 / 80.0).abs() < 0.001, "{later:?}");
+        assert_eq!((again.verdict, again.changes.len()), (GateVerdict::NotSlower, 2));
     }
 
     #[test]

@@ -35,7 +35,6 @@ pub use environment::{Environment, client_differences, server_differences};
 pub use gate::{
     BisectCommit, BisectStep, BisectView, GateRow, GateVerdict, GateView, GateWorkload,
 };
-pub(crate) use history::RUNS_NEEDED;
 pub use history::{
     ACKNOWLEDGED, HistoryChange, HistoryPoint, HistorySeries, history, history_figures,
 };

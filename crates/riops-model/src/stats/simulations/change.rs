@@ -5,7 +5,7 @@ use rand_distr::{Distribution, StudentT};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::noise;
-use crate::stats::{ChangeSettings, change_points};
+use crate::stats::{ChangeSettings, Noise, change_points};
 
 /// Returns a series of runs with noise of 2 %, and a shift of 5 % from `shift` on. With `outliers`, one run of 20 is slower by
 /// 20 %.
@@ -70,7 +70,7 @@ fn a_step_of_a_few_nights_is_dated_within_its_range() {
 
 /// How the runs of an unchanged series differ.
 #[derive(Debug, Clone, Copy)]
-enum Noise {
+enum Kind {
     Independent,
     /// One run of 20 is slower by 20%.
     Outliers,
@@ -80,16 +80,16 @@ enum Noise {
     Correlated,
 }
 
-fn unchanged(length: usize, kind: Noise, rng: &mut Xoshiro256PlusPlus) -> Vec<f64> {
+fn unchanged(length: usize, kind: Kind, rng: &mut Xoshiro256PlusPlus) -> Vec<f64> {
     let heavy = StudentT::new(3.0).unwrap();
     let mut deviation = 0.0;
     let mut run = |_| {
         deviation = match kind {
-            Noise::Independent | Noise::Outliers => 0.02 * noise(rng),
-            Noise::HeavyTailed => 0.01 * heavy.sample(rng),
-            Noise::Correlated => 0.5 * deviation + 0.02 * 0.75_f64.sqrt() * noise(rng),
+            Kind::Independent | Kind::Outliers => 0.02 * noise(rng),
+            Kind::HeavyTailed => 0.01 * heavy.sample(rng),
+            Kind::Correlated => 0.5 * deviation + 0.02 * 0.75_f64.sqrt() * noise(rng),
         };
-        let is_outlier = matches!(kind, Noise::Outliers) && rng.random_range(0..20) == 0;
+        let is_outlier = matches!(kind, Kind::Outliers) && rng.random_range(0..20) == 0;
         1000.0 * (1.0 + deviation) * if is_outlier { 0.8 } else { 1.0 }
     };
     (0..length).map(&mut run).collect()
@@ -100,12 +100,9 @@ fn few_unchanged_series_have_a_change_in_100_nights() {
     const SERIES: u32 = 300;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(18);
     // The percentages at most; without an estimate of the correlation, half of the correlated ones had a change.
-    for (kind, most) in [
-        (Noise::Independent, 5),
-        (Noise::Outliers, 5),
-        (Noise::HeavyTailed, 5),
-        (Noise::Correlated, 8),
-    ] {
+    for (kind, most) in
+        [(Kind::Independent, 5), (Kind::Outliers, 5), (Kind::HeavyTailed, 5), (Kind::Correlated, 8)]
+    {
         let mut red = 0;
         for _ in 0..SERIES {
             let series = unchanged(100, kind, &mut rng);
@@ -119,4 +116,67 @@ fn few_unchanged_series_have_a_change_in_100_nights() {
         println!("no shift in 100 nights, {kind:?}: a change in {red} of {SERIES}");
         assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
     }
+}
+
+/// Runs before a level was accepted.
+const EARLIER: usize = 40;
+
+/// The settings for the values after these.
+fn accepted_after(earlier: &[f64]) -> ChangeSettings {
+    let settings = ChangeSettings::default();
+    let changes: Vec<usize> =
+        change_points(earlier, &settings).iter().map(|point| point.index).collect();
+    ChangeSettings { accepted: Noise::around(earlier, &changes), ..settings }
+}
+
+#[test]
+fn few_accepted_levels_have_a_change_in_the_next_30_nights() {
+    const SERIES: u32 = 300;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
+    // The percentages at most; without the earlier noise, as many of the correlated ones had a change.
+    for (kind, most) in
+        [(Kind::Independent, 5), (Kind::Outliers, 5), (Kind::HeavyTailed, 5), (Kind::Correlated, 6)]
+    {
+        let mut red = 0;
+        for _ in 0..SERIES {
+            let series = unchanged(EARLIER + 30, kind, &mut rng);
+            let (earlier, accepted) = series.split_at(EARLIER);
+            let settings = accepted_after(earlier);
+            let is_red = |night| {
+                let so_far = accepted.get(..night).unwrap_or_default();
+                !change_points(so_far, &settings).is_empty()
+            };
+            red += u32::from((1..=30).any(is_red));
+        }
+        println!(
+            "no shift in 30 nights after an accepted one, {kind:?}: a change in {red} of {SERIES}"
+        );
+        assert!(red * 100 <= most * SERIES, "{red} of {SERIES}, {kind:?}");
+    }
+}
+
+#[test]
+fn a_shift_after_three_accepted_nights_is_found() {
+    const SERIES: usize = 200;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(57);
+    let mut found = [0_u32; 6];
+    let mut blind = 0;
+    for _ in 0..SERIES {
+        let level = |at| if at < EARLIER + 3 { 1.0 } else { 0.92 };
+        let series: Vec<f64> = (0..EARLIER + 30)
+            .map(|at| 1000.0 * level(at) * (1.0 + 0.015 * noise(&mut rng)))
+            .collect();
+        let (earlier, accepted) = series.split_at(EARLIER);
+        let settings = accepted_after(earlier);
+        for (count, nights) in found.iter_mut().zip(3..) {
+            let points = change_points(&accepted[..3 + nights], &settings);
+            *count += u32::from(points.iter().any(|point| point.index.abs_diff(3) <= 1));
+        }
+        blind += u32::from(change_points(accepted, &settings).is_empty());
+    }
+    println!(
+        "shift of 8 % after 3 accepted nights, found with the third to the eighth: {found:?} of {SERIES}, never: {blind}"
+    );
+    // Without the earlier noise, the shift was never found in 197 series.
+    assert!(found[0] >= 160 && found[3] >= 185 && blind <= 10, "{found:?}, never: {blind}");
 }

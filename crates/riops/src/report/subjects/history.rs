@@ -1,8 +1,10 @@
 //! A history: its document, page and chart.
 
-use crate::experiment::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries, RUNS_NEEDED};
+use crate::experiment::{GateVerdict, HistoryChange, HistoryPoint, HistorySeries};
 use crate::figure::{self, Figure};
-use crate::report::chart::{Axis, AxisScale, Chart, Content, Mark, Series, Unit, rounded};
+use crate::report::chart::{
+    Axis, AxisScale, Chart, Content, Estimated, Mark, PointSeries, PointStyle, Unit, rounded,
+};
 use crate::report::document::{Document, Findings, Tone};
 use crate::report::effect::change_text;
 use crate::report::sections::why::why;
@@ -13,6 +15,10 @@ use crate::units::text::{one_line, shortened};
 
 /// Maximum length of the text of a mark in a chart.
 const MARK_MAX: usize = 24;
+
+/// Space above and below the values of a chart, as a share of their span, and of the largest one at least.
+const MARGIN: f64 = 0.15;
+const SPAN_MIN: f64 = 0.01;
 
 /// The document of the series: a line for each run, and a line where the level changed. With `judged`, also whether the newest
 /// level is slower.
@@ -67,10 +73,14 @@ pub(crate) fn history_findings(
 
 /// What a series without changes shows.
 fn without_changes(series: &HistorySeries) -> String {
-    if series.last_era().len() < RUNS_NEEDED {
-        return format!("unknown: at least {RUNS_NEEDED} runs are needed");
-    }
-    "none".to_owned()
+    if series.has_verdict() { "none".to_owned() } else { format!("unknown: {}", too_few(series)) }
+}
+
+fn too_few(series: &HistorySeries) -> String {
+    let (runs, needed) = (series.last_era().len(), series.runs_needed);
+    let has_eras = series.points.iter().skip(1).any(|point| point.acknowledged.is_some());
+    let since = if has_eras { " since the last accepted change" } else { "" };
+    format!("not enough history: {runs} of the {needed} runs needed{since}")
 }
 
 fn eras(series: &HistorySeries) -> impl Iterator<Item = String> {
@@ -90,7 +100,7 @@ fn verdict_line(series: &HistorySeries) -> (String, Tone) {
             format!("{name}: if this is intended, riops runs ack {run} 'why'")
         }
         (GateVerdict::Inconclusive, _) => {
-            format!("{name}: the era has {} of {RUNS_NEEDED} runs", series.last_era().len())
+            format!("{name}: {}", too_few(series))
         }
         _ => name.to_owned(),
     };
@@ -146,16 +156,24 @@ pub fn history_summary(series: &HistorySeries) -> String {
 
 /// The chart of a series, the number of its page.
 pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
-    let (name, count) = (series.figure.name(), series.points.len());
+    let name = series.figure.name();
     // The axis of durations is in microseconds.
     let factor = if series.figure == Figure::Seconds { 1e6 } else { 1.0 };
-    let values = series.points.iter().map(|point| Some(rounded(point.value * factor)));
-    let mut lines = vec![Series { label: name.to_owned(), values: values.collect() }];
+    let line = |label: &str, style, values: &mut dyn Iterator<Item = f64>| {
+        let points = values.enumerate().map(|(index, value)| Estimated {
+            x: index as f64 + 1.0,
+            y: rounded(value * factor),
+            ..Estimated::default()
+        });
+        PointSeries { label: label.to_owned(), style, points: points.collect() }
+    };
+    let values = || series.points.iter().map(|point| point.value);
+    let mut lines = vec![line(name, PointStyle::Line, &mut values())];
     let levels = series.levels();
     if levels.len() > 1 {
-        let of_level = |(count, mean)| std::iter::repeat_n(Some(rounded(mean * factor)), count);
-        let values = levels.into_iter().flat_map(of_level).collect();
-        lines.push(Series { label: "mean between changes".to_owned(), values });
+        let mut means =
+            levels.into_iter().flat_map(|(count, mean)| std::iter::repeat_n(mean, count));
+        lines.push(line("mean between changes", PointStyle::Band, &mut means));
     }
     let mark = |index: usize, label: String| Mark { x: index as f64 + 1.0, label };
     let changes =
@@ -165,12 +183,22 @@ pub fn history_chart(number: usize, series: &HistorySeries) -> Chart {
     });
     let is_rate = series.figure.unit() == figure::Unit::PerSecond;
     let unit = if is_rate { Unit::PerSecond } else { Unit::DurationUs };
+    // A step by a few percent would be invisible on an axis from zero.
+    let (least, most) = values()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+    let margin = ((most - least) * MARGIN).max(most * SPAN_MIN);
+    let range = [(least - margin).max(0.0), most + margin].map(|limit| rounded(limit * factor));
     let axis = |label, unit| Axis::of(label, unit, AxisScale::Linear);
-    let x = axis("run, oldest first", Unit::Count).within((1.0, count as f64));
-    let xs = (1..=count).map(|number| number as f64).collect();
+    let y = axis(name, unit).within(range.into());
+    let x = axis("run, oldest first", Unit::Count).within((0.5, series.points.len() as f64 + 0.5));
+    let ticks = (1..=series.points.len()).map(|number| number as f64).collect();
+    let names = series.points.iter().map(|point| {
+        let day = point.started_at.get(..10).unwrap_or_default();
+        format!("{day} {}", short_id(&point.run))
+    });
+    let content = Content::Points { ticks, names: names.collect(), series: lines };
     let (id, summary) = (format!("history-chart-{number}"), history_summary(series));
-    let content = Content::Lines { xs, series: lines };
-    Chart::new(id, "Over the runs", summary, [x, axis(name, unit)], content)
+    Chart::new(id, "Over the runs", summary, [x, y], content)
         .with_marks(changes.chain(eras).collect())
 }
 
@@ -221,7 +249,10 @@ mod tests {
             document_text(&history_document(&history(&runs, &stages, None, 0.02), false), 100)
         };
         let few = text(11);
-        assert!(few.contains("changes      unknown: at least 12 runs are needed"), "{few}");
+        assert!(
+            few.contains("changes      unknown: not enough history: 11 of the 12 runs needed"),
+            "{few}"
+        );
         assert!(!text(12).contains("unknown"), "{}", text(12));
     }
 }

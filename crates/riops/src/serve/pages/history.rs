@@ -172,6 +172,7 @@ mod tests {
             figure: Figure::RowsPerS,
             points: points.collect(),
             changes,
+            runs_needed: 12,
             verdict: GateVerdict::NotSlower,
         }
     }
@@ -197,15 +198,20 @@ mod tests {
         let expected =
             "4 valid runs: 1 change of rows/s, the last by -10.0% with run 3 (from 1,000 to 900).";
         assert_eq!(view.summary, expected);
-        let Content::Lines { series, .. } = view.chart.unwrap().plot.content else { panic!() };
-        assert_eq!(series[1].values, [1000.0, 1000.0, 900.0, 900.0].map(Some));
+        let plot = view.chart.unwrap().plot;
+        // The step fills the chart, and the runs are named.
+        assert_eq!(plot.y.range, Some((885.0, 1015.0)));
+        let Content::Points { names, series, .. } = plot.content else { panic!() };
+        assert_eq!(names[2], "2026-01-01 2");
+        let means: Vec<f64> = series[1].points.iter().map(|point| point.y).collect();
+        assert_eq!(means, [1000.0, 1000.0, 900.0, 900.0]);
     }
 
     #[test]
     fn a_single_run_has_no_chart() {
         let view = view(0, &series(&[5.0], Vec::new()));
         assert!(
-            view.chart.is_none() && view.summary.contains("at least 12 runs"),
+            view.chart.is_none() && view.summary.contains("1 of the 12 runs needed"),
             "{}",
             view.summary
         );
