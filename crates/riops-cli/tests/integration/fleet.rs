@@ -462,6 +462,8 @@ fn runs_that_were_started_by_hand_are_merged() {
     assert_eq!((&merged["label"], &merged["plan"]["sessions"]), (&"both".into(), &4.into()));
     let show = format!("runs show {}", merged["id"].as_str().unwrap());
     place.target.riops(&show).expect(0).stdout_contains("both").stdout_contains("agents ");
+    let twice = place.target.riops("runs merge hand").expect(1);
+    twice.stderr_contains("these runs are already merged");
     let refused = place.target.riops("runs merge both hand").expect(1);
     refused.stderr_contains("is already merged");
     place.target.riops("runs merge both").expect(2).stderr_contains("at least two runs");

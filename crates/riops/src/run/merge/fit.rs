@@ -88,6 +88,15 @@ pub(super) fn require_fit(records: &[&Record]) -> Result<(), MergeError> {
         {
             return unfit(format!("two runs are those of agent {}", share.agent));
         }
+        let has_same_seed = |record: &&&Record| {
+            record.plan.seed == other.plan.seed && record.plan.share == other.plan.share
+        };
+        if let Some(same) = earlier.clone().find(has_same_seed) {
+            return unfit(format!(
+                "{} and {} have the same random seed {}, so they executed the same statements: give each client another --seed",
+                same.id, other.id, other.plan.seed
+            ));
+        }
         let differences = [
             ("server version", &first.target.server_version, &other.target.server_version),
             ("database", &first.target.database, &other.target.database),

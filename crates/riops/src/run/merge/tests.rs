@@ -19,6 +19,7 @@ const FROZEN: [(&str, &str); 6] = [
 fn client(json: &str, ms: i64) -> Record {
     let mut record: Record = serde_json::from_str(json).unwrap();
     record.id = Uuid::now_v7();
+    record.plan.seed = record.id.as_u64_pair().1;
     let mut start = record.started_at;
     for stage in &mut record.stages {
         stage.started_at = Some(start + SignedDuration::from_millis(ms));
@@ -146,6 +147,11 @@ fn runs_that_are_no_parts_of_one_load_are_refused() {
     assert!(changed(|record| record.stages[0].name = "x".to_owned()).contains("different stages"));
     assert!(changed(|record| record.stages.clear()).contains("has no result"));
     assert!(changed(|record| record.stages[0].kind = "statement".to_owned()).contains("no load"));
+    let seeds = [rows(0), rows(0)].map(|mut record| {
+        record.plan.seed = 7;
+        record
+    });
+    assert!(refusal(seeds.to_vec()).contains("have the same random seed 7"));
     let all = merged(vec![rows(0), rows(0)]).unwrap();
     assert!(refusal(vec![all, rows(0)]).contains("already merged"));
     let share = |agent| {
