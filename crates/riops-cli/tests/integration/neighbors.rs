@@ -89,12 +89,17 @@ fn other_sessions_of_the_server_are_named() {
 fn wait_events_of_every_workload_are_sampled() {
     let database = database("wait_events");
     database.riops("prepare point --rows 1000").expect(0);
-    let run = database.riops("run point --op update --time 3 --warmup 0 -c 8");
-    let text = run.expect(0).stdout;
+    let run = |seconds: u32| {
+        let line = format!("run point --op update --time {seconds} --warmup 0 -c 8");
+        let text = database.riops(&line).expect(0).stdout;
+        let record = database.riops("runs show last --output json").expect(0).json();
+        (text, record["stages"][0]["probes"].clone())
+    };
+    let has_samples = |probes: &serde_json::Value| probes["looks"].as_u64().unwrap() >= 3;
+    // On a busy machine, samples are rare.
+    let mut runs = [3, 10, 30, 90].into_iter().map(run);
+    let (text, probes) = runs.find(|(_, probes)| has_samples(probes)).expect("three samples");
     assert!(text.contains("wait events"), "{text}");
-    let record = database.riops("runs show last --output json").expect(0).json();
-    let probes = &record["stages"][0]["probes"];
-    assert!(probes["looks"].as_u64().unwrap() >= 3, "{probes}");
     let shares: f64 = probes["waits"]
         .as_array()
         .unwrap()
